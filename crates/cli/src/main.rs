@@ -1,0 +1,2 @@
+//! The binary `chokepoint`.
+fn main() {}

@@ -1,0 +1,13 @@
+//! What chokepoint knows, as pure functions over data: readings, the request path and its stations, findings, remedies and the report.
+//!
+//! This crate never does any input or output, reads no clock and starts no thread. Everything that it is told comes in an
+//! [`observation::Observation`]; everything that it says goes out in a [`report::Diagnosis`].
+#![forbid(unsafe_code)]
+
+pub mod change;
+pub mod load;
+pub mod message;
+pub mod observation;
+pub mod reading;
+pub mod report;
+pub mod series;

@@ -1,0 +1,172 @@
+//! What the load generator measured: every outcome apart, never one "failed".
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// How load is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loop {
+    /// A fixed number of connections, each sending its next request when the last one is answered.
+    Closed {
+        /// Connections.
+        connections: u32,
+    },
+    /// A fixed rate, whatever the answers; latency counts from the intended start (no coordinated omission).
+    Open {
+        /// Requests a second, in all.
+        rate_per_s: f64,
+        /// At most this many connections.
+        connections: u32,
+    },
+}
+
+/// Requests that gave no answer, by what went wrong. Each request ends in exactly one status or one of these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errors {
+    /// The connection was refused (ECONNREFUSED).
+    pub connect_refused: u64,
+    /// The connection was not established within the timeout.
+    pub connect_timeout: u64,
+    /// Any other failure to connect (unreachable, ...).
+    pub connect_failed: u64,
+    /// The answer was not complete within the timeout.
+    pub response_timeout: u64,
+    /// The connection was reset (ECONNRESET, EPIPE) before the answer was complete.
+    pub reset: u64,
+    /// The peer closed in order before the answer was complete.
+    pub closed_before_answer: u64,
+    /// The answer was not HTTP, or contradicted itself.
+    pub bad_response: u64,
+    /// No local port was free (EADDRNOTAVAIL): the generator's own limit.
+    pub local_ports: u64,
+    /// No file descriptor was free (EMFILE, ENFILE): the generator's own limit.
+    pub local_files: u64,
+    /// No socket memory (ENOBUFS, ENOMEM): the generator's own limit.
+    pub local_memory: u64,
+    /// Open loop: requests whose time had come and which could not be sent before the end.
+    pub never_sent: u64,
+}
+
+impl Errors {
+    /// All requests without an answer.
+    pub fn total(&self) -> u64 {
+        self.connect_refused
+            + self.connect_timeout
+            + self.connect_failed
+            + self.response_timeout
+            + self.reset
+            + self.closed_before_answer
+            + self.bad_response
+            + self.local()
+            + self.never_sent
+    }
+
+    /// Failures that are the generator's own.
+    pub fn local(&self) -> u64 {
+        self.local_ports + self.local_files + self.local_memory
+    }
+}
+
+/// Percentiles of a duration, microseconds; timed-out requests are in the tail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Percentiles {
+    pub p50: u64,
+    pub p75: u64,
+    pub p90: u64,
+    pub p95: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub max: u64,
+}
+
+/// A tenth of a second of the load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Requests begun: the offered load.
+    pub started: u32,
+    /// Expected answers.
+    pub good: u32,
+    /// Answers with another status.
+    pub wrong: u32,
+    /// Requests that ended without an answer.
+    pub failed: u32,
+    /// Requests under way at the end of the slice.
+    pub in_flight: u32,
+}
+
+/// One generator thread's own CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GeneratorThread {
+    /// CPU time, microseconds (CLOCK_THREAD_CPUTIME_ID); soft interrupts that ran in its context are in it.
+    pub cpu_us: u64,
+    /// Wall time, microseconds.
+    pub wall_us: u64,
+    /// Cores it may run on.
+    pub cpus: Vec<u32>,
+}
+
+/// The result of one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// How it was offered.
+    pub shape: Loop,
+    /// True where connections were reused.
+    pub keep_alive: bool,
+    /// Timeout of a request, microseconds.
+    pub timeout_us: u64,
+    /// Time from the first request to the last, microseconds; requests under way at the end are waited for at most one timeout and counted.
+    pub duration_us: u64,
+    /// Requests that ended, whatever their end.
+    pub requests: u64,
+    /// Answers by status code.
+    pub status: BTreeMap<u16, u64>,
+    /// Expected answers within the timeout.
+    pub good: u64,
+    /// Requests without an answer.
+    pub errors: Errors,
+    /// From the intended start to the last byte of the answer.
+    pub latency_us: Percentiles,
+    /// The same of good answers alone.
+    pub good_latency_us: Percentiles,
+    /// From connect() to the established connection, of connections that were established.
+    pub connect_us: Percentiles,
+    /// Latency histogram, HDR V2 compressed in base64, so that results can be merged.
+    pub latency_histogram: String,
+    /// Connections opened (connect() called).
+    pub connections: u64,
+    /// Bytes of answers, heads included.
+    pub received_bytes: u64,
+    /// Bytes of requests.
+    pub sent_bytes: u64,
+    /// Open loop: requests sent later than one millisecond after their intended start.
+    pub late: u64,
+    /// Every 100 ms, from the start.
+    pub slices: Vec<Slice>,
+    /// The generator's own threads.
+    pub threads: Vec<GeneratorThread>,
+    /// The guard that stopped the load early, as it was written.
+    pub stopped_by: Option<String>,
+    /// True where the user interrupted the load.
+    pub interrupted: bool,
+    /// A few first examples of what went wrong, at most 8, each at most 200 bytes.
+    pub error_samples: Vec<String>,
+}
+
+impl LoadResult {
+    /// Requests ended a second, whatever their end.
+    pub fn throughput_rps(&self) -> f64 {
+        per_second(self.requests, self.duration_us)
+    }
+
+    /// Expected answers a second.
+    pub fn goodput_rps(&self) -> f64 {
+        per_second(self.good, self.duration_us)
+    }
+}
+
+fn per_second(count: u64, duration_us: u64) -> f64 {
+    if duration_us == 0 { 0.0 } else { count as f64 * 1e6 / duration_us as f64 }
+}

@@ -1,0 +1,49 @@
+//! Everything that was read of the hosts during one observation, parsed: the model's only input.
+//!
+//! `sources::assemble` builds it from raw bytes, live or out of a recording; nothing else may.
+
+mod host;
+mod netns;
+mod process;
+
+pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
+pub use netns::{
+    Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState, UnixPeer,
+    Wait,
+};
+pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView};
+
+use std::collections::BTreeMap;
+
+use crate::load::LoadResult;
+use crate::report::Request;
+use crate::series::Series;
+
+/// One observation of one host with all of its network namespaces.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observation {
+    /// What was asked for: target, mode, thresholds.
+    pub request: Request,
+    /// The load that was applied, where any was.
+    pub load: Option<LoadResult>,
+    /// The observed window, microseconds since the observation began: the time in which load was applied, or the whole time in passive mode.
+    pub window_us: Option<(u64, u64)>,
+    /// Kernel release and fixed facts.
+    pub kernel: Series<KernelInfo>,
+    /// CPU times per core (`/proc/stat`).
+    pub cpu: Series<CpuTimes>,
+    /// Memory of the host (`/proc/meminfo`).
+    pub memory: Series<Memory>,
+    /// Per-CPU packet processing counters (`/proc/net/softnet_stat`), host-wide.
+    pub softnet: Series<Vec<SoftnetRow>>,
+    /// Kernel log lines since the observation began (`/dev/kmsg`).
+    pub kernel_log: Series<Vec<KernelLine>>,
+    /// CPU use of each core's `ksoftirqd/N` thread, by core.
+    pub ksoftirqd: BTreeMap<u32, Series<CpuUse>>,
+    /// Every network namespace that was read.
+    pub netns: BTreeMap<NetnsId, NetnsView>,
+    /// Every process that was read: those on the request's path and those that listen for it.
+    pub processes: BTreeMap<u32, ProcessView>,
+    /// Entries that could not be placed (unknown source, unreadable scope): told in the report, never dropped in silence.
+    pub unplaced: Vec<String>,
+}

@@ -1,0 +1,97 @@
+//! Readings that hold for the whole host, whatever the network namespace.
+
+use serde::{Deserialize, Serialize};
+
+/// Facts about the running kernel that do not change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// `uname -r`.
+    pub release: String,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+    /// Clock ticks a second of `/proc/stat` (`sysconf(_SC_CLK_TCK)`).
+    pub ticks_per_s: u64,
+    /// Bytes a page.
+    pub page_bytes: u64,
+    /// Online cores.
+    pub cores: u32,
+}
+
+/// CPU times since boot, in clock ticks (proc(5), `/proc/stat`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreTimes {
+    /// User mode.
+    pub user: u64,
+    /// User mode at low priority.
+    pub nice: u64,
+    /// Kernel mode.
+    pub system: u64,
+    /// Idle.
+    pub idle: u64,
+    /// Idle while input or output was outstanding; unreliable by design (proc(5)) and counted as idle.
+    pub iowait: u64,
+    /// Hardware interrupts.
+    pub irq: u64,
+    /// Soft interrupts.
+    pub softirq: u64,
+    /// Taken by the hypervisor.
+    pub steal: u64,
+}
+
+impl CoreTimes {
+    /// All ticks, busy and idle.
+    pub fn total(&self) -> u64 {
+        self.busy() + self.idle + self.iowait
+    }
+
+    /// Ticks in which the core was not idle; steal counts as busy because the host could not use it.
+    pub fn busy(&self) -> u64 {
+        self.user + self.nice + self.system + self.irq + self.softirq + self.steal
+    }
+}
+
+/// CPU times of every online core.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// Core number and its times; offline cores are left out by the kernel.
+    pub cores: Vec<(u32, CoreTimes)>,
+}
+
+/// Memory of the host, bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// MemTotal.
+    pub total: u64,
+    /// MemAvailable.
+    pub available: u64,
+    /// SwapTotal.
+    pub swap_total: u64,
+    /// SwapFree.
+    pub swap_free: u64,
+}
+
+/// One row of `/proc/net/softnet_stat`, counters since boot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SoftnetRow {
+    /// Core number: its column where the kernel prints one, else the row's place.
+    pub cpu: u32,
+    /// Packets processed.
+    pub processed: u64,
+    /// Packets dropped because the netdev backlog was full.
+    pub dropped: u64,
+    /// Times that the budget or the time slice ran out with work left; no loss.
+    pub time_squeeze: u64,
+    /// Packets in the backlog now, where the kernel prints it.
+    pub backlog: Option<u64>,
+}
+
+/// One line of the kernel log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelLine {
+    /// Microseconds since boot.
+    pub at_us: u64,
+    /// Sequence number in the log.
+    pub sequence: u64,
+    /// The text, without prefix and continuation lines.
+    pub text: String,
+}

@@ -1,0 +1,235 @@
+//! Readings of one network namespace.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::series::Series;
+
+/// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace lives (namespaces(7)).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NetnsId(pub u64);
+
+impl fmt::Display for NetnsId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "net:[{}]", self.0)
+    }
+}
+
+/// Named counters of one file, `Protocol.Field` ("TcpExt.ListenOverflows"), all as the kernel counts them.
+pub type Counters = BTreeMap<String, i64>;
+
+/// Everything read of one network namespace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NetnsView {
+    /// Its name under `/run/netns`, or "host" for the namespace of process 1.
+    pub name: Option<String>,
+    /// True for the namespace of process 1, where host-only sysctls are set.
+    pub is_host: bool,
+    /// `/proc/net/netstat` and `/proc/net/snmp`, merged: "TcpExt.ListenOverflows", "Tcp.RetransSegs", ...
+    pub netstat: Series<Counters>,
+    /// `/proc/net/sockstat` and `sockstat6`: "TCP.tw", "TCP.alloc", "sockets.used", "TCP6.inuse", ...
+    pub sockstat: Series<Counters>,
+    /// Conntrack entries of this namespace (`nf_conntrack_count`), at 20 Hz.
+    pub conntrack_count: Series<u64>,
+    /// `/proc/net/stat/nf_conntrack`, one row per possible CPU.
+    pub conntrack_cpus: Series<Vec<ConntrackCpu>>,
+    /// Conntrack entries by protocol and state ("tcp ESTABLISHED", "tcp TIME_WAIT", "udp"), counted while reading, bounded.
+    pub conntrack_states: Series<BTreeMap<String, u64>>,
+    /// Sysctls by dotted name ("net.core.somaxconn") as this namespace sees them.
+    pub sysctls: BTreeMap<String, Series<String>>,
+    /// Listening sockets, TCP and unix, at 20 Hz.
+    pub listeners: Series<Vec<Listener>>,
+    /// All other TCP sockets including TIME_WAIT, and connected unix stream sockets, at a lower rate.
+    pub sockets: Series<Vec<Socket>>,
+    /// Network interfaces with their counters.
+    pub links: Series<Vec<Link>>,
+    /// Queueing disciplines.
+    pub qdiscs: Series<Vec<Qdisc>>,
+    /// Addresses that are local to this namespace.
+    pub addresses: Series<Vec<Address>>,
+}
+
+/// One CPU's row of `/proc/net/stat/nf_conntrack`, by the names in its header (columns differ by kernel).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConntrackCpu {
+    /// Counter by column name: "drop", "early_drop", "insert_failed", "clashres", ...
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// An address that belongs to an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub ip: IpAddr,
+    /// Length of its prefix in bits.
+    pub prefix_bits: u8,
+    /// Index of the interface.
+    pub link: u32,
+}
+
+/// Where a listener listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ListenerAddress {
+    /// A TCP address; an unspecified one listens on all addresses of its family (`::` on both unless IPV6_V6ONLY).
+    Tcp(IpAddr, u16),
+    /// A unix socket's path as bound; abstract ones begin with '@'.
+    Unix(String),
+}
+
+impl fmt::Display for ListenerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenerAddress::Tcp(IpAddr::V4(ip), port) => write!(f, "{ip}:{port}"),
+            ListenerAddress::Tcp(IpAddr::V6(ip), port) => write!(f, "[{ip}]:{port}"),
+            ListenerAddress::Unix(path) => write!(f, "unix:{path}"),
+        }
+    }
+}
+
+/// One listening socket (sock_diag(7)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// Where it listens.
+    pub address: ListenerAddress,
+    /// Inode of the socket, by which its processes are found.
+    pub inode: u64,
+    /// Connections in the accept queue now (Recv-Q).
+    pub accept_queue: u32,
+    /// The queue's limit in force: min(backlog, somaxconn) (Send-Q). The kernel refuses at limit + 1 waiting connections.
+    pub accept_queue_limit: u32,
+    /// Connections this very listener dropped since it exists (SKMEMINFO, ninth word), where the kernel tells it.
+    pub drops: Option<u64>,
+}
+
+/// TCP states as the kernel numbers them (include/net/tcp_states.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum TcpState {
+    Established = 1,
+    SynSent = 2,
+    SynRecv = 3,
+    FinWait1 = 4,
+    FinWait2 = 5,
+    TimeWait = 6,
+    Close = 7,
+    CloseWait = 8,
+    LastAck = 9,
+    Listen = 10,
+    Closing = 11,
+    NewSynRecv = 12,
+}
+
+/// One end of a socket that does not listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SocketAddress {
+    /// TCP: local and remote address and port.
+    Tcp {
+        /// Local address and port.
+        local: (IpAddr, u16),
+        /// Remote address and port.
+        remote: (IpAddr, u16),
+    },
+    /// A connected unix stream socket.
+    Unix {
+        /// Path it was bound to: for an accepted socket, the listener's path.
+        path: Option<String>,
+        /// Its peer.
+        peer: UnixPeer,
+    },
+}
+
+/// The other end of a unix socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnixPeer {
+    /// Inode of the peer's socket.
+    Inode(u64),
+    /// Not told by the kernel.
+    Unknown,
+}
+
+/// What a socket in TIME_WAIT or the like waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// Milliseconds left.
+    pub left_ms: u32,
+}
+
+/// One socket that does not listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Socket {
+    /// Addresses.
+    pub address: SocketAddress,
+    /// TCP state; connected unix sockets count as established.
+    pub state: TcpState,
+    /// Inode, zero where no process holds it (TIME_WAIT, not yet accepted).
+    pub inode: u64,
+    /// Bytes received and not yet read by the process.
+    pub receive_queue: u32,
+    /// Bytes sent and not yet acknowledged.
+    pub send_queue: u32,
+    /// The running timer where one is told (TIME_WAIT: time until it is gone).
+    pub wait: Option<Wait>,
+}
+
+/// One network interface with its counters since it exists (rtnetlink(7), IFLA_STATS64).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Index.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// Kind where it is virtual: "veth", "bridge", "tun", ...
+    pub kind: Option<String>,
+    /// True where administratively up.
+    pub up: bool,
+    /// Maximum transmission unit, bytes.
+    pub mtu: u32,
+    /// Speed, bits a second, where the device knows one (veth and virtio do not).
+    pub speed_bits_per_s: Option<u64>,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Packets dropped on receive.
+    pub rx_dropped: u64,
+    /// Packets dropped on send.
+    pub tx_dropped: u64,
+    /// Receive errors.
+    pub rx_errors: u64,
+    /// Send errors.
+    pub tx_errors: u64,
+}
+
+/// One queueing discipline with its counters (tc(8)).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Qdisc {
+    /// Index of the interface.
+    pub link: u32,
+    /// Kind: "fq_codel", "tbf", "htb", "noqueue", ...
+    pub kind: String,
+    /// Handle, `major << 16 | minor`.
+    pub handle: u32,
+    /// Parent; `0xffff_ffff` is the root of the interface.
+    pub parent: u32,
+    /// Bytes passed.
+    pub bytes: u64,
+    /// Packets passed.
+    pub packets: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Times that sending was put off because the rate was used up.
+    pub overlimits: u64,
+    /// Packets waiting now.
+    pub queue_length: u32,
+    /// Bytes waiting now.
+    pub backlog_bytes: u32,
+    /// Rate to which it shapes, bits a second, where it shapes (tbf's rate; the root class's rate for htb).
+    pub rate_bits_per_s: Option<u64>,
+}

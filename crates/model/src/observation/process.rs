@@ -1,0 +1,81 @@
+//! Readings of one process.
+
+use std::collections::BTreeMap;
+
+use super::NetnsId;
+use crate::series::Series;
+
+/// Everything read of one process.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessView {
+    /// Who it is; read once.
+    pub identity: Series<Identity>,
+    /// CPU use over time.
+    pub cpu: Series<CpuUse>,
+    /// Open file descriptors.
+    pub files: Series<OpenFiles>,
+    /// Resource limits in force.
+    pub limits: Series<Limits>,
+    /// cgroup paths by controller ("" for cgroup v2): proc(5), `/proc/PID/cgroup`.
+    pub cgroups: Series<BTreeMap<String, String>>,
+}
+
+/// Who a process is (`/proc/PID/stat`, `status`, `exe`, `cmdline`, `ns/net`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Process id.
+    pub pid: u32,
+    /// Parent's process id.
+    pub parent: u32,
+    /// Start time, clock ticks since boot: with the pid, names a process uniquely.
+    pub start_ticks: u64,
+    /// Command name (at most 15 bytes).
+    pub comm: String,
+    /// Path of the executable, where readable.
+    pub exe: Option<String>,
+    /// Command line with arguments joined by spaces; secrets redacted in recordings.
+    pub cmdline: String,
+    /// Network namespace.
+    pub netns: NetnsId,
+    /// Effective user id.
+    pub uid: u32,
+    /// Cores it may run on.
+    pub cpus_allowed: Vec<u32>,
+}
+
+/// CPU use since the process began, all of its threads (`/proc/PID/stat`, `/proc/PID/schedstat`, `status`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CpuUse {
+    /// State letter of the main thread: 'R', 'S', 'D', ...
+    pub state: char,
+    /// User time, clock ticks.
+    pub user_ticks: u64,
+    /// System time, clock ticks.
+    pub system_ticks: u64,
+    /// Time on a CPU, nanoseconds, where schedstats are there (the main thread's alone where the process has more).
+    pub run_ns: Option<u64>,
+    /// Time runnable but waiting for a CPU, nanoseconds (same scope).
+    pub run_delay_ns: Option<u64>,
+    /// Threads.
+    pub threads: u32,
+    /// Resident memory, bytes.
+    pub resident_bytes: u64,
+}
+
+/// Open file descriptors of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// How many are open.
+    pub count: u32,
+    /// Inodes of those that are sockets.
+    pub sockets: Vec<u64>,
+}
+
+/// Resource limits in force (`/proc/PID/limits`); `None` is unlimited.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Open files, soft limit.
+    pub open_files_soft: Option<u64>,
+    /// Open files, hard limit.
+    pub open_files_hard: Option<u64>,
+}

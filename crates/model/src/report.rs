@@ -1,0 +1,414 @@
+//! The report of a diagnosis: the `chokepoint/diagnosis/1` document, field by field as docs/schema/diagnosis-1.json describes it.
+//!
+//! Sentences in it come out of the message catalogue; nothing that renders it may judge.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Activation, Change};
+use crate::load::{Errors, Percentiles};
+use crate::observation::NetnsId;
+
+/// What was asked for. Kept in a recording, so that a replay asks the same.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The URL as given; query and user information redacted in recordings.
+    pub url: String,
+    /// Scheme: "http".
+    pub scheme: String,
+    /// Host as given.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Addresses the host stands for.
+    pub addresses: Vec<IpAddr>,
+    /// Namespace from which the client connects.
+    pub client_netns: NetnsId,
+    /// Namespace in which the server is to be looked for, where the user named one.
+    pub server_netns: Option<NetnsId>,
+    /// Expected statuses, as ranges that include both ends.
+    pub expect: Vec<(u16, u16)>,
+    /// The objective's p99, microseconds.
+    pub slo_p99_us: Option<u64>,
+    /// True where load was applied.
+    pub loaded: bool,
+}
+
+/// The whole report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// "chokepoint/diagnosis/1".
+    pub schema: String,
+    /// What was diagnosed.
+    pub target: Target,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What limits a healthy server.
+    pub limited_by: Option<LimitedBy>,
+    /// The verdict in one sentence.
+    pub summary: String,
+    /// Where the data came from.
+    pub mode: Mode,
+    /// The load and what became of it; nothing in passive mode where no log tells it.
+    pub load: Option<LoadReport>,
+    /// The stations in the order in which a request passes them.
+    pub path: Vec<Station>,
+    /// Causes first, the most limiting first; then symptoms.
+    pub findings: Vec<Finding>,
+    /// How each source fared.
+    pub readings: Vec<SourceReport>,
+    /// Things to know that are no findings.
+    pub warnings: Vec<String>,
+    /// The rounds of `--fix`; empty without it.
+    pub rounds: Vec<Round>,
+}
+
+/// What was diagnosed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The URL.
+    pub url: String,
+    /// Addresses it stands for.
+    pub addresses: Vec<IpAddr>,
+    /// The listener that answers for it, where one was found on this host.
+    pub listener: Option<String>,
+    /// Name of the namespace of that listener.
+    pub netns: Option<String>,
+    /// Tiers on the request's path, outermost first.
+    pub tiers: Vec<TierReport>,
+}
+
+/// One tier of the request's path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TierReport {
+    /// Name, unique in this report: "nginx", "php-fpm", "python3".
+    pub name: String,
+    /// Listeners that lead to it.
+    pub listeners: Vec<String>,
+    /// Its processes.
+    pub pids: Vec<u32>,
+    /// Its namespace's name.
+    pub netns: String,
+    /// The tiers it calls.
+    pub upstreams: Vec<String>,
+}
+
+/// The verdict (DESIGN.md, "Verdicts").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// At least one cause with a limit that can be acted on.
+    Choked,
+    /// Nothing holds it back but what `limited_by` says.
+    Healthy,
+    /// The load generator was the limit: no verdict about the server's rate.
+    ClientLimited,
+    /// It cannot be told; the summary says what is missing.
+    Unknown,
+}
+
+/// What limits a healthy server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitedBy {
+    /// All cores that the servers may use are busy.
+    Cpu,
+    /// The link is full.
+    Link,
+    /// Too few connections or too little offered load to reach any limit.
+    Demand,
+}
+
+/// Where the data came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Load was applied.
+    Load,
+    /// The traffic that was there was watched.
+    Passive,
+}
+
+/// The load and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Requests ended.
+    pub requests: u64,
+    /// Seconds.
+    pub duration_s: f64,
+    /// Requests ended a second, whatever their end.
+    pub throughput_rps: f64,
+    /// Expected answers within the timeout a second.
+    pub goodput_rps: f64,
+    /// Answers by status.
+    pub status: BTreeMap<String, u64>,
+    /// Requests without an answer, by what went wrong.
+    pub errors: Errors,
+    /// Response times, timed-out requests included.
+    pub latency_us: Percentiles,
+}
+
+/// Where a station is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct At {
+    /// Namespace's name.
+    pub netns: Option<String>,
+    /// Process.
+    pub pid: Option<u32>,
+    /// Listener.
+    pub listener: Option<String>,
+    /// Edge, "nginx->php-fpm".
+    pub edge: Option<String>,
+    /// Cores, "1" or "0-3".
+    pub cpu: Option<String>,
+}
+
+/// The two kinds of station (DESIGN.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StationKind {
+    /// It has a ceiling in requests a second.
+    Rate,
+    /// It is harmless until it refuses.
+    Cliff,
+}
+
+/// A station's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StationState {
+    /// Headroom.
+    Ok,
+    /// Little headroom; no harm yet.
+    Near,
+    /// A rate station at its limit.
+    Saturated,
+    /// It turned requests away.
+    Refusing,
+    /// It could not be read.
+    Unknown,
+}
+
+/// The most requests a second that a station can pass.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// Best estimate.
+    pub value: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+}
+
+/// One station of one tier with its reading.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Station {
+    /// The tier it belongs to: a tier's name, "client" or "host".
+    pub tier: String,
+    /// Station id, kebab-case: "conntrack-table".
+    pub station: String,
+    /// Where it is.
+    pub at: At,
+    /// Rate or cliff.
+    pub kind: StationKind,
+    /// Its limit, in the station's own unit.
+    pub limit: Option<f64>,
+    /// Peak use in the window, same unit.
+    pub used: Option<f64>,
+    /// Peak number waiting.
+    pub waiting: Option<f64>,
+    /// Refused a second, over the window.
+    pub refused_per_s: Option<f64>,
+    /// used / limit.
+    pub utilization: Option<f64>,
+    /// The unit of limit and used: "entries", "connections", "cores", "bits/s".
+    pub unit: String,
+    /// Its ceiling, where it has one and it can be told.
+    pub ceiling_rps: Option<Ceiling>,
+    /// Its state.
+    pub state: StationState,
+    /// Why it is in that state, or why it is unknown; one sentence.
+    pub why: String,
+}
+
+/// Cause or symptom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It holds the server back by itself.
+    Cause,
+    /// Something else causes it.
+    Symptom,
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// One signal, indirect.
+    Low,
+    /// The deciding signals, some of them indirect.
+    Medium,
+    /// Every deciding signal, read directly.
+    High,
+}
+
+/// One piece of evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// One sentence.
+    pub text: String,
+    /// Where it was read: a path or an interface of the kernel.
+    pub source: String,
+    /// The value, where it is one number.
+    pub value: Option<f64>,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Id: names the bad thing, kebab-case.
+    pub id: String,
+    /// The station's id.
+    pub station: String,
+    /// The station's tier.
+    pub tier: String,
+    /// Where.
+    pub at: At,
+    /// Cause or symptom.
+    pub role: Role,
+    /// The findings that cause it, where it is a symptom.
+    pub symptom_of: Vec<String>,
+    /// How sure.
+    pub confidence: Confidence,
+    /// One line.
+    pub title: String,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+    /// The cause in plain words.
+    pub explanation: String,
+    /// What would remove it, the best first.
+    pub remedies: Vec<Remedy>,
+}
+
+/// One remedy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// Id, kebab-case: "raise-conntrack-max".
+    pub id: String,
+    /// What it changes, machine-readable; empty for advice that is not applied by itself.
+    pub change: Vec<Change>,
+    /// One sentence saying what it does.
+    pub text: String,
+    /// The exact commands that do it now.
+    pub runtime: Vec<String>,
+    /// The exact lines that make it last, with the file they belong to.
+    pub persistent: Vec<String>,
+    /// When it takes effect.
+    pub activation: Activation,
+    /// What could go wrong, what it costs.
+    pub risk: String,
+    /// How it is taken back.
+    pub undo: String,
+    /// What will tell that it worked.
+    pub signal: Signal,
+    /// What goodput it should give.
+    pub prediction: Prediction,
+}
+
+/// The success signal that a remedy names beforehand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "measure")]
+pub enum Signal {
+    /// Refusals at this station fall to zero.
+    Refusals {
+        /// Station id.
+        station: String,
+    },
+    /// Goodput rises beyond noise.
+    Goodput,
+    /// The p99 of response time falls beyond noise.
+    LatencyP99,
+}
+
+/// A predicted goodput, or why none is given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Prediction {
+    /// A refusal with its reason.
+    Refused {
+        /// Why.
+        refused: String,
+    },
+    /// A prediction.
+    Goodput {
+        /// Requests a second.
+        goodput_rps: f64,
+        /// Lower bound.
+        low: f64,
+        /// Upper bound.
+        high: f64,
+        /// The station that will limit next.
+        next_station: String,
+    },
+}
+
+/// How a source fared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceReport {
+    /// Source's name, with its namespace or process where it has one.
+    pub source: String,
+    /// How it fared.
+    pub status: SourceStatus,
+    /// Why it is not there.
+    pub why: Option<String>,
+    /// The privilege that would give it.
+    pub needs: Option<String>,
+}
+
+/// How a source fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceStatus {
+    /// Read.
+    Ok,
+    /// Not on this host or not for this user.
+    Absent,
+    /// Could not be read or understood.
+    Failed,
+}
+
+/// Whether a change was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kept {
+    /// For now; judged again when the chain ends.
+    Provisional,
+    /// For good.
+    Final,
+    /// Taken back.
+    No,
+}
+
+/// One round of `--fix`: a change and the measurement after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Number, from 1; round 0 is the first measurement and is in `load`.
+    pub n: u32,
+    /// The load after the change.
+    pub load: LoadReport,
+    /// The finding that was acted on.
+    pub finding: String,
+    /// The remedy that was applied.
+    pub remedy: String,
+    /// What was predicted.
+    pub prediction: Prediction,
+    /// Goodput measured.
+    pub measured_rps: f64,
+    /// Whether it was kept.
+    pub kept: Kept,
+    /// Why.
+    pub why: String,
+}

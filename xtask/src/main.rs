@@ -1,0 +1,2 @@
+//! Tidy checks and documentation generation.
+fn main() {}
