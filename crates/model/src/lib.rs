@@ -4,10 +4,18 @@
 //! [`observation::Observation`]; everything that it says goes out in a [`report::Diagnosis`].
 #![forbid(unsafe_code)]
 
+pub mod catalogue;
 pub mod change;
+pub mod diagnose;
+pub mod explain;
+pub mod fix;
 pub mod load;
 pub mod message;
 pub mod observation;
+pub mod path;
 pub mod reading;
+pub mod readings;
+pub mod remedies;
 pub mod report;
 pub mod series;
+pub mod stations;

@@ -117,7 +117,8 @@ pub struct LoadResult {
     pub keep_alive: bool,
     /// Timeout of a request, microseconds.
     pub timeout_us: u64,
-    /// Time from the first request to the last, microseconds; requests under way at the end are waited for at most one timeout and counted.
+    /// Time in which load was offered, microseconds: from the first request to the end of the offering or, where a number of requests was
+    /// asked for, to the end of the last. Requests under way at the end are waited for at most one timeout and counted, see `drained`.
     pub duration_us: u64,
     /// Requests that ended, whatever their end.
     pub requests: u64,
@@ -125,6 +126,12 @@ pub struct LoadResult {
     pub status: BTreeMap<u16, u64>,
     /// Expected answers within the timeout.
     pub good: u64,
+    /// Requests of `requests` that ended after `duration_us`, while those under way were waited for, or were never sent. Rates leave them out.
+    #[serde(default)]
+    pub drained: u64,
+    /// Those of `drained` that are in `good`.
+    #[serde(default)]
+    pub drained_good: u64,
     /// Requests without an answer.
     pub errors: Errors,
     /// From the intended start to the last byte of the answer.
@@ -156,14 +163,14 @@ pub struct LoadResult {
 }
 
 impl LoadResult {
-    /// Requests ended a second, whatever their end.
+    /// Requests ended a second while load was offered, whatever their end.
     pub fn throughput_rps(&self) -> f64 {
-        per_second(self.requests, self.duration_us)
+        per_second(self.requests.saturating_sub(self.drained), self.duration_us)
     }
 
-    /// Expected answers a second.
+    /// Expected answers a second while load was offered.
     pub fn goodput_rps(&self) -> f64 {
-        per_second(self.good, self.duration_us)
+        per_second(self.good.saturating_sub(self.drained_good), self.duration_us)
     }
 }
 

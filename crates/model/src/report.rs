@@ -411,4 +411,10 @@ pub struct Round {
     pub kept: Kept,
     /// Why.
     pub why: String,
+    /// The verdict of the measurement after the change.
+    pub verdict: Verdict,
+    /// What limits the server after it, where it is healthy.
+    pub limited_by: Option<LimitedBy>,
+    /// That verdict in one sentence.
+    pub summary: String,
 }

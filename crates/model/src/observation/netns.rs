@@ -94,6 +94,8 @@ impl fmt::Display for ListenerAddress {
 pub struct Listener {
     /// Where it listens.
     pub address: ListenerAddress,
+    /// True where a listener on `::` takes no IPv4 connections (IPV6_V6ONLY).
+    pub v6_only: bool,
     /// Inode of the socket, by which its processes are found.
     pub inode: u64,
     /// Connections in the accept queue now (Recv-Q).

@@ -1,0 +1,48 @@
+# Verdicts and warnings: sentences of the diagnosis as a whole.
+
+verdict-choked = Choked: { $title }.
+verdict-client-limited = No verdict about the server's rate: { $title }.
+verdict-healthy-cpu = Healthy, limited by CPU: { $why }
+verdict-healthy-link = Healthy, limited by the link: { $why }
+verdict-healthy-demand = Healthy: { $connections } connections are too few to reach any limit of the server.
+verdict-healthy-demand-open = Healthy: the server answered all of the { $rate } requests/s that were offered; no limit was reached.
+verdict-healthy-passive = Healthy: no station on the path refused or was at its limit while the traffic was watched.
+verdict-unknown-ambiguous = Cannot tell: several network namespaces have a listener for this target ({ $netns }); name one with --server-netns.
+verdict-unknown-unreadable = Cannot tell: the sockets of this host could not be read.
+verdict-unknown-no-listener = Cannot tell: nothing on this host listens on port { $port } for this address.
+verdict-unknown-no-traffic = Cannot tell: no connection reached the server while it was watched; apply load with -c, -q, -n or --load, or watch longer with -z.
+verdict-unknown-nothing-sent = Cannot tell: not one request was sent.
+verdict-unknown-refused = Cannot tell: every connection was refused; nothing listens at this address and port.
+verdict-unknown-status = Cannot tell: every answer had status { $status }; is this the right URL?
+verdict-unknown-no-good-answer = Cannot tell: none of { $requests } requests was answered as expected, and no station that was read explains it.
+verdict-unknown-failures = Cannot tell: { $failed } requests ({ $share } %) failed, and no station that was read explains it.
+verdict-unknown-refusing = Cannot tell what causes it, but station { $station } turns requests away: { $why }
+verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s that were offered were answered, and no station that was read explains it.
+verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener } while its cores are not busy; its workers may be too few or wait for something themselves.
+verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
+
+warning-shared-cores = The load generator shares cores with the servers: rates are lower than the servers could give.
+warning-guard = The guard "{ $guard }" stopped the load early.
+warning-interrupted = The load was interrupted; figures are for the time until then.
+warning-no-listener = No listener on this host answers for the target: only the client's side could be read.
+warning-failed-readings = { $count ->
+    [one] One source could not be read or understood; see the readings.
+   *[other] { $count } sources could not be read or understood; see the readings.
+}
+warning-unplaced = Part of the recording was not understood: { $what }.
+
+prediction-refused-passive = no load was applied, so nothing was measured that a prediction could start from
+prediction-refused-few = only { $good } good answers were seen: too few to measure what one costs
+prediction-refused-hidden = only { $share } % of the requests were answered well, which hides what the next limit would be
+prediction-refused-second-choice = a second choice, told for where the first cannot be applied
+
+verdict-unknown-cpu = Cannot tell: nothing refused, but the CPU times could not be read, so it cannot be said what limits the server.
+
+warning-not-applied = Remedy { $remedy } could not be applied: { $why }
+warning-not-taken-back = A change could not be taken back: { $why } Run "chokepoint undo".
+
+kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
+kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
+kept-no-fell = Its signal improved, but goodput fell from { $before } to { $after } requests/s and nothing explains that.
+kept-no-signal = Its signal did not improve (goodput { $before } before, { $after } requests/s after).
+kept-no-client = The load generator became the limit and goodput fell from { $before } to { $after } requests/s: nothing is proven.

@@ -1,0 +1,91 @@
+# The pages of `chokepoint explain`: a station or a finding each, with the same five sections.
+
+heading-limits = What it limits
+heading-shows = How it shows
+heading-sure = How sure
+heading-remedies = Remedies and their risk
+heading-sources = Sources
+
+page-load-generator-title = Load generator
+page-load-generator-limits =
+    The client that offers the load. Where it is itself the limit, every figure is about the client and none about the server.
+page-load-generator-shows =
+    Its threads, with the soft interrupts attributed to them, use 90 % or more of the CPUs they may run on; or sends of an open loop go out late while it is busy; or its own ports, file descriptors or socket memory run out.
+page-load-generator-sure =
+    CPU time is the threads' own clock. Without exact accounting the kernel charges soft interrupts to whatever ran, so that clock has most of them in it; what ran in ksoftirqd on the generator's core is added. On a veth link about half a core of the server's receive work can run on the client's core.
+page-load-generator-remedies =
+    More threads (--threads), more cores, another host. Sharing cores with the server is a warning, not this finding.
+page-load-generator-sources =
+    clock_gettime(2) CLOCK_THREAD_CPUTIME_ID; /proc/PID/schedstat of ksoftirqd; the generator's own outcome counts.
+
+page-load-generator-limited-title = The load generator was the limit
+page-load-generator-limited-limits =
+    The measurement itself: the server may have room that was never asked for.
+page-load-generator-limited-shows =
+    The verdict is client-limited and no rate verdict about the server is given. Refusals that the server counted are still findings.
+page-load-generator-limited-sure =
+    High where CPU or local errors show it. A server at its limit makes requests wait and the generator idle; a generator at its limit is busy.
+page-load-generator-limited-remedies =
+    Give the generator more threads or cores, spread it over hosts, or widen its own limits (port range, open files).
+page-load-generator-limited-sources =
+    As for station load-generator.
+
+page-link-title = Link
+page-link-limits =
+    The network interface through which the answers leave, at the device's speed or at the rate of the shaper on it, whichever is lower.
+page-link-shows =
+    Bits per second at 95 % or more of that rate. Then the server is healthy and limited by the link: fewer bytes per answer or a faster link are the only gain.
+page-link-sure =
+    Bytes are counted by the interface on the wire. veth and virtio devices know no speed: without a shaper such a link has no limit to compare with, and none is invented.
+page-link-remedies =
+    Compression, caching, smaller answers; raising the shaper's rate where it is yours.
+page-link-sources =
+    rtnetlink(7) IFLA_STATS64 and TCA_STATS2; ethtool link settings; tc(8).
+
+page-conntrack-table-title = Connection tracking table
+page-conntrack-table-limits =
+    How many connections the firewall can follow at once, closed ones included until their entries expire. It is a cliff: harmless until full, then nothing new gets through.
+page-conntrack-table-shows =
+    nf_conntrack_count against nf_conntrack_max, and the column "drop" of /proc/net/stat/nf_conntrack.
+page-conntrack-table-sure =
+    "drop" alone proves nothing, for it also counts clashes that could not be resolved; a table near its limit alone harms nobody; "early_drop" means that the kernel made room. Only all together count: entries at 95 % or more of the limit, drops that grow, and requests that time out or take as long as a lost SYN takes. The count is kept per network namespace; on most kernels the limit is the host's and read-only elsewhere.
+page-conntrack-table-remedies =
+    See conntrack-table-full.
+page-conntrack-table-sources =
+    Linux Documentation/networking/nf_conntrack-sysctl.rst; net/netfilter/nf_conntrack_core.c; /proc/sys/net/netfilter; /proc/net/stat/nf_conntrack (read by its header, columns differ by kernel); /proc/net/nf_conntrack.
+
+page-conntrack-table-full-title = The connection tracking table is full
+page-conntrack-table-full-limits =
+    Every new connection through this network namespace, also those between the servers on it over loopback where the firewall tracks them.
+page-conntrack-table-full-shows =
+    Clients time out connecting while the server idles; goodput falls to nearly nothing; the kernel log says "nf_conntrack: table full, dropping packet", rate limited. Expired entries still count until they are collected, 15 to 90 s later.
+page-conntrack-table-full-sure =
+    High: entries at the limit, drops counted and time-outs seen by the client or told by the kernel log. Medium or low where one of these could not be read. Silent where the table is nearly full and nothing is dropped, where drops come from clashes in an empty table, and where early eviction makes room.
+page-conntrack-table-full-remedies =
+    Best is to need fewer entries: reuse connections (keep-alive), shorter time-outs for closed connections, or no tracking of this flow (notrack) where no rule needs its state. Raising the limit works at once and costs about 320 bytes of kernel memory an entry when used; buckets are raised with it where chains would grow long. It holds for the whole host. Undo sets the old value back, and entries above it stay until they expire.
+page-conntrack-table-full-sources =
+    As for station conntrack-table, and the kernel log (/dev/kmsg).
+
+page-accept-queue-title = Accept queue
+page-accept-queue-limits =
+    Connections that are established and wait for the server's process to accept them, for each listener apart. Its limit is the smaller of the listen() backlog and net.core.somaxconn at the time of listen().
+page-accept-queue-shows =
+    Recv-Q of the listener reaches Send-Q + 1 and the listener's own drop counter grows (TcpExt.ListenOverflows for the namespace as a whole). Clients see connections that take 1 or 3 seconds.
+page-accept-queue-sure =
+    The listener's own drop counter names it surely. Sampling 20 times a second sees a full queue only in one sample of ten; the counter misses none. ListenDrops counts other things too; unix sockets are never in these counters, their queue is read by unix_diag.
+page-accept-queue-remedies =
+    A longer queue helps only a server that had time to accept and was hit by a burst; in front of workers that are blocked or too few it adds waiting and nothing else.
+page-accept-queue-sources =
+    listen(2); sock_diag(7) INET_DIAG_SKMEMINFO (ninth word) and UDIAG_SHOW_RQLEN; /proc/net/netstat.
+
+page-cpu-title = CPU
+page-cpu-limits =
+    The cores on which the servers of the path may run: cores divided by CPU-seconds per good answer is the most they can give.
+page-cpu-shows =
+    All of those cores busy 95 % of the time or more. Then the server is healthy and limited by CPU; that is no fault but physics.
+page-cpu-sure =
+    Busy time is counted in clock ticks per core. An average over cores hides one hot core, so only the cores that the servers may use are counted, and each is read apart. Programs that poll burn 100 % doing nothing. The cost of an answer falls by about a quarter as load rises, which the ceiling's upper bound allows for.
+page-cpu-remedies =
+    Cheaper answers (profile first), more cores, fewer other programs on them.
+page-cpu-sources =
+    proc(5) /proc/stat, /proc/PID/stat, /proc/PID/schedstat; Denning and Buzen 1978, operational analysis.

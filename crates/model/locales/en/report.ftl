@@ -1,0 +1,108 @@
+# The text report. A no-break space (U+00A0, written { "\u00A0" }) keeps a number and its unit on one line.
+
+report-number = { $n }
+report-percent = { $n }{ "\u00A0" }%
+report-percent-little = <1{ "\u00A0" }%
+report-us = { $n }{ "\u00A0" }µs
+report-ms = { $n }{ "\u00A0" }ms
+report-s = { $n }{ "\u00A0" }s
+report-bits = { $n }{ "\u00A0" }bit/s
+report-kilobits = { $n }{ "\u00A0" }kbit/s
+report-megabits = { $n }{ "\u00A0" }Mbit/s
+report-gigabits = { $n }{ "\u00A0" }Gbit/s
+
+# The first lines.
+report-label-target = target
+report-label-load = load
+report-label-latency = latency
+report-label-answers = answers
+report-label-unanswered = no answer
+report-listener = { $listener } in { $netns }
+report-load = { $requests ->
+    [one] { $requests } request in { $duration }
+   *[other] { $requests } requests in { $duration }
+}
+report-throughput = { $rate }/s ended
+report-goodput = { $rate }/s answered as expected ({ $share })
+report-latency = p50 { $p50 }, p90 { $p90 }, p99 { $p99 }, max { $max }
+report-status = { $count } with status { $status }
+report-no-load = none applied: the traffic that was there was watched
+report-error-connect-refused = { $n } refused
+report-error-connect-timeout = { $n } timed out connecting
+report-error-connect-failed = { $n } could not connect
+report-error-response-timeout = { $n } timed out waiting for the answer
+report-error-reset = { $n } reset
+report-error-closed-before-answer = { $n } closed before the answer
+report-error-bad-response = { $n } answered with broken HTTP
+report-error-local-ports = { $n } found no local port
+report-error-local-files = { $n } found no local file descriptor
+report-error-local-memory = { $n } found no local socket memory
+report-error-never-sent = { $n } never sent
+
+# The path.
+report-path = The request's path
+report-choke-point = CHOKE POINT
+report-generator-limit = THE LIMIT OF THIS RUN
+report-also-cause = see { $n }
+report-symptom = symptom of { $n }
+report-symptom-alone = symptom, see { $n }
+report-of = { $used } of { $limit }
+report-limit = limit { $limit }
+report-waiting = { $n } waiting
+report-refused = { $n }/s refused
+report-ceiling = ceiling { $value }/s ({ $low } to { $high })
+report-pids = { $count ->
+    [one] pid { $pids }
+   *[other] pids { $pids }
+}
+report-processes = { $count } processes
+report-at-cpu = cores { $cpu }
+report-at-pid = pid { $pid }
+report-in-netns = in { $netns }
+
+# The findings.
+report-findings = Why
+report-cause = cause
+report-symptom-of = symptom of { $ids }
+report-symptom-of-unnamed = symptom
+report-confidence-low = low confidence
+report-confidence-medium = medium confidence
+report-confidence-high = high confidence
+report-evidence = Evidence
+report-fix = Fix
+report-fix-choice = Fix { $n } of { $count }
+report-label-now = now
+report-label-keep = to keep
+report-label-effect = in force
+report-label-risk = risk
+report-label-undo = undo
+report-label-proof = proof
+report-label-predicted = predicted
+report-live = at once
+report-reload = after a reload of the server
+report-restart = after a restart of the server
+report-signal-refusals = refusals at { $station } fall to zero
+report-signal-goodput = goodput rises beyond noise
+report-signal-latency = p99 falls beyond noise
+report-predicted = { $rate }/s ({ $low } to { $high }), then { $station } limits
+report-not-predicted = nothing: { $why }
+report-offer-fix = With --fix these changes are made one by one, each measured under the same load, kept only where it helps, and taken back with `chokepoint undo`.
+
+# The rounds of --fix.
+report-rounds = What was tried
+report-column-change = change
+report-column-goodput = goodput/s
+report-column-p99 = p99
+report-column-failed = failed
+report-as-found = as found
+report-kept-provisional = kept for now
+report-kept-final = kept
+report-kept-no = taken back
+report-round-predicted = predicted { $rate }/s ({ $low } to { $high })
+
+# What else there is to know.
+report-warnings = Mind
+report-unread = Not read
+report-unread-more = { $count } more
+report-needs = needs { $needs }
+report-failed = failed

@@ -1,0 +1,28 @@
+# One line a station's state.
+
+state-generator-ok = The generator used { $share } % of its CPU.
+state-generator-near = The generator used { $share } % of its CPU: little is left.
+state-generator-cpu = The generator used { $share } % of its CPU and was itself the limit.
+state-generator-late = { $count } requests were sent late although their time had come.
+state-generator-local = { $count } requests failed for want of the generator's own ports, files or memory.
+
+state-link-no-rate = { $link } carried { $megabits } Mbit/s; it knows no speed and has no shaper, so it has no limit to compare with.
+state-link-ok = { $link } carried { $megabits } of { $rate } Mbit/s.
+state-link-near = { $link } carried { $megabits } of { $rate } Mbit/s: little is left.
+state-link-full = { $link } carried { $megabits } of { $rate } Mbit/s: it is full.
+
+state-conntrack-ok = { $peak } of { $max } entries at the most.
+state-conntrack-near = { $peak } of { $max } entries at the most ({ $share } %): nothing was dropped yet.
+state-conntrack-unlimited = { $peak } entries at the most; no limit is set.
+state-conntrack-early-drop = Full with { $max } entries, but it made room by evicting { $early } old entries and dropped nothing.
+state-conntrack-harmless = Full with { $max } entries and { $drops } packets were dropped, but no request of this load suffered.
+state-conntrack-refusing = Full: { $peak } of { $max } entries, and { $drops } packets that would have begun a new one were dropped.
+
+state-accept-queue-ok = At most { $peak } of { $limit } connections waited at { $listener }; none was refused.
+state-accept-queue-near = { $peak } of { $limit } connections waited at { $listener }; none was refused yet.
+state-accept-queue-refusing = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }).
+
+state-cpu-ok = Cores { $cores } were { $share } % busy.
+state-cpu-near = Cores { $cores } were { $share } % busy: little is left.
+state-cpu-saturated = cores { $cores }, all that the servers may use, were { $share } % busy.
+state-cpu-unknown = The CPU times could not be read.

@@ -1,0 +1,268 @@
+//! The verdict: what the stations' readings mean together.
+
+use crate::catalogue::Catalogue;
+use crate::load::LoadResult;
+use crate::message::Message;
+use crate::observation::Observation;
+use crate::path::{self, Path};
+use crate::readings::readings;
+use crate::remedies::remedies;
+use crate::report::{Diagnosis, Finding, LimitedBy, LoadReport, Mode, Role, SourceStatus, StationState, Target, TierReport, Verdict};
+use crate::stations::{Context, Placed, STATIONS};
+
+/// Name and version of the report's schema.
+pub const SCHEMA: &str = "chokepoint/diagnosis/1";
+/// Share of failed requests above which a healthy verdict would need an explanation that the stations did not give.
+const FAILED_SHARE_MAX: f64 = 0.01;
+/// Share of the offered rate that an open loop must have got through for demand to be the limit.
+const OFFERED_SHARE_MIN: f64 = 0.98;
+
+/// The whole diagnosis of one observation; a pure function of it and of the language.
+pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
+    let path = path::discover(obs);
+    let ctx = Context::new(obs, &path, words);
+    let mut stations: Vec<Placed> = Vec::new();
+    let mut findings: Vec<Finding> = Vec::new();
+    for def in STATIONS {
+        let read = (def.read)(&ctx);
+        for mut finding in (def.judge)(&ctx, &read) {
+            if let Some(placed) = read.iter().find(|placed| placed.station.at == finding.at && placed.station.tier == finding.tier) {
+                finding.remedies = remedies(&ctx, &finding, placed);
+            }
+            findings.push(finding);
+        }
+        stations.extend(read);
+    }
+    order(&mut findings, &stations);
+    let judgement = judge(&ctx, &stations, &findings);
+    Diagnosis {
+        schema: SCHEMA.to_owned(),
+        target: target(&ctx),
+        verdict: judgement.verdict,
+        limited_by: judgement.limited_by,
+        summary: ctx.text(judgement.summary),
+        mode: if obs.request.loaded { Mode::Load } else { Mode::Passive },
+        load: obs.load.as_ref().map(load_report),
+        path: stations.into_iter().map(|placed| placed.station).collect(),
+        findings,
+        readings: readings(obs),
+        warnings: warnings(&ctx),
+        rounds: Vec::new(),
+    }
+}
+
+/// Causes before symptoms, and among causes the one that refuses most first.
+fn order(findings: &mut [Finding], stations: &[Placed]) {
+    let refused = |finding: &Finding| {
+        let own = |placed: &&Placed| placed.station.station == finding.station && placed.station.at == finding.at;
+        stations.iter().find(own).and_then(|placed| placed.station.refused_per_s).unwrap_or(0.0)
+    };
+    findings.sort_by(|a, b| (a.role == Role::Symptom).cmp(&(b.role == Role::Symptom)).then(refused(b).total_cmp(&refused(a))));
+}
+
+/// A verdict with its sentence.
+struct Judgement {
+    verdict: Verdict,
+    limited_by: Option<LimitedBy>,
+    summary: Message,
+}
+
+impl Judgement {
+    fn unknown(summary: Message) -> Self {
+        Self { verdict: Verdict::Unknown, limited_by: None, summary }
+    }
+
+    fn healthy(by: LimitedBy, summary: Message) -> Self {
+        Self { verdict: Verdict::Healthy, limited_by: Some(by), summary }
+    }
+}
+
+fn judge(ctx: &Context<'_>, stations: &[Placed], findings: &[Finding]) -> Judgement {
+    let causes: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Cause).collect();
+    if let Some(own) = causes.iter().find(|finding| finding.tier == "client") {
+        let summary = Message::new("verdict-client-limited").with("title", own.title.as_str());
+        return Judgement { verdict: Verdict::ClientLimited, limited_by: None, summary };
+    }
+    if let Some(first) = causes.first() {
+        let summary = Message::new("verdict-choked").with("title", first.title.as_str()).with("tier", first.tier.as_str());
+        return Judgement { verdict: Verdict::Choked, limited_by: None, summary };
+    }
+    if let Some(unknown) = not_understood(ctx) {
+        return Judgement::unknown(unknown);
+    }
+    if let Some(placed) = stations.iter().find(|placed| placed.station.state == StationState::Refusing) {
+        let why = Message::new("verdict-unknown-refusing").with("station", placed.station.station.as_str());
+        return Judgement::unknown(why.with("why", placed.station.why.as_str()));
+    }
+    healthy(ctx, stations)
+}
+
+/// Why no verdict about the server can be reached, where none can.
+fn not_understood(ctx: &Context<'_>) -> Option<Message> {
+    let unreadable = ctx.obs.netns.is_empty() || ctx.obs.netns.values().all(|view| view.listeners.first().is_none());
+    if !ctx.path.ambiguous.is_empty() {
+        let names: Vec<String> = ctx.path.ambiguous.iter().map(|id| ctx.netns_name(*id)).collect();
+        return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
+    }
+    if let Some(load) = &ctx.obs.load {
+        return wrong_answers(load).or_else(|| unexplained_failures(load));
+    }
+    if unreadable {
+        return Some(Message::new("verdict-unknown-unreadable"));
+    }
+    if ctx.path.tiers.is_empty() {
+        return Some(Message::new("verdict-unknown-no-listener").with("port", f64::from(ctx.obs.request.port)));
+    }
+    (!saw_traffic(ctx)).then(|| Message::new("verdict-unknown-no-traffic"))
+}
+
+/// Nothing answered as expected: a wrong URL, or nobody there.
+fn wrong_answers(load: &LoadResult) -> Option<Message> {
+    if load.good > 0 {
+        return None;
+    }
+    let answered: u64 = load.status.values().sum();
+    if load.requests == 0 {
+        return Some(Message::new("verdict-unknown-nothing-sent"));
+    }
+    if load.errors.connect_refused == load.requests {
+        return Some(Message::new("verdict-unknown-refused"));
+    }
+    if answered == load.requests && load.status.len() == 1 {
+        let status = load.status.keys().next().copied().unwrap_or(0);
+        return Some(Message::new("verdict-unknown-status").with("status", f64::from(status)));
+    }
+    Some(Message::new("verdict-unknown-no-good-answer").with("requests", load.requests))
+}
+
+/// Requests failed and no station tells why.
+fn unexplained_failures(load: &LoadResult) -> Option<Message> {
+    let failed = load.requests.saturating_sub(load.good);
+    let share = failed as f64 / load.requests.max(1) as f64;
+    (share > FAILED_SHARE_MAX).then(|| Message::new("verdict-unknown-failures").with("share", share * 100.0).with("failed", failed))
+}
+
+/// True where connections came or bytes moved in the passive window.
+fn saw_traffic(ctx: &Context<'_>) -> bool {
+    ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns)).is_some_and(|view| {
+        let grew = |name: &str| {
+            ctx.around(&view.netstat)
+                .is_some_and(|(first, last, _)| last.get(name).copied().unwrap_or(0) > first.get(name).copied().unwrap_or(0))
+        };
+        grew("Tcp.PassiveOpens")
+            || (grew("Tcp.InSegs") && view.sockets.values().flatten().any(|socket| accepted(ctx.path, &socket.address)))
+    })
+}
+
+/// True where a socket is an accepted connection of the first tier's listeners.
+fn accepted(path: &Path, address: &crate::observation::SocketAddress) -> bool {
+    use crate::observation::{ListenerAddress, SocketAddress};
+    let SocketAddress::Tcp { local, .. } = address else { return false };
+    let first = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners);
+    first.into_iter().any(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(_, port) if port == local.1))
+}
+
+fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
+    let saturated =
+        |id: &str| stations.iter().find(|placed| placed.station.station == id && placed.station.state == StationState::Saturated);
+    if let Some(link) = saturated("link") {
+        return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.station.why.as_str()));
+    }
+    if let Some(cpu) = saturated("cpu") {
+        return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.station.why.as_str()));
+    }
+    let Some(load) = &ctx.obs.load else {
+        return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
+    };
+    if ctx.path.tiers.is_empty() {
+        return Judgement::unknown(Message::new("verdict-unknown-remote"));
+    }
+    if stations.iter().any(|placed| placed.station.station == "cpu" && placed.station.state == StationState::Unknown) {
+        return Judgement::unknown(Message::new("verdict-unknown-cpu"));
+    }
+    match load.shape {
+        crate::load::Loop::Open { rate_per_s, .. } if load.goodput_rps() >= OFFERED_SHARE_MIN * rate_per_s => {
+            Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s))
+        }
+        crate::load::Loop::Open { rate_per_s, .. } => {
+            let why = Message::new("verdict-unknown-short-of-rate").with("rate", rate_per_s);
+            Judgement::unknown(why.with("goodput", load.goodput_rps()))
+        }
+        crate::load::Loop::Closed { connections } => closed(stations, connections),
+    }
+}
+
+/// A closed loop with nothing saturated: too few connections, unless requests wait in front of a server whose cores are idle.
+fn closed(stations: &[Placed], connections: u32) -> Judgement {
+    let waits = |placed: &&Placed| placed.station.station == "accept-queue" && placed.station.waiting.is_some_and(|mean| mean >= 1.0);
+    if let Some(queue) = stations.iter().find(waits) {
+        let listener = queue.station.at.listener.clone().unwrap_or_default();
+        let why = Message::new("verdict-unknown-waiting").with("tier", queue.station.tier.as_str()).with("listener", listener);
+        return Judgement::unknown(why.with("mean", queue.station.waiting.unwrap_or(0.0)));
+    }
+    Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand").with("connections", connections))
+}
+
+fn target(ctx: &Context<'_>) -> Target {
+    let request = &ctx.obs.request;
+    let first = ctx.path.tiers.first();
+    let name = |index: &usize| ctx.path.tiers[*index].name.clone();
+    let tier = |tier: &path::Tier| TierReport {
+        name: tier.name.clone(),
+        listeners: tier.listeners.iter().map(|placed| placed.listener.address.to_string()).collect(),
+        pids: tier.pids.clone(),
+        netns: ctx.netns_name(tier.netns),
+        upstreams: tier.upstreams.iter().map(name).collect(),
+    };
+    Target {
+        url: request.url.clone(),
+        addresses: request.addresses.clone(),
+        listener: first.and_then(|tier| tier.listeners.first()).map(|placed| placed.listener.address.to_string()),
+        netns: first.map(|tier| ctx.netns_name(tier.netns)),
+        tiers: ctx.path.tiers.iter().map(tier).collect(),
+    }
+}
+
+/// The load as the report tells it.
+pub fn load_report(load: &LoadResult) -> LoadReport {
+    LoadReport {
+        requests: load.requests,
+        duration_s: load.duration_us as f64 / 1e6,
+        throughput_rps: load.throughput_rps(),
+        goodput_rps: load.goodput_rps(),
+        status: load.status.iter().map(|(status, count)| (status.to_string(), *count)).collect(),
+        errors: load.errors,
+        latency_us: load.latency_us,
+    }
+}
+
+fn warnings(ctx: &Context<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(load) = &ctx.obs.load {
+        let generator: Vec<u32> = load.threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
+        let shares = |pid: &u32| {
+            let identity = ctx.obs.processes.get(pid).and_then(|process| process.identity.first());
+            identity.is_some_and(|identity| identity.cpus_allowed.iter().any(|core| generator.contains(core)))
+        };
+        if ctx.path.tiers.iter().flat_map(|tier| &tier.pids).any(shares) {
+            warnings.push(ctx.text(Message::new("warning-shared-cores")));
+        }
+        if let Some(guard) = &load.stopped_by {
+            warnings.push(ctx.text(Message::new("warning-guard").with("guard", guard.as_str())));
+        }
+        if load.interrupted {
+            warnings.push(ctx.text(Message::new("warning-interrupted")));
+        }
+    }
+    if ctx.path.tiers.is_empty() && ctx.path.ambiguous.is_empty() && ctx.obs.load.is_some() {
+        warnings.push(ctx.text(Message::new("warning-no-listener")));
+    }
+    let unread = readings(ctx.obs).iter().filter(|reading| reading.status == SourceStatus::Failed).count();
+    if unread > 0 {
+        warnings.push(ctx.text(Message::new("warning-failed-readings").with("count", unread as f64)));
+    }
+    for what in ctx.obs.unplaced.iter().take(3) {
+        warnings.push(ctx.text(Message::new("warning-unplaced").with("what", what.as_str())));
+    }
+    warnings
+}

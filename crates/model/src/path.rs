@@ -1,0 +1,282 @@
+//! The request's path, discovered from what was read: URL -> listener -> processes -> their outgoing peers -> the next listener, and so on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
+
+/// Tiers followed at most, so that a ring of servers ends.
+const DEPTH_MAX: usize = 8;
+
+/// A listener in its namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedListener {
+    /// The namespace.
+    pub netns: NetnsId,
+    /// The listener as last seen.
+    pub listener: Listener,
+}
+
+/// A group of processes that share listeners: one server of the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tier {
+    /// Name, unique on the path: the program's name, with a number where two tiers run the same program.
+    pub name: String,
+    /// The namespace of its first listener.
+    pub netns: NetnsId,
+    /// The listeners through which requests reach it.
+    pub listeners: Vec<PlacedListener>,
+    /// Its processes; empty where they could not be read.
+    pub pids: Vec<u32>,
+    /// Indices of the tiers it calls.
+    pub upstreams: Vec<usize>,
+}
+
+/// The request's path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Path {
+    /// Tiers, outermost first. Empty where no listener on this host answers for the target.
+    pub tiers: Vec<Tier>,
+    /// Namespaces that all have a listener for the target, where more than one has and none is nearer: the path is not followed then.
+    pub ambiguous: Vec<NetnsId>,
+}
+
+/// Follows the request from the target of `obs` through every tier that was read.
+pub fn discover(obs: &Observation) -> Path {
+    let found = target_listeners(obs);
+    let namespaces: BTreeSet<NetnsId> = found.iter().map(|placed| placed.netns).collect();
+    let nearest = if namespaces.len() > 1 && namespaces.contains(&obs.request.client_netns) {
+        found.into_iter().filter(|placed| placed.netns == obs.request.client_netns).collect()
+    } else if namespaces.len() > 1 {
+        return Path { tiers: Vec::new(), ambiguous: namespaces.into_iter().collect() };
+    } else {
+        found
+    };
+    let mut path = Path::default();
+    if !nearest.is_empty() {
+        Walk { obs, listeners: all_listeners(obs), path: &mut path }.follow(nearest, None, 0);
+    }
+    name_tiers(obs, &mut path);
+    path
+}
+
+/// True where a connection to `target` made in namespace `client` ends at `listener` of namespace `netns`.
+pub fn answers(view: &NetnsView, same_netns: bool, listener: &Listener, target: IpAddr, port: u16) -> bool {
+    let ListenerAddress::Tcp(bound, bound_port) = listener.address else { return false };
+    if bound_port != port {
+        return false;
+    }
+    let target = target.to_canonical();
+    let bound = bound.to_canonical();
+    let covers =
+        bound == target || (bound.is_unspecified() && (bound.is_ipv4() == target.is_ipv4() || (bound.is_ipv6() && !listener.v6_only)));
+    covers && is_local(view, same_netns, target)
+}
+
+/// True where `ip` is an address of the namespace itself. Loopback is local everywhere, but only to a client inside.
+fn is_local(view: &NetnsView, same_netns: bool, ip: IpAddr) -> bool {
+    if ip.is_loopback() || ip.is_unspecified() {
+        return same_netns;
+    }
+    view.addresses.last().is_some_and(|addresses| addresses.iter().any(|address| address.ip.to_canonical() == ip))
+}
+
+fn target_listeners(obs: &Observation) -> Vec<PlacedListener> {
+    let request = &obs.request;
+    let mut found = Vec::new();
+    for (&netns, view) in &obs.netns {
+        if request.server_netns.is_some_and(|named| named != netns) {
+            continue;
+        }
+        // A namespace that the user named stands for the client's own where the target is a loopback address.
+        let same = netns == request.client_netns || request.server_netns == Some(netns);
+        for target in &request.addresses {
+            let exact = newest_listeners(view).filter(|listener| answers(view, same, listener, *target, request.port));
+            // The kernel prefers a listener bound to the very address over one bound to all.
+            let mut here: Vec<&Listener> = exact.collect();
+            let specific = |listener: &&Listener| matches!(listener.address, ListenerAddress::Tcp(ip, _) if !ip.is_unspecified());
+            if here.iter().any(specific) {
+                here.retain(specific);
+            }
+            found.extend(here.into_iter().map(|listener| PlacedListener { netns, listener: listener.clone() }));
+        }
+    }
+    found.sort_by(|a, b| (a.netns, &a.listener.address, a.listener.inode).cmp(&(b.netns, &b.listener.address, b.listener.inode)));
+    found.dedup_by(|a, b| a.netns == b.netns && a.listener.inode == b.listener.inode);
+    found
+}
+
+/// The listeners of a namespace as last seen; one that was there at first and went away still counts, for its queue was on the path.
+fn newest_listeners(view: &NetnsView) -> impl Iterator<Item = &Listener> {
+    let mut newest: BTreeMap<u64, &Listener> = BTreeMap::new();
+    for listener in view.listeners.values().flatten() {
+        newest.insert(listener.inode, listener);
+    }
+    newest.into_values()
+}
+
+fn all_listeners(obs: &Observation) -> Vec<PlacedListener> {
+    let mut all = Vec::new();
+    for (&netns, view) in &obs.netns {
+        all.extend(newest_listeners(view).map(|listener| PlacedListener { netns, listener: listener.clone() }));
+    }
+    all
+}
+
+struct Walk<'a> {
+    obs: &'a Observation,
+    listeners: Vec<PlacedListener>,
+    path: &'a mut Path,
+}
+
+impl Walk<'_> {
+    /// Adds the tiers behind `listeners` and what they call; `from` is the tier that calls them.
+    fn follow(&mut self, listeners: Vec<PlacedListener>, from: Option<usize>, depth: usize) {
+        for (pids, listeners) in self.by_owner(listeners) {
+            let (index, fresh) = self.tier_index(pids, listeners);
+            if let Some(from) = from
+                && from != index
+                && !self.path.tiers[from].upstreams.contains(&index)
+            {
+                self.path.tiers[from].upstreams.push(index);
+            }
+            if fresh && depth < DEPTH_MAX {
+                let called = self.called_by(index);
+                if !called.is_empty() {
+                    self.follow(called, Some(index), depth + 1);
+                }
+            }
+        }
+    }
+
+    /// Groups listeners by the processes that hold them.
+    fn by_owner(&self, listeners: Vec<PlacedListener>) -> Vec<(Vec<u32>, Vec<PlacedListener>)> {
+        let mut groups: Vec<(Vec<u32>, Vec<PlacedListener>)> = Vec::new();
+        for placed in listeners {
+            let pids = self.owners(placed.listener.inode);
+            let shares = |group: &&mut (Vec<u32>, Vec<PlacedListener>)| {
+                // Workers with a listener each (SO_REUSEPORT) are one tier: they listen on one address and are one family.
+                let same_address =
+                    group.1.iter().any(|other| other.netns == placed.netns && other.listener.address == placed.listener.address);
+                same_address || pids.iter().any(|pid| group.0.contains(pid))
+            };
+            match groups.iter_mut().find(shares) {
+                Some(group) => {
+                    group.0.extend(pids);
+                    group.0.sort_unstable();
+                    group.0.dedup();
+                    group.1.push(placed);
+                }
+                None => groups.push((pids, vec![placed])),
+            }
+        }
+        groups
+    }
+
+    fn owners(&self, inode: u64) -> Vec<u32> {
+        let holds = |files: &crate::observation::OpenFiles| files.sockets.contains(&inode);
+        self.obs.processes.iter().filter(|(_, process)| process.files.values().any(holds)).map(|(&pid, _)| pid).collect()
+    }
+
+    /// The tier of these processes, and whether it was made just now.
+    fn tier_index(&mut self, pids: Vec<u32>, listeners: Vec<PlacedListener>) -> (usize, bool) {
+        let known = self.path.tiers.iter().position(|tier| {
+            tier.listeners.iter().any(|placed| listeners.contains(placed)) || pids.iter().any(|pid| tier.pids.contains(pid))
+        });
+        match known {
+            Some(index) => {
+                let tier = &mut self.path.tiers[index];
+                for placed in listeners {
+                    if !tier.listeners.iter().any(|other| other.netns == placed.netns && other.listener.inode == placed.listener.inode) {
+                        tier.listeners.push(placed);
+                    }
+                }
+                (index, false)
+            }
+            None => {
+                let netns = listeners.first().map(|placed| placed.netns).unwrap_or_default();
+                self.path.tiers.push(Tier { name: String::new(), netns, listeners, pids, upstreams: Vec::new() });
+                (self.path.tiers.len() - 1, true)
+            }
+        }
+    }
+
+    /// The listeners to which the processes of a tier hold outgoing connections.
+    fn called_by(&self, index: usize) -> Vec<PlacedListener> {
+        let tier = &self.path.tiers[index];
+        let held: BTreeSet<u64> = (tier.pids.iter())
+            .filter_map(|pid| self.obs.processes.get(pid))
+            .flat_map(|process| process.files.values().flat_map(|files| files.sockets.iter().copied()))
+            .collect();
+        let mut called: Vec<PlacedListener> = Vec::new();
+        for (&netns, view) in &self.obs.netns {
+            for sockets in view.sockets.values() {
+                let unix_paths: BTreeMap<u64, &String> = (sockets.iter())
+                    .filter_map(|socket| match &socket.address {
+                        SocketAddress::Unix { path: Some(path), .. } => Some((socket.inode, path)),
+                        _ => None,
+                    })
+                    .collect();
+                for socket in sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode)) {
+                    for placed in self.peers(netns, &socket.address, &unix_paths) {
+                        let own = tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode);
+                        if !own && !called.contains(placed) {
+                            called.push(placed.clone());
+                        }
+                    }
+                }
+            }
+        }
+        called
+    }
+
+    /// The listeners at the other end of a socket held in `netns`.
+    fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<&PlacedListener> {
+        match address {
+            SocketAddress::Tcp { local, remote } => {
+                // A socket whose local end is a listener's is an accepted one: its peer called us.
+                let accepted = |placed: &&PlacedListener| {
+                    placed.netns == netns
+                        && matches!(placed.listener.address, ListenerAddress::Tcp(ip, port)
+                            if port == local.1 && (ip.is_unspecified() || ip.to_canonical() == local.0.to_canonical()))
+                };
+                if self.listeners.iter().any(|placed| accepted(&placed)) {
+                    return Vec::new();
+                }
+                let reached = |placed: &&PlacedListener| {
+                    let view = &self.obs.netns[&placed.netns];
+                    answers(view, placed.netns == netns, &placed.listener, remote.0, remote.1)
+                };
+                self.listeners.iter().filter(reached).collect()
+            }
+            SocketAddress::Unix { peer: UnixPeer::Inode(peer), path: None } => match unix_paths.get(peer) {
+                Some(path) => {
+                    let bound =
+                        |placed: &&PlacedListener| matches!(&placed.listener.address, ListenerAddress::Unix(bound) if bound == *path);
+                    self.listeners.iter().filter(bound).collect()
+                }
+                None => Vec::new(),
+            },
+            SocketAddress::Unix { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Names each tier after its program: the oldest process's command, without a trailing version ("php-fpm8.2" is "php-fpm").
+fn name_tiers(obs: &Observation, path: &mut Path) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for tier in &mut path.tiers {
+        let identity = |pid: &u32| obs.processes.get(pid).and_then(|process| process.identity.first());
+        let oldest = tier.pids.iter().filter_map(identity).min_by_key(|identity| (identity.start_ticks, identity.pid));
+        let name = match oldest {
+            Some(identity) => {
+                let base = identity.comm.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+                if base.is_empty() { identity.comm.clone() } else { base.to_owned() }
+            }
+            None => tier.listeners.first().map_or_else(|| "server".to_owned(), |placed| placed.listener.address.to_string()),
+        };
+        let count = seen.entry(name.clone()).or_insert(0);
+        *count += 1;
+        tier.name = if *count == 1 { name } else { format!("{name}-{count}") };
+    }
+}

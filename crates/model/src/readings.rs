@@ -1,0 +1,96 @@
+//! How each source fared, for the report: what could not be read is told with the privilege that would give it.
+
+use std::collections::BTreeMap;
+
+use crate::observation::{NetnsView, Observation, ProcessView};
+use crate::report::{SourceReport, SourceStatus};
+use crate::series::{Series, SeriesState};
+
+/// The fate of one source in one place: status, reason, privilege.
+type Fate = (SourceStatus, Option<String>, Option<String>);
+
+/// Every source of the observation, in the order host, namespaces, processes; processes that fared alike are told in one line.
+pub fn readings(obs: &Observation) -> Vec<SourceReport> {
+    let mut reports = Vec::new();
+    let mut add = |source: String, fate: Option<Fate>| {
+        if let Some((status, why, needs)) = fate {
+            reports.push(SourceReport { source, status, why, needs });
+        }
+    };
+    for (name, fate) in host(obs) {
+        add(name.to_owned(), fate);
+    }
+    for (id, view) in &obs.netns {
+        let place = view.name.clone().unwrap_or_else(|| id.to_string());
+        for (name, fate) in netns(view) {
+            add(format!("{name} ({place})"), fate);
+        }
+        for (key, series) in view.sysctls.iter().filter(|(key, _)| !key.ends_with(" mode")) {
+            // A sysctl that this kernel does not have is no news; one that could not be read is.
+            if !matches!(series.state(), SeriesState::Ok | SeriesState::Unread) {
+                add(format!("sysctl {key} ({place})"), fate(series));
+            }
+        }
+    }
+    let mut alike: BTreeMap<(&str, String), (Fate, u32)> = BTreeMap::new();
+    for view in obs.processes.values() {
+        for (name, fate) in process(view).into_iter().filter_map(|(name, fate)| Some((name, fate?))) {
+            alike.entry((name, format!("{fate:?}"))).or_insert((fate, 0)).1 += 1;
+        }
+    }
+    for ((name, _), (fate, count)) in alike {
+        let noun = if count == 1 { "process" } else { "processes" };
+        add(format!("{name} ({count} {noun})"), Some(fate));
+    }
+    reports
+}
+
+fn fate<T>(series: &Series<T>) -> Option<Fate> {
+    match series.state() {
+        SeriesState::Unread => None,
+        SeriesState::Ok => Some((SourceStatus::Ok, None, None)),
+        SeriesState::Absent(lack) => Some((SourceStatus::Absent, Some(lack.why.clone()), lack.needs.clone())),
+        SeriesState::Failed(lack, times) => {
+            let why = if times == 1 { lack.why.clone() } else { format!("{} ({times} times)", lack.why) };
+            Some((SourceStatus::Failed, Some(why), lack.needs.clone()))
+        }
+    }
+}
+
+fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
+    let mut all = vec![
+        ("kernel", fate(&obs.kernel)),
+        ("cpu", fate(&obs.cpu)),
+        ("memory", fate(&obs.memory)),
+        ("softnet", fate(&obs.softnet)),
+        ("kernel-log", fate(&obs.kernel_log)),
+    ];
+    let ksoftirqd = obs.ksoftirqd.values().map(fate).max_by_key(|fate| fate.as_ref().map(|fate| fate.0 as u8));
+    all.push(("ksoftirqd", ksoftirqd.flatten()));
+    all
+}
+
+fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 10] {
+    [
+        ("netstat", fate(&view.netstat)),
+        ("sockstat", fate(&view.sockstat)),
+        ("conntrack-count", fate(&view.conntrack_count)),
+        ("conntrack-cpus", fate(&view.conntrack_cpus)),
+        ("conntrack-states", fate(&view.conntrack_states)),
+        ("listeners", fate(&view.listeners)),
+        ("sockets", fate(&view.sockets)),
+        ("links", fate(&view.links)),
+        ("qdiscs", fate(&view.qdiscs)),
+        ("addresses", fate(&view.addresses)),
+    ]
+}
+
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 5] {
+    [
+        ("process-identity", fate(&view.identity)),
+        ("process-cpu", fate(&view.cpu)),
+        ("process-files", fate(&view.files)),
+        ("process-limits", fate(&view.limits)),
+        ("process-cgroups", fate(&view.cgroups)),
+    ]
+}

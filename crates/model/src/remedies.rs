@@ -1,0 +1,67 @@
+//! The remedies: what removes a finding's cause. A remedy is one file and one line in [`REMEDIES`].
+
+mod raise_conntrack_max;
+mod shorten_conntrack_time_wait;
+
+use crate::change::{Activation, Change};
+use crate::message::Message;
+use crate::report::{Finding, Prediction, Remedy, Signal};
+use crate::stations::{Context, Placed};
+
+/// A remedy's definition.
+pub struct RemedyDef {
+    /// Id, kebab-case.
+    pub id: &'static str,
+    /// The finding that it removes.
+    pub finding: &'static str,
+    /// When it takes effect.
+    pub activation: Activation,
+    /// The changes it would make here; nothing where it does not apply.
+    pub propose: fn(&Context<'_>, &Placed) -> Option<Proposal>,
+}
+
+/// What a remedy would do on this host.
+pub struct Proposal {
+    /// The changes; empty where they must be made where this host cannot reach.
+    pub change: Vec<Change>,
+    /// What it does.
+    pub text: Message,
+    /// What it costs and what could go wrong.
+    pub risk: Message,
+    /// What will tell that it worked.
+    pub signal: Signal,
+    /// What it should give.
+    pub prediction: Prediction,
+}
+
+/// All remedies; of those for one finding, the one to try first stands first.
+pub const REMEDIES: &[&RemedyDef] = &[&raise_conntrack_max::REMEDY, &shorten_conntrack_time_wait::REMEDY];
+
+/// The remedies for a finding at a station.
+pub fn remedies(ctx: &Context<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
+    let fitting = REMEDIES.iter().filter(|def| def.finding == finding.id);
+    fitting.filter_map(|def| (def.propose)(ctx, placed).map(|proposal| render(ctx, def, proposal))).collect()
+}
+
+fn render(ctx: &Context<'_>, def: &RemedyDef, proposal: Proposal) -> Remedy {
+    let mut persistent = Vec::new();
+    for (file, line) in proposal.change.iter().filter_map(Change::persistent) {
+        if persistent.is_empty() {
+            persistent.push(format!("# {file}"));
+        }
+        persistent.push(line);
+    }
+    let undo: Vec<String> = proposal.change.iter().rev().map(Change::undo_command).collect();
+    Remedy {
+        id: def.id.to_owned(),
+        text: ctx.text(proposal.text),
+        runtime: proposal.change.iter().map(Change::command).collect(),
+        persistent,
+        activation: def.activation,
+        risk: ctx.text(proposal.risk),
+        undo: undo.join("; "),
+        signal: proposal.signal,
+        prediction: proposal.prediction,
+        change: proposal.change,
+    }
+}

@@ -1,0 +1,171 @@
+//! The stations of the request's path, in the order in which a request passes them.
+//!
+//! A station is one file and one line in [`STATIONS`]. Each reads its instances out of the observation and judges its own findings;
+//! what they mean together is `diagnose`'s business.
+
+mod accept_queue;
+pub(crate) mod conntrack_table;
+mod cpu;
+mod link;
+mod load_generator;
+
+use crate::catalogue::Catalogue;
+use crate::message::Message;
+use crate::observation::{NetnsId, NetnsView, Observation};
+use crate::path::Path;
+use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
+use crate::series::Series;
+
+pub use conntrack_table::KERNEL_LOG_TABLE_FULL;
+
+/// A station's definition.
+pub struct StationDef {
+    /// Id, kebab-case.
+    pub id: &'static str,
+    /// Rate or cliff.
+    pub kind: StationKind,
+    /// The findings it can make.
+    pub findings: &'static [&'static str],
+    /// Its instances on this path; none where the request does not pass it.
+    pub read: fn(&Context<'_>) -> Vec<Placed>,
+    /// Its findings, from its own instances.
+    pub judge: fn(&Context<'_>, &[Placed]) -> Vec<Finding>,
+}
+
+/// All stations, in the order of the path.
+pub const STATIONS: &[&StationDef] =
+    &[&load_generator::STATION, &link::STATION, &conntrack_table::STATION, &accept_queue::STATION, &cpu::STATION];
+
+/// A station's reading with the namespace it was made in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// The namespace, where the station has one.
+    pub netns: Option<NetnsId>,
+    /// The reading.
+    pub station: Station,
+}
+
+/// What a station reads from.
+pub struct Context<'a> {
+    /// The observation.
+    pub obs: &'a Observation,
+    /// The request's path.
+    pub path: &'a Path,
+    /// The sentences.
+    pub words: &'a Catalogue,
+    /// The window that is judged, microseconds since the observation began.
+    pub window_us: (u64, u64),
+}
+
+impl<'a> Context<'a> {
+    /// A context over the observation's window, or all of it where no load was applied.
+    pub fn new(obs: &'a Observation, path: &'a Path, words: &'a Catalogue) -> Self {
+        let whole = obs.netns.values().flat_map(|view| view.listeners.points().last().map(|point| point.0)).max().unwrap_or(0);
+        Self { obs, path, words, window_us: obs.window_us.unwrap_or((0, whole)) }
+    }
+
+    /// The sentence of a message.
+    pub fn text(&self, message: Message) -> String {
+        self.words.text(&message)
+    }
+
+    /// Seconds of the window.
+    pub fn seconds(&self) -> f64 {
+        (self.window_us.1.saturating_sub(self.window_us.0)) as f64 / 1e6
+    }
+
+    /// Good answers, where load was applied.
+    pub fn good(&self) -> Option<u64> {
+        self.obs.load.as_ref().map(|load| load.good)
+    }
+
+    /// True where the good answers can carry a cost per answer: at least 30 of them, and no fewer than half of all that ended
+    /// (DESIGN.md, when the model must refuse).
+    pub fn can_divide_by_good(&self) -> bool {
+        self.obs.load.as_ref().is_some_and(|load| load.good >= 30 && load.good * 2 >= load.requests)
+    }
+
+    /// The name of a namespace for the report.
+    pub fn netns_name(&self, id: NetnsId) -> String {
+        self.obs.netns.get(&id).and_then(|view| view.name.clone()).unwrap_or_else(|| id.to_string())
+    }
+
+    /// The namespaces that the request passes, the client's first, each once.
+    pub fn netns_on_path(&self) -> Vec<(NetnsId, &'a NetnsView)> {
+        let mut ids = vec![self.obs.request.client_netns];
+        ids.extend(self.path.tiers.iter().flat_map(|tier| tier.listeners.iter().map(|placed| placed.netns)));
+        // A packet between two namespaces of this host passes the host's own where they are bridged or routed there.
+        ids.extend(self.obs.netns.iter().filter(|(_, view)| view.is_host).map(|(&id, _)| id));
+        let mut seen = Vec::new();
+        for id in ids {
+            if !seen.contains(&id) {
+                seen.push(id);
+            }
+        }
+        seen.into_iter().filter_map(|id| self.obs.netns.get(&id).map(|view| (id, view))).collect()
+    }
+
+    /// The name of the tier that listens in a namespace, "client" for the client's, else "host".
+    pub fn tier_of(&self, id: NetnsId) -> String {
+        match self.path.tiers.iter().find(|tier| tier.netns == id) {
+            Some(tier) => tier.name.clone(),
+            None if id == self.obs.request.client_netns => "client".to_owned(),
+            None => "host".to_owned(),
+        }
+    }
+
+    /// The values of a series just before (or at) the window's beginning and just after (or at) its end, with the microseconds between
+    /// them: what a counter did in the window, and at the most one sampling interval more on each side.
+    pub fn around<'s, T>(&self, series: &'s Series<T>) -> Option<(&'s T, &'s T, u64)> {
+        let points = series.points();
+        let begin = points.iter().rposition(|(at, _)| *at <= self.window_us.0).unwrap_or(0);
+        let end = points.iter().position(|(at, _)| *at >= self.window_us.1).unwrap_or(points.len().saturating_sub(1));
+        ends(points, begin, end)
+    }
+
+    /// The first and last values that lie inside the window: for shares of time, which the edges would dilute. Falls back to
+    /// [`Context::around`] where fewer than two lie inside.
+    pub fn inside<'s, T>(&self, series: &'s Series<T>) -> Option<(&'s T, &'s T, u64)> {
+        let points = series.points();
+        let begin = points.iter().position(|(at, _)| *at >= self.window_us.0);
+        let end = points.iter().rposition(|(at, _)| *at <= self.window_us.1);
+        match (begin, end) {
+            (Some(begin), Some(end)) if end > begin => ends(points, begin, end),
+            _ => self.around(series),
+        }
+    }
+
+    /// The values inside the window.
+    pub fn in_window<'s, T>(&self, series: &'s Series<T>) -> impl Iterator<Item = &'s (u64, T)> + use<'s, T> {
+        let (begin, end) = self.window_us;
+        series.points().iter().filter(move |(at, _)| (begin..=end).contains(at))
+    }
+}
+
+fn ends<T>(points: &[(u64, T)], begin: usize, end: usize) -> Option<(&T, &T, u64)> {
+    let (first, last) = (points.get(begin)?, points.get(end)?);
+    (last.0 > first.0).then(|| (&first.1, &last.1, last.0 - first.0))
+}
+
+/// The bare reading of a station, to be filled in.
+fn blank(def: &StationDef, tier: String, at: At, unit: &str) -> Station {
+    Station {
+        tier,
+        station: def.id.to_owned(),
+        at,
+        kind: def.kind,
+        limit: None,
+        used: None,
+        waiting: None,
+        refused_per_s: None,
+        utilization: None,
+        unit: unit.to_owned(),
+        ceiling_rps: None::<Ceiling>,
+        state: StationState::Unknown,
+        why: String::new(),
+    }
+}
+
+fn evidence(text: String, source: impl Into<String>, value: Option<f64>) -> Evidence {
+    Evidence { text, source: source.into(), value }
+}

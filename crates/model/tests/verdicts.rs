@@ -1,0 +1,188 @@
+//! The verdict as a whole: healthy and by what, client-limited, unknown and why; and what must hold for every observation.
+
+mod stage;
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::load::{Loop, Slice};
+use chokepoint_model::observation::{Observation, Qdisc};
+use chokepoint_model::reading::{Lack, Reading};
+use chokepoint_model::report::{Diagnosis, LimitedBy, Verdict};
+use proptest::prelude::*;
+use stage::*;
+
+fn verdict(diagnosis: &Diagnosis) -> (Verdict, Option<LimitedBy>) {
+    (diagnosis.verdict, diagnosis.limited_by)
+}
+
+#[test]
+fn healthy_by_demand_cpu_and_link() {
+    assert_eq!(verdict(&told(&healthy())), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    let mut obs = healthy();
+    cpu(&mut obs, 0.99);
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    let mut obs = healthy();
+    links(&mut obs, 6_240_000);
+    let shaper = Qdisc { link: 2, kind: "tbf".into(), rate_bits_per_s: Some(50_000_000), ..Qdisc::default() };
+    obs.netns.get_mut(&SERVER).unwrap().qdiscs.push(0, Reading::Ok(vec![shaper]));
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Link)));
+}
+
+#[test]
+fn an_open_loop_that_got_through_is_demand_and_one_that_did_not_is_not() {
+    let mut obs = healthy();
+    obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 10_000.0, connections: 100 };
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 20_000.0, connections: 100 };
+    assert_eq!(told(&obs).verdict, Verdict::Unknown);
+}
+
+#[test]
+fn the_generators_own_limits_forbid_a_verdict_about_the_server() {
+    let mut obs = healthy();
+    obs.load.as_mut().unwrap().threads[0].cpu_us = 9_500_000;
+    assert_eq!((verdict(&told(&obs)), causes(&told(&obs))), ((Verdict::ClientLimited, None), vec!["load-generator-limited"]));
+    let mut obs = healthy();
+    let load = obs.load.as_mut().unwrap();
+    load.errors.local_ports = 60_000;
+    load.requests += 60_000;
+    assert_eq!(told(&obs).verdict, Verdict::ClientLimited);
+    // What the server refused is a finding all the same.
+    let mut obs = table_full(200);
+    obs.load.as_mut().unwrap().threads[0].cpu_us = 9_500_000;
+    assert_eq!((told(&obs).verdict, causes(&told(&obs)).len()), (Verdict::ClientLimited, 2));
+}
+
+#[test]
+fn wrong_answers_ask_for_the_right_url() {
+    for status in [404, 401, 301] {
+        let mut obs = healthy();
+        let load = obs.load.as_mut().unwrap();
+        load.good = 0;
+        load.status = BTreeMap::from([(status, 100_000)]);
+        let diagnosis = told(&obs);
+        assert_eq!(diagnosis.verdict, Verdict::Unknown);
+        assert!(diagnosis.summary.contains(&status.to_string()) && diagnosis.summary.contains("right URL"), "{}", diagnosis.summary);
+    }
+    let mut obs = healthy();
+    let load = obs.load.as_mut().unwrap();
+    (load.good, load.status, load.errors.connect_refused) = (0, BTreeMap::new(), load.requests);
+    assert!(told(&obs).summary.contains("refused"));
+}
+
+#[test]
+fn failures_that_nothing_explains_are_never_healthy() {
+    let mut obs = healthy();
+    let load = obs.load.as_mut().unwrap();
+    (load.good, load.errors.reset) = (90_000, 10_000);
+    assert_eq!(told(&obs).verdict, Verdict::Unknown);
+}
+
+#[test]
+fn connections_that_wait_before_idle_cores_are_not_too_few_connections() {
+    let mut obs = healthy();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let mut waiting = view.listeners.first().unwrap().clone();
+    waiting[0].accept_queue = 80;
+    for tick in 221..400_u64 {
+        view.listeners.push(tick * 50_000, Reading::Ok(waiting.clone()));
+    }
+    obs.window_us = Some((500_000, 19_900_000));
+    assert_eq!(told(&obs).verdict, Verdict::Unknown);
+}
+
+#[test]
+fn passive_without_traffic_or_listener_cannot_tell() {
+    let mut obs = healthy();
+    (obs.load, obs.request.loaded) = (None, false);
+    assert!(told(&obs).summary.contains("no connection reached"));
+    obs.request.port = 81;
+    assert!(told(&obs).summary.contains("listens on port 81"));
+    let mut obs = healthy();
+    (obs.load, obs.request.loaded) = (None, false);
+    for (at, opens) in [(0, 10), (11_000_000, 500)] {
+        let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
+        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters));
+    }
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+}
+
+#[test]
+fn two_namespaces_with_the_same_address_are_ambiguous_until_one_is_named() {
+    let mut obs = healthy();
+    let twin = obs.netns[&SERVER].clone();
+    obs.netns.insert(HOST, twin);
+    assert!(told(&obs).summary.contains("--server-netns"));
+    obs.request.server_netns = Some(SERVER);
+    assert_eq!(told(&obs).verdict, Verdict::Healthy);
+}
+
+/// Takes away, one by one, whatever the bits of `mask` name.
+fn blind(mut obs: Observation, mask: u32) -> Observation {
+    let gone = || Lack::needing("permission denied", "CAP_SYS_ADMIN");
+    let bit = |n: u32| mask & (1 << n) != 0;
+    macro_rules! take {
+        ($n:expr, $series:expr) => {
+            if bit($n) {
+                $series = Default::default();
+                $series.push(0, Reading::Absent(gone()));
+            }
+        };
+    }
+    take!(0, obs.kernel);
+    take!(1, obs.cpu);
+    take!(2, obs.memory);
+    take!(3, obs.kernel_log);
+    for view in obs.netns.values_mut() {
+        take!(4, view.conntrack_count);
+        take!(5, view.conntrack_cpus);
+        take!(6, view.listeners);
+        take!(7, view.links);
+        take!(8, view.addresses);
+        take!(9, view.netstat);
+        if bit(10) {
+            view.sysctls.clear();
+        }
+    }
+    for process in obs.processes.values_mut() {
+        take!(11, process.identity);
+        take!(12, process.files);
+    }
+    if bit(13) {
+        obs.netns.clear();
+    }
+    if bit(14) {
+        obs.processes.clear();
+    }
+    if bit(15) {
+        (obs.load, obs.request.loaded) = (None, false);
+    }
+    if bit(16) {
+        obs.window_us = None;
+    }
+    obs
+}
+
+proptest! {
+    #[test]
+    fn readings_that_are_absent_never_panic_and_never_make_a_cause(mask in 0_u32..1 << 17) {
+        let diagnosis = told(&blind(healthy(), mask));
+        prop_assert!(causes(&diagnosis).is_empty());
+        prop_assert_ne!(diagnosis.verdict, Verdict::Choked);
+        // A cause that was there may be lost, never become another one.
+        let diagnosis = told(&blind(table_full(200), mask));
+        prop_assert!(causes(&diagnosis).iter().all(|id| *id == "conntrack-table-full"));
+        let counted = mask & ((1 << 4) | (1 << 10) | (1 << 13)) == 0;
+        if !counted {
+            prop_assert!(causes(&diagnosis).is_empty());
+        }
+    }
+
+    #[test]
+    fn slices_and_error_samples_do_not_change_the_verdict(started in 0_u32..1000) {
+        let mut obs = table_full(200);
+        obs.load.as_mut().unwrap().slices = vec![Slice { started, ..Slice::default() }; 100];
+        let diagnosis = told(&obs);
+        prop_assert_eq!(causes(&diagnosis), ["conntrack-table-full"]);
+    }
+}
