@@ -1,2 +1,69 @@
-//! The binary `chokepoint`.
-fn main() {}
+//! The binary `chokepoint`: flags, wiring and the text report; the only place that knows all crates.
+
+mod args;
+mod changes;
+mod diagnose;
+mod explain;
+mod interrupt;
+mod lab;
+mod measure;
+mod output;
+mod progress;
+mod recordings;
+mod settings;
+mod text;
+mod undo;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use chokepoint_model::catalogue::Catalogue;
+use clap::Parser;
+
+use crate::args::{Cli, Verb};
+use crate::interrupt::Interrupt;
+
+/// Exit status: it could not be done.
+const EXIT_FAILED: u8 = 1;
+/// Exit status: the command line makes no sense.
+const EXIT_USAGE: u8 = 2;
+/// Exit status after Ctrl-C, as shells tell it (128 + SIGINT).
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// The command line makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let words = Catalogue::english();
+    let outcome = Interrupt::install().and_then(|interrupt| {
+        let done = run(&cli, &words, &interrupt)?;
+        Ok((done, interrupt.is_set()))
+    });
+    match outcome {
+        Ok((_, true)) => ExitCode::from(EXIT_INTERRUPTED),
+        Ok((true, false)) => ExitCode::SUCCESS,
+        Ok((false, false)) => ExitCode::from(EXIT_FAILED),
+        Err(error) => {
+            output::note(&format!("chokepoint: {error:#}"));
+            ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
+        }
+    }
+}
+
+/// Runs the verb; true where it did what it was asked for.
+fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    match &cli.verb {
+        Verb::Diagnose(args) => {
+            if args.replay.is_none() {
+                undo::report_leftovers();
+            }
+            diagnose::run(args, words, interrupt)
+        }
+        Verb::Undo(args) => undo::run(args),
+        Verb::Lab(args) => lab::run(&args.verb, words, interrupt),
+        Verb::Explain(args) => explain::run(args, words).map(|()| true),
+    }
+}

@@ -1,1 +1,45 @@
-//! placeholder
+//! The load generator: HTTP/1.1 requests at a fixed concurrency or a fixed rate, every outcome counted apart.
+//!
+//! One event loop a thread, no allocation a request: the request's bytes are prepared once, a thread has one read buffer, deadlines live in a
+//! coarse wheel. A request costs a write and a read, and with a connection of its own also socket, setsockopt, connect, epoll_ctl and close.
+//!
+//! # What is counted
+//! Each request ends in exactly one status or one error: `requests == sum(status) + errors.total()`. A new connection belongs to the request
+//! that needed it: its time is in that request's latency and in its timeout. In a closed loop latency counts from the start of the request,
+//! in an open loop from its intended start, so that a stalled server cannot hide the requests that it kept from being sent (coordinated
+//! omission, G. Tene, "How NOT to Measure Latency"). A request ended by its timeout is in the latency histogram with at least the timeout.
+//!
+//! At the end of the offering no request starts; those under way are waited for at most one timeout. They are counted in `requests`, `status`
+//! and `good`, and once more in `drained` and `drained_good`: throughput and goodput are what ended while load was offered, divided by that
+//! time, so neither waiting nor the answers that came meanwhile change them.
+//!
+//! # Bounds
+//! Memory a connection: 256 bytes, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], given back above 4 KiB) and the kernel's
+//! socket. Memory a thread: a read buffer of 64 KiB, three histograms of 200 KB, the timeout wheel (at most 144 KB). The result holds one
+//! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day. Requests of an open loop that wait for a connection are two
+//! numbers, whatever their count, because their intended starts are evenly spaced.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod chunked;
+mod control;
+mod engine;
+mod guard;
+mod histogram;
+mod host;
+mod outcome;
+mod pause;
+mod plan;
+mod request;
+mod run;
+mod schedule;
+mod shared;
+mod slot;
+mod tally;
+mod wheel;
+
+pub use answer::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
+pub use control::{Control, Progress};
+pub use guard::{Guard, GuardError};
+pub use plan::{Plan, PlanError};
+pub use run::{LoadError, run};

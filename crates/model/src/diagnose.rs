@@ -1,13 +1,14 @@
 //! The verdict: what the stations' readings mean together.
 
 use crate::catalogue::Catalogue;
-use crate::load::LoadResult;
+use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::Observation;
 use crate::path::{self, Path};
 use crate::readings::readings;
 use crate::remedies::remedies;
 use crate::report::{Diagnosis, Finding, LimitedBy, LoadReport, Mode, Role, SourceStatus, StationState, Target, TierReport, Verdict};
+use crate::settle::{Moment, unsettled};
 use crate::stations::{Context, Placed, STATIONS};
 
 /// Name and version of the report's schema.
@@ -165,13 +166,20 @@ fn accepted(path: &Path, address: &crate::observation::SocketAddress) -> bool {
 fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
     let saturated =
         |id: &str| stations.iter().find(|placed| placed.station.station == id && placed.station.state == StationState::Saturated);
+    let shape = ctx.obs.load.as_ref().map(|load| (load.shape, load.goodput_rps()));
+    // An open loop that got all of its answers reached no limit, however busy others kept the cores meanwhile.
+    if let Some((Loop::Open { rate_per_s, .. }, goodput)) = shape
+        && goodput >= OFFERED_SHARE_MIN * rate_per_s
+    {
+        return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s));
+    }
     if let Some(link) = saturated("link") {
         return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.station.why.as_str()));
     }
     if let Some(cpu) = saturated("cpu") {
         return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.station.why.as_str()));
     }
-    let Some(load) = &ctx.obs.load else {
+    let Some((shape, goodput)) = shape else {
         return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
     };
     if ctx.path.tiers.is_empty() {
@@ -180,15 +188,12 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
     if stations.iter().any(|placed| placed.station.station == "cpu" && placed.station.state == StationState::Unknown) {
         return Judgement::unknown(Message::new("verdict-unknown-cpu"));
     }
-    match load.shape {
-        crate::load::Loop::Open { rate_per_s, .. } if load.goodput_rps() >= OFFERED_SHARE_MIN * rate_per_s => {
-            Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s))
-        }
-        crate::load::Loop::Open { rate_per_s, .. } => {
+    match shape {
+        Loop::Open { rate_per_s, .. } => {
             let why = Message::new("verdict-unknown-short-of-rate").with("rate", rate_per_s);
-            Judgement::unknown(why.with("goodput", load.goodput_rps()))
+            Judgement::unknown(why.with("goodput", goodput))
         }
-        crate::load::Loop::Closed { connections } => closed(stations, connections),
+        Loop::Closed { connections } => closed(stations, connections),
     }
 }
 
@@ -238,6 +243,9 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
 
 fn warnings(ctx: &Context<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
+    for (cores, share) in crate::stations::other_tenants(ctx) {
+        warnings.push(ctx.text(Message::new("warning-other-tenants").with("cores", cores).with("share", share * 100.0)));
+    }
     if let Some(load) = &ctx.obs.load {
         let generator: Vec<u32> = load.threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
         let shares = |pid: &u32| {
@@ -253,6 +261,9 @@ fn warnings(ctx: &Context<'_>) -> Vec<String> {
         if load.interrupted {
             warnings.push(ctx.text(Message::new("warning-interrupted")));
         }
+    }
+    if ctx.obs.load.is_some() {
+        warnings.extend(unsettled(ctx.obs, ctx.path, Moment::First).into_iter().map(|left| ctx.text(left)));
     }
     if ctx.path.tiers.is_empty() && ctx.path.ambiguous.is_empty() && ctx.obs.load.is_some() {
         warnings.push(ctx.text(Message::new("warning-no-listener")));

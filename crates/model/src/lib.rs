@@ -18,4 +18,5 @@ pub mod readings;
 pub mod remedies;
 pub mod report;
 pub mod series;
+pub mod settle;
 pub mod stations;

@@ -44,6 +44,12 @@ pub struct Observation {
     pub netns: BTreeMap<NetnsId, NetnsView>,
     /// Every process that was read: those on the request's path and those that listen for it.
     pub processes: BTreeMap<u32, ProcessView>,
+    /// Network namespaces found on the host; absent where this user may not see all of them.
+    pub namespaces_seen: Series<u32>,
+    /// Processes whose open sockets could be looked at; absent where this user may not look at all of them.
+    pub processes_seen: Series<u32>,
+    /// What a bound left out or thinned, one sentence each: told in the report.
+    pub bounded: Vec<String>,
     /// Entries that could not be placed (unknown source, unreadable scope): told in the report, never dropped in silence.
     pub unplaced: Vec<String>,
 }

@@ -26,8 +26,13 @@ pub fn readings(obs: &Observation) -> Vec<SourceReport> {
             add(format!("{name} ({place})"), fate);
         }
         for (key, series) in view.sysctls.iter().filter(|(key, _)| !key.ends_with(" mode")) {
-            // A sysctl that this kernel does not have is no news; one that could not be read is.
-            if !matches!(series.state(), SeriesState::Ok | SeriesState::Unread) {
+            // A sysctl that this kernel or this kind of namespace does not have is no news; one that could not be read is.
+            let news = match series.state() {
+                SeriesState::Ok | SeriesState::Unread => false,
+                SeriesState::Absent(lack) => lack.needs.is_some(),
+                SeriesState::Failed(..) => true,
+            };
+            if news {
                 add(format!("sysctl {key} ({place})"), fate(series));
             }
         }
@@ -63,7 +68,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
         ("cpu", fate(&obs.cpu)),
         ("memory", fate(&obs.memory)),
         ("softnet", fate(&obs.softnet)),
-        ("kernel-log", fate(&obs.kernel_log)),
+        ("kernel_log", fate(&obs.kernel_log)),
     ];
     let ksoftirqd = obs.ksoftirqd.values().map(fate).max_by_key(|fate| fate.as_ref().map(|fate| fate.0 as u8));
     all.push(("ksoftirqd", ksoftirqd.flatten()));
@@ -74,9 +79,9 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 10] {
     [
         ("netstat", fate(&view.netstat)),
         ("sockstat", fate(&view.sockstat)),
-        ("conntrack-count", fate(&view.conntrack_count)),
-        ("conntrack-cpus", fate(&view.conntrack_cpus)),
-        ("conntrack-states", fate(&view.conntrack_states)),
+        ("conntrack_count", fate(&view.conntrack_count)),
+        ("conntrack_cpus", fate(&view.conntrack_cpus)),
+        ("conntrack_states", fate(&view.conntrack_states)),
         ("listeners", fate(&view.listeners)),
         ("sockets", fate(&view.sockets)),
         ("links", fate(&view.links)),
@@ -87,10 +92,10 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 10] {
 
 fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 5] {
     [
-        ("process-identity", fate(&view.identity)),
-        ("process-cpu", fate(&view.cpu)),
-        ("process-files", fate(&view.files)),
-        ("process-limits", fate(&view.limits)),
-        ("process-cgroups", fate(&view.cgroups)),
+        ("process_identity", fate(&view.identity)),
+        ("process_cpu", fate(&view.cpu)),
+        ("process_files", fate(&view.files)),
+        ("process_limits", fate(&view.limits)),
+        ("process_cgroups", fate(&view.cgroups)),
     ]
 }

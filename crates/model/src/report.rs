@@ -217,7 +217,7 @@ pub struct Station {
     pub limit: Option<f64>,
     /// Peak use in the window, same unit.
     pub used: Option<f64>,
-    /// Peak number waiting.
+    /// Mean number waiting in the window.
     pub waiting: Option<f64>,
     /// Refused a second, over the window.
     pub refused_per_s: Option<f64>,

@@ -17,6 +17,7 @@ use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, Statio
 use crate::series::Series;
 
 pub use conntrack_table::KERNEL_LOG_TABLE_FULL;
+pub(crate) use cpu::other_tenants;
 
 /// A station's definition.
 pub struct StationDef {

@@ -4,5 +4,9 @@
 #![forbid(unsafe_code)]
 
 mod entry;
+mod format;
+mod redact;
 
 pub use entry::{Entry, Outcome, Scope};
+pub use format::{ENTRY_BYTES_MAX, ENTRY_COUNT_MAX, Meta, ReadError, Recording, TOTAL_BYTES_MAX, VERSION, read, write};
+pub use redact::{Level, Redactor, UnknownLevel};

@@ -1,1 +1,67 @@
-//! placeholder
+//! The only readers of the host: each source is a thin reader of raw bytes and a pure parser, so that a recording replays through the same code.
+
+pub mod assemble;
+mod netlink;
+pub mod netns;
+pub mod observer;
+pub mod redact;
+pub mod root;
+mod route;
+mod seen;
+mod sock_diag;
+pub mod table;
+mod text;
+
+pub use assemble::{assemble, place};
+pub use netns::{Namespaces, NetnsError, NetnsRef};
+pub use observer::{ObserveError, ObserveOptions, Observer};
+pub use redact::redact;
+pub use root::Root;
+pub use table::{Cadence, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
+
+/// Sources that are no text files.
+const OTHERS: &[&Source] = &[
+    &seen::NAMESPACES,
+    &seen::PROCESSES,
+    &netns::NETNS,
+    &sock_diag::LISTENERS,
+    &sock_diag::SOCKETS,
+    &route::LINKS,
+    &route::QDISCS,
+    &route::ADDRESSES,
+];
+
+/// Every source. A new one is one file and one line in one of the two lists.
+pub const SOURCES: &[&Source] = &joined::<{ OTHERS.len() + text::ALL.len() }>(OTHERS, text::ALL);
+
+/// The source of this name.
+pub fn source(name: &str) -> Option<&'static Source> {
+    SOURCES.iter().find(|source| source.name == name).copied()
+}
+
+const fn joined<const N: usize>(first: &[&'static Source], second: &[&'static Source]) -> [&'static Source; N] {
+    let mut all = [first[0]; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_plain() {
+        let mut names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
+        for name in &names {
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
+            assert!(![assemble::REQUEST, assemble::LOAD, assemble::WINDOW, assemble::BOUND].contains(name), "{name} is no reader's name");
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SOURCES.len());
+    }
+}

@@ -22,6 +22,7 @@ verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $t
 verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
 
 warning-shared-cores = The load generator shares cores with the servers: rates are lower than the servers could give.
+warning-other-tenants = Other programs used { $share } % of the servers' cores ({ $cores }): what is said about CPU is theirs in part.
 warning-guard = The guard "{ $guard }" stopped the load early.
 warning-interrupted = The load was interrupted; figures are for the time until then.
 warning-no-listener = No listener on this host answers for the target: only the client's side could be read.
@@ -46,3 +47,7 @@ kept-yes-explained = Its signal improved; goodput went from { $before } to { $af
 kept-no-fell = Its signal improved, but goodput fell from { $before } to { $after } requests/s and nothing explains that.
 kept-no-signal = Its signal did not improve (goodput { $before } before, { $after } requests/s after).
 kept-no-client = The load generator became the limit and goodput fell from { $before } to { $after } requests/s: nothing is proven.
+
+unsettled-accept-queue = { $count } connections of an earlier load still waited at { $listener } when the measurement began.
+unsettled-conntrack = The table of { $netns } still held { $count } of { $max } conntrack entries of an earlier load when the measurement began.
+unsettled-time-wait = { $count } sockets of an earlier load were still in TIME_WAIT in { $netns } when the measurement began.

@@ -11,20 +11,42 @@ report-kilobits = { $n }{ "\u00A0" }kbit/s
 report-megabits = { $n }{ "\u00A0" }Mbit/s
 report-gigabits = { $n }{ "\u00A0" }Gbit/s
 
+report-unit-connections = { $n ->
+    [one] connection
+   *[other] connections
+}
+report-unit-cores = { $n ->
+    [one] core
+   *[other] cores
+}
+report-unit-entries = { $n ->
+    [one] entry
+   *[other] entries
+}
+report-unit-ports = { $n ->
+    [one] port
+   *[other] ports
+}
+report-unit-workers = { $n ->
+    [one] worker
+   *[other] workers
+}
+
 # The first lines.
 report-label-target = target
 report-label-load = load
 report-label-latency = latency
 report-label-answers = answers
 report-label-unanswered = no answer
-report-listener = { $listener } in { $netns }
+report-listener = { $listener } in netns { $netns }
 report-load = { $requests ->
     [one] { $requests } request in { $duration }
    *[other] { $requests } requests in { $duration }
 }
 report-throughput = { $rate }/s ended
 report-goodput = { $rate }/s answered as expected ({ $share })
-report-latency = p50 { $p50 }, p90 { $p90 }, p99 { $p99 }, max { $max }
+report-percentile = { $name } { $duration }
+report-longest = max { $duration }
 report-status = { $count } with status { $status }
 report-no-load = none applied: the traffic that was there was watched
 report-error-connect-refused = { $n } refused
@@ -56,9 +78,10 @@ report-pids = { $count ->
    *[other] pids { $pids }
 }
 report-processes = { $count } processes
-report-at-cpu = cores { $cpu }
+report-at-core = core { $cpu }
+report-at-cores = cores { $cpu }
 report-at-pid = pid { $pid }
-report-in-netns = in { $netns }
+report-in-netns = netns { $netns }
 
 # The findings.
 report-findings = Why
@@ -85,8 +108,8 @@ report-signal-refusals = refusals at { $station } fall to zero
 report-signal-goodput = goodput rises beyond noise
 report-signal-latency = p99 falls beyond noise
 report-predicted = { $rate }/s ({ $low } to { $high }), then { $station } limits
-report-not-predicted = nothing: { $why }
-report-offer-fix = With --fix these changes are made one by one, each measured under the same load, kept only where it helps, and taken back with `chokepoint undo`.
+report-not-predicted = no rate, because { $why }
+report-offer-fix = With --fix these changes are made one by one, each measured under the same load, and kept only where it helps; `chokepoint undo` takes them back.
 
 # The rounds of --fix.
 report-rounds = What was tried
@@ -94,14 +117,15 @@ report-column-change = change
 report-column-goodput = goodput/s
 report-column-p99 = p99
 report-column-failed = failed
+report-result = After { $remedies }:
 report-as-found = as found
 report-kept-provisional = kept for now
 report-kept-final = kept
 report-kept-no = taken back
-report-round-predicted = predicted { $rate }/s ({ $low } to { $high })
+report-round-predicted = Predicted were { $rate }/s ({ $low } to { $high }).
 
 # What else there is to know.
-report-warnings = Mind
+report-warnings = Warnings
 report-unread = Not read
 report-unread-more = { $count } more
 report-needs = needs { $needs }

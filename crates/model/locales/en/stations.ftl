@@ -22,7 +22,16 @@ state-accept-queue-ok = At most { $peak } of { $limit } connections waited at { 
 state-accept-queue-near = { $peak } of { $limit } connections waited at { $listener }; none was refused yet.
 state-accept-queue-refusing = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }).
 
-state-cpu-ok = Cores { $cores } were { $share } % busy.
-state-cpu-near = Cores { $cores } were { $share } % busy: little is left.
-state-cpu-saturated = cores { $cores }, all that the servers may use, were { $share } % busy.
+state-cpu-ok = { $count ->
+    [1] Core { $cores } was { $share } % busy.
+   *[other] Cores { $cores } were { $share } % busy.
+}
+state-cpu-near = { $count ->
+    [1] Core { $cores } was { $share } % busy: little is left.
+   *[other] Cores { $cores } were { $share } % busy: little is left.
+}
+state-cpu-saturated = { $count ->
+    [1] core { $cores }, the only one that the servers may use, was { $share } % busy.
+   *[other] cores { $cores }, all that the servers may use, were { $share } % busy.
+}
 state-cpu-unknown = The CPU times could not be read.

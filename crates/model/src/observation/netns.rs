@@ -44,6 +44,8 @@ pub struct NetnsView {
     pub listeners: Series<Vec<Listener>>,
     /// All other TCP sockets including TIME_WAIT, and connected unix stream sockets, at a lower rate.
     pub sockets: Series<Vec<Socket>>,
+    /// Sockets beyond the bound of one read of `sockets`, by state; unread where there were none.
+    pub sockets_left_out: Series<BTreeMap<TcpState, u64>>,
     /// Network interfaces with their counters.
     pub links: Series<Vec<Link>>,
     /// Queueing disciplines.

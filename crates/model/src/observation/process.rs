@@ -35,7 +35,7 @@ pub struct Identity {
     pub exe: Option<String>,
     /// Command line with arguments joined by spaces; secrets redacted in recordings.
     pub cmdline: String,
-    /// Network namespace.
+    /// Network namespace; zero where this user may not see it.
     pub netns: NetnsId,
     /// Effective user id.
     pub uid: u32,
@@ -52,9 +52,10 @@ pub struct CpuUse {
     pub user_ticks: u64,
     /// System time, clock ticks.
     pub system_ticks: u64,
-    /// Time on a CPU, nanoseconds, where schedstats are there (the main thread's alone where the process has more).
+    /// Time on a CPU, nanoseconds, summed over its living threads where schedstats are there and it has at most 64 of them. It may fall when
+    /// a thread ends.
     pub run_ns: Option<u64>,
-    /// Time runnable but waiting for a CPU, nanoseconds (same scope).
+    /// Time runnable but waiting for a CPU, nanoseconds, of the same threads.
     pub run_delay_ns: Option<u64>,
     /// Threads.
     pub threads: u32,

@@ -6,6 +6,7 @@ use super::load_generator::core_list;
 use super::{Context, Placed, StationDef, blank};
 use crate::message::Message;
 use crate::observation::CoreTimes;
+use crate::path::Tier;
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef { id: "cpu", kind: StationKind::Rate, findings: &[], read, judge: |_, _| Vec::new() };
@@ -15,6 +16,8 @@ pub(super) const STATION: StationDef = StationDef { id: "cpu", kind: StationKind
 const SATURATED_UTILIZATION: f64 = 0.95;
 /// Share from which the headroom is told as small.
 const NEAR_UTILIZATION: f64 = 0.80;
+/// Share of the servers' cores that other programs may use before what is said about the servers' CPU has to say so (DESIGN.md).
+const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The cost of an answer falls as load rises: 159 us when idle to 119 us near saturation on the stack tried (DESIGN.md). A ceiling
 /// computed from idle cores may therefore be this much too low.
 const COST_FALL_MAX: f64 = 159.0 / 119.0 - 1.0;
@@ -22,7 +25,12 @@ const COST_FALL_MAX: f64 = 159.0 / 119.0 - 1.0;
 const COST_SPREAD: f64 = 0.14;
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
-    let mut groups: BTreeMap<BTreeSet<u32>, Vec<&str>> = BTreeMap::new();
+    groups(ctx).iter().map(|(cores, tiers)| Placed { netns: None, station: reading(ctx, cores, tiers) }).collect()
+}
+
+/// The path's tiers by the cores on which they may run.
+fn groups<'a>(ctx: &Context<'a>) -> BTreeMap<BTreeSet<u32>, Vec<&'a Tier>> {
+    let mut groups: BTreeMap<BTreeSet<u32>, Vec<&Tier>> = BTreeMap::new();
     let online: BTreeSet<u32> = ctx.obs.cpu.last().map(|times| times.cores.iter().map(|(core, _)| *core).collect()).unwrap_or_default();
     for tier in &ctx.path.tiers {
         let mut cores: BTreeSet<u32> = BTreeSet::new();
@@ -33,15 +41,52 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
         }
         // Where the processes could not be read, the servers may run anywhere.
         let cores = if cores.is_empty() { online.clone() } else { cores };
-        groups.entry(cores).or_default().push(&tier.name);
+        groups.entry(cores).or_default().push(tier);
     }
-    groups.iter().map(|(cores, tiers)| Placed { netns: None, station: reading(ctx, cores, tiers) }).collect()
+    groups
 }
 
-fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&str]) -> Station {
+/// Share of the servers' cores that neither the servers nor the interrupts used, where it is over [`TENANTS_SHARE_MAX`]: the cores and the
+/// share. Nothing where the servers' own use could not be read: it cannot be told apart then.
+pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
+    let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
+    let share = |(cores, tiers): (&BTreeSet<u32>, &Vec<&Tier>)| {
+        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
+        let used = |core: &u32| {
+            let (before, after) = (times(&first.cores, *core)?, times(&last.cores, *core)?);
+            let interrupts = (after.irq + after.softirq + after.steal).saturating_sub(before.irq + before.softirq + before.steal);
+            Some(after.busy().saturating_sub(before.busy()).saturating_sub(interrupts) as f64 / ticks_per_s)
+        };
+        let all: f64 = cores.iter().filter_map(used).sum();
+        let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
+        let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
+        let generator: f64 = ctx
+            .obs
+            .load
+            .iter()
+            .flat_map(|load| &load.threads)
+            .filter(|thread| thread.cpus.iter().any(|core| cores.contains(core)))
+            .map(|thread| thread.cpu_us as f64 / 1e6)
+            .sum();
+        let others = (all - own.iter().sum::<f64>() - generator) / cores_s.max(1e-6);
+        let list: Vec<u32> = cores.iter().copied().collect();
+        (!own.is_empty() && others > TENANTS_SHARE_MAX).then(|| (core_list(&list), others))
+    };
+    groups(ctx).iter().filter_map(share).collect()
+}
+
+/// CPU time of a process in the window, seconds.
+fn own_seconds(ctx: &Context<'_>, pid: u32, ticks_per_s: f64) -> Option<f64> {
+    let (first, last, _) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
+    let ticks = (last.user_ticks + last.system_ticks).saturating_sub(first.user_ticks + first.system_ticks);
+    Some(ticks as f64 / ticks_per_s)
+}
+
+fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station {
     let list: Vec<u32> = cores.iter().copied().collect();
     let at = At { cpu: Some(core_list(&list)), ..At::default() };
-    let mut station = blank(&STATION, tiers.join("+"), at, "cores");
+    let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
+    let mut station = blank(&STATION, names.join("+"), at, "cores");
     let Some((first, last, _)) = ctx.inside(&ctx.obs.cpu) else {
         station.why = ctx.text(Message::new("state-cpu-unknown"));
         return station;
@@ -54,7 +99,7 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&str]) -> Station 
     station.utilization = Some(utilization);
     station.waiting = waiting(ctx, tiers);
     station.ceiling_rps = ceiling(ctx, busy, limit, utilization);
-    let args = |id: &'static str| Message::new(id).with("cores", core_list(&list)).with("share", utilization * 100.0);
+    let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
     let (state, why) = if utilization >= SATURATED_UTILIZATION {
         (StationState::Saturated, args("state-cpu-saturated"))
     } else if utilization >= NEAR_UTILIZATION {
@@ -78,8 +123,8 @@ fn busy_share(first: &CoreTimes, last: &CoreTimes) -> f64 {
 }
 
 /// Mean number of these tiers' processes that were runnable and waited for a core.
-fn waiting(ctx: &Context<'_>, tiers: &[&str]) -> Option<f64> {
-    let pids = ctx.path.tiers.iter().filter(|tier| tiers.contains(&tier.name.as_str())).flat_map(|tier| &tier.pids);
+fn waiting(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<f64> {
+    let pids = tiers.iter().flat_map(|tier| &tier.pids);
     let delay = |pid: &u32| {
         let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
         Some(last.run_delay_ns?.saturating_sub(first.run_delay_ns?) as f64 / 1e3 / elapsed_us as f64)

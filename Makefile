@@ -1,0 +1,30 @@
+# Everything that CONTRIBUTING.md and the README promise. `make help` lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fmt
+
+CARGO := scripts/cargo.sh
+
+help: ## list what can be made
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: ## a full conntrack table before a real nginx and php-fpm: found, fixed, proven fixed, undone
+	@scripts/packages.sh
+	@$(CARGO) build --release --package chokepoint
+	@scripts/as-root.sh "$${CARGO_TARGET_DIR:-target}/release/chokepoint" lab run conntrack-full
+
+test: ## all checks and all tests, as CI runs them
+	@scripts/packages.sh
+	@scripts/test.sh
+
+check: ## the quick half of `make test`: no tests, no packages
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@$(CARGO) xtask tidy
+	@$(CARGO) xtask docs --check
+
+fmt: ## format the code and write the generated pages
+	@$(CARGO) fmt --all
+	@$(CARGO) xtask docs --write

@@ -1,0 +1,203 @@
+//! The command line: it only parses; what the words mean is resolved in `settings`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Finds the one place on a request's path that holds a server back, proves it, fixes it reversibly and proves the fix.
+#[derive(Debug, Parser)]
+#[command(name = "chokepoint", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Find what holds a server back; with --fix remove it and prove that it is removed
+    #[command(after_help = DIAGNOSE_HELP)]
+    Diagnose(Box<Diagnose>),
+    /// Take back every change that was applied
+    Undo(Undo),
+    /// Break real servers in network namespaces of their own, to try, test and learn
+    Lab(Lab),
+    /// Explain a station or a finding: what it limits, how it shows, how sure, remedies
+    Explain(Explain),
+}
+
+const DIAGNOSE_HELP: &str = "\
+Without -c, -q, -n or --load nothing is sent: the traffic that is there is watched.
+
+Examples:
+  chokepoint diagnose http://127.0.0.1/                 watch for 10 s
+  chokepoint diagnose -c 200 http://127.0.0.1/          200 connections for 10 s
+  chokepoint diagnose -c 200 --fix http://127.0.0.1/    and remove what holds it back
+
+Exit status: 0 a verdict was reached, 1 none could be, 2 usage.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Diagnose {
+    /// What to diagnose: http://HOST[:PORT][/PATH]
+    #[arg(required_unless_present = "replay")]
+    pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) load: Load,
+    /// Watch or load for this long
+    #[arg(short = 'z', long, value_name = "TIME", default_value = "10s")]
+    pub(crate) duration: String,
+    /// Statuses that count as good answers
+    #[arg(long, value_name = "LIST", default_value = "2xx,3xx")]
+    pub(crate) expect: String,
+    /// The objective: the p99 of response time within which answers are good enough
+    #[arg(long, value_name = "P99", value_parser = non_empty)]
+    pub(crate) slo: Option<String>,
+    /// Network namespace from which the client connects: a name, a PID or a path
+    #[arg(long, value_name = "NETNS")]
+    pub(crate) client_netns: Option<String>,
+    /// Network namespace in which the server listens: a name, a PID or a path
+    #[arg(long, value_name = "NETNS")]
+    pub(crate) server_netns: Option<String>,
+    /// Apply the remedies one by one, measure after each, and keep what helps (undo: chokepoint undo)
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Do not ask before changing a setting or loading a host that is not this one
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+    /// Write what was read into this file, for `--replay`
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// What a recording hides: public addresses and secrets; all addresses and names; or nothing
+    #[arg(long, value_name = "LEVEL", default_value = "public", requires = "record")]
+    pub(crate) redact: RedactLevel,
+    /// Diagnose a recording instead of this host; needs no privilege
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "fix", "connections", "rate", "requests", "load"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Print the report as JSON (docs/schema/diagnosis-1.json)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How much of the addresses a recording hides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RedactLevel {
+    /// Public addresses, secrets in command lines and URLs
+    Public,
+    /// All addresses but loopback, and host names
+    All,
+    /// Nothing
+    None,
+}
+
+/// The load to apply.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct Load {
+    /// Apply load: this many connections, each sending its next request when the last is answered
+    #[arg(short = 'c', long, value_name = "N")]
+    pub(crate) connections: Option<u32>,
+    /// Apply load: this many requests a second in all, whatever the answers (open loop)
+    #[arg(short = 'q', long, value_name = "N")]
+    pub(crate) rate: Option<f64>,
+    /// Apply load: this many requests in all
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// Apply load: 100 connections
+    #[arg(long)]
+    pub(crate) load: bool,
+    /// Give up a request after this time
+    #[arg(short = 't', long, value_name = "TIME", default_value = "2s")]
+    pub(crate) timeout: String,
+    /// Method
+    #[arg(short = 'm', long, value_name = "METHOD", default_value = "GET")]
+    pub(crate) method: String,
+    /// A header, "Name: value"; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub(crate) headers: Vec<String>,
+    /// Body of each request
+    #[arg(short = 'd', long, value_name = "TEXT", conflicts_with = "body_file")]
+    pub(crate) body: Option<String>,
+    /// File with the body of each request
+    #[arg(short = 'D', long, value_name = "FILE")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Content-Type of the body
+    #[arg(short = 'T', long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+    /// A connection per request
+    #[arg(long)]
+    pub(crate) disable_keepalive: bool,
+    /// Threads of the generator
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: u32,
+    /// Cores for the generator's threads, "0" or "0,2-3"
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Stop the load when this holds, "errors>20% || p99>5s"
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) guard: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only show what is applied; change nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    pub(crate) verb: LabVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabVerb {
+    /// List the scenarios, and the labs that are up
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Build a scenario and leave it up
+    Up {
+        /// A scenario's name or a file
+        scenario: String,
+    },
+    /// Take down one lab or all of them
+    Down {
+        /// A scenario's name; all where none is given
+        scenario: Option<String>,
+    },
+    /// Build a scenario, diagnose it, fix it, undo the fix, take it down, and check what it expects
+    Run {
+        /// A scenario's name or a file
+        scenario: String,
+        /// Run it this many times
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        repeat: u32,
+        /// Only watch while a load runs that is not ours (no --load, no fix)
+        #[arg(long)]
+        passive: bool,
+        /// Write a recording of each run into this directory
+        #[arg(long, value_name = "DIR")]
+        record: Option<PathBuf>,
+        /// Print a JSON line a run instead of reports
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// A station's or finding's id; all ids are listed where none is given
+    pub(crate) id: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn non_empty(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+}

@@ -1,0 +1,101 @@
+//! Applying and taking back changes: the wiring between the model's remedies and crate `remedy`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use chokepoint_model::change::Change;
+use chokepoint_model::report::Remedy;
+use chokepoint_remedy::{Applied, Filter, Guard, Pending, Purpose, Store, UndoReport};
+
+/// The changes of one run, under the host's lock.
+pub(crate) struct Changes {
+    guard: Guard,
+    applied: Vec<Applied>,
+}
+
+/// What came of an undo, in words.
+#[derive(Debug, Default)]
+pub(crate) struct UndoOutcome {
+    /// What was put back and verified.
+    pub(crate) restored: Vec<String>,
+    /// What needed no undo because it is gone.
+    pub(crate) gone: Vec<String>,
+    /// What could not be put back, and what was left alone because someone else changed it since.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Changes {
+    /// Takes the host's lock.
+    pub(crate) fn open() -> Result<Self> {
+        Ok(Self { guard: store()?.lock()?, applied: Vec::new() })
+    }
+
+    /// Applies a remedy's changes as one: all of them, in force, or none.
+    pub(crate) fn apply(&mut self, finding: &str, remedy: &Remedy, owner: &str) -> Result<()> {
+        let purpose = Purpose { finding: finding.to_owned(), remedy: remedy.id.clone(), owner: owner.to_owned() };
+        self.applied.push(self.guard.apply(&remedy.change, &purpose, &mut |_| {})?);
+        Ok(())
+    }
+
+    /// Takes back what was applied last.
+    pub(crate) fn take_back_last(&mut self) -> Result<()> {
+        let Some(last) = self.applied.pop() else { return Ok(()) };
+        let outcome = UndoOutcome::of(self.guard.undo(&Filter::Id(last.id)));
+        if outcome.problems.is_empty() { Ok(()) } else { bail!(outcome.problems.join("; ")) }
+    }
+
+    /// Takes back everything, or everything of one owner ("diagnose", "lab:NAME").
+    pub(crate) fn undo_all(owner: Option<&str>) -> Result<UndoOutcome> {
+        let others = |pending: &Pending| owner.is_some_and(|owner| pending.purpose.owner != owner);
+        // A journal that cannot be read whole is a case for the undo itself, which takes back what is readable.
+        if pending().is_ok_and(|pending| pending.iter().all(others)) {
+            return Ok(UndoOutcome::default());
+        }
+        let filter = owner.map_or(Filter::All, |owner| Filter::Owner(owner.to_owned()));
+        Ok(UndoOutcome::of(store()?.lock()?.undo(&filter)))
+    }
+}
+
+impl UndoOutcome {
+    fn of(report: UndoReport) -> Self {
+        let mut problems: Vec<String> = (report.conflicts.iter())
+            .map(|conflict| {
+                let (key, ours, found, was) = (&conflict.key, &conflict.ours, &conflict.found, &conflict.was);
+                format!("{key} was left alone: it is {found} now, and not {ours} as it was set; before that it was {was}")
+            })
+            .collect();
+        problems.extend(report.failed.iter().map(|failed| format!("{}: {}", told(&failed.change), failed.error)));
+        problems.extend(report.journal_error.iter().map(|error| format!("the journal could not be written: {error}")));
+        problems.extend(report.corrupt_lines.iter().map(|line| format!("line {line} of the journal is damaged and was passed over")));
+        Self {
+            restored: report.restored.iter().map(|restored| format!("{} is {} again", key_of(&restored.change), restored.value)).collect(),
+            gone: report.gone.iter().map(|gone| format!("{}: {}", told(&gone.change), gone.why)).collect(),
+            problems,
+        }
+    }
+}
+
+/// Changes that were applied and not taken back, by this or an earlier run.
+pub(crate) fn pending() -> Result<Vec<Pending>> {
+    Ok(store()?.pending()?)
+}
+
+/// A change in words: "net.core.somaxconn = 1024 in netns web".
+pub(crate) fn told(change: &Change) -> String {
+    let Change::Sysctl { key, to, netns_name, .. } = change;
+    format!("{key} = {to} in {netns_name}")
+}
+
+fn key_of(change: &Change) -> String {
+    let Change::Sysctl { key, netns_name, .. } = change;
+    format!("{key} in {netns_name}")
+}
+
+fn store() -> Result<Store> {
+    let root = Path::new("/");
+    let uid = rustix::process::geteuid().as_raw();
+    let directory = chokepoint_remedy::default_state_dir(uid, |name| std::env::var_os(name))
+        .context("there is no directory for the journal: set CHOKEPOINT_STATE_DIR")?;
+    let boot_id = chokepoint_remedy::boot_id(root).context("the boot id cannot be read")?;
+    Ok(Store::open(&directory, root, boot_id)?)
+}

@@ -1,0 +1,333 @@
+//! `chokepoint lab`: scenarios with real servers; `run` is the whole proof: break, diagnose, fix, undo, take away, and check what was expected.
+
+mod expectation;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
+use chokepoint_load::{Control, Plan};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::load::Loop;
+use chokepoint_model::report::{Diagnosis, Request};
+use chokepoint_sources::{Root, netns};
+use serde::Serialize;
+
+use crate::args::{LabVerb, RedactLevel};
+use crate::changes::{Changes, UndoOutcome};
+use crate::diagnose::{Live, drive};
+use crate::interrupt::Interrupt;
+use crate::measure::Setup;
+use crate::settings::Target;
+use crate::{output, recordings};
+
+/// Connections where a scenario names none.
+const CONNECTIONS_DEFAULT: u32 = 100;
+/// How long the background load of a passive run is under way before it is watched.
+const PASSIVE_LEAD: Duration = Duration::from_secs(1);
+
+/// Runs a lab verb; true where it did what was asked and, for `run`, every expectation held.
+pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    match verb {
+        LabVerb::List { json } => list(*json).map(|()| true),
+        LabVerb::Up { scenario } => up(scenario, interrupt).map(|()| true),
+        LabVerb::Down { scenario } => down(scenario.as_deref()),
+        LabVerb::Run { scenario, repeat, passive, record, json } => {
+            let scenario = Scenario::find(scenario)?;
+            let wanted = Wanted { passive: *passive, record: record.as_deref(), json: *json };
+            let mut held = true;
+            for n in 1..=*repeat {
+                let outcome = run_once(&scenario, n, &wanted, words, interrupt)?;
+                held &= outcome.failures.is_empty();
+                tell(&outcome, *json)?;
+                if interrupt.is_set() {
+                    bail!("interrupted; the lab was taken down");
+                }
+            }
+            Ok(held)
+        }
+    }
+}
+
+/// How a scenario is to be run.
+struct Wanted<'a> {
+    passive: bool,
+    record: Option<&'a Path>,
+    json: bool,
+}
+
+/// What came of one run; a line of `lab run --json`.
+#[derive(Debug, Serialize)]
+struct RunOutcome {
+    schema: &'static str,
+    scenario: String,
+    n: u32,
+    ok: bool,
+    failures: Vec<String>,
+    verdict: String,
+    limited_by: Option<String>,
+    first_cause: Option<String>,
+    goodput_rps: Option<f64>,
+    failed_share: Option<f64>,
+    latency_us_p99: Option<u64>,
+    /// CPU time of the servers' cores per good answer, microseconds.
+    cpu_us_per_good: Option<f64>,
+    /// Share of its CPU that the generator used.
+    generator_share: Option<f64>,
+    goodput_rps_after: Option<f64>,
+    latency_us_p99_after: Option<u64>,
+    /// From the end of the first load to its diagnosis, milliseconds.
+    verdict_after_ms: Option<u64>,
+    undone: bool,
+    clean: bool,
+    seconds: f64,
+}
+
+fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue, interrupt: &Interrupt) -> Result<RunOutcome> {
+    let begin = Instant::now();
+    let lab = build(scenario, false, interrupt)?;
+    let setup = setup(&lab, wanted.passive)?;
+    let owner = format!("lab:{}", scenario.name);
+    let mut live = Live::new(&setup, interrupt, true, &owner, wanted.record.is_some());
+    let fix = scenario.expect.remedy.is_some() && !wanted.passive;
+    let report = with_background(&lab, wanted.passive, || drive(&mut live, fix, words));
+    let verdict_after_ms = live.verdict_after_ms;
+    if let Some(directory) = wanted.record {
+        recordings::make_directory(directory)?;
+        recordings::save(&directory.join(format!("{}-{n}.rec", scenario.name)), &live.events, RedactLevel::Public)?;
+    }
+    drop(live);
+    // Whatever came of the diagnosis, its changes and the lab are taken back first.
+    let undo = Changes::undo_all(Some(&owner));
+    let down = lab.down();
+    let (report, undo, down) = (report?, undo?, down?);
+    if !wanted.json {
+        output::print(&crate::text::render(&report, &output::style(), words))?;
+    }
+    let mut failures = expectation::check(&scenario.expect, &report, fix);
+    failures.extend(not_undone(&report, &undo));
+    if !down.is_clean() {
+        failures.push(down.to_string());
+    }
+    Ok(outcome(scenario, n, &report, verdict_after_ms, failures, &undo, down.is_clean(), begin.elapsed()))
+}
+
+/// What is wrong with how the changes were taken back.
+fn not_undone(report: &Diagnosis, undo: &UndoOutcome) -> Option<String> {
+    let stayed = report.rounds.iter().filter(|round| round.kept != chokepoint_model::report::Kept::No).count();
+    if !undo.problems.is_empty() {
+        Some(format!("not everything was undone: {}", undo.problems.join("; ")))
+    } else if undo.restored.is_empty() && stayed > 0 {
+        Some(format!("{stayed} changes were kept and none was found to undo"))
+    } else {
+        None
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "it only puts together what one run gave")]
+fn outcome(
+    scenario: &Scenario,
+    n: u32,
+    report: &Diagnosis,
+    verdict_after_ms: Option<u64>,
+    failures: Vec<String>,
+    undo: &UndoOutcome,
+    clean: bool,
+    took: Duration,
+) -> RunOutcome {
+    let load = report.load.as_ref();
+    let station = |id: &str| report.path.iter().find(|station| station.station == id);
+    let goodput = load.map(|load| load.goodput_rps);
+    let last = report.rounds.last().map(|round| &round.load);
+    RunOutcome {
+        schema: "chokepoint/lab-run/1",
+        scenario: scenario.name.clone(),
+        n,
+        ok: failures.is_empty(),
+        verdict: expectation::word(&report.verdict),
+        limited_by: report.limited_by.as_ref().map(expectation::word),
+        first_cause: expectation::first_cause(report).map(str::to_owned),
+        goodput_rps: goodput,
+        failed_share: load.map(expectation::failed_share),
+        latency_us_p99: load.map(|load| load.latency_us.p99),
+        cpu_us_per_good: station("cpu").and_then(|cpu| Some(cpu.used? / goodput.filter(|rate| *rate > 0.0)? * 1e6)),
+        generator_share: station("load-generator").and_then(|generator| generator.utilization),
+        goodput_rps_after: last.map(|load| load.goodput_rps),
+        latency_us_p99_after: last.map(|load| load.latency_us.p99),
+        verdict_after_ms,
+        undone: undo.problems.is_empty(),
+        clean,
+        failures,
+        seconds: took.as_secs_f64(),
+    }
+}
+
+fn tell(outcome: &RunOutcome, json: bool) -> Result<()> {
+    if json {
+        return output::print(&format!("{}\n", serde_json::to_string(outcome)?));
+    }
+    let mut text = format!("\nScenario {}, run {}: ", outcome.scenario, outcome.n);
+    if outcome.ok {
+        text.push_str("as expected");
+    } else {
+        text.push_str("NOT as expected");
+    }
+    if let (Some(before), Some(after)) = (outcome.goodput_rps, outcome.goodput_rps_after) {
+        text.push_str(&format!("; goodput {before:.0} -> {after:.0} requests/s with the fix"));
+    }
+    if outcome.goodput_rps_after.is_some() && outcome.undone {
+        text.push_str("; the fix was undone and verified undone");
+    }
+    text.push_str(if outcome.clean { "; nothing is left on this machine.\n" } else { "; SOMETHING IS LEFT on this machine.\n" });
+    for failure in &outcome.failures {
+        text.push_str(&format!("  - {failure}\n"));
+    }
+    output::print(&text)
+}
+
+fn build(scenario: &Scenario, outlive: bool, interrupt: &Interrupt) -> Result<Lab> {
+    output::note(&format!("building {}: {}", scenario.name, scenario.title));
+    let mut quiet = |_: &str| {};
+    let options = Options { run_root: chokepoint_lab::run_root(), outlive, cancelled: Some(interrupt.flag()), on_step: &mut quiet };
+    let lab = Lab::up(scenario, options)?;
+    for (key, found, set) in lab.host_sysctls() {
+        output::note(&format!("{key} of this machine is {set} until the lab is taken down (it was {found})"));
+    }
+    for note in lab.notes() {
+        output::note(note);
+    }
+    Ok(lab)
+}
+
+/// What is to be measured in a lab.
+fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
+    let load = &lab.scenario().load;
+    let target = Target::parse(lab.url())?;
+    let client = netns::resolve(&Root::default(), &lab.client_netns_path().to_string_lossy())?;
+    let request = Request {
+        url: target.url.clone(),
+        scheme: target.scheme.clone(),
+        host: target.host.clone(),
+        port: target.port,
+        addresses: target.addresses.clone(),
+        client_netns: client.id,
+        expect: load.expect.0.clone(),
+        loaded: !passive,
+        ..Request::default()
+    };
+    let plan = if passive { None } else { Some(plan(lab, &target)?) };
+    Ok(Setup { request, plan, duration: load.duration.0, foreign: true })
+}
+
+fn plan(lab: &Lab, target: &Target) -> Result<Plan> {
+    let load = &lab.scenario().load;
+    let connections = load.connections.unwrap_or(CONNECTIONS_DEFAULT);
+    let plan = Plan {
+        address: (*target.addresses.first().context("the scenario's URL has no address")?, target.port).into(),
+        host_header: target.host_header(),
+        path_and_query: target.path_and_query.clone(),
+        method: load.method.clone(),
+        headers: load.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        body: load.body.clone().unwrap_or_default().into_bytes(),
+        shape: match load.rate {
+            Some(rate_per_s) => Loop::Open { rate_per_s, connections },
+            None => Loop::Closed { connections },
+        },
+        duration: Some(load.duration.0),
+        requests: None,
+        timeout: load.timeout.0,
+        keep_alive: load.keep_alive,
+        expect: load.expect.0.clone(),
+        netns: Some(lab.client_netns_path()),
+        cpus: lab.client_cpus().map(<[u32]>::to_vec),
+        threads: load.threads.unwrap_or(1),
+        guards: Vec::new(),
+    };
+    plan.check()?;
+    Ok(plan)
+}
+
+/// Runs `work`; in a passive run while another load, which the diagnosis knows nothing of, is under way.
+fn with_background<T>(lab: &Lab, passive: bool, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    if !passive {
+        return work();
+    }
+    let mut plan = plan(lab, &Target::parse(lab.url())?)?;
+    plan.duration = Some(plan.duration.unwrap_or_default() + Duration::from_secs(60));
+    let control = Control::new();
+    std::thread::scope(|scope| {
+        let background = scope.spawn(|| chokepoint_load::run(&plan, &control));
+        std::thread::sleep(PASSIVE_LEAD);
+        let result = work();
+        control.stop();
+        match background.join() {
+            Ok(Ok(_)) => result,
+            Ok(Err(error)) => Err(error.into()),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn list(json: bool) -> Result<()> {
+    let scenarios = Scenario::builtin()?;
+    let up = chokepoint_lab::leftovers(&chokepoint_lab::run_root())?;
+    if json {
+        let scenarios: Vec<_> =
+            scenarios.iter().map(|scenario| serde_json::json!({ "name": scenario.name, "title": scenario.title })).collect();
+        let labs: Vec<_> = up.iter().map(|lab| serde_json::json!({ "name": lab.name, "state": lab.kind.to_string() })).collect();
+        return output::print(&format!(
+            "{:#}\n",
+            serde_json::json!({ "schema": "chokepoint/lab/1", "scenarios": scenarios, "labs": labs })
+        ));
+    }
+    let width = scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or(0);
+    let mut text: String = scenarios.iter().map(|scenario| format!("{:width$}  {}\n", scenario.name, scenario.title)).collect();
+    for lab in up {
+        text.push_str(&format!("\n{} is {}", lab.name, lab.kind));
+    }
+    output::print(&text)
+}
+
+fn up(name: &str, interrupt: &Interrupt) -> Result<()> {
+    let scenario = Scenario::find(name)?;
+    let lab = build(&scenario, true, interrupt)?;
+    let client = lab.netns_name(&scenario.client.host).unwrap_or_default();
+    let text = format!(
+        "{} is up. Try:\n\n    chokepoint diagnose --load --client-netns {client} {}\n\nTake it down with: chokepoint lab down {}\n",
+        scenario.name,
+        lab.url(),
+        scenario.name
+    );
+    output::print(&text)
+}
+
+fn down(name: Option<&str>) -> Result<bool> {
+    let root: PathBuf = chokepoint_lab::run_root();
+    // A fix that is still applied in a lab is taken back before the lab, so that neither finds the other's value.
+    let mut problems = Vec::new();
+    let leftovers = chokepoint_lab::leftovers(&root)?;
+    for lab in leftovers.iter().filter(|lab| name.is_none_or(|name| lab.name == name)) {
+        problems.extend(Changes::undo_all(Some(&format!("lab:{}", lab.name)))?.problems);
+    }
+    let reports = match name {
+        Some(name) => vec![chokepoint_lab::down(&root, name, DownOptions::default())?],
+        None => chokepoint_lab::down_all(&root, DownOptions::default())?,
+    };
+    if reports.is_empty() {
+        output::print("no lab is up\n")?;
+    }
+    for report in &reports {
+        let text = if report.found { report.to_string() } else { format!("there is no lab \"{}\"", report.name) };
+        output::print(&format!("{text}\n"))?;
+    }
+    problems.iter().for_each(|problem| output::note(problem));
+    Ok(problems.is_empty() && reports.iter().all(|report| report.is_clean() && report.found))
+}
+
+/// Labs that a process that died left behind, one sentence each.
+pub(crate) fn abandoned() -> Vec<String> {
+    let leftovers = chokepoint_lab::leftovers(&chokepoint_lab::run_root()).unwrap_or_default();
+    let abandoned = leftovers.into_iter().filter(|lab| lab.kind == LeftoverKind::Abandoned);
+    abandoned.map(|lab| format!("lab \"{}\" was {}: chokepoint lab down {}", lab.name, lab.kind, lab.name)).collect()
+}

@@ -1,0 +1,138 @@
+//! One measurement: the observer watches while load runs, or while other programs' traffic does.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use chokepoint_load::{Control, Plan};
+use chokepoint_model::observation::Observation;
+use chokepoint_model::path;
+use chokepoint_model::report::Request;
+use chokepoint_model::settle::{Moment, unsettled};
+use chokepoint_recording::Entry;
+use chokepoint_sources::{ObserveOptions, Observer, assemble};
+
+use crate::diagnose::guard_foreign;
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+
+/// Longest wait for the host to settle between two measurements.
+const SETTLE_MAX: Duration = Duration::from_secs(15);
+/// Time over which one look at a settling host is taken.
+const SETTLE_LOOK: Duration = Duration::from_millis(500);
+/// How often a wait looks whether the user asked to stop.
+const POLL: Duration = Duration::from_millis(50);
+
+/// What is measured, the same in every round.
+pub(crate) struct Setup {
+    pub(crate) request: Request,
+    /// The load; nothing in passive mode.
+    pub(crate) plan: Option<Plan>,
+    /// How long to watch in passive mode.
+    pub(crate) duration: Duration,
+    /// True where the user allowed load on a host that is not this one, and methods that may change something.
+    pub(crate) foreign: bool,
+}
+
+impl Setup {
+    fn observer(&self) -> Result<Observer> {
+        Observer::start(ObserveOptions::new(self.request.clone())).context("the host cannot be observed")
+    }
+}
+
+/// Measures once and gives the raw entries, from which everything else follows, and when the load (or the watch) ended.
+pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
+    let observer = setup.observer()?;
+    observer.note("request", serde_json::to_vec(&setup.request)?);
+    let begin_us = observer.elapsed_us();
+    let end_us = match &setup.plan {
+        Some(plan) => {
+            let plan = permitted(setup, plan, observer.path_found())?;
+            let result = load(&plan, label, interrupt)?;
+            observer.note("load", serde_json::to_vec(&result)?);
+            // The window is the time in which load was offered; the wait for the last answers is not part of it.
+            begin_us + result.duration_us
+        }
+        None => {
+            watch(setup.duration, label, interrupt);
+            observer.elapsed_us()
+        }
+    };
+    let ended = Instant::now();
+    observer.note("window", serde_json::to_vec(&(begin_us, end_us.min(observer.elapsed_us())))?);
+    Ok((observer.finish(), ended))
+}
+
+/// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard.
+fn permitted(setup: &Setup, plan: &Plan, answers: bool) -> Result<Plan> {
+    let mut plan = plan.clone();
+    let harmless = ["GET", "HEAD"].contains(&plan.method.as_str());
+    if answers && harmless {
+        return Ok(plan);
+    }
+    let what = match answers {
+        true => format!("method {} may change something on the server: it is sent", plan.method),
+        false => format!("nothing on this host listens at {} for this client; load is sent elsewhere", plan.address),
+    };
+    if !setup.foreign {
+        bail!("{what} only with --yes");
+    }
+    if plan.guards.is_empty() {
+        plan.guards.push(guard_foreign()?);
+    }
+    Ok(plan)
+}
+
+fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<chokepoint_model::load::LoadResult> {
+    let control = Control::new();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| chokepoint_load::run(plan, &control));
+        let mut progress = Progress::new(label, plan.duration);
+        while !running.is_finished() {
+            if interrupt.is_set() {
+                control.stop();
+            }
+            let now = control.progress();
+            progress.tick(&format!("{} good, {} failed", now.good, now.ended.saturating_sub(now.good)));
+            thread::sleep(POLL);
+        }
+        progress.finish();
+        match running.join() {
+            Ok(result) => Ok(result?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
+    let begin = Instant::now();
+    let mut progress = Progress::new(label, Some(duration));
+    while begin.elapsed() < duration && !interrupt.is_set() {
+        progress.tick("");
+        thread::sleep(POLL.min(duration.saturating_sub(begin.elapsed())));
+    }
+    progress.finish();
+}
+
+/// The observation that entries give: the only way to one, live or in a replay.
+pub(crate) fn observation(entries: &[Entry]) -> Observation {
+    assemble(entries)
+}
+
+/// Waits until what the last load left has gone, at most [`SETTLE_MAX`]; what remains then is told by the next measurement.
+pub(crate) fn settle(setup: &Setup, interrupt: &Interrupt) -> Result<()> {
+    let begin = Instant::now();
+    let mut progress = Progress::new("settling", None);
+    while begin.elapsed() < SETTLE_MAX && !interrupt.is_set() {
+        let observer = setup.observer()?;
+        observer.note("request", serde_json::to_vec(&setup.request)?);
+        thread::sleep(SETTLE_LOOK);
+        let obs = assemble(&observer.finish());
+        if unsettled(&obs, &path::discover(&obs), Moment::Last).is_empty() {
+            break;
+        }
+        progress.tick("");
+    }
+    progress.finish();
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A bar on stderr for what takes longer than two seconds; nothing where stderr is no terminal.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Time after which a bar is worth its noise.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// The progress of one wait.
+pub(crate) struct Progress {
+    label: String,
+    begin: Instant,
+    length: Option<Duration>,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// A wait that takes about `length`, where that is known.
+    pub(crate) fn new(label: &str, length: Option<Duration>) -> Self {
+        Self { label: label.to_owned(), begin: Instant::now(), length, bar: None }
+    }
+
+    /// Shows how far it is.
+    pub(crate) fn tick(&mut self, detail: &str) {
+        let short = self.length.is_some_and(|length| length <= QUIET);
+        if self.bar.is_none() && !short && (self.length.is_some() || self.begin.elapsed() > QUIET) && std::io::stderr().is_terminal() {
+            self.bar = Some(self.draw());
+        }
+        if let Some(bar) = &self.bar {
+            let done = self.begin.elapsed().as_millis();
+            bar.set_position(u64::try_from(done).unwrap_or(u64::MAX).min(bar.length().unwrap_or(u64::MAX)));
+            bar.set_message(detail.to_owned());
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn draw(&self) -> ProgressBar {
+        let (bar, template) = match self.length {
+            Some(length) => (ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)), "{prefix} {bar:30} {elapsed} {msg}"),
+            None => (ProgressBar::new_spinner(), "{prefix} {spinner} {elapsed} {msg}"),
+        };
+        bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_prefix(self.label.clone());
+        bar
+    }
+}

@@ -1,0 +1,126 @@
+//! Recordings on disk: written whole or not at all, replayed through the same code as a live run.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use chokepoint_recording::{Entry, Level, Meta, Outcome, Redactor, Scope};
+use chokepoint_sources::{Redact, redact, source};
+
+use crate::args::RedactLevel;
+
+/// Source name of the entry that begins each measurement after the first (a recording of `--fix` holds several).
+const MEASUREMENT: &str = "measurement";
+/// Source name of an entry that tells what came of an action of the loop.
+const ACTION: &str = "action";
+/// Largest recording that is read, bytes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What happened in one run, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Event {
+    /// A measurement's entries.
+    Measured(Vec<Entry>),
+    /// A change was applied or taken back: nothing where it worked, else why it did not.
+    Acted(Option<String>),
+}
+
+/// Writes the events of a run into a file.
+pub(crate) fn save(file: &Path, events: &[Event], level: RedactLevel) -> Result<()> {
+    let level = match level {
+        RedactLevel::Public => Level::Public,
+        RedactLevel::All => Level::All,
+        RedactLevel::None => Level::None,
+    };
+    let entries = redacted(flatten(events), level);
+    let bytes = chokepoint_recording::write(&entries, &Meta { tool: env!("CARGO_PKG_VERSION").to_owned(), redaction: level });
+    // A half-written recording must not stand where a whole one was asked for.
+    let partial = file.with_extension("part");
+    let write = || fs::write(&partial, &bytes).and_then(|()| fs::rename(&partial, file));
+    write().inspect_err(|_| drop(fs::remove_file(&partial))).with_context(|| format!("the recording {} cannot be written", file.display()))
+}
+
+/// Makes the directory that recordings are to be written into.
+pub(crate) fn make_directory(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))
+}
+
+/// Reads the events of a recorded run.
+pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
+    let name = file.display();
+    let length = fs::metadata(file).with_context(|| format!("the recording {name} cannot be read"))?.len();
+    anyhow::ensure!(length <= FILE_BYTES_MAX, "{name} is larger than any recording ({length} bytes)");
+    let bytes = fs::read(file).with_context(|| format!("the recording {name} cannot be read"))?;
+    let recording = chokepoint_recording::read(&bytes).with_context(|| format!("{name} cannot be replayed"))?;
+    Ok(split(recording.entries))
+}
+
+/// The entries with addresses and secrets hidden, binary ones included.
+fn redacted(entries: Vec<Entry>, level: Level) -> Vec<Entry> {
+    if level == Level::None {
+        return entries;
+    }
+    let mut redactor = Redactor::new(level);
+    // First a look at all of it, so that no pseudonym equals an address that stays.
+    for entry in &entries {
+        match (is_binary(entry), &entry.outcome) {
+            (true, _) => drop(redact(entry, &mut |address| {
+                redactor.survey_address(address);
+                address
+            })),
+            (false, Outcome::Ok(bytes)) if is_text(entry) => redactor.survey(bytes),
+            _ => {}
+        }
+    }
+    let one = |entry: &Entry| match (is_binary(entry), is_text(entry)) {
+        (true, _) => redact(entry, &mut |address| redactor.address(address)),
+        (false, true) => redactor.entry(entry),
+        (false, false) => entry.clone(),
+    };
+    entries.iter().map(one).collect()
+}
+
+/// True where an entry's bytes are binary messages whose addresses crate `sources` rewrites.
+fn is_binary(entry: &Entry) -> bool {
+    source(&entry.source).is_some_and(|source| matches!(source.redact, Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink))
+}
+
+/// True where an entry is text that may hold addresses or secrets: every entry that no source vouches for.
+fn is_text(entry: &Entry) -> bool {
+    source(&entry.source).is_none_or(|source| source.redact == Redact::Text)
+}
+
+fn flatten(events: &[Event]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for event in events {
+        match event {
+            Event::Measured(read) => {
+                entries.push(mark(MEASUREMENT, Outcome::Ok(Vec::new())));
+                entries.extend(read.iter().cloned());
+            }
+            Event::Acted(None) => entries.push(mark(ACTION, Outcome::Ok(Vec::new()))),
+            Event::Acted(Some(why)) => entries.push(mark(ACTION, Outcome::Failed(why.clone(), None))),
+        }
+    }
+    entries
+}
+
+fn split(entries: Vec<Entry>) -> Vec<Event> {
+    let mut events = Vec::new();
+    for entry in entries {
+        match (entry.source.as_str(), events.last_mut()) {
+            (MEASUREMENT, _) => events.push(Event::Measured(Vec::new())),
+            (ACTION, _) => events.push(Event::Acted(match entry.outcome {
+                Outcome::Ok(_) => None,
+                Outcome::Absent(why, _) | Outcome::Failed(why, _) => Some(why),
+            })),
+            (_, Some(Event::Measured(read))) => read.push(entry),
+            _ => events.push(Event::Measured(vec![entry])),
+        }
+    }
+    events
+}
+
+fn mark(source: &str, outcome: Outcome) -> Entry {
+    Entry { at_us: 0, source: source.to_owned(), scope: Scope::Host, item: String::new(), outcome }
+}

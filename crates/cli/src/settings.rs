@@ -1,0 +1,179 @@
+//! What the words of the command line mean: URL, durations, statuses, objective, core lists.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// A target as given and resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) url: String,
+    pub(crate) scheme: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) path_and_query: String,
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+impl Target {
+    /// Parses a URL; "HOST[:PORT][/PATH]" without a scheme is taken for http.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let (scheme, rest) = url.split_once("://").unwrap_or(("http", text));
+        let scheme = scheme.to_owned();
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+        if authority.is_empty() {
+            bail!("\"{text}\" has no host: give a URL like http://127.0.0.1/");
+        }
+        let without_fragment = url.split('#').next().unwrap_or(&url);
+        let uri: http::Uri = without_fragment.parse().with_context(|| format!("\"{text}\" is not a URL"))?;
+        let default_port = match scheme.as_str() {
+            "http" => 80,
+            "https" => 443,
+            other => bail!("scheme \"{other}\" is not supported: give a URL like http://127.0.0.1/"),
+        };
+        let authority = uri.authority().with_context(|| format!("\"{text}\" has no host"))?;
+        if authority.as_str().contains('@') {
+            bail!("user information in the URL is not sent: give it as a header (-H 'Authorization: ...')");
+        }
+        let host = authority.host().to_owned();
+        let port = match authority.port() {
+            Some(port) => port.as_str().parse().with_context(|| format!("\"{port}\" is not a port (1 to 65535)"))?,
+            None if authority.as_str().ends_with(':') || authority.as_str().len() == host.len() => default_port,
+            None => bail!("\"{}\" is not a port (1 to 65535)", authority.as_str().rsplit(':').next().unwrap_or_default()),
+        };
+        if port == 0 {
+            bail!("0 is not a port (1 to 65535)");
+        }
+        let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let addresses = resolve(&host, port)?;
+        Ok(Self { url, scheme, host, port, path_and_query, addresses })
+    }
+
+    /// The Host header (RFC 9110, 7.2): with the port only where it is not the scheme's own.
+    pub(crate) fn host_header(&self) -> String {
+        let own = (self.scheme == "http" && self.port == 80) || (self.scheme == "https" && self.port == 443);
+        if own { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+    }
+}
+
+fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Ok(vec![ip]);
+    }
+    let found = (bare, port).to_socket_addrs().with_context(|| format!("host \"{host}\" cannot be resolved"))?;
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in found.map(|address| address.ip()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() {
+        bail!("host \"{host}\" has no address");
+    }
+    Ok(addresses)
+}
+
+/// "10s", "500ms", "2m", "1.5s", "250us"; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration> {
+    let text = text.trim();
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let wrong = || format!("\"{text}\" is not a time: write 10s, 500ms or 2m");
+    let number: f64 = number.parse().ok().with_context(wrong)?;
+    let seconds = match unit.trim() {
+        "" | "s" => number,
+        "us" => number / 1e6,
+        "ms" => number / 1e3,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => bail!(wrong()),
+    };
+    if !(1e-6..=7.0 * 86400.0).contains(&seconds) {
+        bail!("\"{text}\" is out of range: at least 1us and at most 7 days");
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// "2xx,3xx", "200,301-302" as ranges that include both ends.
+pub(crate) fn statuses(text: &str) -> Result<Vec<(u16, u16)>> {
+    let part = |part: &str| -> Option<(u16, u16)> {
+        let part = part.trim();
+        if let Some(class) = part.strip_suffix("xx") {
+            let class: u16 = class.parse().ok().filter(|class| (1..=9).contains(class))?;
+            return Some((class * 100, class * 100 + 99));
+        }
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let (low, high) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
+        (low <= high && (100..=999).contains(&low) && high <= 999).then_some((low, high))
+    };
+    text.split(',').map(|one| part(one).with_context(|| format!("\"{one}\" is not a status: write 2xx, 200 or 200-299"))).collect()
+}
+
+/// "p99<1s" as microseconds.
+pub(crate) fn objective(text: &str) -> Result<u64> {
+    let limit = text.trim().strip_prefix("p99").map(str::trim_start).and_then(|rest| rest.strip_prefix('<'));
+    let limit = limit.with_context(|| format!("\"{text}\" is not an objective: write p99<1s"))?;
+    Ok(u64::try_from(duration(limit.trim_start_matches('='))?.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// "0,2-3" as core numbers.
+pub(crate) fn cores(text: &str) -> Result<Vec<u32>> {
+    let mut cores = Vec::new();
+    for part in text.split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let range = low.trim().parse::<u32>().ok().zip(high.trim().parse::<u32>().ok()).filter(|(low, high)| low <= high && *high < 8192);
+        let (low, high) = range.with_context(|| format!("\"{part}\" is not a core or a range of cores: write 0 or 0,2-3"))?;
+        cores.extend(low..=high);
+    }
+    Ok(cores)
+}
+
+/// "Name: value" as its two parts.
+pub(crate) fn header(text: &str) -> Result<(String, String)> {
+    let (name, value) = text.split_once(':').with_context(|| format!("\"{text}\" is not a header: write 'Name: value'"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_every_shape() {
+        let target = Target::parse("http://127.0.0.1:8080/a?b=c#d").unwrap();
+        assert_eq!((target.port, target.path_and_query.as_str(), target.host_header().as_str()), (8080, "/a?b=c", "127.0.0.1:8080"));
+        let target = Target::parse("[::1]").unwrap();
+        assert_eq!((target.port, target.host_header().as_str()), (80, "[::1]"));
+        assert_eq!(target.addresses, ["::1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(Target::parse("https://127.0.0.1").unwrap().port, 443);
+        for wrong in [
+            "http://",
+            "http:///x",
+            "",
+            "ftp://127.0.0.1/",
+            "http://127.0.0.1:0/",
+            "http://127.0.0.1:99999/",
+            "http://u:p@127.0.0.1/",
+            "http://a b/",
+        ] {
+            assert!(Target::parse(wrong).is_err(), "{wrong} was taken");
+        }
+    }
+
+    #[test]
+    fn times_statuses_objectives_and_cores() {
+        assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
+        assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1500));
+        assert_eq!(duration("2").unwrap(), Duration::from_secs(2));
+        assert!(["", "s", "0s", "-1s", "1y", "1e9h", "nan"].iter().all(|wrong| duration(wrong).is_err()));
+        assert_eq!(statuses("2xx, 301-302").unwrap(), [(200, 299), (301, 302)]);
+        assert!(["", "xx", "0xx", "99", "300-200", "2xx,"].iter().all(|wrong| statuses(wrong).is_err()));
+        assert_eq!(objective("p99 < 1s").unwrap(), 1_000_000);
+        assert!(["p50<1s", "p99>1s", "p99"].iter().all(|wrong| objective(wrong).is_err()));
+        assert_eq!(cores("0,2-3").unwrap(), [0, 2, 3]);
+        assert!(["", "a", "3-2", "0-99999999"].iter().all(|wrong| cores(wrong).is_err()));
+    }
+}

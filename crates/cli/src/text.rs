@@ -1,0 +1,58 @@
+//! The diagnosis as text for a terminal: what limits, where, why, and what to do about it, in that order. It draws and never judges.
+
+mod explain;
+mod findings;
+mod load;
+mod page;
+mod path;
+mod quantity;
+mod readings;
+mod rounds;
+mod wrap;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::report::{Diagnosis, Verdict};
+
+pub(crate) use explain::page_text;
+use page::{Ink, Page, span};
+
+/// How the report is to look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    /// Columns; below 40 it is taken for 40, above 1,000 for 1,000.
+    pub(crate) width: usize,
+    /// Colours (SGR sequences).
+    pub(crate) color: bool,
+    /// Line drawing and other characters beyond ASCII.
+    pub(crate) unicode: bool,
+}
+
+/// The report of a diagnosis, ending in a newline.
+///
+/// Text wraps at the width; commands, paths and other single words are never broken and may stand out. Control characters that came from
+/// outside (names, addresses, answers) are made visible, so that nothing in a report can steer the terminal.
+pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> String {
+    let mut page = Page::new(style, words);
+    page.flow(&[], &[], &[span(ink(diagnosis.verdict), &diagnosis.summary)]);
+    rounds::write_result(&mut page, diagnosis);
+    load::write(&mut page, diagnosis);
+    path::write(&mut page, diagnosis);
+    findings::write(&mut page, diagnosis);
+    rounds::write(&mut page, diagnosis);
+    readings::write(&mut page, diagnosis);
+    page.finish()
+}
+
+/// The ink of a verdict.
+fn ink(verdict: Verdict) -> Ink {
+    match verdict {
+        Verdict::Choked => Ink::BadStrong,
+        Verdict::Healthy => Ink::GoodStrong,
+        Verdict::ClientLimited | Verdict::Unknown => Ink::WarnStrong,
+    }
+}

@@ -1,0 +1,89 @@
+//! Numbers with their units, as a person reads them.
+
+use chokepoint_model::message::Message;
+
+use super::page::Page;
+
+impl Page<'_> {
+    /// A plain number.
+    pub(super) fn number(&self, number: f64) -> String {
+        self.say(&Message::new("report-number").with("n", number))
+    }
+
+    /// A share between 0 and 1 as percent: never rounded up to 100 nor down to 0.
+    pub(super) fn percent(&self, share: f64) -> String {
+        let percent = share * 100.0;
+        if percent > 0.0 && percent < 1.0 {
+            return self.word("report-percent-little");
+        }
+        let whole = if percent < 100.0 { percent.floor() } else { percent.round() };
+        self.say(&Message::new("report-percent").with("n", whole))
+    }
+
+    /// A duration in microseconds, in the unit that suits it.
+    pub(super) fn duration_us(&self, us: f64) -> String {
+        let (id, n) = match us {
+            us if us < 1e3 => ("report-us", us),
+            us if us < 1e6 => ("report-ms", us / 1e3),
+            us => ("report-s", us / 1e6),
+        };
+        self.say(&Message::new(id).with("n", n))
+    }
+
+    /// A station's unit as the noun for so many; empty where [`Page::amount`] has told it.
+    pub(super) fn unit(&self, count: f64, unit: &str) -> String {
+        let id = match unit {
+            "bits/s" => return String::new(),
+            "connections" => "report-unit-connections",
+            "cores" => "report-unit-cores",
+            "entries" => "report-unit-entries",
+            "ports" => "report-unit-ports",
+            "workers" => "report-unit-workers",
+            other => return other.to_owned(),
+        };
+        self.say(&Message::new(id).with("n", count))
+    }
+
+    /// An amount in a station's own unit; without the unit where that is a plain noun: see [`Page::unit`].
+    pub(super) fn amount(&self, amount: f64, unit: &str) -> String {
+        if unit != "bits/s" {
+            return self.number(amount);
+        }
+        let (id, n) = match amount.abs() {
+            size if size >= 1e9 => ("report-gigabits", amount / 1e9),
+            size if size >= 1e6 => ("report-megabits", amount / 1e6),
+            size if size >= 1e3 => ("report-kilobits", amount / 1e3),
+            _ => ("report-bits", amount),
+        };
+        self.say(&Message::new(id).with("n", n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_model::catalogue::Catalogue;
+
+    use super::super::{Style, page::Page};
+
+    #[test]
+    fn shares_are_never_rounded_to_all_or_nothing() {
+        let words = Catalogue::english();
+        let style = Style { width: 80, color: false, unicode: true };
+        let page = Page::new(&style, &words);
+        for (share, text) in [(0.0, "0\u{a0}%"), (0.0004, "<1\u{a0}%"), (0.9996, "99\u{a0}%"), (1.0, "100\u{a0}%"), (1.101, "110\u{a0}%")] {
+            assert_eq!(page.percent(share), text, "{share}");
+        }
+    }
+
+    #[test]
+    fn units_suit_the_size() {
+        let words = Catalogue::english();
+        let style = Style { width: 80, color: false, unicode: true };
+        let page = Page::new(&style, &words);
+        assert_eq!(page.duration_us(850.0), "850\u{a0}µs");
+        assert_eq!(page.duration_us(12_340.0), "12.3\u{a0}ms");
+        assert_eq!(page.duration_us(2_000_000.0), "2\u{a0}s");
+        assert_eq!(page.amount(941e6, "bits/s"), "941\u{a0}Mbit/s");
+        assert_eq!(page.amount(28_232.0, "ports"), "28,232");
+    }
+}

@@ -1,0 +1,192 @@
+//! The report as it is printed, against stored pages (`CHOKEPOINT_BLESS=1 cargo test` writes them anew), and the document against its schema.
+
+use std::path::{Path, PathBuf};
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::report::Diagnosis;
+
+use super::wrap::columns;
+use super::{Style, render, samples};
+
+fn samples() -> [(&'static str, Diagnosis); 6] {
+    [
+        ("choked", samples::choked()),
+        ("fixed", samples::fixed()),
+        ("healthy", samples::healthy()),
+        ("client-limited", samples::client_limited()),
+        ("unknown", samples::unknown()),
+        ("awkward", samples::awkward()),
+    ]
+}
+
+fn plain(width: usize) -> Style {
+    Style { width, color: false, unicode: true }
+}
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/text").join(name)
+}
+
+fn compare(name: &str, text: &str) {
+    let path = page(name);
+    if std::env::var_os("CHOKEPOINT_BLESS").is_some() {
+        std::fs::write(&path, text).expect("the page can be written");
+        return;
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(stored == text, "{} differs; CHOKEPOINT_BLESS=1 writes it anew. It is now:\n{text}", path.display());
+}
+
+#[test]
+fn pages_are_as_stored() {
+    let words = Catalogue::english();
+    for (name, diagnosis) in samples() {
+        for width in [60, 100] {
+            compare(&format!("{name}-{width}.txt"), &render(&diagnosis, &plain(width), &words));
+        }
+    }
+    compare("awkward-ascii-80.txt", &render(&samples::awkward(), &Style { width: 80, color: false, unicode: false }, &words));
+    compare("choked-200.txt", &render(&samples::choked(), &plain(200), &words));
+    compare("choked-color-100.txt", &render(&samples::choked(), &Style { width: 100, color: true, unicode: true }, &words));
+}
+
+#[test]
+fn every_explanation_fits_its_page() {
+    let words = Catalogue::english();
+    for id in chokepoint_model::explain::ids() {
+        let explanation = chokepoint_model::explain::page(id, &words).expect("every id has a page");
+        let text = super::page_text(&explanation, &plain(72), &words);
+        assert!(text.contains(id) && text.contains(&explanation.sections[0].0), "{text}");
+        assert!(text.lines().all(|line| columns(line) <= 72), "{text}");
+    }
+}
+
+#[test]
+fn every_message_is_in_the_catalogue() {
+    let words = Catalogue::english();
+    for (name, diagnosis) in samples() {
+        let text = render(&diagnosis, &plain(100), &words);
+        assert!(!text.contains("[report-"), "{name}:\n{text}");
+    }
+}
+
+/// Lines wider than the page hold a command, or a single word that no line could hold.
+#[test]
+fn lines_fit_the_page_unless_a_word_does_not() {
+    let words = Catalogue::english();
+    for (name, diagnosis) in samples() {
+        let remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
+        let verbatim: Vec<&String> =
+            remedies.flat_map(|remedy| remedy.runtime.iter().chain(&remedy.persistent).chain([&remedy.undo])).collect();
+        for width in [0, 40, 60, 72, 80, 99, 120, 200] {
+            for line in render(&diagnosis, &plain(width), &words).lines().filter(|line| columns(line) > width.max(40)) {
+                let longest = line.split_whitespace().map(columns).max().unwrap_or(0);
+                let is_command = verbatim.iter().any(|command| line.ends_with(command.as_str()));
+                assert!(is_command || longest + 14 > width.max(40), "{name} at {width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_are_never_broken() {
+    let words = Catalogue::english();
+    for width in [40, 60, 100] {
+        let diagnosis = samples::awkward();
+        let text = render(&diagnosis, &plain(width), &words);
+        for remedy in diagnosis.findings.iter().flat_map(|finding| &finding.remedies) {
+            for command in remedy.runtime.iter().chain(&remedy.persistent).chain([&remedy.undo]) {
+                assert!(text.lines().any(|line| line.ends_with(command.as_str())), "{command}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_none_and_any_width_are_borne() {
+    let words = Catalogue::english();
+    let mut diagnosis = samples::awkward();
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, f64::MAX, f64::MIN_POSITIVE];
+    for (place, station) in diagnosis.path.iter_mut().enumerate() {
+        let value = Some(odd[place % odd.len()]);
+        station.unit = if place % 2 == 0 { "bits/s".into() } else { "entries".into() };
+        (station.limit, station.used, station.waiting, station.refused_per_s, station.utilization) = (value, value, value, value, value);
+    }
+    let load = diagnosis.load.as_mut().expect("a load");
+    (load.throughput_rps, load.goodput_rps, load.duration_s) = (f64::NAN, f64::INFINITY, -1.0);
+    for width in (0..250).chain([usize::MAX]) {
+        assert!(render(&diagnosis, &plain(width), &words).contains("conntrack-table-full"), "{width}");
+    }
+}
+
+#[test]
+fn nothing_from_outside_steers_the_terminal() {
+    let words = Catalogue::english();
+    for unicode in [true, false] {
+        let text = render(&samples::awkward(), &Style { width: 80, color: false, unicode }, &words);
+        let steering = |character: char| character != '\n' && character.is_control() || character == '\u{202e}';
+        assert!(!text.contains(steering), "{text:?}");
+        assert!(unicode || text.is_ascii(), "{text}");
+    }
+}
+
+#[test]
+fn colour_changes_no_character() {
+    let words = Catalogue::english();
+    for (name, diagnosis) in samples() {
+        let colored = render(&diagnosis, &Style { width: 100, color: true, unicode: true }, &words);
+        let mut stripped = String::new();
+        let mut rest = colored.as_str();
+        while let Some((before, after)) = rest.split_once("\x1b[") {
+            stripped.push_str(before);
+            rest = after.split_once('m').map_or("", |(_, rest)| rest);
+        }
+        stripped.push_str(rest);
+        assert_eq!(stripped, render(&diagnosis, &plain(100), &words), "{name}");
+    }
+}
+
+#[test]
+fn no_line_ends_in_space_and_no_two_are_empty() {
+    let words = Catalogue::english();
+    for (name, diagnosis) in samples() {
+        let text = render(&diagnosis, &plain(100), &words);
+        assert!(text.lines().all(|line| line == line.trim_end()), "{name}");
+        assert!(!text.contains("\n\n\n") && !text.starts_with('\n') && text.ends_with('\n'), "{name}");
+    }
+}
+
+fn schema() -> serde_json::Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/diagnosis-1.json");
+    serde_json::from_str(&std::fs::read_to_string(path).expect("the schema is there")).expect("the schema is JSON")
+}
+
+#[test]
+fn the_document_is_what_its_schema_says() {
+    let validator = jsonschema::draft202012::new(&schema()).expect("the schema is a schema");
+    for (name, diagnosis) in samples() {
+        let document = serde_json::to_value(&diagnosis).expect("a diagnosis is JSON");
+        let errors: Vec<String> = validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{name}: {errors:#?}");
+    }
+}
+
+/// The schema must notice a field that is missing, misspelled or of the wrong kind, or it says nothing.
+#[test]
+fn the_schema_refuses_other_documents() {
+    let validator = jsonschema::draft202012::new(&schema()).expect("the schema is a schema");
+    let good = serde_json::to_value(samples::awkward()).expect("a diagnosis is JSON");
+    for (pointer, key) in [("", "verdict"), ("/load", "goodput_rps"), ("/path/0", "state"), ("/findings/0/remedies/0", "undo")] {
+        let mut bad = good.clone();
+        let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
+        let value = object.remove(key).expect("a field");
+        assert!(!validator.is_valid(&bad), "{pointer}/{key} is missing");
+        let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
+        object.insert(key.to_owned(), serde_json::json!([]));
+        assert!(!validator.is_valid(&bad), "{pointer}/{key} is of the wrong kind");
+        let object = bad.pointer_mut(pointer).and_then(serde_json::Value::as_object_mut).expect("an object");
+        object.insert(key.to_owned(), value);
+        object.insert("more".to_owned(), serde_json::json!(1));
+        assert!(!validator.is_valid(&bad), "{pointer}/more is not known");
+    }
+}

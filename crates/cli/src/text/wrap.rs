@@ -1,0 +1,91 @@
+//! Breaking text into the pieces between which a line may end, measured in columns of a terminal.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Characters that may not begin a line in Chinese and Japanese.
+const CLINGING: &str = "，。、；：？！）」』】》”’…";
+
+/// Units that stay with the number before them.
+const UNITS: &[&str] = &["%", "s", "ms", "µs", "req/s", "requests/s", "kbit/s", "Mbit/s", "Gbit/s", "KiB", "MiB", "GiB"];
+
+/// A piece of text that stays on one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The text, without space around it.
+    pub(super) text: String,
+    /// True where a space stands before it when it does not begin a line.
+    pub(super) spaced: bool,
+}
+
+/// Columns that a text takes.
+pub(super) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// The pieces of a text: words, and single wide characters where the writing has no spaces. A no-break space holds words together.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut spaced = false;
+    let mut open = false;
+    for character in text.chars() {
+        if character.is_whitespace() && character != '\u{a0}' {
+            spaced = true;
+            open = false;
+            continue;
+        }
+        let wide = character.width() == Some(2);
+        let clings = CLINGING.contains(character);
+        match pieces.last_mut() {
+            Some(piece) if !spaced && (clings || open && !wide) => piece.text.push(character),
+            _ => pieces.push(Piece { text: character.to_string(), spaced }),
+        }
+        spaced = false;
+        open = !wide;
+    }
+    with_units(pieces)
+}
+
+/// Puts units beside their numbers: "10 s" is not torn apart.
+fn with_units(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let is_unit = UNITS.contains(&piece.text.trim_end_matches(['.', ',', ';', ':', ')']));
+        match joined.last_mut() {
+            Some(number) if is_unit && piece.spaced && number.text.ends_with(|last: char| last.is_ascii_digit()) => {
+                number.text.push('\u{a0}');
+                number.text.push_str(&piece.text);
+            }
+            _ => joined.push(piece),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        pieces(text).into_iter().map(|piece| piece.text).collect()
+    }
+
+    #[test]
+    fn words_break_at_spaces_and_not_at_no_break_spaces() {
+        assert_eq!(texts("  one  two\nthree "), ["one", "two", "three"]);
+        assert_eq!(texts("12\u{a0}% busy"), ["12\u{a0}%", "busy"]);
+        assert_eq!(texts("99.4 % busy for 10 s. A s % b"), ["99.4\u{a0}%", "busy", "for", "10\u{a0}s.", "A", "s", "%", "b"]);
+        assert!(texts(" \t").is_empty());
+    }
+
+    #[test]
+    fn chinese_breaks_between_characters_but_not_before_its_marks() {
+        assert_eq!(texts("连接表full，满"), ["连", "接", "表", "full，", "满"]);
+        assert_eq!(columns("连接表"), 6);
+    }
+
+    #[test]
+    fn a_space_is_kept_only_where_one_was() {
+        let all = pieces("a 连接");
+        assert_eq!(all.iter().map(|piece| piece.spaced).collect::<Vec<_>>(), [false, true, false]);
+    }
+}

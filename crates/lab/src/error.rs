@@ -1,0 +1,133 @@
+//! Why a lab could not be built or taken down.
+
+use std::path::PathBuf;
+
+use crate::down::DownReport;
+use crate::preflight::Missing;
+
+/// Why a lab could not be built or taken down.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The machine lacks something that the scenario needs.
+    #[error("this machine cannot run the scenario:\n  {}", missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
+    Preflight {
+        /// All that is missing; at least one.
+        missing: Vec<Missing>,
+    },
+    /// A lab of that name is up, or was left by a process that died.
+    #[error("lab \"{name}\" is there already ({how}); `chokepoint lab down {name}` takes it away")]
+    Exists {
+        /// Its name.
+        name: String,
+        /// Up, being built, or left behind.
+        how: String,
+    },
+    /// Another lab has set the same setting of the machine.
+    #[error("lab \"{other}\" has set {key} for the whole machine; only one lab at a time can (`chokepoint lab down {other}`)")]
+    SysctlTaken {
+        /// The other lab.
+        other: String,
+        /// The setting.
+        key: String,
+    },
+    /// A namespace of that name exists and no lab that we know made it.
+    #[error("a network namespace \"{netns}\" exists{}; `ip netns del {netns}` removes it if it is not needed", by.as_ref().map_or_else(|| " and this lab did not make it".to_owned(), |lab| format!(" and belongs to lab \"{lab}\"")))]
+    NamespaceTaken {
+        /// The namespace.
+        netns: String,
+        /// The lab that it belongs to, where one is known.
+        by: Option<String>,
+    },
+    /// The machine itself uses what the scenario would take from it.
+    #[error("{key} = {wanted} would hurt this machine itself: {why}")]
+    HostInUse {
+        /// The setting.
+        key: String,
+        /// The value that the scenario wants.
+        wanted: String,
+        /// What the machine uses now.
+        why: String,
+    },
+    /// A setting could not be read or written, or did not take.
+    #[error("{key} {place}: {why}")]
+    Sysctl {
+        /// The setting.
+        key: String,
+        /// Where: "on this machine" or "in host X".
+        place: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// A program that builds the network failed.
+    #[error("{command}: {output}")]
+    Tool {
+        /// Its command line.
+        command: String,
+        /// What it printed, or how it ended.
+        output: String,
+    },
+    /// A file or directory of the lab.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A namespace could not be entered.
+    #[error("cannot enter the namespace of host \"{host}\": {source} (CAP_SYS_ADMIN is needed)")]
+    Netns {
+        /// The host.
+        host: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A server did not start.
+    #[error("server \"{server}\" {why}{log}")]
+    Server {
+        /// The server.
+        server: String,
+        /// What became of it.
+        why: String,
+        /// The last lines that it printed, on lines of their own; or nothing.
+        log: String,
+    },
+    /// A placeholder or value that turned out wrong only while building.
+    #[error("{0}")]
+    Scenario(String),
+    /// The state file cannot be understood, so that nothing may be cleaned up by it.
+    #[error("{}: {why}; remove the lab by hand: `ip netns list` shows its namespaces (cp-...)", path.display())]
+    State {
+        /// The state file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No lab of that name is up.
+    #[error("no lab \"{0}\" is up")]
+    NotUp(String),
+    /// Another process builds it or takes it down just now.
+    #[error("lab \"{0}\" is being built or taken down by another process")]
+    Busy(String),
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// Building failed, and so did taking away what had been built.
+    #[error("{cause}\nand it could not be cleaned up: {report}")]
+    Unclean {
+        /// Why building failed.
+        cause: Box<LabError>,
+        /// What is left.
+        report: Box<DownReport>,
+    },
+}
+
+impl LabError {
+    /// For `map_err` on file operations.
+    pub(crate) fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> LabError {
+        let path = path.to_owned();
+        move |source| LabError::Io { what, path, source }
+    }
+}

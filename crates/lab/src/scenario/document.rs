@@ -1,0 +1,367 @@
+//! The fields of a scenario file, schema 1, as docs/scenarios.md describes them; unknown fields are refused.
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::report::{LimitedBy, Verdict};
+use serde::Deserialize;
+
+use super::units::{BitRate, ByteSize, Cidr, FileMode, StatusRanges, TimeSpan};
+
+/// A whole scenario.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Version of the format: 1.
+    pub schema: u32,
+    /// Name, unique among the labs that are up: lower-case letters, digits and `-`.
+    pub name: String,
+    /// One sentence saying what it shows.
+    pub title: String,
+    /// More about it, as long as it takes.
+    pub description: Option<String>,
+    /// Hosts: one network namespace each.
+    #[serde(rename = "host")]
+    pub hosts: Vec<Host>,
+    /// Links between hosts: one veth pair each.
+    #[serde(rename = "link", default)]
+    pub links: Vec<Link>,
+    /// Settings of the machine itself that no namespace has of its own; put back at down.
+    #[serde(default)]
+    pub host_sysctls: BTreeMap<String, Setting>,
+    /// Files below the run directory.
+    #[serde(rename = "file", default)]
+    pub files: Vec<FileSpec>,
+    /// Servers and other programs, started in this order.
+    #[serde(rename = "server", default)]
+    pub servers: Vec<Server>,
+    /// Flows that fill connection tables before the load.
+    #[serde(rename = "prefill", default)]
+    pub prefills: Vec<Prefill>,
+    /// Where the load comes from.
+    pub client: Client,
+    /// The load.
+    pub load: Load,
+    /// What the diagnosis is expected to say.
+    #[serde(default)]
+    pub expect: Expect,
+    #[serde(skip)]
+    pub(super) text: String,
+    #[serde(skip)]
+    pub(super) origin: String,
+}
+
+/// One host.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// `net.` settings of its namespace.
+    #[serde(default)]
+    pub sysctls: BTreeMap<String, Setting>,
+    /// A ruleset for `nft -f`, loaded in its namespace.
+    pub nftables: Option<String>,
+    /// Routes beyond those that its addresses imply.
+    #[serde(default)]
+    pub routes: Vec<Route>,
+    /// True: a switch; its link ends are joined by a bridge and have no addresses.
+    #[serde(default)]
+    pub bridge: bool,
+}
+
+/// One route.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// "default" or a prefix.
+    pub to: RouteTo,
+    /// The next hop.
+    pub via: std::net::IpAddr,
+}
+
+/// A route's destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RouteTo {
+    /// Everything.
+    Default,
+    /// A prefix.
+    Prefix(Cidr),
+}
+
+impl<'de> Deserialize<'de> for RouteTo {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == "default" {
+            return Ok(RouteTo::Default);
+        }
+        text.parse().map(RouteTo::Prefix).map_err(|why| serde::de::Error::custom(format!("{why}, or \"default\"")))
+    }
+}
+
+/// One link.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// One end.
+    pub a: End,
+    /// The other end.
+    pub b: End,
+    /// Maximum transmission unit of both ends, bytes; the kernel's 1500 where it is not given.
+    pub mtu: Option<u32>,
+}
+
+/// One end of a link.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// The host.
+    pub host: String,
+    /// Interface's name in that host; `to-PEER` where it is not given.
+    pub interface: Option<String>,
+    /// Addresses with prefix length, v4 and v6; chosen where they are given on neither end.
+    pub addresses: Option<Vec<Cidr>>,
+    /// Shapes what this end sends.
+    pub shape: Option<Shape>,
+}
+
+/// A token bucket (tc-tbf(8)) on what an end sends.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shape {
+    /// Rate.
+    pub rate: BitRate,
+    /// Size of the bucket.
+    pub burst: ByteSize,
+    /// Longest time that a packet may wait; one of `latency` and `limit`.
+    pub latency: Option<TimeSpan>,
+    /// Bytes that may wait; one of `latency` and `limit`.
+    pub limit: Option<ByteSize>,
+}
+
+/// A setting's value: text or a whole number in the file, text here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting(pub String);
+
+impl<'de> Deserialize<'de> for Setting {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Setting;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a setting's value: a string or a whole number")
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Setting, E> {
+                Ok(Setting(value.to_string()))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Setting, E> {
+                Ok(Setting(value.to_string()))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Setting, E> {
+                Ok(Setting(value.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// One file below the run directory.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSpec {
+    /// Path below the run directory.
+    pub path: String,
+    /// Its text; placeholders are replaced.
+    pub content: Option<String>,
+    /// Or its size: bytes that do not compress, the same at every run.
+    pub size: Option<ByteSize>,
+    /// Permissions; "0644" where it is not given.
+    pub mode: Option<FileMode>,
+}
+
+/// What kind of program a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// nginx with a configuration text.
+    Nginx,
+    /// php-fpm with a configuration text.
+    PhpFpm,
+    /// Any program.
+    Command,
+}
+
+/// One server or other program.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// The host it runs on.
+    pub host: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// nginx, php-fpm: the whole configuration; placeholders are replaced.
+    pub config: Option<String>,
+    /// command: program and arguments, no shell; placeholders are replaced.
+    pub command: Option<Vec<String>>,
+    /// Cores it may run on; any where it is not given.
+    pub cpus: Option<Vec<u32>>,
+    /// Limit of open files (RLIMIT_NOFILE, soft and hard).
+    pub nofile: Option<u64>,
+    /// command: the user it runs as. nginx, php-fpm: what `{user}` stands for; they start as root and switch by themselves.
+    pub user: Option<String>,
+    /// Environment variables; placeholders are replaced.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// When it counts as ready.
+    pub ready: Option<Ready>,
+}
+
+/// When a server counts as ready; one of `tcp`, `unix`, `http`, `listening`, `finished`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ready {
+    /// A listener at this address and port in its host; nothing is sent to it.
+    pub tcp: Option<String>,
+    /// A listener at this path; nothing is sent to it.
+    pub unix: Option<String>,
+    /// A GET of this URL from its host gives 2xx or 3xx.
+    pub http: Option<String>,
+    /// True: any listening socket of its own.
+    pub listening: Option<bool>,
+    /// True: the program has ended with status 0 (a step of preparation, no server).
+    pub finished: Option<bool>,
+    /// How long it may take; 10 s where it is not given.
+    pub timeout: Option<TimeSpan>,
+}
+
+/// UDP flows that are opened once before the load: each is one entry in every connection table that it passes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prefill {
+    /// The host they come from.
+    pub host: String,
+    /// Where they go: address and port.
+    pub to: String,
+    /// How many: one datagram each, from ports of their own.
+    pub flows: u32,
+}
+
+/// Where the load comes from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// The host.
+    pub host: String,
+    /// Cores that the generator may run on; any where it is not given.
+    pub cpus: Option<Vec<u32>>,
+}
+
+/// The load.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// The URL; `{address:HOST}` is replaced.
+    pub url: String,
+    /// Connections; 100 where it is not given.
+    pub connections: Option<u32>,
+    /// Requests a second in all, whatever the answers (open loop); closed loop where it is not given.
+    pub rate: Option<f64>,
+    /// How long; 10 s where it is not given.
+    #[serde(default = "duration_default")]
+    pub duration: TimeSpan,
+    /// Timeout of a request; 2 s where it is not given.
+    #[serde(default = "timeout_default")]
+    pub timeout: TimeSpan,
+    /// Whether connections are reused; true where it is not given.
+    #[serde(default = "keep_alive_default")]
+    pub keep_alive: bool,
+    /// Method; GET where it is not given.
+    #[serde(default = "method_default")]
+    pub method: String,
+    /// Header fields.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Body of each request.
+    pub body: Option<String>,
+    /// Expected statuses; "2xx,3xx" where it is not given.
+    #[serde(default)]
+    pub expect: StatusRanges,
+    /// The generator's threads; its own choice where it is not given.
+    pub threads: Option<u32>,
+}
+
+fn duration_default() -> TimeSpan {
+    TimeSpan(std::time::Duration::from_secs(10))
+}
+fn timeout_default() -> TimeSpan {
+    TimeSpan(std::time::Duration::from_secs(2))
+}
+fn keep_alive_default() -> bool {
+    true
+}
+fn method_default() -> String {
+    "GET".to_owned()
+}
+
+/// What the diagnosis is expected to say; what is not given is not judged.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// One of these verdicts.
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub verdict: Vec<Verdict>,
+    /// One of these limits of a healthy server.
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub limited_by: Vec<LimitedBy>,
+    /// Id of the first cause, or "none" where there must be no cause at all.
+    pub finding: Option<String>,
+    /// Ids that must not be found, as cause or symptom.
+    #[serde(default)]
+    pub forbidden: Vec<String>,
+    /// Id of the remedy that is applied.
+    pub remedy: Option<String>,
+    /// What the remedy must achieve.
+    pub effect: Option<Effect>,
+}
+
+/// Accepts `"healthy"` where a list of one is meant.
+fn one_or_several<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    struct Visitor<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+        type Value = Vec<T>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a word or a list of words")
+        }
+        fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Vec<T>, E> {
+            T::deserialize(serde::de::IntoDeserializer::into_deserializer(word)).map(|one| vec![one])
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut words: A) -> Result<Vec<T>, A::Error> {
+            let mut several = Vec::new();
+            while let Some(word) = words.next_element()? {
+                several.push(word);
+            }
+            Ok(several)
+        }
+    }
+    deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+}
+
+/// What a remedy must achieve under the same load.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// Goodput after, at least so many times the goodput before.
+    pub goodput_times_at_least: Option<f64>,
+    /// Failed requests after, as a share of all, at most (0 to 1).
+    pub failed_share_at_most: Option<f64>,
+    /// p99 of response time after, at most.
+    pub latency_p99_at_most: Option<TimeSpan>,
+}
+
+impl Expect {
+    /// True where there must be no cause at all.
+    pub fn finding_none(&self) -> bool {
+        self.finding.as_deref() == Some("none")
+    }
+}

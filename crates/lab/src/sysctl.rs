@@ -1,0 +1,152 @@
+//! Kernel settings by their dotted names (sysctl(8)), read and written in the namespace in which they count.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::netns;
+
+const VALUE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Says what is wrong with a setting's name.
+pub(crate) fn check_key(key: &str) -> Result<(), String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@".contains(&byte);
+    let parts = relative_path(key);
+    let good = key.len() <= 200
+        && key.bytes().all(allowed)
+        && parts.contains('/')
+        && parts.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+    if good { Ok(()) } else { Err(format!("\"{key}\" is no setting's name, such as \"net.core.somaxconn\"")) }
+}
+
+/// True for settings that may belong to a network namespace.
+pub(crate) fn is_net(key: &str) -> bool {
+    relative_path(key).starts_with("net/")
+}
+
+/// "net.ipv4.ip_forward" -> "net/ipv4/ip_forward". Where a slash comes first, dots belong to names, as in "net/ipv4/conf/eth0.5/rp_filter";
+/// where a dot comes first, slashes stand for dots (sysctl.d(5)).
+fn relative_path(key: &str) -> String {
+    match key.find(['.', '/']) {
+        Some(first) if key.as_bytes()[first] == b'.' => key
+            .chars()
+            .map(|c| {
+                if c == '.' {
+                    '/'
+                } else if c == '/' {
+                    '.'
+                } else {
+                    c
+                }
+            })
+            .collect(),
+        _ => key.to_owned(),
+    }
+}
+
+fn path(key: &str) -> PathBuf {
+    Path::new("/proc/sys").join(relative_path(key))
+}
+
+/// Where a setting is read and written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'p> {
+    /// In the machine's own network namespace.
+    Machine,
+    /// In the namespace at this path.
+    Netns(&'p Path),
+}
+
+fn at<T: Send>(place: Place<'_>, key: &str, work: impl FnOnce(&Path) -> io::Result<T> + Send) -> io::Result<T> {
+    let file = path(key);
+    match place {
+        // /proc/sys/net shows the settings of the namespace of the thread that looks.
+        Place::Netns(netns) => netns::inside(netns, || work(&file))?,
+        Place::Machine if is_net(key) => netns::inside(netns::machine_path(), || work(&file))?,
+        Place::Machine => work(&file),
+    }
+}
+
+/// True where the setting exists there.
+pub(crate) fn exists(place: Place<'_>, key: &str) -> io::Result<bool> {
+    at(place, key, |file| file.try_exists())
+}
+
+/// Its value, with blanks and tabs between words as one blank each.
+pub(crate) fn read(place: Place<'_>, key: &str) -> io::Result<String> {
+    use io::Read;
+    at(place, key, |file| {
+        let mut text = String::new();
+        std::fs::File::open(file)?.take(VALUE_BYTES_MAX).read_to_string(&mut text)?;
+        Ok(normal(&text))
+    })
+}
+
+/// Sets it and reads it back.
+///
+/// # Errors
+/// One sentence: why it cannot be set, or that the kernel took another value than was asked for.
+pub(crate) fn set(place: Place<'_>, key: &str, value: &str) -> Result<(), String> {
+    at(place, key, |file| {
+        std::fs::OpenOptions::new().write(true).open(file).and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
+    })
+    .map_err(|error| explain(&error, place, value))?;
+    let found = read(place, key).map_err(|error| format!("it was set and cannot be read back: {error}"))?;
+    if found == normal(value) {
+        Ok(())
+    } else {
+        Err(format!("it was set to \"{value}\" and reads \"{found}\": the kernel does not take that value"))
+    }
+}
+
+fn explain(error: &io::Error, place: Place<'_>, value: &str) -> String {
+    match (error.kind(), place) {
+        (io::ErrorKind::NotFound, Place::Netns(_)) => {
+            "there is no such setting in a namespace: it may be one of the whole machine ([host_sysctls]), or a module that is not in use \
+             (net.netfilter. needs a ruleset with `ct state`)"
+                .to_owned()
+        }
+        (io::ErrorKind::NotFound, Place::Machine) => {
+            "this kernel has no such setting now; net.netfilter. appears when a host's ruleset uses conntrack (`ct state`)".to_owned()
+        }
+        (io::ErrorKind::PermissionDenied, Place::Netns(_)) => "it is read-only in a namespace: set it in [host_sysctls]".to_owned(),
+        (io::ErrorKind::PermissionDenied, Place::Machine) => {
+            "it is read-only here: this is not the machine's own network namespace (a container?), or root is needed".to_owned()
+        }
+        (io::ErrorKind::InvalidInput, _) => format!("the kernel does not take the value \"{value}\""),
+        _ => error.to_string(),
+    }
+}
+
+/// Blanks as the kernel may print them differently from how they were written.
+pub(crate) fn normal(value: &str) -> String {
+    value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_paths() {
+        assert_eq!(relative_path("net.ipv4.ip_forward"), "net/ipv4/ip_forward");
+        assert_eq!(relative_path("net.ipv4.conf.eth0/5.rp_filter"), "net/ipv4/conf/eth0.5/rp_filter");
+        assert_eq!(relative_path("net/ipv4/conf/eth0.5/rp_filter"), "net/ipv4/conf/eth0.5/rp_filter");
+        assert!(is_net("net.core.somaxconn") && !is_net("vm.swappiness") && !is_net("network.x"));
+    }
+
+    #[test]
+    fn names_cannot_leave_proc_sys() {
+        assert_eq!(check_key("net.core.somaxconn"), Ok(()));
+        for bad in
+            ["", "net", ".", "net..core", "../etc/passwd", "/etc/passwd", "net/../../etc", "net.core.", "a b.c", "net.core.x\n", "net.//.x"]
+        {
+            assert!(check_key(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_are_compared_without_their_blanks() {
+        assert_eq!(normal("4096\t131072 \t 6291456\n"), "4096 131072 6291456");
+        assert!(read(Place::Machine, "kernel.osrelease").is_ok_and(|release| !release.is_empty()));
+    }
+}

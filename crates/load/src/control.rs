@@ -1,0 +1,86 @@
+//! What other threads may do with a running load: stop it, and watch its counters.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+/// Shared between the caller of [`crate::run`] and others, such as a signal handler's thread and a progress bar.
+#[derive(Debug, Default)]
+pub struct Control {
+    stopped: AtomicBool,
+    aborted: AtomicBool,
+    started: AtomicU64,
+    ended: AtomicU64,
+    good: AtomicU64,
+    failed: AtomicU64,
+    in_flight: AtomicI64,
+}
+
+/// Counters of a load under way, brought up to date every 100 ms; not an instant's exact state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Requests begun.
+    pub started: u64,
+    /// Requests that ended, whatever their end.
+    pub ended: u64,
+    /// Expected answers.
+    pub good: u64,
+    /// Requests that ended without an answer.
+    pub failed: u64,
+    /// Requests under way.
+    pub in_flight: u64,
+}
+
+impl Control {
+    /// A control for one or more loads after one another.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the load early: no request starts any more, those under way are waited for at most one timeout. It stays stopped: a later
+    /// [`crate::run`] with this control ends at once.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the load at once: requests under way are given up and not counted. For a second Ctrl-C.
+    pub fn abort(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
+    /// True once [`Control::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// The counters of the load under way, or of the last one.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            started: self.started.load(Ordering::Relaxed),
+            ended: self.ended.load(Ordering::Relaxed),
+            good: self.good.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+            in_flight: self.in_flight.load(Ordering::Relaxed).max(0) as u64,
+        }
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Sets the counters to zero for the next load.
+    pub(crate) fn begin(&self) {
+        for counter in [&self.started, &self.ended, &self.good, &self.failed] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        self.in_flight.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds what a thread has counted since it last did.
+    pub(crate) fn add(&self, since: &Progress, in_flight_change: i64) {
+        self.started.fetch_add(since.started, Ordering::Relaxed);
+        self.ended.fetch_add(since.ended, Ordering::Relaxed);
+        self.good.fetch_add(since.good, Ordering::Relaxed);
+        self.failed.fetch_add(since.failed, Ordering::Relaxed);
+        self.in_flight.fetch_add(in_flight_change, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,504 @@
+//! The event loop of one generator thread: starts requests when they are due, moves them on as the kernel tells, ends them and counts.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::{Events, Poll, Token};
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use chokepoint_model::load::{GeneratorThread, Loop};
+
+use crate::answer::Memo;
+use crate::host;
+use crate::outcome::{Detail, End, Ended, Failure};
+use crate::pause::Pauses;
+use crate::schedule::Schedule;
+use crate::shared::{Clock, Shared};
+use crate::slot::{Phase, Slot, Turn};
+use crate::tally::Tally;
+use crate::wheel::Wheel;
+
+/// Bytes of the read buffer, one for the thread.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Events taken from the kernel at once.
+const EVENTS: usize = 1024;
+/// Requests started between two looks at the events, so that answers do not wait while thousands of connections are opened.
+const STARTS_MAX: u32 = 64;
+/// An open loop's send this long after its intended start is late, nanoseconds.
+const LATE_NS: u64 = 1_000_000;
+/// The thread looks for a stop at least this often, nanoseconds.
+const WAIT_NS_MAX: u64 = 50_000_000;
+/// Under this wait, milliseconds of epoll_wait(2) are too coarse for an intended start; nanoseconds.
+const PRECISE_WAIT_NS: u64 = 2_000_000;
+/// Distinct latencies under which the requests never sent are recorded.
+const NEVER_SENT_STEPS: u64 = 100_000;
+
+/// How requests come due.
+enum Pace {
+    /// As connections become free.
+    Closed {
+        /// Connections that have not started their first request.
+        fresh: std::ops::Range<u32>,
+        pauses: Pauses,
+        /// Requests claimed and not started.
+        claimed: u64,
+    },
+    /// As the schedule says.
+    Open { schedule: Schedule, idle: Vec<u32>, closed: Vec<u32> },
+}
+
+/// One thread's loop.
+pub(crate) struct Engine<'a> {
+    shared: &'a Shared<'a>,
+    thread: usize,
+    clock: Clock,
+    poll: Poll,
+    slots: Vec<Slot>,
+    pace: Pace,
+    wheel: Wheel,
+    timeout_ns: u64,
+    tally: Tally,
+    buffer: Box<[u8]>,
+    memo: Memo,
+    /// Connections that may have more to read.
+    again: Vec<u32>,
+    /// Connections whose deadline is to be looked at; empty between turns.
+    due: Vec<u32>,
+    /// End of the offering, as read at the start of this turn.
+    end_ns: u64,
+    /// All requests of this thread have started: a number of requests was asked for.
+    all_started: bool,
+    /// Latencies that the guards ask about, and how many ended requests of this slice reached them.
+    limits_ns: Vec<u64>,
+    over: Vec<u64>,
+    cpu_at_start_ns: u64,
+    /// CPU and wall time at the end of the offering.
+    cost_ns: Option<(u64, u64)>,
+}
+
+/// What a thread's loop came to.
+pub(crate) struct Outcome {
+    pub(crate) tally: Tally,
+    pub(crate) thread: GeneratorThread,
+    pub(crate) all_started: bool,
+}
+
+impl<'a> Engine<'a> {
+    /// Allocates everything that the load needs. `connections`: those of this thread.
+    pub(crate) fn new(shared: &'a Shared<'a>, thread: u32, connections: u32) -> io::Result<Self> {
+        let plan = shared.plan;
+        let timeout_ns = plan.timeout.as_nanos() as u64;
+        let limits_ns = shared.watch.as_ref().map_or_else(Vec::new, |watch| lock(watch).limits_ns().to_vec());
+        let pace = match plan.shape {
+            Loop::Closed { .. } => Pace::Closed { fresh: 0..connections, pauses: Pauses::default(), claimed: 0 },
+            Loop::Open { rate_per_s, .. } => Pace::Open {
+                schedule: Schedule::new(rate_per_s, thread, shared.threads, plan.requests),
+                idle: Vec::with_capacity(connections as usize),
+                closed: (0..connections).rev().collect(),
+            },
+        };
+        let mut tally = Tally::new(&plan.expect);
+        tally.reserve(plan.duration.map_or(0, |duration| duration.as_nanos() as u64).saturating_add(timeout_ns));
+        Ok(Engine {
+            shared,
+            thread: thread as usize,
+            clock: Clock { start: Instant::now() },
+            poll: Poll::new()?,
+            slots: (0..connections).map(|_| Slot::new(plan.method == "HEAD")).collect(),
+            pace,
+            wheel: Wheel::new(connections as usize, timeout_ns),
+            timeout_ns,
+            tally,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            memo: Memo::default(),
+            again: Vec::new(),
+            due: Vec::with_capacity(connections as usize),
+            end_ns: u64::MAX,
+            all_started: false,
+            over: vec![0; limits_ns.len()],
+            limits_ns,
+            cpu_at_start_ns: 0,
+            cost_ns: None,
+        })
+    }
+
+    /// Runs the load to its end, from the clock's start on.
+    pub(crate) fn run(mut self, clock: Clock) -> io::Result<Outcome> {
+        let mut events = Events::with_capacity(EVENTS);
+        self.clock = clock;
+        std::thread::sleep(clock.start.saturating_duration_since(Instant::now()));
+        self.cpu_at_start_ns = host::own_cpu_ns();
+        loop {
+            let now_ns = self.clock.now_ns();
+            self.end_ns = self.shared.end_ns();
+            self.roll(now_ns);
+            self.expire(now_ns);
+            if self.shared.control.is_aborted() {
+                self.shared.end_at(now_ns);
+                break;
+            }
+            if now_ns >= self.end_ns {
+                self.end_offering(now_ns);
+            } else if !self.all_started {
+                self.start_due(now_ns);
+            }
+            if (self.all_started || now_ns >= self.end_ns) && self.tally.in_flight == 0 {
+                break;
+            }
+            self.wait(&mut events)?;
+            for event in &events {
+                self.advance(event);
+            }
+            // Taken out, so that connections may be added again while these are read; the list returns for its capacity.
+            let mut again = std::mem::take(&mut self.again);
+            for index in again.drain(..) {
+                self.receive(index);
+            }
+            if self.again.is_empty() {
+                self.again = again;
+            }
+        }
+        Ok(self.finish())
+    }
+
+    fn finish(mut self) -> Outcome {
+        let now_ns = self.clock.now_ns();
+        self.end_offering(now_ns);
+        self.roll(now_ns);
+        self.tally.finish(self.shared.control);
+        let (cpu_ns, wall_ns) = self.cost_ns.unwrap_or_default();
+        let thread = GeneratorThread { cpu_us: cpu_ns / 1000, wall_us: wall_ns / 1000, cpus: host::own_cpus() };
+        Outcome { tally: self.tally, thread, all_started: self.all_started }
+    }
+
+    /// The first time: notes the thread's cost so far, closes idle connections, counts what was due and was not sent.
+    fn end_offering(&mut self, now_ns: u64) {
+        if self.cost_ns.is_some() {
+            return;
+        }
+        self.cost_ns = Some((host::own_cpu_ns() - self.cpu_at_start_ns, now_ns));
+        // What came due while this thread was about to wake, and for which a connection is free, is late and not missing. What fails at
+        // once frees its connection, so the number is bounded.
+        let connections = if self.shared.control.is_aborted() { 0 } else { self.slots.len() };
+        let _ = (0..connections).take_while(|_| self.start_scheduled(now_ns)).count();
+        if let Pace::Open { schedule, .. } = &self.pace {
+            let end_ns = self.end_ns.min(now_ns);
+            let unsent = schedule.unsent(end_ns);
+            // Evenly spaced, so they can be recorded in steps: a million of them must not take a second.
+            let step = unsent.div_ceil(NEVER_SENT_STEPS).max(1);
+            for first in (0..unsent).step_by(step as usize) {
+                self.tally.never_sent(step.min(unsent - first), end_ns.saturating_sub(schedule.unsent_ns(first)));
+            }
+        }
+        for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
+            slot.close();
+        }
+    }
+
+    /// Starts the requests that are due, a bounded number of them.
+    fn start_due(&mut self, now_ns: u64) {
+        for _ in 0..STARTS_MAX {
+            match &mut self.pace {
+                Pace::Closed { fresh, pauses, .. } => {
+                    let Some(index) = fresh.next().or_else(|| pauses.pop(now_ns)) else { return };
+                    self.start_next(index, self.clock.now_ns());
+                    if self.all_started {
+                        return;
+                    }
+                }
+                Pace::Open { schedule, .. } => {
+                    if schedule.next_ns().is_none() {
+                        self.all_started = true;
+                        return;
+                    }
+                    if !self.start_scheduled(self.clock.now_ns()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Open loop: starts the next request of the schedule if it is due, lies before the end and a connection is free.
+    fn start_scheduled(&mut self, now_ns: u64) -> bool {
+        let Pace::Open { schedule, idle, closed } = &mut self.pace else { return false };
+        let Some(intended_ns) = schedule.next_ns().filter(|intended_ns| *intended_ns <= now_ns && *intended_ns < self.end_ns) else {
+            return false;
+        };
+        let Some(index) = idle.pop().or_else(|| closed.pop()) else { return false };
+        schedule.advance();
+        self.tally.late += u64::from(now_ns - intended_ns > LATE_NS);
+        if let Some(ended) = self.start(index, now_ns, intended_ns) {
+            self.end(index, &ended, self.clock.now_ns());
+            self.free(index);
+        }
+        true
+    }
+
+    /// Closed loop: starts the connection's next request, if one may start. What fails at once is counted; if trying again would spin, the
+    /// connection pauses.
+    fn start_next(&mut self, index: u32, mut now_ns: u64) {
+        loop {
+            let Pace::Closed { claimed, .. } = &mut self.pace else { return };
+            if *claimed == 0 && now_ns < self.end_ns {
+                *claimed = self.shared.claim();
+                self.all_started |= *claimed == 0;
+            }
+            if *claimed == 0 || now_ns >= self.end_ns {
+                self.slots[index as usize].close();
+                return;
+            }
+            *claimed -= 1;
+            let Some(ended) = self.start(index, now_ns, now_ns) else { return };
+            now_ns = self.clock.now_ns();
+            self.end(index, &ended, now_ns);
+            if self.pause(index, &ended, now_ns) {
+                return;
+            }
+        }
+    }
+
+    /// Starts a request; gives its end if that came at once.
+    fn start(&mut self, index: u32, now_ns: u64, intended_ns: u64) -> Option<Ended> {
+        self.tally.start();
+        self.wheel.arm(index, now_ns + self.timeout_ns);
+        let slot = &mut self.slots[index as usize];
+        slot.prepare(now_ns, intended_ns);
+        if slot.phase == Phase::Idle {
+            slot.phase = Phase::Sending;
+            return self.send(index);
+        }
+        let connecting = slot.connect(self.shared.plan.address, self.poll.registry(), Token(index as usize));
+        match &connecting {
+            // Without a socket connect() was not called.
+            Err(Ended { end: End::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
+            _ => self.tally.connections += 1,
+        }
+        connecting.err()
+    }
+
+    /// Moves a connection on.
+    fn advance(&mut self, event: &Event) {
+        let index = event.token().0 as u32;
+        let slot = &mut self.slots[index as usize];
+        if event.is_read_closed() {
+            slot.note_peer_closed();
+        }
+        let readable = event.is_readable() || event.is_read_closed() || event.is_error();
+        match slot.phase {
+            Phase::Closed => {}
+            Phase::Idle if readable => self.lose_idle(index),
+            Phase::Idle => {}
+            Phase::Awaiting if readable => self.receive(index),
+            Phase::Awaiting => {}
+            Phase::Connecting | Phase::Sending => {
+                let ended = self.send(index);
+                match (ended, self.slots[index as usize].phase) {
+                    (Some(ended), Phase::Connecting) => self.conclude(index, &ended),
+                    // The server may have answered before it closed, as with 413; if so, that answer counts.
+                    (Some(ended), _) => match self.read(index) {
+                        Turn::Ended(Ended { end: End::Status(status), detail, .. }) => {
+                            self.conclude(index, &Ended { end: End::Status(status), reusable: false, detail });
+                        }
+                        _ => self.conclude(index, &ended),
+                    },
+                    (None, Phase::Sending | Phase::Awaiting) if readable => self.receive(index),
+                    (None, _) => {}
+                }
+            }
+        }
+    }
+
+    /// Writes; gives the request's end if that failed.
+    fn send(&mut self, index: u32) -> Option<Ended> {
+        let slot = &mut self.slots[index as usize];
+        let was_connecting = slot.phase == Phase::Connecting;
+        let turn = slot.send(&self.shared.request, &mut self.tally.sent_bytes);
+        if was_connecting && slot.phase != Phase::Connecting {
+            slot.failures = 0;
+            let connect_ns = self.clock.now_ns() - slot.started_ns;
+            self.tally.connect.record_ns(connect_ns);
+        }
+        match turn {
+            Turn::Ended(ended) => Some(ended),
+            Turn::Waiting | Turn::Again => None,
+        }
+    }
+
+    fn read(&mut self, index: u32) -> Turn {
+        self.slots[index as usize].receive(&mut self.buffer, &mut self.memo, &mut self.tally.received_bytes)
+    }
+
+    fn receive(&mut self, index: u32) {
+        if !self.slots[index as usize].is_in_flight() {
+            return;
+        }
+        match self.read(index) {
+            Turn::Waiting => {}
+            Turn::Again => self.again.push(index),
+            Turn::Ended(ended) => self.conclude(index, &ended),
+        }
+    }
+
+    /// An idle connection of an open loop was closed by the server, or the server spoke unasked.
+    fn lose_idle(&mut self, index: u32) {
+        match self.slots[index as usize].is_spoken_to(&mut self.buffer) {
+            None => return,
+            Some(true) => self.tally.note("the server sent bytes on an idle connection"),
+            Some(false) => {}
+        }
+        let Pace::Open { idle, closed, .. } = &mut self.pace else { return };
+        let place = self.slots[index as usize].idle_place as usize;
+        idle.swap_remove(place);
+        if let Some(&moved) = idle.get(place) {
+            self.slots[moved as usize].idle_place = place as u32;
+        }
+        self.slots[index as usize].close();
+        closed.push(index);
+    }
+
+    /// Ends the request and gives the connection its next one.
+    fn conclude(&mut self, index: u32, ended: &Ended) {
+        // The end of one request is the start of the next: one look at the clock for both.
+        let now_ns = self.clock.now_ns();
+        self.end(index, ended, now_ns);
+        if matches!(self.pace, Pace::Open { .. }) {
+            self.free(index);
+        } else if !self.pause(index, ended, now_ns) {
+            self.start_next(index, now_ns);
+        }
+    }
+
+    /// Counts the request's end and closes or keeps its connection.
+    fn end(&mut self, index: u32, ended: &Ended, now_ns: u64) {
+        self.roll(now_ns);
+        let slot = &mut self.slots[index as usize];
+        // Complete, but after its time: the wheel looks less often than answers come.
+        let is_overdue = matches!(ended.end, End::Status(_)) && now_ns - slot.started_ns > self.timeout_ns;
+        let overdue = is_overdue.then(|| Ended::failed(Failure::ResponseTimeout, Detail::None));
+        let ended = overdue.as_ref().unwrap_or(ended);
+        let latency_ns = now_ns - slot.intended_ns;
+        for (over, &limit_ns) in self.over.iter_mut().zip(&self.limits_ns) {
+            *over += u64::from(latency_ns >= limit_ns);
+        }
+        self.tally.end(ended, latency_ns, now_ns, now_ns >= self.end_ns);
+        if ended.reusable && self.shared.plan.keep_alive && now_ns < self.end_ns {
+            slot.phase = Phase::Idle;
+        } else {
+            slot.close();
+        }
+    }
+
+    /// Closed loop: makes the connection wait if connecting failed at once.
+    fn pause(&mut self, index: u32, ended: &Ended, now_ns: u64) -> bool {
+        let (Pace::Closed { pauses, .. }, End::Failure(failure)) = (&mut self.pace, ended.end) else { return false };
+        let slot = &mut self.slots[index as usize];
+        if !failure.is_immediate() {
+            return false;
+        }
+        slot.failures = slot.failures.saturating_add(1);
+        pauses.add(index, slot.failures, now_ns);
+        true
+    }
+
+    /// Open loop: the connection waits for a request.
+    fn free(&mut self, index: u32) {
+        let Pace::Open { idle, closed, .. } = &mut self.pace else { return };
+        let slot = &mut self.slots[index as usize];
+        if slot.phase == Phase::Idle {
+            slot.idle_place = idle.len() as u32;
+            idle.push(index);
+        } else {
+            closed.push(index);
+        }
+    }
+
+    /// Ends the requests whose time is over.
+    fn expire(&mut self, now_ns: u64) {
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.expire(now_ns, &mut due);
+        for index in due.drain(..) {
+            let slot = &self.slots[index as usize];
+            if !slot.is_in_flight() {
+                continue;
+            }
+            let deadline_ns = slot.started_ns + self.timeout_ns;
+            if deadline_ns > now_ns {
+                self.wheel.arm(index, deadline_ns);
+                continue;
+            }
+            let failure = if slot.phase == Phase::Connecting { Failure::ConnectTimeout } else { Failure::ResponseTimeout };
+            self.conclude(index, &Ended::failed(failure, Detail::None));
+        }
+        self.due = due;
+    }
+
+    /// Ends the slices whose time is over, and tells the guards.
+    fn roll(&mut self, now_ns: u64) {
+        while let Some(slice) = self.tally.roll(now_ns, self.shared.control) {
+            let Some(watch) = &self.shared.watch else { continue };
+            let mut watch = lock(watch);
+            watch.report(slice.slice, slice.ended, slice.not_good, &self.over);
+            self.over.fill(0);
+            let older = |limit_ns: &u64| {
+                let under_way = self.slots.iter().filter(|slot| slot.is_in_flight());
+                under_way.filter(|slot| now_ns.saturating_sub(slot.intended_ns) >= *limit_ns).count() as u64
+            };
+            watch.report_pending(self.thread, self.limits_ns.iter().map(older));
+        }
+    }
+
+    /// Waits until the kernel has events or something is due.
+    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        let now_ns = self.clock.now_ns();
+        let wait_ns = self.next_ns(now_ns).saturating_sub(now_ns).min(WAIT_NS_MAX);
+        let mut timeout = Duration::from_nanos(wait_ns);
+        if matches!(self.pace, Pace::Open { .. }) && wait_ns > 0 {
+            if wait_ns < PRECISE_WAIT_NS {
+                let wait = Timespec { tv_sec: 0, tv_nsec: wait_ns as _ };
+                let ready = rustix::event::poll(&mut [PollFd::from_borrowed_fd(self.poll.registry().as_fd(), PollFlags::IN)], Some(&wait));
+                if ready == Ok(0) {
+                    events.clear();
+                    return Ok(());
+                }
+                timeout = Duration::ZERO;
+            } else {
+                // epoll_wait(2) takes milliseconds; the part of one is waited for precisely in the next turn.
+                timeout = Duration::from_millis(wait_ns / 1_000_000 - 1);
+            }
+        }
+        match self.poll.poll(events, Some(timeout)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// When the loop has to turn again, whatever the kernel says.
+    fn next_ns(&self, now_ns: u64) -> u64 {
+        if !self.again.is_empty() {
+            return now_ns;
+        }
+        let mut next_ns = self.tally.slice_end_ns().min(self.wheel.next_ns().unwrap_or(u64::MAX));
+        if now_ns >= self.end_ns || self.all_started {
+            return next_ns;
+        }
+        next_ns = next_ns.min(self.end_ns);
+        match &self.pace {
+            Pace::Closed { fresh, .. } if !fresh.is_empty() => now_ns,
+            Pace::Closed { pauses, .. } => next_ns.min(pauses.next_ns().unwrap_or(u64::MAX)),
+            Pace::Open { idle, closed, .. } if idle.is_empty() && closed.is_empty() => next_ns,
+            // After the last request the loop must turn to see that.
+            Pace::Open { schedule, .. } => next_ns.min(schedule.next_ns().unwrap_or(now_ns)),
+        }
+    }
+}
+
+/// The lock, even if another thread died with it: its data are counters, each of which is whole.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

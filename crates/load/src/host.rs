@@ -1,0 +1,59 @@
+//! What a generator asks of its own host: a network namespace, cores, file descriptors, its CPU time.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
+use rustix::time::{ClockId, clock_gettime};
+
+/// File descriptors beside the connections: epoll, standard streams, what the rest of the program holds.
+pub(crate) const FILES_BESIDE: u64 = 64;
+
+/// Moves this thread, and no other, into a network namespace: setns(2), needs CAP_SYS_ADMIN.
+pub(crate) fn enter_netns(namespace: &File) -> io::Result<()> {
+    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
+/// Lets this thread run on these cores only: sched_setaffinity(2).
+pub(crate) fn pin(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu as usize);
+    }
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Takes away the 50 us by which the kernel may delay this thread's timers (PR_SET_TIMERSLACK), for exact intended starts.
+pub(crate) fn wake_in_time() {
+    // Without it the load is a little less exact, and its lateness is measured anyway.
+    let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
+}
+
+/// Cores on which this thread may run, ascending; empty where that could not be read (over 1024 cores).
+pub(crate) fn own_cpus() -> Vec<u32> {
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU as u32).filter(|&cpu| set.is_set(cpu as usize)).collect()
+}
+
+/// CPU time of this thread, nanoseconds (CLOCK_THREAD_CPUTIME_ID).
+pub(crate) fn own_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Raises the soft RLIMIT_NOFILE to the hard one where it is too small; it stays raised. The error is the hard limit that is too small.
+pub(crate) fn allow_files(files: u64) -> Result<(), u64> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= files) {
+        return Ok(());
+    }
+    if let Some(hard) = limit.maximum
+        && hard < files
+    {
+        return Err(hard);
+    }
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).map_err(|_| limit.current.unwrap_or(0))
+}

@@ -1,0 +1,317 @@
+//! What load to offer, and whether the plan makes sense before anything is sent.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chokepoint_model::load::Loop;
+use http::{HeaderName, HeaderValue, Method};
+
+use crate::guard::Guard;
+
+/// Longest duration of a load.
+const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Longest timeout of a request, the top of the latency histogram.
+const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+/// Highest rate of an open loop, requests a second.
+const RATE_PER_S_MAX: f64 = 10_000_000.0;
+/// Most generator threads.
+const THREADS_MAX: u32 = 1024;
+/// Most connections; the limit on file descriptors is checked apart.
+const CONNECTIONS_MAX: u32 = 10_000_000;
+/// Bytes of a request's head.
+const HEAD_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a request's body.
+const BODY_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// A load: where to, what, how much and for how long.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where to connect.
+    pub address: SocketAddr,
+    /// Value of the Host header, unless `headers` has one.
+    pub host_header: String,
+    /// Request target in origin form, such as `/index.php?a=b`.
+    pub path_and_query: String,
+    /// Method, such as `GET`; any but CONNECT.
+    pub method: String,
+    /// More header fields, sent in this order. Content-Length and Transfer-Encoding follow from `body` and may not be among them.
+    pub headers: Vec<(String, String)>,
+    /// Body of each request.
+    pub body: Vec<u8>,
+    /// Closed loop (concurrency) or open loop (rate).
+    pub shape: Loop,
+    /// Load is offered for this long. This or `requests` must be given; whichever is reached first ends it.
+    pub duration: Option<Duration>,
+    /// Requests in all.
+    pub requests: Option<u64>,
+    /// A request, connecting included, ends after this.
+    pub timeout: Duration,
+    /// Connections are reused; otherwise each request says `Connection: close` and has a connection of its own.
+    pub keep_alive: bool,
+    /// Expected statuses, as ranges with both ends in them.
+    pub expect: Vec<(u16, u16)>,
+    /// Network namespace to send from, such as `/run/netns/client` or `/proc/PID/ns/net`. Entering it needs CAP_SYS_ADMIN.
+    pub netns: Option<PathBuf>,
+    /// Cores on which every generator thread may run; all that the process may use where this is `None`.
+    pub cpus: Option<Vec<u32>>,
+    /// Generator threads; at most one for each connection is started.
+    pub threads: u32,
+    /// Conditions that stop the load.
+    pub guards: Vec<Guard>,
+}
+
+/// Why a plan makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum PlanError {
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    #[error("{what} must be at most {max}")]
+    TooLarge { what: &'static str, max: String },
+    #[error("the rate must be a number of requests a second over 0 and at most 10000000, not {0}")]
+    Rate(String),
+    #[error("the load needs an end: a duration or a number of requests")]
+    NoEnd,
+    #[error("{0:?} is no HTTP method")]
+    Method(String),
+    #[error("the method CONNECT opens a tunnel and cannot be a load")]
+    Connect,
+    #[error("the path {0:?} must begin with / (or be * for OPTIONS)")]
+    PathStart(String),
+    #[error("the path {path:?} holds {what}; write it percent-encoded")]
+    PathByte { path: String, what: String },
+    #[error("{0:?} is no header name")]
+    HeaderName(String),
+    #[error("the value of header {0} holds a control character, such as a line break")]
+    HeaderValue(String),
+    #[error("{0:?} is no value for the Host header")]
+    Host(String),
+    #[error("header Host is given {0} times")]
+    Hosts(usize),
+    #[error("header {0} follows from the body and cannot be given")]
+    Framing(String),
+    #[error("header Connection cannot be given where each request has a connection of its own")]
+    ConnectionHeader,
+    #[error("no expected status is given")]
+    NoExpect,
+    #[error("{0}-{1} is no range of statuses within 100-999")]
+    Expect(u16, u16),
+    #[error("the list of cores is empty")]
+    NoCpus,
+    #[error("core {0} is over 1023, the highest that can be chosen")]
+    Cpu(u32),
+}
+
+impl Plan {
+    /// Connections, at most, of all threads together.
+    pub fn connections(&self) -> u32 {
+        match self.shape {
+            Loop::Closed { connections } | Loop::Open { connections, .. } => connections,
+        }
+    }
+
+    /// Checks everything that can be known before a socket is made. [`crate::run`] does it too.
+    pub fn check(&self) -> Result<(), PlanError> {
+        self.check_amounts()?;
+        self.check_target()?;
+        self.check_headers()?;
+        if self.expect.is_empty() {
+            return Err(PlanError::NoExpect);
+        }
+        if let Some(&(low, high)) = self.expect.iter().find(|(low, high)| !(100 <= *low && low <= high && *high <= 999)) {
+            return Err(PlanError::Expect(low, high));
+        }
+        match &self.cpus {
+            Some(cpus) if cpus.is_empty() => Err(PlanError::NoCpus),
+            Some(cpus) => cpus.iter().find(|cpu| **cpu >= 1024).map_or(Ok(()), |cpu| Err(PlanError::Cpu(*cpu))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_amounts(&self) -> Result<(), PlanError> {
+        let zero = [
+            ("the port", self.address.port() == 0),
+            ("the number of connections", self.connections() == 0),
+            ("the number of threads", self.threads == 0),
+            ("the number of requests", self.requests == Some(0)),
+            ("the duration in nanoseconds", self.duration == Some(Duration::ZERO)),
+            ("the timeout in microseconds", self.timeout < Duration::from_micros(1)),
+        ];
+        if let Some((what, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
+            return Err(PlanError::Zero(what));
+        }
+        let too_large = [
+            ("the number of connections", self.connections() > CONNECTIONS_MAX, CONNECTIONS_MAX.to_string()),
+            ("the number of threads", self.threads > THREADS_MAX, THREADS_MAX.to_string()),
+            ("the duration", self.duration > Some(DURATION_MAX), "24 h".to_owned()),
+            ("the timeout", self.timeout > TIMEOUT_MAX, "1 h".to_owned()),
+            ("the body", self.body.len() > BODY_BYTES_MAX, "1 GiB".to_owned()),
+        ];
+        if let Some((what, _, max)) = too_large.into_iter().find(|(_, is_too_large, _)| *is_too_large) {
+            return Err(PlanError::TooLarge { what, max });
+        }
+        if let Loop::Open { rate_per_s, .. } = self.shape
+            && !(rate_per_s > 0.0 && rate_per_s <= RATE_PER_S_MAX)
+        {
+            return Err(PlanError::Rate(rate_per_s.to_string()));
+        }
+        if self.duration.is_none() && self.requests.is_none() { Err(PlanError::NoEnd) } else { Ok(()) }
+    }
+
+    fn check_target(&self) -> Result<(), PlanError> {
+        if Method::from_bytes(self.method.as_bytes()).is_err() {
+            return Err(PlanError::Method(self.method.clone()));
+        }
+        if self.method == "CONNECT" {
+            return Err(PlanError::Connect);
+        }
+        let path = &self.path_and_query;
+        let is_asterisk = path == "*" && self.method == "OPTIONS";
+        if !path.starts_with('/') && !is_asterisk {
+            return Err(PlanError::PathStart(path.clone()));
+        }
+        if let Some(bad) = path.chars().find(|char| !char.is_ascii_graphic() || *char == '#') {
+            return Err(PlanError::PathByte { path: path.clone(), what: format!("{bad:?}") });
+        }
+        Ok(())
+    }
+
+    fn check_headers(&self) -> Result<(), PlanError> {
+        let mut head_bytes = self.path_and_query.len();
+        let mut hosts = Vec::new();
+        for (name, value) in &self.headers {
+            if HeaderName::from_bytes(name.as_bytes()).is_err() {
+                return Err(PlanError::HeaderName(name.clone()));
+            }
+            if HeaderValue::from_bytes(value.as_bytes()).is_err() {
+                return Err(PlanError::HeaderValue(name.clone()));
+            }
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" | "transfer-encoding" => return Err(PlanError::Framing(name.clone())),
+                "connection" if !self.keep_alive => return Err(PlanError::ConnectionHeader),
+                "host" => hosts.push(value),
+                _ => {}
+            }
+            head_bytes += name.len() + value.len() + 4;
+        }
+        // A server answers more than one Host with 400 (RFC 9112 section 3.2).
+        if hosts.len() > 1 {
+            return Err(PlanError::Hosts(hosts.len()));
+        }
+        let host = hosts.first().map_or(self.host_header.as_str(), |host| host);
+        if !host.bytes().all(|byte| byte.is_ascii_graphic() || byte >= 0x80) {
+            return Err(PlanError::Host(host.to_owned()));
+        }
+        if head_bytes > HEAD_BYTES_MAX {
+            return Err(PlanError::TooLarge { what: "the request's head", max: "1 MiB".to_owned() });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::render;
+
+    fn plan() -> Plan {
+        Plan {
+            address: ([127, 0, 0, 1], 80).into(),
+            host_header: "example.org:8080".to_owned(),
+            path_and_query: "/a?b=c".to_owned(),
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            shape: Loop::Closed { connections: 1 },
+            duration: Some(Duration::from_secs(1)),
+            requests: None,
+            timeout: Duration::from_secs(2),
+            keep_alive: true,
+            expect: vec![(200, 399)],
+            netns: None,
+            cpus: None,
+            threads: 1,
+            guards: Vec::new(),
+        }
+    }
+
+    fn error(change: impl FnOnce(&mut Plan)) -> String {
+        let mut plan = plan();
+        change(&mut plan);
+        plan.check().map_or_else(|error| error.to_string(), |()| "no error".to_owned())
+    }
+
+    #[test]
+    fn a_good_plan_passes() {
+        assert_eq!(plan().check(), Ok(()));
+        assert_eq!(
+            error(|plan| plan.headers = vec![("X-Name".into(), "J\u{fc}rgen".into()), ("Connection".into(), "close".into())]),
+            "no error"
+        );
+        assert_eq!(error(|plan| (plan.method, plan.path_and_query) = ("OPTIONS".into(), "*".into())), "no error");
+        assert_eq!(error(|plan| plan.host_header = "[::1]:80".into()), "no error");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_reason() {
+        let header = |name: &str, value: &str| error(|plan| plan.headers = vec![(name.into(), value.into())]);
+        assert!(header("X", "a\r\nEvil: b").contains("line break"));
+        assert!(header("X", "a\0b").contains("control character"));
+        assert!(header("X\r\nEvil", "a").contains("no header name"));
+        assert!(header("", "a").contains("no header name"));
+        assert!(header("X:", "a").contains("no header name"));
+        assert!(header("content-Length", "5").contains("follows from the body"));
+        assert!(header("Transfer-Encoding", "chunked").contains("follows from the body"));
+        assert!(header("Host", "a b").contains("no value for the Host header"));
+        assert!(error(|plan| plan.headers = vec![("Host".into(), "a".into()), ("host".into(), "b".into())]).contains("2 times"));
+        assert!(error(|plan| plan.host_header = "a\r\nEvil: b".into()).contains("Host"));
+        for method in ["", "GE T", "GET\r\n", "G\u{e9}T"] {
+            assert!(error(|plan| plan.method = method.into()).contains("no HTTP method"), "{method:?}");
+        }
+        assert!(error(|plan| plan.method = "CONNECT".into()).contains("tunnel"));
+        assert!(error(|plan| plan.path_and_query = String::new()).contains("must begin with /"));
+        assert!(error(|plan| plan.path_and_query = "*".into()).contains("must begin with /"));
+        for path in ["/a b", "/a\r\nEvil: b", "/\u{e4}", "/a#b", "/\u{7f}"] {
+            assert!(error(|plan| plan.path_and_query = path.into()).contains("percent-encoded"), "{path:?}");
+        }
+        assert!(error(|plan| plan.shape = Loop::Closed { connections: 0 }).contains("connections must be at least 1"));
+        for rate_per_s in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert!(error(|plan| plan.shape = Loop::Open { rate_per_s, connections: 1 }).contains("rate"), "{rate_per_s}");
+        }
+        assert!(error(|plan| plan.address.set_port(0)).contains("port must be"));
+        assert!(error(|plan| plan.threads = 0).contains("threads"));
+        assert!(error(|plan| plan.threads = 5000).contains("at most 1024"));
+        assert!(error(|plan| plan.requests = Some(0)).contains("requests"));
+        assert!(error(|plan| plan.duration = Some(Duration::ZERO)).contains("duration"));
+        assert!(error(|plan| plan.duration = Some(Duration::MAX)).contains("24 h"));
+        assert!(error(|plan| plan.timeout = Duration::ZERO).contains("timeout"));
+        assert!(error(|plan| plan.timeout = Duration::MAX).contains("1 h"));
+        assert!(error(|plan| plan.duration = None).contains("needs an end"));
+        assert!(error(|plan| plan.expect = Vec::new()).contains("expected status"));
+        assert!(error(|plan| plan.expect = vec![(300, 200)]).contains("300-200"));
+        assert!(error(|plan| plan.expect = vec![(0, 200)]).contains("0-200"));
+        assert!(error(|plan| plan.cpus = Some(Vec::new())).contains("empty"));
+        assert!(error(|plan| plan.cpus = Some(vec![0, 4000])).contains("core 4000"));
+        let close = |plan: &mut Plan| (plan.keep_alive, plan.headers) = (false, vec![("connection".into(), "keep-alive".into())]);
+        assert!(error(close).contains("Connection cannot be given"));
+    }
+
+    #[test]
+    fn the_request_is_rendered_once_and_right() {
+        let text = |plan: &Plan| String::from_utf8(render(plan)).expect("ASCII");
+        let agent = concat!("User-Agent: chokepoint/", env!("CARGO_PKG_VERSION"), "\r\n");
+        assert_eq!(text(&plan()), format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\n{agent}\r\n"));
+        let mut post = plan();
+        post.method = "POST".into();
+        post.body = b"a=b".to_vec();
+        post.keep_alive = false;
+        post.headers = vec![("host".into(), "other".into()), ("user-agent".into(), "x".into())];
+        assert_eq!(
+            text(&post),
+            "POST /a?b=c HTTP/1.1\r\nhost: other\r\nuser-agent: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\na=b"
+        );
+        post.body.clear();
+        assert!(text(&post).contains("Content-Length: 0\r\n"));
+    }
+}

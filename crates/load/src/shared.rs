@@ -1,0 +1,80 @@
+//! What the threads of one load share: the prepared request, the end of the offering, the requests left to start, the guards.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::control::Control;
+use crate::guard::Watch;
+use crate::plan::Plan;
+use crate::request;
+
+/// At most this many requests are claimed at once.
+const CLAIM_MAX: u64 = 64;
+
+/// Nanoseconds since the start of the load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    pub(crate) start: Instant,
+}
+
+impl Clock {
+    /// Zero before the start.
+    pub(crate) fn now_ns(&self) -> u64 {
+        Instant::now().saturating_duration_since(self.start).as_nanos() as u64
+    }
+}
+
+/// One load's common state.
+pub(crate) struct Shared<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) control: &'a Control,
+    pub(crate) request: Vec<u8>,
+    pub(crate) threads: u32,
+    /// No request starts at or after this; only ever lowered.
+    end_ns: AtomicU64,
+    /// Requests of a closed loop that no thread has claimed yet.
+    unclaimed: Option<AtomicU64>,
+    pub(crate) watch: Option<Mutex<Watch>>,
+}
+
+impl<'a> Shared<'a> {
+    pub(crate) fn new(plan: &'a Plan, control: &'a Control, threads: u32) -> Self {
+        Shared {
+            plan,
+            control,
+            request: request::render(plan),
+            threads,
+            end_ns: AtomicU64::new(planned_end_ns(plan)),
+            unclaimed: plan.requests.map(AtomicU64::new),
+            watch: (!plan.guards.is_empty()).then(|| Mutex::new(Watch::new(&plan.guards, threads as usize))),
+        }
+    }
+
+    /// End of the offering, as known now.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.end_ns.load(Ordering::Relaxed)
+    }
+
+    /// True where something ended the offering before the plan's time.
+    pub(crate) fn is_ended_early(&self) -> bool {
+        self.end_ns() < planned_end_ns(self.plan)
+    }
+
+    /// Ends the offering now, if it has not ended.
+    pub(crate) fn end_at(&self, now_ns: u64) {
+        self.end_ns.fetch_min(now_ns, Ordering::Relaxed);
+    }
+
+    /// Claims requests to start: few at a time near the end, so that no thread is left alone with many. Zero: all are claimed.
+    pub(crate) fn claim(&self) -> u64 {
+        let Some(unclaimed) = &self.unclaimed else { return u64::MAX };
+        let part = |left: u64| (left / (u64::from(self.threads) * 8)).clamp(1, CLAIM_MAX).min(left);
+        unclaimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - part(left))).map_or(0, part)
+    }
+}
+
+/// Where only a number of requests was asked for, the time has no end.
+fn planned_end_ns(plan: &Plan) -> u64 {
+    plan.duration.map_or(u64::MAX, |duration| duration.as_nanos() as u64)
+}

@@ -1,0 +1,187 @@
+//! One connection of the generator and the request on it: connect, write, read; no clock and no counting.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+
+use crate::answer::{Answer, Bad, Fed, Memo};
+use crate::outcome::{Detail, End, Ended, Failure};
+
+/// Reads of one connection in a turn, so that one large answer does not hold up the others.
+const READS_MAX: u32 = 16;
+
+/// Where a connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No socket.
+    Closed,
+    /// connect() was called for a request.
+    Connecting,
+    /// A part of the request is written.
+    Sending,
+    /// The request is written, the answer not complete.
+    Awaiting,
+    /// Connected, without a request.
+    Idle,
+}
+
+/// What a turn came to.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// The kernel will tell when to go on.
+    Waiting,
+    /// There may be more to read; the kernel will not tell.
+    Again,
+    Ended(Ended),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    stream: Option<TcpStream>,
+    pub(crate) phase: Phase,
+    answer: Answer,
+    written: usize,
+    /// The kernel said that the peer has closed its side.
+    peer_closed: bool,
+    /// Attempts to connect that failed at once, in a row.
+    pub(crate) failures: u8,
+    /// Place in the list of idle connections.
+    pub(crate) idle_place: u32,
+    pub(crate) started_ns: u64,
+    pub(crate) intended_ns: u64,
+}
+
+impl Slot {
+    pub(crate) fn new(to_head_request: bool) -> Self {
+        Slot {
+            stream: None,
+            phase: Phase::Closed,
+            answer: Answer::new(to_head_request),
+            written: 0,
+            peer_closed: false,
+            failures: 0,
+            idle_place: 0,
+            started_ns: 0,
+            intended_ns: 0,
+        }
+    }
+
+    /// True while a request is under way.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        matches!(self.phase, Phase::Connecting | Phase::Sending | Phase::Awaiting)
+    }
+
+    /// Makes ready for the next request.
+    pub(crate) fn prepare(&mut self, started_ns: u64, intended_ns: u64) {
+        self.answer.reset();
+        self.written = 0;
+        self.started_ns = started_ns;
+        self.intended_ns = intended_ns;
+    }
+
+    /// Calls connect(). The socket sends without delay (TCP_NODELAY) and is closed in the ordinary way, without SO_LINGER.
+    pub(crate) fn connect(&mut self, address: SocketAddr, registry: &Registry, token: Token) -> Result<(), Ended> {
+        let failed = |error: io::Error| Ended::failed(Failure::of_connect(&error), Detail::Io(error));
+        let mut stream = TcpStream::connect(address).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE).map_err(failed)?;
+        self.stream = Some(stream);
+        self.peer_closed = false;
+        self.phase = Phase::Connecting;
+        Ok(())
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.stream = None;
+        self.phase = Phase::Closed;
+    }
+
+    /// Remembers that the kernel said so; it says it once.
+    pub(crate) fn note_peer_closed(&mut self) {
+        self.peer_closed = true;
+    }
+
+    /// Writes what is left of the request. While connecting, a write that does not block is the proof that the connection stands: it
+    /// brings the error of a failed connect (tcp(7), SO_ERROR) without a system call of its own.
+    pub(crate) fn send(&mut self, request: &[u8], sent_bytes: &mut u64) -> Turn {
+        let Some(stream) = self.stream.as_mut() else { return Turn::Waiting };
+        while self.written < request.len() {
+            match stream.write(&request[self.written..]) {
+                Ok(bytes) => {
+                    self.written += bytes;
+                    *sent_bytes += bytes as u64;
+                    self.phase = Phase::Sending;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waiting,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if self.phase == Phase::Connecting => {
+                    return Turn::Ended(Ended::failed(Failure::of_connect(&error), Detail::Io(error)));
+                }
+                Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
+            }
+        }
+        self.phase = Phase::Awaiting;
+        Turn::Waiting
+    }
+
+    /// Reads what is there of the answer.
+    pub(crate) fn receive(&mut self, buffer: &mut [u8], memo: &mut Memo, received_bytes: &mut u64) -> Turn {
+        let Some(stream) = self.stream.as_mut() else { return Turn::Waiting };
+        for _ in 0..READS_MAX {
+            let bytes = match stream.read(buffer) {
+                Ok(0) => return Turn::Ended(self.closed_by_peer()),
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waiting,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
+            };
+            *received_bytes += bytes as u64;
+            match self.answer.feed(&buffer[..bytes], memo) {
+                Ok(Fed::Complete(used)) => return Turn::Ended(self.answered(used < bytes)),
+                // A short read emptied the socket (epoll(7)); what comes later is told, and so is the close if it was not told yet.
+                Ok(Fed::More) if bytes < buffer.len() && !self.peer_closed => return Turn::Waiting,
+                Ok(Fed::More) => {}
+                Err(Bad(text)) => return Turn::Ended(Ended::failed(Failure::BadResponse, Detail::Text(text))),
+            }
+        }
+        Turn::Again
+    }
+
+    /// An idle connection became readable: closed by the peer, or bytes that nobody asked for. True for the latter.
+    pub(crate) fn is_spoken_to(&mut self, buffer: &mut [u8]) -> Option<bool> {
+        match self.stream.as_mut()?.read(buffer) {
+            Ok(bytes) => Some(bytes > 0),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    fn answered(&self, is_followed_by_bytes: bool) -> Ended {
+        Ended {
+            end: End::Status(self.answer.status()),
+            reusable: self.answer.reusable() && !is_followed_by_bytes && !self.peer_closed && self.phase == Phase::Awaiting,
+            detail: if is_followed_by_bytes { Detail::Text("bytes followed the end of the answer") } else { Detail::None },
+        }
+    }
+
+    fn closed_by_peer(&mut self) -> Ended {
+        match self.answer.close() {
+            Ok(true) => Ended { end: End::Status(self.answer.status()), reusable: false, detail: Detail::None },
+            Ok(false) => Ended::failed(Failure::ClosedBeforeAnswer, Detail::None),
+            Err(Bad(text)) => Ended::failed(Failure::BadResponse, Detail::Text(text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_takes_the_memory_that_is_promised() {
+        assert!(size_of::<Slot>() <= 256 - 16, "{} bytes, and 16 in the lists", size_of::<Slot>());
+    }
+}

@@ -1,0 +1,309 @@
+//! What one thread has counted, slice by slice, and how the threads' counts become the result.
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::load::{Errors, GeneratorThread, LoadResult, Slice};
+
+use crate::control::{Control, Progress};
+use crate::histogram::Durations;
+use crate::outcome::{Detail, End, Ended, Failure};
+use crate::plan::Plan;
+
+/// Length of a slice, nanoseconds.
+pub(crate) const SLICE_NS: u64 = 100_000_000;
+/// A day of slices and an hour of waiting; what comes later is added to the last.
+const SLICES_MAX: usize = 25 * 36_000;
+/// Examples of what went wrong, and bytes of each.
+const SAMPLES_MAX: usize = 8;
+const SAMPLE_BYTES_MAX: usize = 200;
+/// Statuses have three digits.
+const STATUSES: usize = 1000;
+
+/// A slice that has ended, for the guards.
+pub(crate) struct Closed {
+    pub(crate) slice: u64,
+    pub(crate) ended: u64,
+    pub(crate) not_good: u64,
+}
+
+/// One thread's counts.
+pub(crate) struct Tally {
+    status: Vec<u64>,
+    expected: Vec<bool>,
+    errors: Errors,
+    good: u64,
+    drained: u64,
+    drained_good: u64,
+    good_latency: Durations,
+    other_latency: Durations,
+    pub(crate) connect: Durations,
+    pub(crate) connections: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) late: u64,
+    pub(crate) in_flight: u32,
+    pub(crate) last_end_ns: u64,
+    slices: Vec<Slice>,
+    slice: Slice,
+    slice_end_ns: u64,
+    samples: Vec<String>,
+    /// Kinds of which there is an example.
+    sampled: Vec<(u16, Option<Failure>)>,
+    published_in_flight: u32,
+}
+
+impl Tally {
+    pub(crate) fn new(expect: &[(u16, u16)]) -> Self {
+        let expected = (0..STATUSES as u16).map(|status| expect.iter().any(|&(low, high)| low <= status && status <= high)).collect();
+        Tally {
+            status: vec![0; STATUSES],
+            expected,
+            errors: Errors::default(),
+            good: 0,
+            drained: 0,
+            drained_good: 0,
+            good_latency: Durations::new(),
+            other_latency: Durations::new(),
+            connect: Durations::new(),
+            connections: 0,
+            received_bytes: 0,
+            sent_bytes: 0,
+            late: 0,
+            in_flight: 0,
+            last_end_ns: 0,
+            slices: Vec::new(),
+            slice: Slice::default(),
+            slice_end_ns: SLICE_NS,
+            samples: Vec::new(),
+            sampled: Vec::new(),
+            published_in_flight: 0,
+        }
+    }
+
+    /// Makes room for the slices of a load of this length, so that none is made while it runs.
+    pub(crate) fn reserve(&mut self, duration_ns: u64) {
+        self.slices.reserve(((duration_ns / SLICE_NS + 1) as usize).min(SLICES_MAX));
+    }
+
+    /// End of the slice under way.
+    pub(crate) fn slice_end_ns(&self) -> u64 {
+        self.slice_end_ns
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.slice.started += 1;
+        self.in_flight += 1;
+    }
+
+    /// Counts a request's end; `drained`: after the end of the offering. Gives back whether it was good.
+    pub(crate) fn end(&mut self, ended: &Ended, latency_ns: u64, now_ns: u64, drained: bool) -> bool {
+        self.in_flight -= 1;
+        self.last_end_ns = now_ns;
+        let mut good = false;
+        match ended.end {
+            End::Status(status) => {
+                let status = usize::from(status).min(STATUSES - 1);
+                self.status[status] += 1;
+                good = self.expected[status];
+                if good { self.slice.good += 1 } else { self.slice.wrong += 1 }
+            }
+            End::Failure(failure) => {
+                *failure.counter(&mut self.errors) += 1;
+                self.slice.failed += 1;
+            }
+        }
+        self.drained += u64::from(drained);
+        if good {
+            self.good += 1;
+            self.drained_good += u64::from(drained);
+            self.good_latency.record_ns(latency_ns);
+        } else {
+            self.other_latency.record_ns(latency_ns);
+        }
+        if !good || matches!(ended.detail, Detail::Text(_)) {
+            self.sample(ended);
+        }
+        good
+    }
+
+    /// Requests of an open loop that were due and could not be sent, with the latency that each had suffered by the end.
+    pub(crate) fn never_sent(&mut self, count: u64, latency_ns: u64) {
+        self.errors.never_sent += count;
+        self.drained += count;
+        self.other_latency.record_ns_times(latency_ns, count);
+    }
+
+    /// Keeps the first example of each kind of trouble. It allocates for the first few only.
+    fn sample(&mut self, ended: &Ended) {
+        if self.samples.len() >= SAMPLES_MAX {
+            return;
+        }
+        let kind = match ended.end {
+            End::Status(status) => (status, None),
+            End::Failure(failure) => (0, Some(failure)),
+        };
+        if self.sampled.contains(&kind) {
+            return;
+        }
+        self.sampled.push(kind);
+        let what = match ended.end {
+            End::Status(status) => {
+                let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+                format!("answered {status} {}", reason.unwrap_or("(a status without a name)"))
+            }
+            End::Failure(failure) => failure.text().to_owned(),
+        };
+        self.add_sample(match &ended.detail {
+            Detail::None => what,
+            Detail::Io(error) => format!("{what}: {error}"),
+            Detail::Text(text) => format!("{what}: {text}"),
+        });
+    }
+
+    /// Adds an example that is no request's end, such as bytes on an idle connection, once.
+    pub(crate) fn note(&mut self, text: &str) {
+        if self.samples.len() < SAMPLES_MAX && !self.samples.iter().any(|sample| sample == text) {
+            self.add_sample(text.to_owned());
+        }
+    }
+
+    fn add_sample(&mut self, mut text: String) {
+        let end = text.floor_char_boundary(SAMPLE_BYTES_MAX);
+        text.truncate(end);
+        self.samples.push(text);
+    }
+
+    /// Ends the slice under way if its time is over; the caller repeats until `None`.
+    pub(crate) fn roll(&mut self, now_ns: u64, control: &Control) -> Option<Closed> {
+        if now_ns < self.slice_end_ns {
+            return None;
+        }
+        let slice = self.slice_end_ns / SLICE_NS - 1;
+        self.slice_end_ns += SLICE_NS;
+        Some(self.close_slice(slice, control))
+    }
+
+    fn close_slice(&mut self, number: u64, control: &Control) -> Closed {
+        let mut slice = std::mem::take(&mut self.slice);
+        slice.in_flight = self.in_flight;
+        let ended = u64::from(slice.good) + u64::from(slice.wrong) + u64::from(slice.failed);
+        let since = Progress {
+            started: u64::from(slice.started),
+            ended,
+            good: u64::from(slice.good),
+            failed: u64::from(slice.failed),
+            in_flight: 0,
+        };
+        control.add(&since, i64::from(self.in_flight) - i64::from(self.published_in_flight));
+        self.published_in_flight = self.in_flight;
+        if self.slices.len() < SLICES_MAX {
+            self.slices.push(slice);
+        } else if let Some(last) = self.slices.last_mut() {
+            add_slice(last, &slice);
+        }
+        Closed { slice: number, ended, not_good: ended - since.good }
+    }
+
+    /// Ends the last slice, however short it is.
+    pub(crate) fn finish(&mut self, control: &Control) {
+        if self.slice != Slice::default() || self.published_in_flight != self.in_flight {
+            self.close_slice(self.slice_end_ns / SLICE_NS - 1, control);
+        }
+    }
+}
+
+fn add_slice(sum: &mut Slice, other: &Slice) {
+    sum.started = sum.started.saturating_add(other.started);
+    sum.good = sum.good.saturating_add(other.good);
+    sum.wrong = sum.wrong.saturating_add(other.wrong);
+    sum.failed = sum.failed.saturating_add(other.failed);
+    sum.in_flight = sum.in_flight.saturating_add(other.in_flight);
+}
+
+/// Puts the threads' counts together. The caller knows how the load ended: `duration_ns`, which guard stopped it, whether the user did.
+pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duration_ns: u64) -> LoadResult {
+    let mut sum = Tally::new(&plan.expect);
+    let mut threads = Vec::new();
+    for (tally, thread) in tallies {
+        for (sum, count) in sum.status.iter_mut().zip(&tally.status) {
+            *sum += count;
+        }
+        add_errors(&mut sum.errors, &tally.errors);
+        sum.good += tally.good;
+        sum.drained += tally.drained;
+        sum.drained_good += tally.drained_good;
+        sum.good_latency.add(&tally.good_latency);
+        sum.other_latency.add(&tally.other_latency);
+        sum.connect.add(&tally.connect);
+        sum.connections += tally.connections;
+        sum.received_bytes += tally.received_bytes;
+        sum.sent_bytes += tally.sent_bytes;
+        sum.late += tally.late;
+        let slices = sum.slices.len().max(tally.slices.len());
+        sum.slices.resize(slices, Slice::default());
+        for (sum, slice) in sum.slices.iter_mut().zip(&tally.slices) {
+            add_slice(sum, slice);
+        }
+        for sample in &tally.samples {
+            sum.note(sample);
+        }
+        threads.push(thread);
+    }
+    let mut latency = sum.other_latency;
+    latency.add(&sum.good_latency);
+    let numbered = (0u16..).zip(&sum.status);
+    let status: BTreeMap<u16, u64> = numbered.filter(|(_, count)| **count > 0).map(|(status, count)| (status, *count)).collect();
+    LoadResult {
+        shape: plan.shape,
+        keep_alive: plan.keep_alive,
+        timeout_us: plan.timeout.as_micros() as u64,
+        duration_us: duration_ns / 1000,
+        requests: status.values().sum::<u64>() + sum.errors.total(),
+        status,
+        good: sum.good,
+        drained: sum.drained,
+        drained_good: sum.drained_good,
+        errors: sum.errors,
+        latency_us: latency.percentiles(),
+        good_latency_us: sum.good_latency.percentiles(),
+        connect_us: sum.connect.percentiles(),
+        latency_histogram: latency.text(),
+        connections: sum.connections,
+        received_bytes: sum.received_bytes,
+        sent_bytes: sum.sent_bytes,
+        late: sum.late,
+        slices: sum.slices,
+        threads,
+        stopped_by: None,
+        interrupted: false,
+        error_samples: sum.samples,
+    }
+}
+
+fn add_errors(sum: &mut Errors, other: &Errors) {
+    // Taken apart by name, so that a new counter cannot be forgotten here.
+    let Errors {
+        connect_refused,
+        connect_timeout,
+        connect_failed,
+        response_timeout,
+        reset,
+        closed_before_answer,
+        bad_response,
+        local_ports,
+        local_files,
+        local_memory,
+        never_sent,
+    } = other;
+    sum.connect_refused += connect_refused;
+    sum.connect_timeout += connect_timeout;
+    sum.connect_failed += connect_failed;
+    sum.response_timeout += response_timeout;
+    sum.reset += reset;
+    sum.closed_before_answer += closed_before_answer;
+    sum.bad_response += bad_response;
+    sum.local_ports += local_ports;
+    sum.local_files += local_files;
+    sum.local_memory += local_memory;
+    sum.never_sent += never_sent;
+}

@@ -1,0 +1,191 @@
+//! Making a set of changes: all of them, verified to be in force, or none.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chokepoint_model::change::Change;
+
+use crate::error::ApplyError;
+use crate::record::{How, Intent, Purpose, Record};
+use crate::setting::{self, Setting};
+use crate::store::Guard;
+
+/// A set of changes that is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// Its number, for [`Filter::Id`](crate::Filter::Id).
+    pub id: u64,
+    /// Its changes, in order.
+    pub changes: Vec<AppliedChange>,
+}
+
+/// A change that was made, and the value to which an undo returns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedChange {
+    /// The change.
+    pub change: Change,
+    /// The value read just before it.
+    pub was: String,
+}
+
+/// How far an [`apply`](Guard::apply) got. The number is the change's place in the set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// All settings were read and hold what the changes were proposed for. Nothing is written yet.
+    Read,
+    /// The intent is on disk.
+    Journalled,
+    /// This change is written.
+    Written(usize),
+    /// This change was read back and is in force.
+    Verified(usize),
+    /// That all are in force is on disk.
+    Applied,
+}
+
+/// A setting that is to be changed, with what was found.
+type Open = (Box<dyn Setting>, Intent);
+
+impl Guard {
+    /// Makes a set of changes as one unit. `checkpoint` is called after each step: for progress, and for tests that stop the process there.
+    ///
+    /// The intent with the old values is on disk before the first write. Where a change fails, those before it are taken back.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; the host is then as it was, [`ApplyError::LeftBehind`] apart.
+    pub fn apply(&mut self, changes: &[Change], purpose: &Purpose, checkpoint: &mut dyn FnMut(Step)) -> Result<Applied, ApplyError> {
+        self.store.refuse_corrupt(&self.content)?;
+        self.mend()?;
+        let opened = self.read_all(changes)?;
+        checkpoint(Step::Read);
+
+        let id = self.content.ledger.next_id.max(1);
+        let intents: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
+        self.record(Record::Intent {
+            id,
+            at_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            pid: std::process::id(),
+            boot_id: self.store.boot_id.clone(),
+            purpose: purpose.clone(),
+            changes: intents,
+        })?;
+        checkpoint(Step::Journalled);
+
+        for (index, (setting, intent)) in opened.iter().enumerate() {
+            if let Err(cause) = make(setting.as_ref(), &intent.change, index, checkpoint) {
+                return Err(self.take_back(id, &opened[..=index], cause));
+            }
+        }
+        if let Err(error) = self.record(Record::Applied { id }) {
+            return Err(self.take_back(id, &opened, error.into()));
+        }
+        checkpoint(Step::Applied);
+        let done = |(_, intent): Open| AppliedChange { change: intent.change, was: intent.was };
+        Ok(Applied { id, changes: opened.into_iter().map(done).collect() })
+    }
+
+    /// Reads every setting and refuses the set where one is not as the change supposes.
+    fn read_all(&self, changes: &[Change]) -> Result<Vec<Open>, ApplyError> {
+        let bad = |change: Option<&Change>, why: &str| ApplyError::BadChange {
+            key: change.map_or(String::new(), |change| setting::key(change).to_owned()),
+            why: why.to_owned(),
+        };
+        if changes.is_empty() {
+            return Err(bad(None, "the set of changes is empty"));
+        }
+        let read = |(index, change): (usize, &Change)| {
+            let (from, to) = setting::values(change);
+            if changes[..index].iter().any(|earlier| setting::same_setting(earlier, change)) {
+                return Err(bad(Some(change), "it is in the set twice"));
+            }
+            let setting = setting::open(change, &self.store.root)?;
+            setting.check(to)?;
+            let found = setting.read()?;
+            setting.check(&found.value)?;
+            let key = setting::key(change).to_owned();
+            if let Some(id) = self.unfinished(change, found.place) {
+                return Err(ApplyError::Unfinished { key, id });
+            }
+            if !setting.same(&found.value, from) {
+                return Err(ApplyError::Changed { key, proposed_from: from.to_owned(), found: found.value });
+            }
+            Ok((setting, Intent { change: change.clone(), was: found.value, place: found.place }))
+        };
+        changes.iter().enumerate().map(read).collect()
+    }
+
+    /// An interrupted set that may or may not have changed this setting: what it holds is then not known to be anyone's.
+    fn unfinished(&self, change: &Change, place: Option<u64>) -> Option<u64> {
+        let sets = self.content.ledger.sets.iter().filter(|set| !set.applied && !self.store.is_rebooted(set));
+        let mut open = sets.flat_map(|set| set.changes.iter().zip(&set.closed).map(move |(intent, closed)| (set.id, intent, closed)));
+        let is_it = |intent: &Intent| setting::same_setting(&intent.change, change) && intent.place == place;
+        open.find(|(_, intent, closed)| !**closed && is_it(intent)).map(|(id, ..)| id)
+    }
+
+    /// Returns the settings of a set that failed to their old values; gives the error to report.
+    fn take_back(&mut self, id: u64, opened: &[Open], cause: ApplyError) -> ApplyError {
+        let mut left = Vec::new();
+        let mut why = String::new();
+        for (index, (setting, intent)) in opened.iter().enumerate().rev() {
+            // Where the last one did not come into force, what it holds now came from our write.
+            let ours = index + 1 == opened.len() && matches!(cause, ApplyError::NotInForce { .. });
+            match put_back(setting.as_ref(), intent, ours) {
+                // Where the journal cannot be written either, an undo finds the old value and has nothing to do.
+                Ok(how) => drop(self.record(Record::Closed { id, index, how, into: None })),
+                Err(error) => {
+                    left.push(setting::key(&intent.change).to_owned());
+                    why = error.to_string();
+                }
+            }
+        }
+        if !left.is_empty() {
+            return ApplyError::LeftBehind { cause: Box::new(cause), left, why };
+        }
+        self.close_unmade(id);
+        cause
+    }
+
+    /// Closes the changes of a failed set that were never made.
+    fn close_unmade(&mut self, id: u64) {
+        let Some(set) = self.content.ledger.sets.iter().find(|set| set.id == id) else { return };
+        let open: Vec<usize> = set.closed.iter().enumerate().filter(|(_, closed)| !**closed).map(|(index, _)| index).collect();
+        for index in open {
+            drop(self.record(Record::Closed { id, index, how: How::TakenBack, into: None }));
+        }
+    }
+}
+
+/// Writes one change and reads it back.
+fn make(setting: &dyn Setting, change: &Change, index: usize, checkpoint: &mut dyn FnMut(Step)) -> Result<(), ApplyError> {
+    let (_, to) = setting::values(change);
+    setting.write(to)?;
+    checkpoint(Step::Written(index));
+    let found = setting.read()?.value;
+    if !setting.same(&found, to) {
+        return Err(ApplyError::NotInForce { key: setting::key(change).to_owned(), wanted: to.to_owned(), found });
+    }
+    checkpoint(Step::Verified(index));
+    Ok(())
+}
+
+/// Returns one setting to its old value; a value that is neither is someone else's, unless our write left it.
+fn put_back(setting: &dyn Setting, intent: &Intent, ours: bool) -> Result<How, ApplyError> {
+    let (_, to) = setting::values(&intent.change);
+    let found = setting.read()?.value;
+    if setting.same(&found, &intent.was) {
+        return Ok(How::TakenBack);
+    }
+    if !ours && !setting.same(&found, to) {
+        return Ok(How::Conflict);
+    }
+    restore(setting, intent).map(|()| How::TakenBack)
+}
+
+/// Writes the old value and reads it back.
+pub(crate) fn restore(setting: &dyn Setting, intent: &Intent) -> Result<(), ApplyError> {
+    setting.write(&intent.was)?;
+    let found = setting.read()?.value;
+    if setting.same(&found, &intent.was) {
+        return Ok(());
+    }
+    Err(ApplyError::NotInForce { key: setting::key(&intent.change).to_owned(), wanted: intent.was.clone(), found })
+}

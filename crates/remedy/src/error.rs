@@ -1,0 +1,194 @@
+//! What can go wrong, in words for the one who must act on it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chokepoint_model::observation::NetnsId;
+
+/// The journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RemedyError {
+    /// Another process applies or takes back changes at this moment.
+    #[error("another chokepoint{} is changing this host (lock {}): wait for it to end", held_by(*.pid), .lock.display())]
+    Held {
+        /// The lock file.
+        lock: PathBuf,
+        /// The process that holds it, where it says so.
+        pid: Option<u32>,
+    },
+    /// The file system is full.
+    #[error("no space left for the journal in {}: free some, or name another directory with CHOKEPOINT_STATE_DIR", .path.display())]
+    NoSpace {
+        /// What was written.
+        path: PathBuf,
+    },
+    /// The file system is mounted read-only.
+    #[error("the journal's file system is read-only ({}): name a writable directory with CHOKEPOINT_STATE_DIR", .path.display())]
+    ReadOnly {
+        /// What was written.
+        path: PathBuf,
+    },
+    /// Another user's.
+    #[error("no permission for {}: run as root, or as the user who made the changes", .path.display())]
+    NoPermission {
+        /// What was opened.
+        path: PathBuf,
+    },
+    /// Others could write false entries into the journal.
+    #[error("{} {why}: its entries are written to the host, so make it yours alone (chown, chmod 0700)", .path.display())]
+    UnsafeDirectory {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A line before the last one is damaged.
+    #[error("the journal {} is damaged in line {line}: `chokepoint undo` takes back what is readable and sets it aside", .path.display())]
+    Corrupt {
+        /// The journal.
+        path: PathBuf,
+        /// The first damaged line, counted from 1.
+        line: usize,
+    },
+    /// A newer program wrote the journal.
+    #[error("the journal {} has version {found}, this program knows up to {known}: use the newer chokepoint that made the changes", .path.display())]
+    VersionTooNew {
+        /// The journal.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version known here.
+        known: u32,
+    },
+    /// More than a journal may hold.
+    #[error("the journal {} is larger than {limit} bytes: take back what it holds (`chokepoint undo`)", .path.display())]
+    TooLarge {
+        /// The journal.
+        path: PathBuf,
+        /// The bound, bytes.
+        limit: u64,
+    },
+    /// Anything else.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io {
+        /// What was being done: "write", "open".
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn held_by(pid: Option<u32>) -> String {
+    pid.map_or(String::new(), |pid| format!(" (process {pid})"))
+}
+
+impl RemedyError {
+    /// The error of a file operation, told apart by what the user can do.
+    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path },
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            io::ErrorKind::PermissionDenied => Self::NoPermission { path },
+            _ => Self::Io { doing, path, source },
+        }
+    }
+}
+
+/// A change was not made. Unless it says otherwise, the host is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The journal cannot be written, so nothing was changed.
+    #[error("nothing was changed: {0}")]
+    Journal(#[from] RemedyError),
+    /// The setting no longer holds what the change was proposed for.
+    #[error("{key} was \"{proposed_from}\" when the change was proposed and is \"{found}\" now: diagnose again")]
+    Changed {
+        /// The setting.
+        key: String,
+        /// What it was.
+        proposed_from: String,
+        /// What it is.
+        found: String,
+    },
+    /// A change of an earlier run that was interrupted is not settled.
+    #[error("an interrupted change of {key} (number {id}) is not settled: run `chokepoint undo` first")]
+    Unfinished {
+        /// The setting.
+        key: String,
+        /// The interrupted set of changes.
+        id: u64,
+    },
+    /// The change itself makes no sense.
+    #[error("{key:?} cannot be set: {why}")]
+    BadChange {
+        /// The setting.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The host does not have this setting.
+    #[error("{key} does not exist on this host: is its module loaded?")]
+    Missing {
+        /// The setting.
+        key: String,
+    },
+    /// The network namespace does not exist any more.
+    #[error("the network namespace {netns} of {key} cannot be found any more")]
+    NetnsGone {
+        /// The setting.
+        key: String,
+        /// The namespace.
+        netns: NetnsId,
+    },
+    /// Not allowed.
+    #[error("no permission for {key}: {why}; needs {needs}")]
+    NoPermission {
+        /// The setting.
+        key: String,
+        /// What was refused.
+        why: String,
+        /// What would give it: "CAP_NET_ADMIN (run as root)".
+        needs: &'static str,
+    },
+    /// The kernel refused the value.
+    #[error("the kernel refuses \"{value}\" for {key}: {source}")]
+    Refused {
+        /// The setting.
+        key: String,
+        /// The value.
+        value: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It was written and did not come into force.
+    #[error("{key} was set to \"{wanted}\" and reads \"{found}\"")]
+    NotInForce {
+        /// The setting.
+        key: String,
+        /// What was written.
+        wanted: String,
+        /// What was read after it.
+        found: String,
+    },
+    /// Anything else.
+    #[error("{key}: {source}")]
+    Io {
+        /// The setting.
+        key: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The changes made before the failure could not all be taken back: the journal still holds them.
+    #[error("{cause}; and {} could not be taken back ({why}): run `chokepoint undo`", .left.join(", "))]
+    LeftBehind {
+        /// Why the set failed.
+        cause: Box<ApplyError>,
+        /// Settings that still hold a new value.
+        left: Vec<String>,
+        /// Why they do.
+        why: String,
+    },
+}

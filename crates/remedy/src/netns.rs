@@ -1,0 +1,172 @@
+//! Enters a network namespace that is known by its inode number, in a thread of its own, and tells namespaces apart for good.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use chokepoint_model::observation::NetnsId;
+use rustix::io::Errno;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// `f_type` of procfs (statfs(2)).
+const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+
+/// A way into a namespace. While it is held, the namespace lives and keeps its number.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// The caller's own, or a tree of files in place of a host.
+    Here,
+    /// Another one, by its open file.
+    There(Arc<OwnedFd>),
+}
+
+/// Why there is no way in.
+#[derive(Debug)]
+pub(crate) enum NoPlace {
+    /// No such namespace can be found.
+    Gone,
+    /// It may exist: some processes' namespaces could not be looked at.
+    Hidden,
+}
+
+impl Place {
+    /// Finds the namespace: the caller's own, a name under `{root}/run/netns`, a process, or a mounted namespace file (as container engines
+    /// keep). Under a root that is no host there is only one.
+    pub(crate) fn find(netns: NetnsId, root: &Path) -> Result<Self, NoPlace> {
+        if !is_host(root) || own_inode().is_some_and(|own| own == netns.0) {
+            return Ok(Place::Here);
+        }
+        let mut hidden = false;
+        let first_process = root.join("proc/1/ns/net");
+        let candidates = named(root).into_iter().chain(processes(root)).chain(mounted(root));
+        for path in candidates {
+            match open_matching(&path, netns) {
+                Ok(Some(file)) => return Ok(Place::There(Arc::new(file.into()))),
+                Ok(None) => {}
+                // In many sandboxes the first process alone is hidden, even from root. A change is never made in a namespace that only it is
+                // in, for the same reason.
+                Err(error) => hidden |= error.kind() == io::ErrorKind::PermissionDenied && path != first_process,
+            }
+        }
+        Err(if hidden { NoPlace::Hidden } else { NoPlace::Gone })
+    }
+
+    /// Does something in the namespace. The thread that entered another one ends with it: no thread is ever left in a wrong namespace.
+    ///
+    /// The outer error is that the namespace could not be entered (needs CAP_SYS_ADMIN, setns(2)).
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Errno> {
+        let Place::There(file) = self else { return Ok(work()) };
+        thread::scope(|scope| {
+            let entered = thread::Builder::new().name("netns".to_owned()).spawn_scoped(scope, || {
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+                Ok(work())
+            });
+            let Ok(handle) = entered else { return Err(Errno::AGAIN) };
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// True where the root's `proc` is a kernel's and not a tree of files.
+pub(crate) fn is_host(root: &Path) -> bool {
+    rustix::fs::statfs(root.join("proc")).is_ok_and(|stat| stat.f_type as u64 == PROC_SUPER_MAGIC)
+}
+
+/// Inode number of the calling thread's network namespace.
+pub(crate) fn own_inode() -> Option<u64> {
+    fs::metadata("/proc/thread-self/ns/net").ok().map(|meta| meta.ino())
+}
+
+fn open_matching(path: &Path, netns: NetnsId) -> io::Result<Option<File>> {
+    // Without opening first: most are of other namespaces, and some are no namespaces at all.
+    if fs::metadata(path)?.ino() != netns.0 {
+        return Ok(None);
+    }
+    let file = File::open(path)?;
+    // The process may have ended, and its number may be another's, between the two.
+    Ok((file.metadata()?.ino() == netns.0 && is_namespace(&file)).then_some(file))
+}
+
+/// A file of any other file system may have the same inode number.
+fn is_namespace(file: &File) -> bool {
+    /// `f_type` of nsfs (statfs(2)).
+    const NSFS_MAGIC: u64 = 0x6e73_6673;
+    rustix::fs::fstatfs(file).is_ok_and(|stat| stat.f_type as u64 == NSFS_MAGIC)
+}
+
+fn named(root: &Path) -> Vec<PathBuf> {
+    entries(&root.join("run/netns"))
+}
+
+fn processes(root: &Path) -> Vec<PathBuf> {
+    let is_process = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit));
+    entries(&root.join("proc")).into_iter().filter(is_process).map(|path| path.join("ns/net")).collect()
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    // The kernel's bound on process numbers (pid_max, proc_sys_kernel(5)) is 4,194,304.
+    const ENTRIES_MAX: usize = 1 << 22;
+    fs::read_dir(dir).map(|dir| dir.take(ENTRIES_MAX).flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+}
+
+/// Mount points of network namespaces (`nsfs` in proc_pid_mountinfo(5)).
+fn mounted(root: &Path) -> Vec<PathBuf> {
+    const MOUNTINFO_BYTES_MAX: u64 = 4 << 20;
+    let mut text = Vec::new();
+    let read = File::open(root.join("proc/thread-self/mountinfo")).and_then(|file| file.take(MOUNTINFO_BYTES_MAX).read_to_end(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    let text = String::from_utf8_lossy(&text);
+    // 36 35 0:4 net:[4026532000] /run/docker/netns/x rw shared:1 - nsfs nsfs rw
+    let points = text.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        let (kind, point) = (fields.nth(3)?, fields.next()?);
+        kind.starts_with("net:[").then(|| PathBuf::from(point.replace("\\040", " ")))
+    });
+    points.collect()
+}
+
+/// The calling thread's network namespace by a number that is never given twice in one boot (`SO_NETNS_COOKIE`, Linux 5.14). Inode numbers
+/// are given again as soon as a namespace ends.
+#[allow(unsafe_code)]
+pub(crate) fn own_cookie() -> Option<u64> {
+    // SAFETY: socket(2) takes no pointers; the result is checked before it is owned.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: `fd` was just opened, is valid and has no other owner.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: both pointers are to live variables of this frame, and `length` is the size of the first.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, (&raw mut cookie).cast(), &raw mut length) };
+    (result == 0 && length as usize == size_of::<u64>()).then_some(cookie)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_namespace_needs_no_way_in() {
+        let own = own_inode().expect("Linux has namespaces");
+        assert!(matches!(Place::find(NetnsId(own), Path::new("/")), Ok(Place::Here)));
+        let place = Place::find(NetnsId(own), Path::new("/")).unwrap();
+        assert_eq!(place.run(own_inode).unwrap(), Some(own));
+    }
+
+    #[test]
+    fn a_namespace_that_is_not_there_is_told() {
+        // Inode 1 is never a namespace's: those begin at 0xEFFFFFFF or 0xF0000000.
+        assert!(matches!(Place::find(NetnsId(1), Path::new("/")), Err(NoPlace::Gone | NoPlace::Hidden)));
+        let tree = tempfile::tempdir().unwrap();
+        assert!(matches!(Place::find(NetnsId(1), tree.path()), Ok(Place::Here)));
+    }
+}

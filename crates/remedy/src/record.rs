@@ -1,0 +1,151 @@
+//! The journal's records, and the sets of changes that they add up to.
+
+use chokepoint_model::change::Change;
+use serde::{Deserialize, Serialize};
+
+/// Why changes are made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purpose {
+    /// The finding's id, "conntrack-table-full".
+    pub finding: String,
+    /// The remedy's id, "raise-conntrack-max".
+    pub remedy: String,
+    /// Who makes them: "diagnose", "lab:NAME".
+    pub owner: String,
+}
+
+/// One change of a set, with what is needed to take it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    /// The change.
+    pub(crate) change: Change,
+    /// The value read just before it.
+    pub(crate) was: String,
+    /// What tells the place from a later one with the same number (`SO_NETNS_COOKIE`, unix(7)), where the kernel gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) place: Option<u64>,
+}
+
+/// How a change was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum How {
+    /// Its old value is back.
+    Restored,
+    /// Someone else changed it since: left alone and reported.
+    Conflict,
+    /// What it was made in (the boot, the namespace) is no more.
+    Gone,
+    /// It was taken back before it was complete.
+    TakenBack,
+    /// A later change of ours lies over it and took over its old value.
+    Folded,
+}
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "record")]
+pub(crate) enum Record {
+    /// The first line.
+    Head {
+        /// Version of the journal's format.
+        version: u32,
+        /// The number of the next set of changes.
+        next_id: u64,
+    },
+    /// Written before a set of changes is made.
+    Intent {
+        /// Number of the set.
+        id: u64,
+        /// Seconds since 1970 (UTC).
+        at_s: u64,
+        /// The process that makes it.
+        pid: u32,
+        /// The boot in which it is made.
+        boot_id: String,
+        /// Why.
+        purpose: Purpose,
+        /// The changes, in order.
+        changes: Vec<Intent>,
+    },
+    /// Written when all changes of the set are verified to be in force.
+    Applied {
+        /// Number of the set.
+        id: u64,
+    },
+    /// One change of a set needs nothing more.
+    Closed {
+        /// Number of the set.
+        id: u64,
+        /// Which of its changes.
+        index: usize,
+        /// How.
+        how: How,
+        /// For `Folded`: the set and change that took over its old value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        into: Option<(u64, usize)>,
+    },
+}
+
+/// A set of changes that is not closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Set {
+    pub(crate) id: u64,
+    pub(crate) at_s: u64,
+    pub(crate) pid: u32,
+    pub(crate) boot_id: String,
+    pub(crate) purpose: Purpose,
+    pub(crate) changes: Vec<Intent>,
+    /// For each change, true when it needs nothing more.
+    pub(crate) closed: Vec<bool>,
+    /// True when all were verified to be in force.
+    pub(crate) applied: bool,
+}
+
+impl Set {
+    pub(crate) fn is_open(&self) -> bool {
+        self.closed.contains(&false)
+    }
+}
+
+/// The open sets, oldest first, and the number of the next one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Ledger {
+    pub(crate) sets: Vec<Set>,
+    pub(crate) next_id: u64,
+}
+
+impl Ledger {
+    /// Takes a record in. Records about sets that are not known (their intent is damaged) change nothing.
+    pub(crate) fn take(&mut self, record: Record) {
+        match record {
+            Record::Head { next_id, .. } => self.next_id = self.next_id.max(next_id),
+            Record::Intent { id, at_s, pid, boot_id, purpose, changes } => {
+                self.next_id = self.next_id.max(id.saturating_add(1));
+                let closed = vec![false; changes.len()];
+                self.sets.push(Set { id, at_s, pid, boot_id, purpose, changes, closed, applied: false });
+            }
+            Record::Applied { id } => {
+                if let Some(set) = self.set(id) {
+                    set.applied = true;
+                }
+            }
+            Record::Closed { id, index, into, .. } => {
+                let Some(set) = self.set(id) else { return };
+                if let Some(closed) = set.closed.get_mut(index) {
+                    *closed = true;
+                }
+                let was = set.changes.get(index).map(|intent| intent.was.clone());
+                let over = into.and_then(|(id, index)| self.set(id)?.changes.get_mut(index));
+                if let (Some(was), Some(over)) = (was, over) {
+                    over.was = was;
+                }
+                self.sets.retain(Set::is_open);
+            }
+        }
+    }
+
+    fn set(&mut self, id: u64) -> Option<&mut Set> {
+        self.sets.iter_mut().find(|set| set.id == id)
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the journal lies, and which boot this is.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The directory of the journal: `$CHOKEPOINT_STATE_DIR`; else `/var/lib/chokepoint` for root; else `$XDG_STATE_HOME/chokepoint` or
+/// `~/.local/state/chokepoint` (XDG Base Directory Specification 0.8: a relative path in the variable counts as none). Nothing where no
+/// variable tells a place.
+pub fn default_state_dir(uid: u32, env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(dir) = path("CHOKEPOINT_STATE_DIR") {
+        return Some(dir);
+    }
+    if uid == 0 {
+        return Some(PathBuf::from("/var/lib/chokepoint"));
+    }
+    let absolute = |name: &str| path(name).filter(|dir| dir.is_absolute());
+    absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state"))).map(|dir| dir.join("chokepoint"))
+}
+
+/// The id of this boot (`{root}/proc/sys/kernel/random/boot_id`, random(4)).
+///
+/// # Errors
+/// The file cannot be read.
+pub fn boot_id(root: &Path) -> io::Result<String> {
+    const BOOT_ID_BYTES_MAX: u64 = 128;
+    let mut text = String::new();
+    File::open(root.join("proc/sys/kernel/random/boot_id"))?.take(BOOT_ID_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_follows_the_variables_and_the_user() {
+        let dir = |uid, vars: &[(&str, &str)]| {
+            let vars: Vec<(String, OsString)> = vars.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value))).collect();
+            default_state_dir(uid, move |name| vars.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()))
+        };
+        let home = ("HOME", "/home/u");
+        assert_eq!(dir(0, &[home]), Some("/var/lib/chokepoint".into()));
+        assert_eq!(dir(0, &[("CHOKEPOINT_STATE_DIR", "/x"), home]), Some("/x".into()));
+        assert_eq!(dir(0, &[("CHOKEPOINT_STATE_DIR", "")]), Some("/var/lib/chokepoint".into()));
+        assert_eq!(dir(1, &[home]), Some("/home/u/.local/state/chokepoint".into()));
+        assert_eq!(dir(1, &[("XDG_STATE_HOME", "/s"), home]), Some("/s/chokepoint".into()));
+        assert_eq!(dir(1, &[("XDG_STATE_HOME", "relative"), home]), Some("/home/u/.local/state/chokepoint".into()));
+        assert_eq!(dir(1, &[]), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! The store of changes: what is pending, and the guard under which changes are made and taken back.
+
+use std::path::{Path, PathBuf};
+
+use crate::apply::AppliedChange;
+use crate::error::RemedyError;
+use crate::journal::{Content, Journal};
+use crate::lock::Lock;
+use crate::record::{Purpose, Record, Set};
+use crate::setting;
+
+/// The changes that were made on a host and not taken back yet.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) journal: Journal,
+    lock: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) boot_id: String,
+}
+
+/// A set of changes that is not taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Its number.
+    pub id: u64,
+    /// How far it got.
+    pub state: PendingState,
+    /// When it was begun, seconds since 1970 (UTC).
+    pub at_s: u64,
+    /// The process that made it.
+    pub pid: u32,
+    /// Why it was made.
+    pub purpose: Purpose,
+    /// Those of its changes that are not taken back, in the order in which they were made.
+    pub changes: Vec<AppliedChange>,
+}
+
+/// How far a set of changes got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PendingState {
+    /// The process ended between announcing the changes and verifying them, or is at it now: each setting may hold either value.
+    Unfinished,
+    /// All changes were made and verified.
+    Applied,
+    /// They were made in an earlier boot and ended with it; an undo only clears them from the journal.
+    Rebooted,
+}
+
+impl Store {
+    /// The store in a state directory, for the host whose file tree begins at `root` ("/", or a tree of files in a test), in this boot
+    /// ([`boot_id`](crate::boot_id)). Neither reads nor writes anything but the directory's kind.
+    ///
+    /// # Errors
+    /// `state_dir` exists and is not a directory, or may not be looked at.
+    pub fn open(state_dir: &Path, root: &Path, boot_id: String) -> Result<Self, RemedyError> {
+        let lock = state_dir.join("lock");
+        let journal = Journal::new(state_dir);
+        match std::fs::metadata(state_dir) {
+            Ok(meta) if !meta.is_dir() => {
+                let not_a_directory = std::io::ErrorKind::NotADirectory.into();
+                return Err(RemedyError::io("use", state_dir, not_a_directory));
+            }
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(RemedyError::io("open", state_dir, error)),
+            _ => {}
+        }
+        Ok(Self { journal, lock, root: root.to_owned(), boot_id })
+    }
+
+    /// What was not taken back yet, oldest first. Changes nothing and takes no lock.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or is damaged before its last line.
+    pub fn pending(&self) -> Result<Vec<Pending>, RemedyError> {
+        let content = self.journal.read()?;
+        self.refuse_corrupt(&content)?;
+        Ok(self.describe(&content))
+    }
+
+    /// Takes the host's lock; never waits.
+    ///
+    /// # Errors
+    /// [`RemedyError::Held`] where another process has it; or the state directory cannot be made, is not safe, or its journal cannot be read.
+    /// A journal that can be read and not be written is no error yet: what it holds can still be taken back.
+    pub fn lock(&self) -> Result<Guard, RemedyError> {
+        self.journal.prepare_dir()?;
+        let lock = Lock::take(&self.lock)?;
+        let content = self.journal.read()?;
+        let mut guard = Guard { store: self.clone(), content, mended: false, _lock: lock };
+        guard.mended = guard.mend().is_ok();
+        Ok(guard)
+    }
+
+    pub(crate) fn refuse_corrupt(&self, content: &Content) -> Result<(), RemedyError> {
+        match content.corrupt_lines.first() {
+            Some(line) => Err(RemedyError::Corrupt { path: self.journal.path().to_owned(), line: *line }),
+            None => Ok(()),
+        }
+    }
+
+    /// True where the change did not outlive the boot in which it was made.
+    pub(crate) fn is_rebooted(&self, set: &Set) -> bool {
+        set.boot_id != self.boot_id
+    }
+
+    fn describe(&self, content: &Content) -> Vec<Pending> {
+        let describe = |set: &Set| {
+            let open = || set.changes.iter().zip(&set.closed).filter(|(_, closed)| !**closed).map(|(intent, _)| intent);
+            let ended = self.is_rebooted(set) && !open().any(|intent| setting::survives_boot(&intent.change));
+            let state = match (ended, set.applied) {
+                (true, _) => PendingState::Rebooted,
+                (false, true) => PendingState::Applied,
+                (false, false) => PendingState::Unfinished,
+            };
+            let changes = open().map(|intent| AppliedChange { change: intent.change.clone(), was: intent.was.clone() }).collect();
+            Pending { id: set.id, state, at_s: set.at_s, pid: set.pid, purpose: set.purpose.clone(), changes }
+        };
+        content.ledger.sets.iter().map(describe).collect()
+    }
+}
+
+/// The host's lock, held: changes are made and taken back through it.
+#[derive(Debug)]
+pub struct Guard {
+    pub(crate) store: Store,
+    pub(crate) content: Content,
+    /// The journal file is ready for appending.
+    mended: bool,
+    _lock: Lock,
+}
+
+impl Guard {
+    /// What was not taken back yet, oldest first.
+    pub fn pending(&self) -> Vec<Pending> {
+        self.store.describe(&self.content)
+    }
+
+    /// Makes the journal ready for appending, if it is not.
+    pub(crate) fn mend(&mut self) -> Result<(), RemedyError> {
+        if !self.mended {
+            self.store.journal.mend(&self.content)?;
+            self.store.journal.sync_dir()?;
+            self.mended = true;
+        }
+        Ok(())
+    }
+
+    /// Writes a record and, once it is on disk, takes it in.
+    pub(crate) fn record(&mut self, record: Record) -> Result<(), RemedyError> {
+        self.mend()?;
+        self.store.journal.append(&record)?;
+        self.content.ledger.take(record);
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! Taking changes back: compare-and-set, newest first. What someone else changed since is left alone and reported.
+
+use std::path::PathBuf;
+
+use chokepoint_model::change::Change;
+
+use crate::apply::restore;
+use crate::error::{ApplyError, RemedyError};
+use crate::record::{How, Intent, Record};
+use crate::setting;
+use crate::store::Guard;
+
+/// Which sets of changes to take back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// Every one.
+    All,
+    /// The one with this number.
+    Id(u64),
+    /// Those of this owner ("diagnose", "lab:NAME").
+    Owner(String),
+}
+
+/// What came of taking changes back.
+#[derive(Debug, Default)]
+pub struct UndoReport {
+    /// Settings that hold their old value again.
+    pub restored: Vec<Restored>,
+    /// Settings that someone else changed since. They were left alone, and are not reported again.
+    pub conflicts: Vec<Conflict>,
+    /// Changes whose place is no more.
+    pub gone: Vec<Gone>,
+    /// Changes that a later change of ours, which was not to be taken back, lies over: its undo now returns to the value before both.
+    pub folded: Vec<Restored>,
+    /// Changes that could not be taken back. They stay pending.
+    pub failed: Vec<Failed>,
+    /// The journal could not be written (a full disk): the host is as this report says, and the next undo will find it so.
+    pub journal_error: Option<RemedyError>,
+    /// Damaged lines of the journal, counted from 1: changes that they spoke of are not known and must be looked at by hand.
+    pub corrupt_lines: Vec<usize>,
+    /// Where the damaged journal was put once all readable changes were taken back.
+    pub set_aside: Option<PathBuf>,
+}
+
+impl UndoReport {
+    /// True where there was nothing to take back.
+    pub fn is_empty(&self) -> bool {
+        self.restored.is_empty() && self.folded.is_empty() && self.conflicts.is_empty() && self.gone.is_empty() && self.failed.is_empty()
+    }
+
+    /// True where nothing is left for a person to look at.
+    pub fn is_clean(&self) -> bool {
+        self.conflicts.is_empty() && self.failed.is_empty() && self.corrupt_lines.is_empty() && self.journal_error.is_none()
+    }
+}
+
+/// A change that was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Number of its set.
+    pub id: u64,
+    /// The change.
+    pub change: Change,
+    /// The old value; for a folded change, the one to which the later change's undo now returns.
+    pub value: String,
+}
+
+/// A change that someone else changed again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// Number of its set.
+    pub id: u64,
+    /// The change.
+    pub change: Change,
+    /// The setting.
+    pub key: String,
+    /// The value that we set.
+    pub ours: String,
+    /// The value before ours.
+    pub was: String,
+    /// The value that it holds.
+    pub found: String,
+}
+
+/// A change whose place is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// Number of its set.
+    pub id: u64,
+    /// The change.
+    pub change: Change,
+    /// What is no more, as a clause: "the host was rebooted since".
+    pub why: String,
+}
+
+/// A change that could not be taken back.
+#[derive(Debug)]
+pub struct Failed {
+    /// Number of its set.
+    pub id: u64,
+    /// The change.
+    pub change: Change,
+    /// Why.
+    pub error: ApplyError,
+}
+
+/// How far the undo of one change got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UndoStep {
+    /// The old value is written and in force.
+    Restored,
+    /// That the change needs nothing more is on disk.
+    Closed,
+}
+
+/// What was found of one change.
+enum Outcome {
+    Restored,
+    Conflict(String),
+    Gone(String),
+    Folded(u64, usize),
+}
+
+impl Guard {
+    /// Takes back the changes that the filter names, newest first. Nothing to take back is no error. Doing it twice changes nothing more.
+    pub fn undo(&mut self, filter: &Filter) -> UndoReport {
+        self.undo_watched(filter, &mut |_| {})
+    }
+
+    /// [`Guard::undo`], with a call after each step: for progress, and for tests that stop the process there.
+    pub fn undo_watched(&mut self, filter: &Filter, checkpoint: &mut dyn FnMut(UndoStep)) -> UndoReport {
+        let mut report = UndoReport { corrupt_lines: self.content.corrupt_lines.clone(), ..UndoReport::default() };
+        for (id, index) in self.named_by(filter) {
+            let Some(intent) = self.intent(id, index).cloned() else { continue };
+            match self.take_back_one(id, index, &intent) {
+                Ok(outcome) => {
+                    if matches!(outcome, Outcome::Restored) {
+                        checkpoint(UndoStep::Restored);
+                    }
+                    self.close(id, index, &intent, outcome, &mut report);
+                    checkpoint(UndoStep::Closed);
+                }
+                Err(error) => report.failed.push(Failed { id, change: intent.change, error }),
+            }
+        }
+        self.tidy(&mut report);
+        report
+    }
+
+    /// Open changes that the filter names, newest first.
+    fn named_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
+        let sets = self.content.ledger.sets.iter().rev().filter(|set| match filter {
+            Filter::All => true,
+            Filter::Id(id) => set.id == *id,
+            Filter::Owner(owner) => set.purpose.owner == *owner,
+        });
+        let open = sets.flat_map(|set| (0..set.changes.len()).rev().filter(|index| !set.closed[*index]).map(|index| (set.id, index)));
+        open.collect()
+    }
+
+    fn intent(&self, id: u64, index: usize) -> Option<&Intent> {
+        self.content.ledger.sets.iter().find(|set| set.id == id)?.changes.get(index)
+    }
+
+    fn take_back_one(&self, id: u64, index: usize, intent: &Intent) -> Result<Outcome, ApplyError> {
+        let gone = |why: &str| Ok(Outcome::Gone(why.to_owned()));
+        let set = self.content.ledger.sets.iter().find(|set| set.id == id);
+        if set.is_some_and(|set| self.store.is_rebooted(set)) && !setting::survives_boot(&intent.change) {
+            return gone("the host was rebooted since, which ended it");
+        }
+        let setting = match setting::open(&intent.change, &self.store.root) {
+            Err(ApplyError::NetnsGone { .. }) => return gone("its network namespace is no more"),
+            opened => opened?,
+        };
+        let found = match setting.read() {
+            Err(ApplyError::Missing { .. }) => return gone("the kernel no longer has it"),
+            read => read?,
+        };
+        if let (Some(then), Some(now)) = (intent.place, found.place)
+            && then != now
+        {
+            return gone("its network namespace is no more; another one has its number");
+        }
+        let (_, to) = setting::values(&intent.change);
+        if let Some((over_id, over_index, over)) = self.over(id, index, intent) {
+            // Between the two someone else set it: then the later change has nothing of this one below it.
+            let chained = setting.same(&over.was, to);
+            return Ok(if chained { Outcome::Folded(over_id, over_index) } else { Outcome::Conflict(over.was.clone()) });
+        }
+        if setting.same(&found.value, &intent.was) {
+            return Ok(Outcome::Restored);
+        }
+        if !setting.same(&found.value, to) {
+            return Ok(Outcome::Conflict(found.value));
+        }
+        restore(setting.as_ref(), intent)?;
+        Ok(Outcome::Restored)
+    }
+
+    /// The next later open change of the same setting.
+    fn over(&self, id: u64, index: usize, intent: &Intent) -> Option<(u64, usize, &Intent)> {
+        let sets = self.content.ledger.sets.iter().filter(|set| !self.store.is_rebooted(set));
+        let mut later = sets.flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
+        later
+            .find(|(set, at, other)| {
+                (set.id, *at) > (id, index)
+                    && !set.closed[*at]
+                    && setting::same_setting(&other.change, &intent.change)
+                    && other.place == intent.place
+            })
+            .map(|(set, at, other)| (set.id, at, other))
+    }
+
+    fn close(&mut self, id: u64, index: usize, intent: &Intent, outcome: Outcome, report: &mut UndoReport) {
+        let change = intent.change.clone();
+        let restored = |change| Restored { id, change, value: intent.was.clone() };
+        let (how, into) = match &outcome {
+            Outcome::Restored => (How::Restored, None),
+            Outcome::Conflict(_) => (How::Conflict, None),
+            Outcome::Gone(_) => (How::Gone, None),
+            Outcome::Folded(over, at) => (How::Folded, Some((*over, *at))),
+        };
+        match outcome {
+            Outcome::Restored => report.restored.push(restored(change)),
+            Outcome::Folded(..) => report.folded.push(restored(change)),
+            Outcome::Gone(why) => report.gone.push(Gone { id, change, why }),
+            Outcome::Conflict(found) => {
+                let (key, ours) = (setting::key(&change).to_owned(), setting::values(&change).1.to_owned());
+                report.conflicts.push(Conflict { id, change, key, ours, was: intent.was.clone(), found });
+            }
+        }
+        let record = Record::Closed { id, index, how, into };
+        if let Err(error) = self.record(record.clone()) {
+            // The rest of this undo must go by what is so, also where it could not be written down.
+            self.content.ledger.take(record);
+            report.journal_error.get_or_insert(error);
+        }
+    }
+
+    /// Empties the journal when nothing is pending; puts a damaged one aside then, so that it stands in nobody's way.
+    fn tidy(&mut self, report: &mut UndoReport) {
+        if !self.content.ledger.sets.is_empty() || report.journal_error.is_some() {
+            return;
+        }
+        let next_id = self.content.ledger.next_id.max(1);
+        if self.content.corrupt_lines.is_empty() {
+            // A journal that could not be emptied is long, not wrong.
+            if !report.is_empty() {
+                drop(self.store.journal.start_anew(next_id));
+            }
+            return;
+        }
+        match self.store.journal.set_aside(next_id) {
+            Ok(path) => {
+                report.set_aside = Some(path);
+                self.content.corrupt_lines.clear();
+            }
+            Err(error) => report.journal_error = Some(error),
+        }
+    }
+}

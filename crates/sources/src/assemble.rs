@@ -1,0 +1,123 @@
+//! Entries into an observation: the same pure fold for what was read just now and for what a recording holds.
+
+use chokepoint_model::load::LoadResult;
+use chokepoint_model::observation::{NetnsId, NetnsView, Observation};
+use chokepoint_model::report::Request;
+use chokepoint_recording::{Entry, Outcome, Scope};
+
+use crate::source;
+
+/// Entry that is no reading: what was asked for, JSON of [`Request`].
+pub const REQUEST: &str = "request";
+/// Entry that is no reading: the load that was applied, JSON of [`LoadResult`].
+pub const LOAD: &str = "load";
+/// Entry that is no reading: the observed window, JSON of `[start_us, end_us]`.
+pub const WINDOW: &str = "window";
+/// Entry that is no reading: one sentence about what a bound left out.
+pub const BOUND: &str = "bound";
+
+/// The observation that these entries make, whatever their order: they are placed by their time, and those of one time as they come.
+pub fn assemble(entries: &[Entry]) -> Observation {
+    let mut ordered: Vec<&Entry> = entries.iter().collect();
+    ordered.sort_by_key(|entry| entry.at_us);
+    let mut observation = Observation::default();
+    for entry in ordered {
+        place(&mut observation, entry);
+    }
+    observation
+}
+
+/// Puts one entry into its place. An entry without a place is told in `unplaced`, never dropped in silence.
+pub fn place(observation: &mut Observation, entry: &Entry) {
+    match entry.source.as_str() {
+        REQUEST => {
+            if let Some(request) = json::<Request>(observation, entry) {
+                observation.request = request;
+            }
+        }
+        LOAD => {
+            if let Some(load) = json::<LoadResult>(observation, entry) {
+                observation.load = Some(load);
+            }
+        }
+        WINDOW => {
+            if let Some(window) = json::<(u64, u64)>(observation, entry) {
+                observation.window_us = Some(window);
+            }
+        }
+        BOUND => match &entry.outcome {
+            Outcome::Ok(text) => observation.bounded.push(String::from_utf8_lossy(text).into_owned()),
+            Outcome::Absent(why, _) | Outcome::Failed(why, _) => observation.bounded.push(why.clone()),
+        },
+        name => match source(name) {
+            Some(source) => (source.put)(observation, entry),
+            None => unplaced(observation, entry, "no such source is known"),
+        },
+    }
+}
+
+fn json<T: serde::de::DeserializeOwned>(observation: &mut Observation, entry: &Entry) -> Option<T> {
+    let parsed = match &entry.outcome {
+        Outcome::Ok(bytes) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        Outcome::Absent(why, _) | Outcome::Failed(why, _) => Err(why.clone()),
+    };
+    parsed.map_err(|why| unplaced(observation, entry, &why)).ok()
+}
+
+/// The view that an entry of scope Netns belongs to; one of another scope is told as unplaced.
+pub(crate) fn netns_view<'o>(observation: &'o mut Observation, entry: &Entry) -> Option<&'o mut NetnsView> {
+    if let Scope::Netns(inode) = entry.scope {
+        return Some(observation.netns.entry(NetnsId(inode)).or_default());
+    }
+    unplaced(observation, entry, "it should hold for a network namespace");
+    None
+}
+
+fn unplaced(observation: &mut Observation, entry: &Entry, why: &str) {
+    observation.unplaced.push(format!("{} {:?} \"{}\": {why}", entry.source, entry.scope, entry.item));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(at_us: u64, source: &str, bytes: &[u8]) -> Entry {
+        Entry { at_us, source: source.into(), scope: Scope::Host, item: String::new(), outcome: Outcome::Ok(bytes.to_vec()) }
+    }
+
+    #[test]
+    fn what_is_no_reading_has_its_place() {
+        let request = Request { url: "http://a/".into(), port: 80, ..Request::default() };
+        let entries = [entry(9, WINDOW, b"[5,8]"), entry(0, REQUEST, &serde_json::to_vec(&request).unwrap()), entry(9, BOUND, b"thinned")];
+        let observation = assemble(&entries);
+        assert_eq!(observation.request, request);
+        assert_eq!(observation.window_us, Some((5, 8)));
+        assert_eq!(observation.bounded, ["thinned"]);
+        assert!(observation.unplaced.is_empty());
+    }
+
+    #[test]
+    fn what_has_no_place_is_told() {
+        let observation = assemble(&[
+            entry(1, "no-such-source", b""),
+            entry(2, REQUEST, b"{"),
+            entry(3, WINDOW, b"[1]"),
+            entry(4, "listeners", b""),
+            Entry { outcome: Outcome::Failed("why".into(), None), ..entry(5, LOAD, b"") },
+        ]);
+        assert_eq!(observation.unplaced.len(), 5, "{:?}", observation.unplaced);
+        assert!(observation.netns.is_empty());
+    }
+
+    #[test]
+    fn the_order_of_the_entries_does_not_matter() {
+        let at =
+            |at_us, name: &str, scope| Entry { at_us, source: name.into(), scope, item: String::new(), outcome: Outcome::Ok(Vec::new()) };
+        let mut entries: Vec<Entry> = (0..20)
+            .flat_map(|n| ["listeners", "sockets", "links"].map(|name| at(n * 3 + name.len() as u64 % 3, name, Scope::Netns(1 + n % 3))))
+            .collect();
+        let forward = assemble(&entries);
+        entries.sort_by_key(|entry| (entry.source.clone(), std::cmp::Reverse(entry.at_us)));
+        assert_eq!(assemble(&entries), forward);
+    }
+}

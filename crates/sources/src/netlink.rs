@@ -1,0 +1,219 @@
+//! Netlink sockets of one network namespace and bounded dumps through them (netlink(7), sock_diag(7), rtnetlink(7)).
+
+pub(crate) mod wire;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use chokepoint_recording::Outcome;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recvfrom, send, socket_with, sockopt};
+
+use crate::root::outcome_of;
+use wire::{Message, messages};
+
+/// A dump of more than this many bytes is not kept whole.
+pub(crate) const DUMP_BYTES_MAX: usize = 32 << 20;
+/// A dump that the kernel could not give in one consistent piece is read again at most this many times (NLM_F_DUMP_INTR, netlink(7)).
+const INTERRUPTED_READS_MAX: u32 = 3;
+/// The kernel fills at most 32 KiB into one datagram of a dump (net/netlink/af_netlink.c, netlink_recvmsg).
+const DATAGRAM_BYTES_MAX: usize = 64 << 10;
+/// The kernel answers a dump at once; a longer silence is a fault and not worth waiting for.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// Protocol number zero, which is how the default protocol is written.
+const NETLINK_ROUTE: Option<rustix::net::Protocol> = None;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_DUMP: u16 = 0x300;
+
+/// Why a dump gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DumpError {
+    /// The kernel or the socket said no.
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// The dump was never consistent.
+    #[error("the kernel's list changed while it was read, {INTERRUPTED_READS_MAX} times in a row")]
+    Interrupted,
+    /// A message that does not hold together.
+    #[error("{0}")]
+    Wire(#[from] wire::WireError),
+    /// The kernel gave a datagram that did not fit.
+    #[error("a netlink datagram is longer than {DATAGRAM_BYTES_MAX} bytes")]
+    Truncated,
+    /// More than the bound.
+    #[error("the dump is longer than {DUMP_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+impl DumpError {
+    /// The error as the outcome of a reading; `missing` is said where this kernel cannot list such things at all.
+    pub(crate) fn outcome(&self, missing: &str, needs: Option<&str>) -> Outcome {
+        match self {
+            // ENOENT: no handler for the family; EINVAL, EOPNOTSUPP and EPROTONOSUPPORT: built without it (net/core/sock_diag.c).
+            DumpError::System(error) => match error.raw_os_error() {
+                Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT) => {
+                    Outcome::Absent(missing.to_owned(), None)
+                }
+                _ => outcome_of(error, needs),
+            },
+            other => Outcome::Failed(other.to_string(), None),
+        }
+    }
+}
+
+/// The sockets of one namespace: that of the thread which opened them, for ever.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    diag: Netlink,
+    route: Netlink,
+}
+
+impl Sockets {
+    /// Opens them in the calling thread's namespace.
+    pub(crate) fn open() -> io::Result<Self> {
+        Ok(Self { diag: Netlink::open(Some(netlink::SOCK_DIAG))?, route: Netlink::open(NETLINK_ROUTE)? })
+    }
+
+    /// For sock_diag(7).
+    pub(crate) fn diag(&self) -> &Netlink {
+        &self.diag
+    }
+
+    /// For rtnetlink(7).
+    pub(crate) fn route(&self) -> &Netlink {
+        &self.route
+    }
+}
+
+/// One netlink socket.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    socket: OwnedFd,
+    sequence: Cell<u32>,
+    /// For one datagram; kept, because a dump of a few listeners costs less than clearing it.
+    datagram: RefCell<Vec<u8>>,
+}
+
+impl Netlink {
+    fn open(protocol: Option<rustix::net::Protocol>) -> io::Result<Self> {
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(SILENCE_MAX))?;
+        Ok(Self { socket, sequence: Cell::new(0), datagram: RefCell::new(vec![0; DATAGRAM_BYTES_MAX]) })
+    }
+
+    /// Asks for a dump and gives back its messages one after another, as the kernel wrote them, without the closing NLMSG_DONE.
+    pub(crate) fn dump(&self, kind: u16, body: &[u8]) -> Result<Vec<u8>, DumpError> {
+        for _ in 0..INTERRUPTED_READS_MAX {
+            let mut bytes = Vec::new();
+            let whole = self.dump_into(kind, body, &mut |message| {
+                if bytes.len() + message.len() > DUMP_BYTES_MAX {
+                    return Err(DumpError::TooLong);
+                }
+                bytes.extend_from_slice(message);
+                Ok(())
+            })?;
+            if whole {
+                return Ok(bytes);
+            }
+        }
+        Err(DumpError::Interrupted)
+    }
+
+    /// Asks for a dump and hands each message, header included, to `each`; false where the kernel says that the list changed meanwhile.
+    pub(crate) fn dump_into(
+        &self,
+        kind: u16,
+        body: &[u8],
+        each: &mut dyn FnMut(&[u8]) -> Result<(), DumpError>,
+    ) -> Result<bool, DumpError> {
+        let sequence = self.sequence.get().wrapping_add(1);
+        self.sequence.set(sequence);
+        send(&self.socket, &wire::request(kind, NLM_F_REQUEST | NLM_F_DUMP, sequence, body), SendFlags::empty())
+            .map_err(io::Error::from)?;
+        let mut datagram = self.datagram.borrow_mut();
+        let mut whole = true;
+        let mut failure = None;
+        loop {
+            let (_, length, from) = match recvfrom(&self.socket, &mut datagram[..], RecvFlags::TRUNC) {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other.map_err(io::Error::from)?,
+            };
+            // Only the kernel's word counts: any process may send to a netlink address that it guesses.
+            let kernel = from.and_then(|from| SocketAddrNetlink::try_from(from).ok()).is_some_and(|from| from.pid() == 0);
+            if !kernel {
+                continue;
+            }
+            if length > datagram.len() {
+                return Err(DumpError::Truncated);
+            }
+            for message in messages(&datagram[..length]) {
+                let message = message?;
+                if message.sequence != sequence {
+                    continue; // The rest of an earlier dump that was given up.
+                }
+                whole &= !message.interrupted();
+                match end_of(&message) {
+                    Some(Ok(())) => return failure.map_or(Ok(whole), Err),
+                    Some(Err(error)) => return Err(error.into()),
+                    // After a failure of the caller's the dump is read to its end, so that the next one starts clean.
+                    None if failure.is_none() => failure = each(message.whole).err(),
+                    None => {}
+                }
+            }
+        }
+    }
+}
+
+/// Whether a message ends the dump, and how: NLMSG_DONE carries an error number of its own (net/netlink/af_netlink.c).
+fn end_of(message: &Message<'_>) -> Option<io::Result<()>> {
+    const NLMSG_ERROR: u16 = 2;
+    const NLMSG_DONE: u16 = 3;
+    if message.kind != NLMSG_DONE && message.kind != NLMSG_ERROR {
+        return None;
+    }
+    let code = message.body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+    Some(if code < 0 { Err(io::Error::from_raw_os_error(code.saturating_neg())) } else { Ok(()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_message_ends_the_dump() {
+        let mut bytes = wire::request(2, 0, 1, &(-libc::ENOENT).to_ne_bytes());
+        let message = messages(&bytes).next().unwrap().unwrap();
+        assert_eq!(end_of(&message).unwrap().unwrap_err().raw_os_error(), Some(libc::ENOENT));
+        bytes[4] = 3;
+        bytes[16..20].copy_from_slice(&0_i32.to_ne_bytes());
+        assert!(end_of(&messages(&bytes).next().unwrap().unwrap()).unwrap().is_ok());
+        bytes[4] = 20;
+        assert!(end_of(&messages(&bytes).next().unwrap().unwrap()).is_none());
+        // An error number that has no negation must not overflow.
+        let worst = wire::request(2, 0, 1, &i32::MIN.to_ne_bytes());
+        assert!(end_of(&messages(&worst).next().unwrap().unwrap()).unwrap().is_err());
+    }
+
+    #[test]
+    fn an_unknown_family_is_absent_and_leaves_the_socket_usable() {
+        let sockets = Sockets::open().unwrap();
+        let mut request = [0_u8; 56];
+        request[0] = libc::AF_AX25 as u8;
+        let error = sockets.diag().dump(20, &request).unwrap_err();
+        assert!(matches!(error.outcome("no such list", None), Outcome::Absent(why, None) if why == "no such list"), "{error:?}");
+        request[0] = libc::AF_INET as u8;
+        request[1] = libc::IPPROTO_TCP as u8;
+        assert!(sockets.diag().dump(20, &request).is_ok());
+    }
+
+    #[test]
+    fn a_callers_failure_drains_the_dump() {
+        let sockets = Sockets::open().unwrap();
+        let refused = sockets.route().dump_into(18, &[0; 16], &mut |_| Err(DumpError::TooLong));
+        assert!(matches!(refused, Err(DumpError::TooLong)));
+        assert!(!sockets.route().dump(18, &[0; 16]).unwrap().is_empty(), "the loopback interface at least");
+    }
+}

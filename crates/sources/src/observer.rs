@@ -1,0 +1,133 @@
+//! One observation of the running host: finds what lies on the request's path, samples it, and gives back everything that was read.
+
+mod holders;
+mod reader;
+mod sampler;
+mod schedule;
+mod scout;
+mod store;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use chokepoint_model::observation::NetnsId;
+use chokepoint_model::report::Request;
+use chokepoint_recording::{Entry, Outcome, Scope};
+
+use crate::netns::NetnsError;
+use crate::root::Root;
+use sampler::{Event, Sampler};
+
+/// What is observed and within which bounds.
+#[derive(Debug, Clone)]
+pub struct ObserveOptions {
+    /// Where the host's files are.
+    pub root: Root,
+    /// The target, and the namespaces of client and server. A client namespace of zero is the caller's own.
+    pub request: Request,
+    /// Bytes that are kept at most; beyond it readings are thinned, the frequent ones first, and the result says so.
+    pub bound_bytes: usize,
+}
+
+impl ObserveOptions {
+    /// Bytes that are kept at most where nothing else is said.
+    pub const BOUND_BYTES: usize = 64 << 20;
+
+    /// The running host within the usual bounds.
+    pub fn new(request: Request) -> Self {
+        Self { root: Root::default(), request, bound_bytes: Self::BOUND_BYTES }
+    }
+}
+
+/// Why an observation could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// The namespaces could not be listed, or not even one's own be told.
+    #[error(transparent)]
+    Netns(#[from] NetnsError),
+    /// A namespace that the request names is not there.
+    #[error("the {whose} network namespace {id} is not on this host, or this user may not see it")]
+    UnknownNetns {
+        /// "client's" or "server's".
+        whose: &'static str,
+        /// Its number.
+        id: NetnsId,
+    },
+    /// A thread could not be started.
+    #[error("a thread for the observation cannot be started: {0}")]
+    Thread(io::Error),
+}
+
+/// The observation's clock: microseconds since it began.
+#[derive(Debug, Clone, Copy)]
+struct Clock(Instant);
+
+impl Clock {
+    fn now_us(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// An observation that is going on.
+#[derive(Debug)]
+pub struct Observer {
+    clock: Clock,
+    found: Arc<AtomicBool>,
+    events: SyncSender<Event>,
+    sampler: Option<JoinHandle<Vec<Entry>>>,
+}
+
+impl Observer {
+    /// Begins: reads what is read at the beginning, finds the path as far as it can be seen already, and starts sampling in threads of its
+    /// own. When it returns, every first reading has been taken.
+    pub fn start(options: ObserveOptions) -> Result<Self, ObserveError> {
+        let clock = Clock(Instant::now());
+        let found = Arc::new(AtomicBool::new(false));
+        let (mut sampler, events) = Sampler::new(options, clock, Arc::clone(&found))?;
+        sampler.begin()?;
+        let builder = std::thread::Builder::new().name("sampler".to_owned());
+        let sampler = builder.spawn(move || sampler.run()).map_err(ObserveError::Thread)?;
+        Ok(Self { clock, found, events, sampler: Some(sampler) })
+    }
+
+    /// Microseconds since it began.
+    pub fn elapsed_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    /// Whether a listener on this host answers for the target.
+    pub fn path_found(&self) -> bool {
+        self.found.load(Ordering::Relaxed)
+    }
+
+    /// Adds an entry that is no reading: "request", "load" or "window" with its JSON.
+    pub fn note(&self, source: &str, json: Vec<u8>) {
+        let entry = Entry {
+            at_us: self.clock.now_us(),
+            source: source.to_owned(),
+            scope: Scope::Host,
+            item: String::new(),
+            outcome: Outcome::Ok(json),
+        };
+        // The sampler only ends when it is told to; were it gone, there would be no recording to add to.
+        let _ = self.events.send(Event::Note(entry));
+    }
+
+    /// Takes the last readings, ends all threads and gives back all entries in the order of their time.
+    pub fn finish(mut self) -> Vec<Entry> {
+        let _ = self.events.send(Event::Finish);
+        self.sampler.take().and_then(|sampler| sampler.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        if self.sampler.is_some() {
+            let _ = self.events.send(Event::Abandon);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Threads that read: one for the host and its processes, one inside each network namespace. Each does one job at a time and answers it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use chokepoint_recording::{Entry, Outcome, Scope};
+
+use super::Clock;
+use super::holders::{Holders, Holding};
+use super::sampler::Event;
+use crate::netns::enter::{Inside, spawn_inside};
+use crate::netns::{NetnsError, NetnsRef};
+use crate::root::Root;
+use crate::table::{Notes, Phase, ReadContext, ScopeKind, Source};
+
+/// One source to read for one scope.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    pub(super) source: &'static Source,
+    pub(super) scope: Scope,
+    pub(super) phase: Phase,
+}
+
+/// Work for a reader.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Read these, in this order.
+    Read(Vec<Order>),
+    /// Find the processes that hold these sockets.
+    Hold(BTreeSet<u64>),
+}
+
+/// What one order gave.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) order: Order,
+    pub(super) entries: Vec<Entry>,
+    /// CPU time that it took, microseconds.
+    pub(super) cost_us: u64,
+}
+
+/// A reader's answer to a job.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// The scope of the reader that answers: the host, or its namespace.
+    pub(super) reader: Scope,
+    pub(super) reads: Vec<Read>,
+    pub(super) holding: Option<Holding>,
+    /// The namespace could not be entered: nothing will ever be read in it.
+    pub(super) shut_out: bool,
+    /// CPU time of the whole job, microseconds.
+    pub(super) cost_us: u64,
+}
+
+/// What all readers share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) root: Root,
+    pub(super) clock: Clock,
+    pub(super) notes: Arc<Notes>,
+    pub(super) events: SyncSender<Event>,
+}
+
+/// A running reader; its thread ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Reader {
+    jobs: SyncSender<Job>,
+    thread: JoinHandle<()>,
+}
+
+impl Reader {
+    /// The reader of the host's and the processes' files.
+    pub(super) fn of_host(shared: Shared) -> std::io::Result<Self> {
+        let (jobs, inbox) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("host".to_owned()).spawn(move || {
+            let mut holders = Holders::default();
+            let read = |order: &Order| read_host(&shared, order);
+            work(&shared, Scope::Host, &inbox, false, read, |wanted| holders.refresh(&shared.root, &wanted).clone());
+        })?;
+        Ok(Self { jobs, thread })
+    }
+
+    /// The reader of one namespace.
+    pub(super) fn of_netns(shared: Shared, netns: NetnsRef) -> Result<Self, NetnsError> {
+        let (jobs, inbox) = sync_channel(1);
+        let scope = Scope::Netns(netns.id.0);
+        let thread = spawn_inside(netns.clone(), shared.root.clone(), move |inside| {
+            let shut_out = inside.is_err();
+            let read = |order: &Order| read_netns(&shared, &netns, inside.as_ref().map(|inside| *inside), order);
+            work(&shared, scope, &inbox, shut_out, read, |_| Holding::new());
+        })?;
+        Ok(Self { jobs, thread })
+    }
+
+    /// Gives it a job; only one at a time. False where its thread is gone.
+    pub(super) fn give(&self, job: Job) -> bool {
+        self.jobs.try_send(job).is_ok()
+    }
+
+    /// Ends its thread and waits for it; only where it has answered its last job.
+    pub(super) fn end(self) {
+        drop(self.jobs);
+        let _ = self.thread.join();
+    }
+}
+
+fn work(
+    shared: &Shared,
+    reader: Scope,
+    inbox: &Receiver<Job>,
+    shut_out: bool,
+    mut read: impl FnMut(&Order) -> Vec<(String, Outcome)>,
+    mut hold: impl FnMut(BTreeSet<u64>) -> Holding,
+) {
+    while let Ok(job) = inbox.recv() {
+        let before_us = thread_cpu_us();
+        let mut reply = Reply { reader, reads: Vec::new(), holding: None, shut_out, cost_us: 0 };
+        match job {
+            Job::Read(orders) => {
+                let mut from_us = thread_cpu_us();
+                for order in orders {
+                    let at_us = shared.clock.now_us();
+                    let entry = |(item, outcome)| Entry { at_us, source: order.source.name.to_owned(), scope: order.scope, item, outcome };
+                    let entries = read(&order).into_iter().map(entry).collect();
+                    let to_us = thread_cpu_us();
+                    reply.reads.push(Read { order, entries, cost_us: to_us.saturating_sub(from_us) });
+                    from_us = to_us;
+                }
+            }
+            Job::Hold(wanted) => reply.holding = Some(hold(wanted)),
+        }
+        reply.cost_us = thread_cpu_us().saturating_sub(before_us);
+        if shared.events.send(Event::Reply(reply)).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_host(shared: &Shared, order: &Order) -> Vec<(String, Outcome)> {
+    if order.source.scope == ScopeKind::Netns {
+        return vec![(String::new(), Outcome::Failed("it is read in a namespace, not for the host".to_owned(), None))];
+    }
+    let context =
+        ReadContext { root: &shared.root, scope: order.scope, phase: order.phase, notes: &shared.notes, netns: None, netlink: None };
+    (order.source.read)(&context)
+}
+
+fn read_netns(shared: &Shared, netns: &NetnsRef, inside: Result<&Inside, &NetnsError>, order: &Order) -> Vec<(String, Outcome)> {
+    match inside {
+        // Its name is known from outside.
+        Err(_) if order.source.name == crate::netns::NETNS.name => crate::netns::told(netns),
+        Ok(inside) => (order.source.read)(&inside.context(&shared.root, &shared.notes, order.phase)),
+        Err(error) => vec![(String::new(), Outcome::Absent(error.to_string(), error.needs().map(str::to_owned)))],
+    }
+}
+
+/// CPU time of the calling thread, microseconds: what reading costs, whatever else the host is doing.
+pub(super) fn thread_cpu_us() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+}

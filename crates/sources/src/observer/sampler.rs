@@ -1,0 +1,468 @@
+//! The one thread that decides what is read when: it gives work to the readers, keeps what they read, and lets the scout look at it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use chokepoint_model::observation::{NetnsId, Observation};
+use chokepoint_model::report::Request;
+use chokepoint_recording::{Entry, Outcome, Scope};
+
+use super::holders::Holding;
+use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
+use super::schedule::{Pace, SHARE_SLOW, Schedule};
+use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
+use super::store::Store;
+use super::{Clock, ObserveError, ObserveOptions};
+use crate::assemble::{BOUND, place};
+use crate::netns::{Namespaces, NetnsRef, list, own};
+use crate::root::WHY_ENDED;
+use crate::seen::NAMESPACES;
+use crate::table::{Cadence, Notes, Phase, ScopeKind, Source};
+use crate::{SOURCES, source};
+
+/// What the sampler hears of.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A reader is done.
+    Reply(Reply),
+    /// An entry that is no reading.
+    Note(Entry),
+    /// Take the last readings and end.
+    Finish,
+    /// End; nobody wants the entries.
+    Abandon,
+}
+
+/// Events that may wait for the sampler; a reader has at most one of them.
+const EVENTS_MAX: usize = 1024;
+/// The path is looked for anew this often.
+const SCOUT_PERIOD_US: u64 = 1_000_000;
+/// Namespaces that are looked into for listeners, at most.
+const SURVEYED_MAX: usize = 1_024;
+/// A reader that has not answered for this long when the observation ends is left behind: it hangs in the kernel.
+const PATIENCE_US: u64 = 10_000_000;
+/// What the scout needs of a namespace and of a process.
+const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
+const SCOUTED: [&str; 4] = ["addresses", "listeners", "sockets", "process_files"];
+
+struct Lane {
+    reader: Reader,
+    schedule: Schedule,
+    /// First reads of what has only just come to matter.
+    fresh: Vec<Order>,
+    /// Scopes that are read: its own, or the host and the processes on the path.
+    scopes: BTreeSet<Scope>,
+    busy: bool,
+    gone: bool,
+}
+
+/// The state of one observation.
+pub(super) struct Sampler {
+    shared: Shared,
+    inbox: Receiver<Event>,
+    request: Request,
+    lanes: BTreeMap<Scope, Lane>,
+    namespaces: Namespaces,
+    store: Store,
+    /// The newest entry of each scouted source, by scope.
+    latest: BTreeMap<(Scope, &'static str), Entry>,
+    holding: Holding,
+    hold_wanted: Option<BTreeSet<u64>>,
+    scout_due_us: u64,
+    look_due_us: u64,
+    path: Wanted,
+    found: Arc<AtomicBool>,
+    bounds: BTreeSet<String>,
+}
+
+impl Sampler {
+    pub(super) fn new(options: ObserveOptions, clock: Clock, found: Arc<AtomicBool>) -> Result<(Self, SyncSender<Event>), ObserveError> {
+        let (events, inbox) = sync_channel(EVENTS_MAX);
+        let ObserveOptions { root, mut request, bound_bytes } = options;
+        if request.client_netns == NetnsId(0) {
+            request.client_netns = own()?;
+        }
+        let shared = Shared { root, clock, notes: Arc::new(Notes::default()), events: events.clone() };
+        let sampler = Self {
+            shared,
+            inbox,
+            request,
+            lanes: BTreeMap::new(),
+            namespaces: Namespaces { found: Vec::new(), unreadable: 0 },
+            store: Store::new(bound_bytes),
+            latest: BTreeMap::new(),
+            holding: Holding::new(),
+            hold_wanted: None,
+            scout_due_us: 0,
+            look_due_us: 0,
+            path: Wanted::default(),
+            found,
+            bounds: BTreeSet::new(),
+        };
+        Ok((sampler, events))
+    }
+
+    /// All that happens before the sampling: first readings of the host, of the client's and the observer's own namespace, and of every tier
+    /// of the path that can be seen already.
+    pub(super) fn begin(&mut self) -> Result<(), ObserveError> {
+        let host = Reader::of_host(self.shared.clone()).map_err(ObserveError::Thread)?;
+        self.add_lane(Scope::Host, host);
+        self.namespaces = list(&self.shared.root)?;
+        for (whose, id) in [("client's", Some(self.request.client_netns)), ("server's", self.request.server_netns)] {
+            match id {
+                Some(id) if self.namespaces.get(id).is_none() => return Err(ObserveError::UnknownNetns { whose, id }),
+                _ => {}
+            }
+        }
+        let named = [Some(own()?), Some(self.request.client_netns), self.request.server_netns];
+        for id in named.into_iter().flatten().collect::<BTreeSet<_>>() {
+            self.add_netns(id)?;
+        }
+        self.drain(PATIENCE_US);
+        self.survey()?;
+        self.refresh_holders();
+        // Each turn finds at most one tier more, for its processes' files are read only when they are known to be on the path.
+        while self.look()? {
+            self.drain(PATIENCE_US);
+        }
+        self.scout_due_us = self.shared.clock.now_us() + SCOUT_PERIOD_US;
+        Ok(())
+    }
+
+    /// Samples until told to end; the entries, unless nobody wants them.
+    pub(super) fn run(mut self) -> Vec<Entry> {
+        loop {
+            let now_us = self.shared.clock.now_us();
+            if now_us >= self.scout_due_us {
+                self.hold_wanted = Some(listener_inodes(&self.view(&["listeners"])));
+                self.scout_due_us = now_us + SCOUT_PERIOD_US;
+            }
+            self.dispatch();
+            let wait = self.next_due_us().saturating_sub(self.shared.clock.now_us());
+            match self.inbox.recv_timeout(Duration::from_micros(wait)) {
+                Ok(Event::Finish) => return self.finish(),
+                Ok(Event::Abandon) | Err(RecvTimeoutError::Disconnected) => {
+                    self.end_readers();
+                    return Vec::new();
+                }
+                Ok(event) => self.hear(event),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Entry> {
+        self.drain(PATIENCE_US);
+        for lane in self.lanes.values_mut().filter(|lane| !lane.gone) {
+            let scopes = lane.scopes.clone();
+            let ends = |kind| SOURCES.iter().filter(move |source| source.scope == kind && source.cadence != Cadence::Once);
+            lane.fresh.extend(
+                scopes.iter().flat_map(|scope| ends(kind_of(*scope)).map(|source| Order { source, scope: *scope, phase: Phase::Last })),
+            );
+        }
+        self.drain(PATIENCE_US);
+        let slowed = self.lanes.iter().flat_map(|(scope, lane)| lane.schedule.slowed(*scope)).collect::<Vec<_>>();
+        self.bounds.extend(slowed);
+        self.bounds.extend(self.store.losses());
+        self.end_readers();
+        let at_us = self.shared.clock.now_us();
+        let mut entries = self.store.into_entries();
+        entries.extend(self.bounds.into_iter().map(|text| Entry {
+            at_us,
+            source: BOUND.to_owned(),
+            scope: Scope::Host,
+            item: String::new(),
+            outcome: Outcome::Ok(text.into_bytes()),
+        }));
+        entries
+    }
+
+    fn end_readers(&mut self) {
+        for lane in std::mem::take(&mut self.lanes).into_values() {
+            if !lane.busy {
+                lane.reader.end();
+            }
+        }
+    }
+
+    // ---- readers and their work
+
+    fn add_lane(&mut self, scope: Scope, reader: Reader) {
+        let schedule = Schedule::new(self.shared.clock.now_us());
+        let lane = Lane { reader, schedule, fresh: Vec::new(), scopes: BTreeSet::new(), busy: false, gone: false };
+        self.lanes.insert(scope, lane);
+        self.add_scope(scope, scope);
+    }
+
+    /// A scope that has come to matter: everything about it is read at once.
+    fn add_scope(&mut self, lane: Scope, scope: Scope) {
+        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        if lane.scopes.insert(scope) {
+            let of_kind = SOURCES.iter().filter(|source| source.scope == kind_of(scope));
+            lane.fresh.extend(of_kind.map(|source| Order { source, scope, phase: Phase::First }));
+        }
+    }
+
+    fn add_netns(&mut self, id: NetnsId) -> Result<(), ObserveError> {
+        let scope = Scope::Netns(id.0);
+        if self.lanes.contains_key(&scope) {
+            return Ok(());
+        }
+        let Some(netns) = self.namespaces.get(id).cloned() else { return Ok(()) };
+        let reader = Reader::of_netns(self.shared.clone(), netns)?;
+        self.add_lane(scope, reader);
+        Ok(())
+    }
+
+    /// Gives every idle reader what is due, first readings first.
+    fn dispatch(&mut self) {
+        let now_us = self.shared.clock.now_us();
+        let paces: Vec<Pace> = self.lanes.keys().map(|scope| self.pace(*scope)).collect();
+        let mut files_due = false;
+        for ((scope, lane), pace) in self.lanes.iter_mut().zip(paces).filter(|((_, lane), _)| !lane.busy && !lane.gone) {
+            let job = if !lane.fresh.is_empty() {
+                Job::Read(std::mem::take(&mut lane.fresh))
+            } else if *scope == Scope::Host
+                && let Some(wanted) = self.hold_wanted.take()
+            {
+                Job::Hold(wanted)
+            } else {
+                // The host comes first in order, so the others see whether it reads files now.
+                if files_due && matches!(pace, Pace::Path | Pace::Eager) {
+                    lane.schedule.pair(now_us);
+                }
+                let due = lane.schedule.due(now_us, pace);
+                files_due |= *scope == Scope::Host && due.iter().any(|source| source.name == "process_files");
+                let orders = due.into_iter().flat_map(|source| {
+                    let scopes = lane.scopes.iter().filter(move |scope| kind_of(**scope) == source.scope);
+                    scopes.map(move |scope| Order { source, scope: *scope, phase: Phase::Running })
+                });
+                Job::Read(orders.collect())
+            };
+            if !matches!(&job, Job::Read(orders) if orders.is_empty()) {
+                lane.busy = lane.reader.give(job);
+                lane.gone = !lane.busy;
+            }
+        }
+    }
+
+    fn pace(&self, reader: Scope) -> Pace {
+        let eager = if self.path.answered && !self.path.upstream { Pace::Eager } else { Pace::Path };
+        match reader {
+            Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => eager,
+            Scope::Netns(id) if self.request.client_netns == NetnsId(id) => Pace::Client,
+            Scope::Netns(_) => Pace::Calm,
+            Scope::Host | Scope::Process(_) => eager,
+        }
+    }
+
+    fn next_due_us(&self) -> u64 {
+        let waiting = |lane: &&Lane| !lane.busy && !lane.gone;
+        let kinds = |lane: &Lane| lane.scopes.iter().map(|scope| kind_of(*scope) as u8).collect::<BTreeSet<u8>>();
+        let next = self.lanes.values().filter(waiting).filter_map(|lane| lane.schedule.next_due_us(&kinds(lane)));
+        next.fold(self.scout_due_us, u64::min)
+    }
+
+    /// Works until no reader has anything left to do, or for so long at most.
+    fn drain(&mut self, patience_us: u64) {
+        let until_us = self.shared.clock.now_us() + patience_us;
+        loop {
+            for lane in self.lanes.values_mut().filter(|lane| !lane.busy && !lane.gone && !lane.fresh.is_empty()) {
+                lane.busy = lane.reader.give(Job::Read(std::mem::take(&mut lane.fresh)));
+                lane.gone = !lane.busy;
+            }
+            if !self.lanes.values().any(|lane| lane.busy) {
+                return;
+            }
+            let left = until_us.saturating_sub(self.shared.clock.now_us());
+            match self.inbox.recv_timeout(Duration::from_micros(left)) {
+                Ok(event) => self.hear(event),
+                Err(_) => break,
+            }
+        }
+        let hanging =
+            self.lanes.iter().filter(|(_, lane)| lane.busy).map(|(scope, _)| format!("a reader of {scope:?} gave no answer for 10 s"));
+        self.bounds.extend(hanging.collect::<Vec<_>>());
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Note(entry) => self.store.add(vec![entry], Cadence::Once, Phase::First),
+            Event::Reply(reply) => self.take(reply),
+            // Only the caller's first word to end counts; it is heard in `run`.
+            Event::Finish | Event::Abandon => {}
+        }
+    }
+
+    fn take(&mut self, reply: Reply) {
+        let now_us = self.shared.clock.now_us();
+        let pace = self.pace(reply.reader);
+        if let Some(lane) = self.lanes.get_mut(&reply.reader) {
+            lane.busy = false;
+            // Nothing will ever be read there; its lack is told once, by the first readings.
+            lane.gone |= reply.shut_out;
+            lane.schedule.done(now_us, pace, reply.reads.iter().map(|read| (read.order.source, read.cost_us)));
+        }
+        // Files and sockets are read at one time by two readers; the files of all processes take longer.
+        let edges = pace == Pace::Eager && reply.reads.iter().any(|read| read.order.source.name == "process_files");
+        for read in reply.reads {
+            self.keep(read);
+        }
+        let searched = reply.holding.is_some();
+        if let Some(holding) = reply.holding {
+            self.holding = holding;
+            self.scout_due_us = self.scout_due_us.max(now_us + reply.cost_us.saturating_mul(SHARE_SLOW));
+        }
+        if (searched || edges) && now_us >= self.look_due_us && self.look().is_err() {
+            self.bounds.insert("a namespace on the path could not be read: no thread could be started".to_owned());
+        }
+    }
+
+    fn keep(&mut self, read: Read) {
+        let Read { order, entries, .. } = read;
+        let ended = |entry: &Entry| matches!(&entry.outcome, Outcome::Absent(why, _) if why == WHY_ENDED);
+        if let Scope::Process(_) = order.scope
+            && entries.iter().any(ended)
+        {
+            self.latest.retain(|(scope, _), _| *scope != order.scope);
+            if let Some(lane) = self.lanes.get_mut(&Scope::Host)
+                && !lane.scopes.remove(&order.scope)
+            {
+                return; // That it ended is told once.
+            }
+        }
+        self.remember(order.source, &entries);
+        self.store.add(entries, order.source.cadence, order.phase);
+    }
+
+    fn remember(&mut self, source: &'static Source, entries: &[Entry]) {
+        if !SCOUTED.contains(&source.name) {
+            return;
+        }
+        for entry in entries.iter().filter(|entry| entry.item.is_empty() && matches!(entry.outcome, Outcome::Ok(_))) {
+            self.latest.insert((entry.scope, source.name), entry.clone());
+        }
+    }
+
+    // ---- the path
+
+    /// What was last read of these sources.
+    fn view(&self, sources: &[&str]) -> Observation {
+        let mut view = Observation::default();
+        for (_, entry) in self.latest.iter().filter(|((_, source), _)| sources.contains(source)) {
+            place(&mut view, entry);
+        }
+        view
+    }
+
+    /// Looks once for the listeners of every namespace that is not read anyway.
+    fn survey(&mut self) -> Result<(), ObserveError> {
+        let others: Vec<NetnsRef> =
+            self.namespaces.found.iter().filter(|netns| !self.lanes.contains_key(&Scope::Netns(netns.id.0))).cloned().collect();
+        if others.len() > SURVEYED_MAX {
+            let total = others.len();
+            self.bounds.insert(format!("of {total} other network namespaces only {SURVEYED_MAX} were searched for listeners"));
+        }
+        let mut shut_out = 0;
+        for netns in others.into_iter().take(SURVEYED_MAX) {
+            let scope = Scope::Netns(netns.id.0);
+            let reader = Reader::of_netns(self.shared.clone(), netns)?;
+            let orders = SURVEY.iter().filter_map(|name| Some(Order { source: source(name)?, scope, phase: Phase::First }));
+            if !reader.give(Job::Read(orders.collect())) {
+                continue;
+            }
+            // No other reader has work now, so the next reply is this one's.
+            while let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(PATIENCE_US)) {
+                match event {
+                    Event::Reply(reply) if reply.reader == scope => {
+                        shut_out += u32::from(reply.shut_out);
+                        for read in reply.reads {
+                            self.remember(read.order.source, &read.entries);
+                        }
+                        reader.end();
+                        break;
+                    }
+                    other => self.hear(other),
+                }
+            }
+        }
+        if shut_out > 0 {
+            let why = format!("{shut_out} network namespaces may not be searched for listeners by this user");
+            let outcome = Outcome::Absent(why, Some("CAP_SYS_ADMIN".to_owned()));
+            let entry = Entry {
+                at_us: self.shared.clock.now_us(),
+                source: NAMESPACES.name.to_owned(),
+                scope: Scope::Host,
+                item: String::new(),
+                outcome,
+            };
+            self.store.add(vec![entry], Cadence::Once, Phase::First);
+        }
+        Ok(())
+    }
+
+    fn refresh_holders(&mut self) {
+        let wanted = listener_inodes(&self.view(&["listeners"]));
+        if let Some(lane) = self.lanes.get_mut(&Scope::Host) {
+            lane.busy = lane.reader.give(Job::Hold(wanted));
+            lane.gone = !lane.busy;
+        }
+        let until_us = self.shared.clock.now_us() + PATIENCE_US;
+        while self.lanes.get(&Scope::Host).is_some_and(|lane| lane.busy) {
+            let left = until_us.saturating_sub(self.shared.clock.now_us());
+            match self.inbox.recv_timeout(Duration::from_micros(left)) {
+                Ok(Event::Reply(reply)) => {
+                    if let Some(lane) = self.lanes.get_mut(&reply.reader) {
+                        lane.busy = false;
+                    }
+                    self.holding = reply.holding.unwrap_or_default();
+                }
+                Ok(event) => self.hear(event),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Lets the scout look; true where it found something that is not read yet, the reading of which begins.
+    fn look(&mut self) -> Result<bool, ObserveError> {
+        let before_us = thread_cpu_us();
+        let view = self.view(&SCOUTED);
+        let known = Known { request: &self.request, own_pid: std::process::id(), view: &view, holding: &self.holding };
+        let wanted = scout(&known);
+        // Looking costs too: no oftener than its share allows.
+        let cost_us = thread_cpu_us().saturating_sub(before_us);
+        self.look_due_us = self.shared.clock.now_us() + cost_us.saturating_mul(SHARE_SLOW);
+        self.path.answered |= wanted.answered;
+        self.path.upstream |= wanted.upstream;
+        self.found.store(self.path.answered, Ordering::Relaxed);
+        let mut fresh = false;
+        for id in wanted.netns {
+            if self.path.netns.insert(id) {
+                fresh |= !self.lanes.contains_key(&Scope::Netns(id.0));
+                self.add_netns(id)?;
+            }
+        }
+        for pid in wanted.pids {
+            if self.path.pids.len() == PIDS_MAX && !self.path.pids.contains(&pid) {
+                self.bounds.insert(format!("of the path's processes only {PIDS_MAX} were read"));
+                break;
+            }
+            if self.path.pids.insert(pid) {
+                fresh = true;
+                self.add_scope(Scope::Host, Scope::Process(pid));
+            }
+        }
+        Ok(fresh)
+    }
+}
+
+fn kind_of(scope: Scope) -> ScopeKind {
+    match scope {
+        Scope::Host => ScopeKind::Host,
+        Scope::Netns(_) => ScopeKind::Netns,
+        Scope::Process(_) => ScopeKind::Process,
+    }
+}

@@ -1,0 +1,190 @@
+//! When each source is due: at its cadence, and later where reading it costs too much.
+
+use std::collections::BTreeSet;
+
+use chokepoint_recording::Scope;
+
+use crate::SOURCES;
+use crate::table::{Cadence, Source};
+
+const FAST_PERIOD_US: u64 = 50_000;
+const SLOW_PERIOD_US: u64 = 1_000_000;
+/// Where the path does not lead, everything is read this often.
+const CALM_PERIOD_US: u64 = 5_000_000;
+/// While no tier behind the first one was seen, its connections are looked for this often: those to an upstream may live a millisecond.
+const EAGER_PERIOD_US: u64 = 250_000;
+/// So often at most in one observation.
+const EAGER_READS_MAX: u32 = 40;
+/// A source that is read 20 times a second may use one hundredth of a core, all others one three-hundredth each: most use far less, and the
+/// aim is one hundredth for all together.
+const SHARE_FAST: u64 = 100;
+pub(super) const SHARE_SLOW: u64 = 300;
+/// What is due so soon is read at once: one wake-up for several sources.
+const TOGETHER_US: u64 = 2_000;
+
+/// Sources that tell which connections the processes of the path hold. They are read one right after the other, for a connection must be seen
+/// by both.
+const EDGES: [&str; 2] = ["sockets", "process_files"];
+
+fn is_edge(source: &Source) -> bool {
+    EDGES.contains(&source.name)
+}
+
+/// How closely a reader's scopes are watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// The path does not lead here: a look now and then is enough.
+    Calm,
+    /// Where the client is: its tables and ports can be the limit, too, but its connections need only be counted now and then.
+    Client,
+    /// On the path: every source at its cadence.
+    Path,
+    /// On the path while no tier behind the first one was seen: what tells of connections is read oftener.
+    Eager,
+}
+
+struct Slot {
+    source: &'static Source,
+    due_us: u64,
+    /// The longest time between two reads that its cost forced.
+    forced_us: u64,
+    eager_reads: u32,
+}
+
+impl Slot {
+    fn period_us(&self, pace: Pace) -> u64 {
+        match self.source.cadence {
+            _ if pace == Pace::Calm => CALM_PERIOD_US,
+            Cadence::Fast => FAST_PERIOD_US,
+            _ if pace == Pace::Client && is_edge(self.source) => CALM_PERIOD_US,
+            _ if pace == Pace::Eager && is_edge(self.source) && self.eager_reads < EAGER_READS_MAX => EAGER_PERIOD_US,
+            _ => SLOW_PERIOD_US,
+        }
+    }
+}
+
+/// The schedule of one reader.
+pub(super) struct Schedule {
+    slots: Vec<Slot>,
+}
+
+impl Schedule {
+    /// All sources that are read repeatedly. Those that a reader has no scope for are due without effect.
+    pub(super) fn new(now_us: u64) -> Self {
+        let repeated = |source: &&&'static Source| matches!(source.cadence, Cadence::Fast | Cadence::Slow) || is_edge(source);
+        let mut slots: Vec<Slot> = SOURCES
+            .iter()
+            .filter(repeated)
+            .map(|source| {
+                let mut slot = Slot { source, due_us: now_us, forced_us: 0, eager_reads: 0 };
+                slot.due_us += slot.period_us(Pace::Eager);
+                slot
+            })
+            .collect();
+        slots.sort_by_key(|slot| !is_edge(slot.source));
+        Self { slots }
+    }
+
+    /// What is due; it counts as given out.
+    pub(super) fn due(&mut self, now_us: u64, pace: Pace) -> Vec<&'static Source> {
+        let mut due = Vec::new();
+        for slot in self.slots.iter_mut().filter(|slot| slot.due_us <= now_us + TOGETHER_US) {
+            let period_us = slot.period_us(pace);
+            slot.eager_reads += u32::from(period_us == EAGER_PERIOD_US);
+            // Missed turns are not made up for.
+            slot.due_us = (slot.due_us + period_us).max(now_us + period_us / 2);
+            due.push(slot.source);
+        }
+        due
+    }
+
+    /// Makes the connections due now, so that they are read together with the files that hold them.
+    pub(super) fn pair(&mut self, now_us: u64) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.source.name == EDGES[0]) {
+            slot.due_us = slot.due_us.min(now_us);
+        }
+    }
+
+    /// Takes note of what reads cost, in microseconds of CPU time, and puts off what is too dear.
+    pub(super) fn done(&mut self, now_us: u64, pace: Pace, reads: impl Iterator<Item = (&'static Source, u64)>) {
+        let mut costs: Vec<(&'static str, u64)> = Vec::new();
+        for (source, cost_us) in reads {
+            match costs.iter_mut().find(|(name, _)| *name == source.name) {
+                Some((_, sum)) => *sum += cost_us,
+                None => costs.push((source.name, cost_us)),
+            }
+        }
+        for slot in &mut self.slots {
+            let Some((_, cost_us)) = costs.iter().find(|(name, _)| *name == slot.source.name) else { continue };
+            let share = if slot.source.cadence == Cadence::Fast { SHARE_FAST } else { SHARE_SLOW };
+            let rest_us = cost_us.saturating_mul(share);
+            if rest_us > slot.period_us(pace) {
+                slot.due_us = slot.due_us.max(now_us + rest_us);
+                if rest_us > slot.period_us(Pace::Path) {
+                    slot.forced_us = slot.forced_us.max(rest_us);
+                }
+            }
+        }
+    }
+
+    /// When the next source of one of these kinds of scope is due.
+    pub(super) fn next_due_us(&self, kinds: &BTreeSet<u8>) -> Option<u64> {
+        self.slots.iter().filter(|slot| kinds.contains(&(slot.source.scope as u8))).map(|slot| slot.due_us).min()
+    }
+
+    /// One sentence for each source that was read much less often than it should have been.
+    pub(super) fn slowed(&self, scope: Scope) -> impl Iterator<Item = String> {
+        let slowed = self.slots.iter().filter(|slot| slot.forced_us >= 2 * slot.period_us(Pace::Path));
+        slowed.map(move |slot| {
+            let place = match scope {
+                Scope::Netns(id) => format!(" of net:[{id}]"),
+                _ => String::new(),
+            };
+            format!("{}{place}: up to {} ms passed between two reads, so that reading stays cheap", slot.source.name, slot.forced_us / 1000)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source;
+
+    fn count(cost_us: u64, pace: Pace, name: &str) -> usize {
+        let mut schedule = Schedule::new(0);
+        let mut reads = 0;
+        for now_us in (0..10_000_000).step_by(1_000) {
+            let due = schedule.due(now_us, pace);
+            reads += due.iter().filter(|source| source.name == name).count();
+            let costs: Vec<_> = due.into_iter().map(|source| (source, if source.name == name { cost_us } else { 1 })).collect();
+            schedule.done(now_us, pace, costs.into_iter());
+        }
+        reads
+    }
+
+    #[test]
+    fn cadences() {
+        assert!((195..=205).contains(&count(10, Pace::Path, "listeners")), "20 a second");
+        assert!((10..=13).contains(&count(10, Pace::Path, "sockets")), "one a second");
+        assert!((36..=41).contains(&count(10, Pace::Eager, "sockets")), "four a second while the path is unknown");
+        assert!((2..=4).contains(&count(10, Pace::Calm, "listeners")), "now and then where the path does not lead");
+        assert_eq!(count(10, Pace::Path, "addresses"), 0, "only at the ends");
+    }
+
+    #[test]
+    fn what_is_dear_is_read_less_often_and_told() {
+        assert!((9..=11).contains(&count(10_000, Pace::Path, "listeners")), "10 ms may be spent once a second");
+        assert!((3..=5).contains(&count(10_000, Pace::Eager, "sockets")), "10 ms may be spent every three seconds, however eager");
+        let mut schedule = Schedule::new(0);
+        schedule.done(0, Pace::Path, [(source("listeners").unwrap(), 10_000)].into_iter());
+        let told: Vec<String> = schedule.slowed(Scope::Netns(5)).collect();
+        assert_eq!(told, ["listeners of net:[5]: up to 1000 ms passed between two reads, so that reading stays cheap"]);
+    }
+
+    #[test]
+    fn missed_turns_are_not_made_up_for() {
+        let mut schedule = Schedule::new(0);
+        assert!(!schedule.due(5_000_000, Pace::Path).is_empty());
+        assert!(schedule.due(5_010_000, Pace::Path).is_empty());
+    }
+}

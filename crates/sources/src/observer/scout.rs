@@ -1,0 +1,267 @@
+//! Which namespaces and processes matter for a request, as far as has been seen: a pure function over what was read last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, Observation, SocketAddress, UnixPeer};
+use chokepoint_model::path::answers;
+use chokepoint_model::report::Request;
+
+use super::holders::Holding;
+
+/// Tiers followed at most.
+const DEPTH_MAX: usize = 8;
+/// Processes of one path at most.
+pub(super) const PIDS_MAX: usize = 4_096;
+
+/// What is known so far.
+pub(super) struct Known<'a> {
+    pub(super) request: &'a Request,
+    /// The observer itself, never part of the path.
+    pub(super) own_pid: u32,
+    /// The newest listeners, addresses, sockets and open files.
+    pub(super) view: &'a Observation,
+    /// Processes that hold a listener.
+    pub(super) holding: &'a Holding,
+}
+
+/// What should be read.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) netns: BTreeSet<NetnsId>,
+    pub(super) pids: BTreeSet<u32>,
+    /// A listener answers for the target.
+    pub(super) answered: bool,
+    /// A tier behind the first one was seen.
+    pub(super) upstream: bool,
+}
+
+type Placed<'a> = (NetnsId, &'a Listener);
+
+/// Follows the request from its target through the processes that were seen to listen and to call. It takes every listener that may answer,
+/// where the model later picks one: reading too much is cheap, reading too late is not to be mended.
+pub(super) fn scout(known: &Known<'_>) -> Wanted {
+    let mut wanted = Wanted::default();
+    let by_port = listeners_by_port(known.view);
+    let mut visited: BTreeSet<(NetnsId, u64)> = BTreeSet::new();
+    let mut tier = targets(known, &by_port);
+    wanted.answered = !tier.is_empty();
+    for depth in 0..DEPTH_MAX {
+        tier.retain(|(netns, listener)| visited.insert((*netns, listener.inode)));
+        if tier.is_empty() {
+            break;
+        }
+        wanted.upstream |= depth > 0;
+        let mut held: BTreeSet<u64> = BTreeSet::new();
+        for (netns, listener) in &tier {
+            wanted.netns.insert(*netns);
+            for pid in holders(known, listener.inode) {
+                if wanted.pids.len() < PIDS_MAX {
+                    wanted.pids.insert(pid);
+                }
+                let files = known.view.processes.get(&pid).and_then(|process| process.files.last());
+                held.extend(files.into_iter().flat_map(|files| &files.sockets));
+            }
+        }
+        tier = called(known.view, &by_port, &held);
+    }
+    wanted
+}
+
+/// Inodes of every listener that was seen: those whose holders are to be found.
+pub(super) fn listener_inodes(view: &Observation) -> BTreeSet<u64> {
+    newest(view).map(|(_, listener)| listener.inode).filter(|inode| *inode != 0).collect()
+}
+
+fn newest(view: &Observation) -> impl Iterator<Item = Placed<'_>> {
+    view.netns.iter().flat_map(|(netns, view)| view.listeners.last().into_iter().flatten().map(|listener| (*netns, listener)))
+}
+
+fn listeners_by_port(view: &Observation) -> BTreeMap<u16, Vec<Placed<'_>>> {
+    let mut by_port: BTreeMap<u16, Vec<Placed<'_>>> = BTreeMap::new();
+    for (netns, listener) in newest(view) {
+        if let ListenerAddress::Tcp(_, port) = listener.address {
+            by_port.entry(port).or_default().push((netns, listener));
+        }
+    }
+    by_port
+}
+
+fn targets<'a>(known: &Known<'a>, by_port: &BTreeMap<u16, Vec<Placed<'a>>>) -> Vec<Placed<'a>> {
+    let request = known.request;
+    let answering = |(netns, listener): &&Placed<'a>| {
+        if request.server_netns.is_some_and(|server| server != *netns) {
+            return false;
+        }
+        let same = *netns == request.client_netns || request.server_netns == Some(*netns);
+        request.addresses.iter().any(|target| answers(&known.view.netns[netns], same, listener, *target, request.port))
+    };
+    by_port.get(&request.port).into_iter().flatten().filter(answering).copied().collect()
+}
+
+/// Processes that hold a listener: without the observer, and without process 1 where it merely passed the listener on (socket activation).
+fn holders(known: &Known<'_>, inode: u64) -> Vec<u32> {
+    let all = known.holding.get(&inode).into_iter().flatten().copied().filter(|pid| *pid != known.own_pid);
+    let mut pids: Vec<u32> = all.collect();
+    if pids.len() > 1 {
+        pids.retain(|pid| *pid != 1);
+    }
+    pids
+}
+
+/// Listeners at the other end of the sockets held.
+fn called<'a>(view: &'a Observation, by_port: &BTreeMap<u16, Vec<Placed<'a>>>, held: &BTreeSet<u64>) -> Vec<Placed<'a>> {
+    let mut paths: BTreeSet<&str> = BTreeSet::new();
+    let mut called = Vec::new();
+    for (netns, netns_view) in &view.netns {
+        let sockets = netns_view.sockets.last().map_or(&[][..], Vec::as_slice);
+        for socket in sockets {
+            match &socket.address {
+                SocketAddress::Tcp { local, remote } if held.contains(&socket.inode) => {
+                    if !is_accepted(*netns, local, by_port) {
+                        let candidates = by_port.get(&remote.1).into_iter().flatten();
+                        let reached =
+                            |(other, listener): &&Placed<'a>| answers(&view.netns[other], other == netns, listener, remote.0, remote.1);
+                        called.extend(candidates.filter(reached).copied());
+                    }
+                }
+                // The accepted end has the listener's path; while it waits to be accepted it has no inode of its own.
+                SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => {
+                    paths.insert(path);
+                }
+                _ => {}
+            }
+        }
+    }
+    let bound = |(_, listener): &Placed<'_>| matches!(&listener.address, ListenerAddress::Unix(path) if paths.contains(path.as_str()));
+    called.extend(newest(view).filter(bound));
+    called
+}
+
+/// Whether a socket's local end is a listener's: then its peer called us.
+fn is_accepted(netns: NetnsId, local: &(std::net::IpAddr, u16), by_port: &BTreeMap<u16, Vec<Placed<'_>>>) -> bool {
+    by_port.get(&local.1).into_iter().flatten().any(|(other, listener)| {
+        *other == netns && matches!(listener.address, ListenerAddress::Tcp(ip, _) if ip.is_unspecified() || ip.to_canonical() == local.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chokepoint_model::observation::{Address, OpenFiles, Socket, TcpState};
+    use chokepoint_model::reading::Reading;
+    use std::net::IpAddr;
+
+    const CLIENT: NetnsId = NetnsId(1);
+    const SERVER: NetnsId = NetnsId(2);
+    const OTHER: NetnsId = NetnsId(3);
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn listener(address: ListenerAddress, inode: u64) -> Listener {
+        Listener { address, v6_only: false, inode, accept_queue: 0, accept_queue_limit: 10, drops: None }
+    }
+
+    fn tcp(address: &str, port: u16, inode: u64) -> Listener {
+        listener(ListenerAddress::Tcp(ip(address), port), inode)
+    }
+
+    fn connected(inode: u64, local: (&str, u16), remote: (&str, u16)) -> Socket {
+        socket(inode, SocketAddress::Tcp { local: (ip(local.0), local.1), remote: (ip(remote.0), remote.1) })
+    }
+
+    fn socket(inode: u64, address: SocketAddress) -> Socket {
+        Socket { address, state: TcpState::Established, inode, receive_queue: 0, send_queue: 0, wait: None }
+    }
+
+    fn add(view: &mut Observation, netns: NetnsId, address: &str, listeners: Vec<Listener>, sockets: Vec<Socket>) {
+        let view = view.netns.entry(netns).or_default();
+        view.addresses.push(0, Reading::Ok(vec![Address { ip: ip(address), prefix_bits: 24, link: 2 }]));
+        view.listeners.push(0, Reading::Ok(listeners));
+        view.sockets.push(0, Reading::Ok(sockets));
+    }
+
+    fn holds(view: &mut Observation, pid: u32, sockets: &[u64]) {
+        let files = OpenFiles { count: 9, sockets: sockets.to_vec() };
+        view.processes.entry(pid).or_default().files.push(0, Reading::Ok(files));
+    }
+
+    fn request(target: &str, port: u16) -> Request {
+        Request { addresses: vec![ip(target)], port, client_netns: CLIENT, ..Request::default() }
+    }
+
+    fn run(view: &Observation, request: &Request, holding: &[(u64, &[u32])]) -> Wanted {
+        let holding = holding.iter().map(|(inode, pids)| (*inode, pids.iter().copied().collect())).collect();
+        scout(&Known { request, own_pid: 999, view, holding: &holding })
+    }
+
+    #[test]
+    fn nginx_then_php_over_tcp_then_a_database_in_another_namespace() {
+        let mut view = Observation::default();
+        add(&mut view, CLIENT, "10.0.0.1", vec![tcp("0.0.0.0", 80, 900)], vec![]);
+        let sockets = vec![
+            connected(200, ("10.0.0.2", 80), ("10.0.0.1", 9000)), // Accepted: its remote port only looks like php's.
+            connected(201, ("127.0.0.1", 40_000), ("127.0.0.1", 9000)),
+            connected(301, ("10.0.0.2", 40_001), ("10.0.0.3", 5432)),
+        ];
+        add(&mut view, SERVER, "10.0.0.2", vec![tcp("::", 80, 100), tcp("127.0.0.1", 9000, 101)], sockets);
+        add(&mut view, OTHER, "10.0.0.3", vec![tcp("0.0.0.0", 5432, 102), tcp("0.0.0.0", 9000, 103)], vec![]);
+        holds(&mut view, 10, &[100, 200, 201]);
+        holds(&mut view, 20, &[101, 301]);
+        let holding: [(u64, &[u32]); 5] = [(100, &[10, 999]), (101, &[20, 21]), (102, &[30]), (103, &[40]), (900, &[50])];
+        let wanted = run(&view, &request("10.0.0.2", 80), &holding);
+        assert_eq!(wanted.pids, BTreeSet::from([10, 20, 21, 30]), "not the observer, not a stranger on the same port");
+        assert_eq!(wanted.netns, BTreeSet::from([SERVER, OTHER]));
+        assert!(wanted.answered && wanted.upstream);
+    }
+
+    #[test]
+    fn loopback_is_only_the_clients_own() {
+        let mut view = Observation::default();
+        add(&mut view, SERVER, "10.0.0.2", vec![tcp("0.0.0.0", 80, 100)], vec![]);
+        assert!(!run(&view, &request("127.0.0.1", 80), &[]).answered);
+        let named = Request { server_netns: Some(SERVER), ..request("127.0.0.1", 80) };
+        assert!(run(&view, &named, &[]).answered);
+        let elsewhere = Request { server_netns: Some(OTHER), ..request("10.0.0.2", 80) };
+        assert!(!run(&view, &elsewhere, &[]).answered);
+        assert!(!run(&view, &request("10.0.0.9", 80), &[]).answered, "an address that is not local");
+    }
+
+    #[test]
+    fn unix_sockets_accepted_and_waiting_even_from_another_namespace() {
+        let path = || ListenerAddress::Unix("/run/php.sock".into());
+        for accepted in [0, 501] {
+            let mut view = Observation::default();
+            let sockets = vec![
+                socket(200, SocketAddress::Unix { path: None, peer: UnixPeer::Unknown }),
+                socket(accepted, SocketAddress::Unix { path: Some("/run/php.sock".into()), peer: UnixPeer::Inode(200) }),
+            ];
+            add(&mut view, SERVER, "10.0.0.2", vec![tcp("10.0.0.2", 80, 100)], sockets);
+            add(&mut view, OTHER, "10.0.0.3", vec![listener(path(), 101)], vec![]);
+            holds(&mut view, 10, &[100, 200]);
+            let wanted = run(&view, &request("10.0.0.2", 80), &[(100, &[10]), (101, &[20])]);
+            assert_eq!(wanted.pids, BTreeSet::from([10, 20]), "accepted inode {accepted}");
+        }
+    }
+
+    #[test]
+    fn process_one_counts_only_where_it_is_alone() {
+        let mut view = Observation::default();
+        add(&mut view, CLIENT, "10.0.0.1", vec![tcp("0.0.0.0", 80, 100), tcp("0.0.0.0", 81, 101)], vec![]);
+        assert_eq!(run(&view, &request("10.0.0.1", 80), &[(100, &[1, 7])]).pids, BTreeSet::from([7]));
+        assert_eq!(run(&view, &request("10.0.0.1", 81), &[(101, &[1])]).pids, BTreeSet::from([1]));
+    }
+
+    #[test]
+    fn a_ring_of_servers_ends() {
+        let mut view = Observation::default();
+        let sockets =
+            vec![connected(200, ("127.0.0.1", 40_000), ("127.0.0.1", 81)), connected(201, ("127.0.0.1", 40_001), ("127.0.0.1", 80))];
+        add(&mut view, CLIENT, "10.0.0.1", vec![tcp("0.0.0.0", 80, 100), tcp("0.0.0.0", 81, 101)], sockets);
+        holds(&mut view, 10, &[100, 200]);
+        holds(&mut view, 11, &[101, 201]);
+        let wanted = run(&view, &request("127.0.0.1", 80), &[(100, &[10]), (101, &[11])]);
+        assert_eq!(wanted.pids, BTreeSet::from([10, 11]));
+    }
+}

@@ -1,0 +1,189 @@
+//! The entries of one observation within a bound: when it is reached, readings between the first and the last are thinned evenly.
+
+use std::collections::BTreeMap;
+
+use chokepoint_recording::{Entry, Outcome, Scope};
+
+use crate::table::{Cadence, Phase};
+
+/// What an entry costs beside its bytes.
+const ENTRY_BYTES: usize = 96;
+
+/// Entries that are thinned together: one source for one scope.
+type Group = (String, Scope);
+
+struct Kept {
+    entry: Entry,
+    cadence: Cadence,
+    /// Number of the reading in its group where it may be thinned; first and last readings stay.
+    number: Option<u64>,
+}
+
+#[derive(Default)]
+struct Thinning {
+    /// Every how many readings one is kept.
+    stride: u64,
+    taken: u64,
+}
+
+/// All entries so far.
+pub(super) struct Store {
+    kept: Vec<Kept>,
+    groups: BTreeMap<Group, Thinning>,
+    bytes: usize,
+    bytes_max: usize,
+    refused: u64,
+}
+
+impl Store {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { kept: Vec::new(), groups: BTreeMap::new(), bytes: 0, bytes_max, refused: 0 }
+    }
+
+    /// Adds what one read gave: one entry or several items of one time.
+    pub(super) fn add(&mut self, entries: Vec<Entry>, cadence: Cadence, phase: Phase) {
+        let Some(first) = entries.first() else { return };
+        let group = (first.source.clone(), first.scope);
+        let mut number = None;
+        if phase == Phase::Running && matches!(cadence, Cadence::Fast | Cadence::Slow) {
+            let thinning = self.groups.entry(group.clone()).or_insert(Thinning { stride: 1, taken: 0 });
+            number = Some(thinning.taken);
+            thinning.taken += 1;
+        }
+        let size: usize = entries.iter().map(size_of).sum();
+        if self.is_kept(&group, number) && self.bytes + size > self.bytes_max {
+            self.thin();
+        }
+        // Thinning may have made this very reading one of those that are left out.
+        if !self.is_kept(&group, number) {
+            return;
+        }
+        for mut entry in entries {
+            if self.bytes + size_of(&entry) > self.bytes_max {
+                self.refused += 1;
+                if number.is_some() {
+                    continue;
+                }
+                entry.outcome = Outcome::Failed(format!("left out: the recording reached its bound of {} bytes", self.bytes_max), None);
+            }
+            self.bytes += size_of(&entry);
+            self.kept.push(Kept { entry, cadence, number });
+        }
+    }
+
+    fn is_kept(&self, group: &Group, number: Option<u64>) -> bool {
+        let stride = self.groups.get(group).map_or(1, |thinning| thinning.stride);
+        number.is_none_or(|number| number.is_multiple_of(stride))
+    }
+
+    /// Halves the readings that may be thinned: those taken 20 times a second where they are the better part, else all.
+    fn thin(&mut self) {
+        let thinnable = |kept: &&Kept| kept.number.is_some();
+        let total: usize = self.kept.iter().filter(thinnable).map(|kept| size_of(&kept.entry)).sum();
+        let fast: usize =
+            self.kept.iter().filter(thinnable).filter(|kept| kept.cadence == Cadence::Fast).map(|kept| size_of(&kept.entry)).sum();
+        let fast_only = fast * 2 > total;
+        let chosen = |cadence: Cadence| cadence == Cadence::Fast || !fast_only;
+        for kept in &self.kept {
+            let group = (kept.entry.source.clone(), kept.entry.scope);
+            // Counted once a group: the stride doubles on the group's first reading that is still kept, which is always number zero.
+            if kept.number == Some(0)
+                && kept.entry.item.is_empty()
+                && chosen(kept.cadence)
+                && let Some(thinning) = self.groups.get_mut(&group)
+            {
+                thinning.stride = thinning.stride.saturating_mul(2);
+            }
+        }
+        let kept = std::mem::take(&mut self.kept);
+        let stays = |kept: &Kept| self.is_kept(&(kept.entry.source.clone(), kept.entry.scope), kept.number);
+        self.kept = kept.into_iter().filter(stays).collect();
+        self.bytes = self.kept.iter().map(|kept| size_of(&kept.entry)).sum();
+    }
+
+    /// One sentence for each thing that the bound cost.
+    pub(super) fn losses(&self) -> Vec<String> {
+        let mut strides: BTreeMap<(&str, u64), u32> = BTreeMap::new();
+        for ((source, _), thinning) in self.groups.iter().filter(|(_, thinning)| thinning.stride > 1) {
+            *strides.entry((source, thinning.stride)).or_default() += 1;
+        }
+        let limit = self.bytes_max;
+        let thinned = strides
+            .keys()
+            .map(|(source, stride)| format!("of the readings of {source} every {stride}th was kept, so that all fit into {limit} bytes"));
+        let refused =
+            (self.refused > 0).then(|| format!("{} readings were left out, for all together may have {limit} bytes", self.refused));
+        thinned.chain(refused).collect()
+    }
+
+    /// All entries in the order of their time; those of one time in the order in which they were read.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = self.kept.into_iter().map(|kept| kept.entry).collect();
+        entries.sort_by_key(|entry| entry.at_us);
+        entries
+    }
+}
+
+fn size_of(entry: &Entry) -> usize {
+    let bytes = match &entry.outcome {
+        Outcome::Ok(bytes) => bytes.len(),
+        Outcome::Absent(why, _) | Outcome::Failed(why, _) => why.len(),
+    };
+    ENTRY_BYTES + entry.source.len() + entry.item.len() + bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(at_us: u64, source: &str, bytes: usize) -> Vec<Entry> {
+        vec![Entry { at_us, source: source.to_owned(), scope: Scope::Netns(1), item: String::new(), outcome: Outcome::Ok(vec![0; bytes]) }]
+    }
+
+    fn times(entries: &[Entry], source: &str) -> Vec<u64> {
+        entries.iter().filter(|entry| entry.source == source).map(|entry| entry.at_us).collect()
+    }
+
+    #[test]
+    fn below_the_bound_nothing_is_lost() {
+        let mut store = Store::new(1 << 20);
+        for at in (0..100).rev() {
+            store.add(entry(at, "listeners", 10), Cadence::Fast, Phase::Running);
+        }
+        assert_eq!(store.losses(), Vec::<String>::new());
+        assert_eq!(times(&store.into_entries(), "listeners"), (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn beyond_it_the_frequent_ones_are_thinned_evenly_and_the_ends_stay() {
+        let mut store = Store::new(100_000);
+        store.add(entry(0, "listeners", 1000), Cadence::Fast, Phase::First);
+        for at in 1..=1000 {
+            store.add(entry(at, "listeners", 1000), Cadence::Fast, Phase::Running);
+            if at % 20 == 0 {
+                store.add(entry(at, "netstat", 100), Cadence::Slow, Phase::Running);
+            }
+        }
+        store.add(entry(1001, "listeners", 1000), Cadence::Fast, Phase::Last);
+        assert!(store.bytes <= 100_000);
+        let losses = store.losses();
+        assert!(losses.len() == 1 && losses[0].contains("listeners every 16th"), "{losses:?}");
+        let entries = store.into_entries();
+        assert_eq!(times(&entries, "netstat").len(), 50, "the rare ones were not touched");
+        let kept = times(&entries, "listeners");
+        assert_eq!((kept[0], *kept.last().unwrap()), (0, 1001));
+        let gaps: std::collections::BTreeSet<u64> = kept[1..kept.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(gaps, std::collections::BTreeSet::from([16]));
+    }
+
+    #[test]
+    fn what_cannot_be_thinned_is_refused_in_words() {
+        let mut store = Store::new(5_000);
+        for at in 0..10 {
+            store.add(entry(at, "sockets", 2_000), Cadence::Slow, Phase::Last);
+        }
+        assert!(store.losses()[0].contains("8 readings were left out"), "{:?}", store.losses());
+        let entries = store.into_entries();
+        assert_eq!(entries.iter().filter(|entry| matches!(entry.outcome, Outcome::Failed(..))).count(), 8);
+    }
+}

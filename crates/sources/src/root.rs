@@ -1,0 +1,167 @@
+//! Where the host's files are: `/` on a real host, a directory tree in tests. Every read is bounded and tells why it gave nothing.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use chokepoint_model::reading::{Lack, Reading};
+use chokepoint_recording::Outcome;
+
+/// The file or directory is not there.
+pub const WHY_MISSING: &str = "the file does not exist";
+/// The process ended before or while it was read.
+pub const WHY_ENDED: &str = "the process ended";
+/// The user may not read it.
+pub const WHY_DENIED: &str = "permission denied";
+
+/// The directory under which the host's `proc`, `sys` and `run` are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root(PathBuf);
+
+impl Default for Root {
+    fn default() -> Self {
+        Self(PathBuf::from("/"))
+    }
+}
+
+impl Root {
+    /// A tree at another place than `/`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// True where this is the running host and not a tree of files.
+    pub fn is_live(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
+    /// The path of a file of the host ("proc/stat" or "/proc/stat") in this tree.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file.trim_start_matches('/'))
+    }
+
+    /// Opens a file for reading without waiting (O_NONBLOCK).
+    pub fn open(&self, file: &str) -> io::Result<File> {
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(self.path(file))
+    }
+
+    /// Reads a file of at most `bytes_max` bytes; a longer one is `Failed("longer than N bytes")`. ENOENT and the like are `Absent`, EACCES
+    /// and EPERM are `Absent` with `needs`, ESRCH is `Absent("the process ended")`, all else is `Failed`.
+    pub fn read(&self, file: &str, bytes_max: usize, needs: Option<&str>) -> Outcome {
+        match self.open(file).and_then(|file| read_bounded(file, bytes_max)) {
+            Ok(bytes) if bytes.len() > bytes_max => Outcome::Failed(format!("longer than {bytes_max} bytes"), None),
+            Ok(bytes) => Outcome::Ok(bytes),
+            Err(error) => outcome_of(&error, needs),
+        }
+    }
+
+    /// Reads `proc/PID/FILE` like [`Root::read`]; where the whole process is gone it says so instead of naming the file.
+    pub fn read_process(&self, pid: u32, file: &str, bytes_max: usize, needs: Option<&str>) -> Outcome {
+        self.of_process(pid, self.read(&format!("proc/{pid}/{file}"), bytes_max, needs))
+    }
+
+    /// Reads the target of a symbolic link, as bytes.
+    pub fn link(&self, file: &str, needs: Option<&str>) -> Outcome {
+        match std::fs::read_link(self.path(file)) {
+            Ok(target) => Outcome::Ok(std::os::unix::ffi::OsStringExt::into_vec(target.into_os_string())),
+            Err(error) => outcome_of(&error, needs),
+        }
+    }
+
+    /// Reads the target of the link `proc/PID/FILE`; where the whole process is gone it says so.
+    pub fn link_process(&self, pid: u32, file: &str, needs: Option<&str>) -> Outcome {
+        self.of_process(pid, self.link(&format!("proc/{pid}/{file}"), needs))
+    }
+
+    /// Names in a directory, at most `names_max` of them, in the order in which the kernel gives them; the flag is true where there are more.
+    pub fn names(&self, directory: &str, names_max: usize, needs: Option<&str>) -> Result<(Vec<OsString>, bool), Outcome> {
+        let entries = std::fs::read_dir(self.path(directory)).map_err(|error| outcome_of(&error, needs))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            // A process that ends while its directory is read gives ENOENT or ESRCH in the middle.
+            let entry = entry.map_err(|error| outcome_of(&error, needs))?;
+            if names.len() == names_max {
+                return Ok((names, true));
+            }
+            names.push(entry.file_name());
+        }
+        Ok((names, false))
+    }
+
+    /// All process ids, ascending, at most 4,194,304 (the kernel's own bound, PID_MAX_LIMIT).
+    pub fn pids(&self) -> Result<Vec<u32>, Outcome> {
+        let (names, _) = self.names("proc", 1 << 22, None)?;
+        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+        pids.sort_unstable();
+        Ok(pids)
+    }
+
+    fn of_process(&self, pid: u32, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Absent(why, _) if why == WHY_MISSING && !self.path(&format!("proc/{pid}")).exists() => {
+                Outcome::Absent(WHY_ENDED.to_owned(), None)
+            }
+            other => other,
+        }
+    }
+}
+
+/// At most one byte more than `bytes_max`, so that the caller sees that there is more.
+fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What an error of the operating system means for a reading (errno(3)).
+pub fn outcome_of(error: &io::Error, needs: Option<&str>) -> Outcome {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => Outcome::Absent(WHY_MISSING.to_owned(), None),
+        Some(libc::EACCES | libc::EPERM) => Outcome::Absent(WHY_DENIED.to_owned(), needs.map(str::to_owned)),
+        Some(libc::ESRCH) => Outcome::Absent(WHY_ENDED.to_owned(), None),
+        _ => Outcome::Failed(error.to_string(), needs.map(str::to_owned)),
+    }
+}
+
+/// An outcome as a reading, its bytes parsed; a text that does not parse is `Failed` with the parser's words.
+pub fn reading_of<T, E: std::fmt::Display>(outcome: &Outcome, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> Reading<T> {
+    match outcome {
+        Outcome::Ok(bytes) => match parse(bytes) {
+            Ok(value) => Reading::Ok(value),
+            Err(error) => Reading::Failed(Lack::new(error.to_string())),
+        },
+        Outcome::Absent(why, needs) => Reading::Absent(Lack { why: why.clone(), needs: needs.clone() }),
+        Outcome::Failed(why, needs) => Reading::Failed(Lack { why: why.clone(), needs: needs.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_and_lacks() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("proc/7")).unwrap();
+        std::fs::write(tree.path().join("proc/7/stat"), b"0123456789").unwrap();
+        let root = Root::new(tree.path());
+        assert_eq!(root.read("proc/7/stat", 10, None), Outcome::Ok(b"0123456789".to_vec()));
+        assert_eq!(root.read("/proc/7/stat", 9, None), Outcome::Failed("longer than 9 bytes".into(), None));
+        assert_eq!(root.read("proc/none", 9, None), Outcome::Absent(WHY_MISSING.into(), None));
+        assert_eq!(root.read_process(7, "none", 9, None), Outcome::Absent(WHY_MISSING.into(), None));
+        assert_eq!(root.read_process(8, "stat", 9, None), Outcome::Absent(WHY_ENDED.into(), None));
+        assert_eq!(root.pids(), Ok(vec![7]));
+        assert!(matches!(root.read("proc", 9, None), Outcome::Failed(..)), "a directory is no file");
+        assert!(!root.is_live());
+    }
+
+    #[test]
+    fn errors_tell_what_would_help() {
+        let denied = outcome_of(&io::Error::from_raw_os_error(libc::EACCES), Some("CAP_SYS_PTRACE"));
+        assert_eq!(denied, Outcome::Absent(WHY_DENIED.into(), Some("CAP_SYS_PTRACE".into())));
+        assert_eq!(outcome_of(&io::Error::from_raw_os_error(libc::ESRCH), None), Outcome::Absent(WHY_ENDED.into(), None));
+        assert!(matches!(outcome_of(&io::Error::from_raw_os_error(libc::EIO), None), Outcome::Failed(..)));
+    }
+}

@@ -1,0 +1,85 @@
+//! The sources "namespaces" and "processes": how much of the host this user may see, so that what is missing is told with its privilege.
+
+use chokepoint_model::observation::Observation;
+use chokepoint_model::series::Series;
+use chokepoint_recording::{Entry, Outcome, Scope};
+
+use crate::netns::list;
+use crate::root::reading_of;
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+
+/// How many network namespaces there are.
+pub(crate) const NAMESPACES: Source = Source {
+    name: "namespaces",
+    scope: ScopeKind::Host,
+    cadence: Cadence::Once,
+    needs: Some("CAP_SYS_PTRACE"),
+    read: |context| {
+        let outcome = match list(context.root) {
+            Ok(namespaces) => match namespaces.lack() {
+                Some(lack) => Outcome::Absent(lack.why, lack.needs),
+                None => Outcome::Ok(namespaces.found.len().to_string().into_bytes()),
+            },
+            Err(error) => Outcome::Failed(error.to_string(), None),
+        };
+        vec![(String::new(), outcome)]
+    },
+    put: |observation, entry| put(observation, entry, |observation| &mut observation.namespaces_seen),
+    redact: Redact::None,
+};
+
+/// How many processes there are, where the open files of all of them may be listed.
+pub(crate) const PROCESSES: Source = Source {
+    name: "processes",
+    scope: ScopeKind::Host,
+    cadence: Cadence::Once,
+    needs: Some("CAP_SYS_PTRACE"),
+    read: |context| vec![(String::new(), processes(context))],
+    put: |observation, entry| put(observation, entry, |observation| &mut observation.processes_seen),
+    redact: Redact::None,
+};
+
+fn processes(context: &ReadContext<'_>) -> Outcome {
+    let pids = match context.root.pids() {
+        Ok(pids) => pids,
+        Err(lack) => return lack,
+    };
+    let hidden = |pid: &&u32| {
+        let listed = context.root.names(&format!("proc/{pid}/fd"), 0, PROCESSES.needs);
+        matches!(listed, Err(Outcome::Absent(_, Some(_))))
+    };
+    match pids.iter().filter(hidden).count() {
+        0 => Outcome::Ok(pids.len().to_string().into_bytes()),
+        hidden => {
+            let why = format!("the open sockets of {hidden} of {} processes may not be listed by this user", pids.len());
+            Outcome::Absent(why, PROCESSES.needs.map(str::to_owned))
+        }
+    }
+}
+
+fn put(observation: &mut Observation, entry: &Entry, series: fn(&mut Observation) -> &mut Series<u32>) {
+    if entry.scope != Scope::Host {
+        observation.unplaced.push(format!("{} {:?}: it should hold for the host", entry.source, entry.scope));
+        return;
+    }
+    let reading = reading_of(&entry.outcome, |bytes| String::from_utf8_lossy(bytes).trim().parse::<u32>());
+    series(observation).push(entry.at_us, reading);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::assemble;
+
+    #[test]
+    fn a_number_or_why_there_is_none() {
+        let entry = |outcome| Entry { at_us: 1, source: "processes".into(), scope: Scope::Host, item: String::new(), outcome };
+        assert_eq!(assemble(&[entry(Outcome::Ok(b"120".to_vec()))]).processes_seen.last(), Some(&120));
+        let hidden = Outcome::Absent("no".into(), Some("CAP_SYS_PTRACE".into()));
+        assert!(assemble(&[entry(hidden)]).processes_seen.last().is_none());
+        for bad in [&b""[..], b"x", b"-1", b"99999999999999999999", b"\xff"] {
+            let observation = assemble(&[entry(Outcome::Ok(bad.to_vec()))]);
+            assert!(matches!(observation.processes_seen.state(), chokepoint_model::series::SeriesState::Failed(..)));
+        }
+    }
+}

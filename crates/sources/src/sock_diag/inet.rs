@@ -1,0 +1,196 @@
+//! TCP sockets as sock_diag(7) gives them: `struct inet_diag_req_v2`, `struct inet_diag_msg` and their attributes (linux/inet_diag.h).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use chokepoint_model::observation::{TcpState, Wait};
+
+use super::{AF_INET, AF_INET6, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
+use crate::netlink::wire::{Message, attributes, u32_at};
+
+/// Bytes of `struct inet_diag_msg`.
+const MESSAGE_BYTES: usize = 72;
+/// Where its addresses are: `id.idiag_src` and `id.idiag_dst`, sixteen bytes each.
+pub(crate) const ADDRESSES_AT: [usize; 2] = [8, 24];
+const INET_DIAG_SKMEMINFO: u16 = 7;
+const INET_DIAG_SKV6ONLY: u16 = 11;
+/// `SK_MEMINFO_DROPS`: the ninth word (linux/sock_diag.h).
+const SK_MEMINFO_DROPS: usize = 8;
+/// `idiag_timer` of a socket in TIME_WAIT (net/ipv4/inet_diag.c, inet_twsk_diag_fill).
+const TIMER_TIME_WAIT: u8 = 3;
+
+/// All states but LISTEN: 1 to 9, 11 and 12.
+const STATES_CONNECTED: u32 = 0b1_1011_1111_1110;
+const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
+
+/// Listening sockets of both families, with the connections that each dropped.
+pub(super) fn listeners() -> Parts {
+    parts(1 << (INET_DIAG_SKMEMINFO - 1), STATES_LISTEN)
+}
+
+/// All other sockets of both families.
+pub(super) fn sockets() -> Parts {
+    parts(0, STATES_CONNECTED)
+}
+
+/// One request for both families, and one for each where a kernel does not take the former: it is the older interface, but it walks the table
+/// of all connections of the host once and not twice, which is most of the cost where there are few sockets.
+fn parts(extensions: u8, states: u32) -> Parts {
+    let both = Part { label: "TCP", kind: TCPDIAG_GETSOCK, body: request_both(extensions, states) };
+    let one = |label, family| Part { label, kind: SOCK_DIAG_BY_FAMILY, body: request(family, extensions, states) };
+    Parts { first: both, otherwise: vec![one("TCP over IPv4", AF_INET), one("TCP over IPv6", AF_INET6)] }
+}
+
+/// `struct inet_diag_req`: family, address lengths, extensions, an id of 48 bytes, states, and an id of a database that is not used.
+fn request_both(extensions: u8, states: u32) -> Vec<u8> {
+    let mut body = vec![AF_INET, 0, 0, extensions];
+    body.resize(52, 0);
+    body.extend_from_slice(&states.to_ne_bytes());
+    body.resize(60, 0);
+    body
+}
+
+/// `struct inet_diag_req_v2`: family, protocol, extensions, padding, states, and an id of 48 bytes that a dump leaves empty.
+fn request(family: u8, extensions: u8, states: u32) -> Vec<u8> {
+    let mut body = vec![family, libc::IPPROTO_TCP as u8, extensions, 0];
+    body.extend_from_slice(&states.to_ne_bytes());
+    body.resize(56, 0);
+    body
+}
+
+/// One TCP socket.
+pub(super) struct InetSocket {
+    pub(super) state: TcpState,
+    pub(super) local: (IpAddr, u16),
+    pub(super) remote: (IpAddr, u16),
+    pub(super) receive_queue: u32,
+    pub(super) send_queue: u32,
+    pub(super) inode: u64,
+    pub(super) wait: Option<Wait>,
+    pub(super) drops: Option<u64>,
+    pub(super) v6_only: bool,
+}
+
+/// A TCP state by the kernel's number (include/net/tcp_states.h).
+pub(super) fn state_of(number: u8) -> Option<TcpState> {
+    use TcpState::*;
+    const ALL: [TcpState; 12] =
+        [Established, SynSent, SynRecv, FinWait1, FinWait2, TimeWait, Close, CloseWait, LastAck, Listen, Closing, NewSynRecv];
+    ALL.into_iter().find(|state| *state as u8 == number)
+}
+
+pub(super) fn parse(message: &Message<'_>) -> Result<InetSocket, DiagError> {
+    let (fixed, rest) = message.split("inet_diag_msg", MESSAGE_BYTES)?;
+    let family = fixed[0];
+    let word = |at| u32_at(fixed, at).unwrap_or(0);
+    let port = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+    let mut socket = InetSocket {
+        state: state_of(fixed[1]).ok_or(DiagError::State(fixed[1]))?,
+        local: (address(family, fixed, ADDRESSES_AT[0]), port(4)),
+        remote: (address(family, fixed, ADDRESSES_AT[1]), port(6)),
+        receive_queue: word(56),
+        send_queue: word(60),
+        inode: u64::from(word(68)),
+        wait: (fixed[2] == TIMER_TIME_WAIT).then(|| Wait { left_ms: word(52) }),
+        drops: None,
+        v6_only: false,
+    };
+    for attribute in attributes(rest) {
+        let attribute = attribute?;
+        match attribute.kind {
+            INET_DIAG_SKMEMINFO => socket.drops = u32_at(attribute.value, 4 * SK_MEMINFO_DROPS).map(u64::from),
+            INET_DIAG_SKV6ONLY => socket.v6_only = attribute.value.first().is_some_and(|flag| *flag != 0),
+            _ => {}
+        }
+    }
+    Ok(socket)
+}
+
+/// An address of sixteen bytes, of which IPv4 uses the first four. IPv4 traffic on a dual-stack socket has mapped addresses
+/// (`::ffff:a.b.c.d`, RFC 4291 2.5.5.2): they are the same connections as those of IPv4 and are given as IPv4.
+fn address(family: u8, fixed: &[u8], at: usize) -> IpAddr {
+    let bytes: [u8; 16] = fixed.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
+    if family == AF_INET6 {
+        IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+    } else {
+        IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::wire::{messages, request as message_of};
+    use crate::sock_diag::{parse_listeners, parse_sockets};
+    use chokepoint_model::observation::{ListenerAddress, SocketAddress};
+
+    fn body(family: u8, state: u8, local: [u8; 16], remote: [u8; 16]) -> Vec<u8> {
+        let mut body = vec![family, state, 0, 0, 0x1f, 0x90, 0x30, 0x39];
+        body.extend_from_slice(&local);
+        body.extend_from_slice(&remote);
+        body.resize(MESSAGE_BYTES, 0);
+        body[56..60].copy_from_slice(&11_u32.to_ne_bytes());
+        body[60..64].copy_from_slice(&10_u32.to_ne_bytes());
+        body[68..72].copy_from_slice(&4242_u32.to_ne_bytes());
+        body
+    }
+
+    fn v4(a: u8, b: u8, c: u8, d: u8) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&[a, b, c, d]);
+        bytes
+    }
+
+    #[test]
+    fn a_listener_tells_queue_limit_drops_and_v6_only() {
+        let mut bytes = body(AF_INET6, 10, [0; 16], [0; 16]);
+        bytes.extend_from_slice(&[40, 0, 7, 0]);
+        for word in 0..9_u32 {
+            bytes.extend_from_slice(&(word * 100).to_ne_bytes());
+        }
+        bytes.extend_from_slice(&[5, 0, 11, 0, 1, 0, 0, 0]);
+        let listeners = parse_listeners(&message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &bytes)).unwrap();
+        let listener = &listeners[0];
+        assert_eq!(listener.address, ListenerAddress::Tcp(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 8080));
+        assert_eq!((listener.accept_queue, listener.accept_queue_limit, listener.drops), (11, 10, Some(800)));
+        assert_eq!((listener.inode, listener.v6_only), (4242, true));
+    }
+
+    #[test]
+    fn a_kernel_without_the_drop_counter_gives_none() {
+        let mut bytes = body(AF_INET, 10, v4(127, 0, 0, 1), [0; 16]);
+        bytes.extend_from_slice(&[36, 0, 7, 0]);
+        bytes.extend_from_slice(&[0; 32]); // Eight words: kernels before 4.7.
+        assert_eq!(parse_listeners(&message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &bytes)).unwrap()[0].drops, None);
+    }
+
+    #[test]
+    fn mapped_addresses_are_ipv4() {
+        let mut mapped = [0; 16];
+        mapped[10..].copy_from_slice(&[0xff, 0xff, 10, 1, 2, 3]);
+        let sockets = parse_sockets(&message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &body(AF_INET6, 1, mapped, mapped))).unwrap();
+        let ip = IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3));
+        assert_eq!(sockets[0].address, SocketAddress::Tcp { local: (ip, 8080), remote: (ip, 12345) });
+    }
+
+    #[test]
+    fn time_wait_tells_what_is_left() {
+        let mut bytes = body(AF_INET, 6, v4(10, 0, 0, 1), v4(10, 0, 0, 2));
+        bytes[2] = 3;
+        bytes[52..56].copy_from_slice(&59_000_u32.to_ne_bytes());
+        let sockets = parse_sockets(&message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &bytes)).unwrap();
+        assert_eq!((sockets[0].state, sockets[0].wait), (TcpState::TimeWait, Some(Wait { left_ms: 59_000 })));
+    }
+
+    #[test]
+    fn every_cut_and_every_state_is_answered() {
+        let bytes = body(AF_INET, 1, v4(10, 0, 0, 1), v4(10, 0, 0, 2));
+        for cut in 0..bytes.len() {
+            let message = message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &bytes[..cut]);
+            assert!(parse(&messages(&message).next().unwrap().unwrap()).is_err(), "cut at {cut}");
+        }
+        for state in 0..=255 {
+            let message = message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &body(AF_INET, state, v4(1, 1, 1, 1), v4(1, 1, 1, 1)));
+            assert_eq!(parse(&messages(&message).next().unwrap().unwrap()).is_ok(), (1..=12).contains(&state), "state {state}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What is wrong with a text that could not be understood, and where; and the few ways in which all text parsers read lines and numbers.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+/// Most characters of the offending text that an error repeats.
+const FOUND_CHARS_MAX: usize = 48;
+
+/// A text that does not have the shape its kernel documentation gives it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{of}, line {line}: expected {expected}, found \"{found}\"")]
+pub(crate) struct ParseError {
+    /// The source's name.
+    of: &'static str,
+    /// Line, counted from one.
+    line: usize,
+    /// What should have stood there.
+    expected: &'static str,
+    /// What stood there, shortened.
+    found: String,
+}
+
+/// A place in a text: builds the errors that name it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    of: &'static str,
+    line: usize,
+}
+
+impl Place {
+    /// The given line, counted from one.
+    pub(super) fn new(of: &'static str, line: usize) -> Self {
+        Self { of, line }
+    }
+
+    /// The error that something else stood here.
+    pub(super) fn expected(self, expected: &'static str, found: &str) -> ParseError {
+        let found = found.chars().take(FOUND_CHARS_MAX).collect::<String>().escape_debug().to_string();
+        ParseError { of: self.of, line: self.line, expected, found }
+    }
+
+    /// A decimal number out of a token that may be missing.
+    pub(super) fn number<T: FromStr>(self, expected: &'static str, token: Option<&str>) -> Result<T, ParseError> {
+        let token = token.unwrap_or("");
+        token.parse().map_err(|_| self.expected(expected, token))
+    }
+
+    /// A hexadecimal number out of a token that may be missing.
+    pub(super) fn hexadecimal(self, expected: &'static str, token: Option<&str>) -> Result<u64, ParseError> {
+        let token = token.unwrap_or("");
+        // from_str_radix would take a sign.
+        if !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(self.expected(expected, token));
+        }
+        u64::from_str_radix(token, 16).map_err(|_| self.expected(expected, token))
+    }
+}
+
+/// A file of lines that the kernel printed. It ends with a newline: a text that was cut off within a line is an error and not a smaller
+/// number. Bytes that are not UTF-8 become U+FFFD, which stands in no number or name that is looked for.
+pub(super) fn whole<'a>(of: &'static str, bytes: &'a [u8]) -> Result<Cow<'a, str>, ParseError> {
+    let text = String::from_utf8_lossy(bytes);
+    if text.ends_with('\n') {
+        return Ok(text);
+    }
+    let last = text.rsplit('\n').next().unwrap_or("");
+    Err(Place::new(of, text.matches('\n').count() + 1).expected("a whole line", last))
+}
+
+/// The lines of a text with their places.
+pub(super) fn lines<'a>(of: &'static str, text: &'a str) -> impl Iterator<Item = (Place, &'a str)> {
+    text.lines().enumerate().map(move |(index, line)| (Place::new(of, index + 1), line))
+}
+
+/// Most cores that a list may name (the kernel's NR_CPUS is at most 8192).
+const CORES_MAX: usize = 65_536;
+
+/// Core numbers out of the kernel's list format, "0-3,8" (cpuset(7), "List format"); an empty list is empty.
+pub(super) fn core_list(place: Place, text: &str) -> Result<Vec<u32>, ParseError> {
+    const EXPECTED: &str = "a list of cores such as 0-3,8";
+    let mut cores = Vec::new();
+    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let first: u32 = place.number(EXPECTED, Some(first))?;
+        let last: u32 = place.number(EXPECTED, Some(last))?;
+        if last < first || (last - first) as usize >= CORES_MAX - cores.len() {
+            return Err(place.expected(EXPECTED, text));
+        }
+        cores.extend(first..=last);
+    }
+    Ok(cores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_lists_are_read_as_the_kernel_prints_them() {
+        let place = Place::new("test", 1);
+        assert_eq!(core_list(place, "0-3,8\n"), Ok(vec![0, 1, 2, 3, 8]));
+        assert_eq!(core_list(place, "5"), Ok(vec![5]));
+        assert_eq!(core_list(place, ""), Ok(vec![]));
+        for wrong in ["3-1", "0-4294967295", "0-65535,65536", "a", "1-", "-1", "0-1-2"] {
+            assert!(core_list(place, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_source_line_and_what_was_expected() {
+        let error = Place::new("cpu", 3).expected("a number", "x\ny");
+        assert_eq!(error.to_string(), "cpu, line 3: expected a number, found \"x\\ny\"");
+    }
+
+    #[test]
+    fn hexadecimal_takes_no_sign_and_nothing_empty() {
+        let place = Place::new("test", 1);
+        assert_eq!(place.hexadecimal("hex", Some("0000164a")), Ok(0x164a));
+        for wrong in [None, Some(""), Some("+1"), Some("-1"), Some("0x1"), Some("11111111111111111")] {
+            assert!(place.hexadecimal("hex", wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

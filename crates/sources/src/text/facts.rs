@@ -1,0 +1,142 @@
+//! Several small things that were read together, as one text: one line each, "name value", so that the reading stays whole and readable.
+//!
+//! Values keep their bytes: newline and backslash are escaped, everything else, NUL included, stands as it was read, so that whatever hides
+//! addresses and secrets in a recording sees a command line's arguments as the kernel separates them.
+
+use super::error::{ParseError, Place};
+
+/// Adds the line "name value". The name must have neither space nor newline.
+pub(super) fn add(text: &mut Vec<u8>, name: &str, value: &[u8]) {
+    debug_assert!(!name.is_empty() && !name.contains([' ', '\n', '\\']), "a fact's name: {name}");
+    text.extend_from_slice(name.as_bytes());
+    text.push(b' ');
+    for &byte in value {
+        match byte {
+            b'\n' => text.extend_from_slice(b"\\n"),
+            b'\\' => text.extend_from_slice(b"\\\\"),
+            _ => text.push(byte),
+        }
+    }
+    text.push(b'\n');
+}
+
+/// One fact.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fact<'a> {
+    /// Line, counted from one.
+    pub(super) line: usize,
+    /// Its name.
+    pub(super) name: &'a str,
+    /// Its value, byte for byte as it was read.
+    pub(super) value: Vec<u8>,
+}
+
+impl Fact<'_> {
+    /// The value as text, without the newline that files under /proc end with.
+    pub(super) fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.value);
+        text.strip_suffix('\n').unwrap_or(&text).to_owned()
+    }
+}
+
+/// The facts in the order in which they were added. The last line must be whole: a text that was cut off is an error and not a smaller
+/// text.
+pub(super) fn read<'a>(of: &'static str, text: &'a [u8]) -> Result<Vec<Fact<'a>>, ParseError> {
+    const EXPECTED: &str = "a line \"name value\"";
+    let mut facts = Vec::new();
+    let mut rest = text;
+    let mut line = 0;
+    while !rest.is_empty() {
+        line += 1;
+        let place = Place::new(of, line);
+        let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
+            return Err(place.expected("the end of the line", &String::from_utf8_lossy(rest)));
+        };
+        let (bytes, after) = (&rest[..end], &rest[end + 1..]);
+        rest = after;
+        let Some(space) = bytes.iter().position(|&byte| byte == b' ') else {
+            return Err(place.expected(EXPECTED, &String::from_utf8_lossy(bytes)));
+        };
+        let Ok(name) = std::str::from_utf8(&bytes[..space]) else {
+            return Err(place.expected(EXPECTED, &String::from_utf8_lossy(bytes)));
+        };
+        facts.push(Fact { line, name, value: unescape(&bytes[space + 1..]) });
+    }
+    Ok(facts)
+}
+
+/// The first fact of that name, or an error at the end of the text that says what is missing ("the line \"stat\"").
+pub(super) fn need<'f, 'a>(
+    of: &'static str,
+    facts: &'f [Fact<'a>],
+    name: &str,
+    expected: &'static str,
+) -> Result<&'f Fact<'a>, ParseError> {
+    find(facts, name).ok_or_else(|| Place::new(of, facts.len() + 1).expected(expected, ""))
+}
+
+/// The first fact of that name.
+pub(super) fn find<'f, 'a>(facts: &'f [Fact<'a>], name: &str) -> Option<&'f Fact<'a>> {
+    facts.iter().find(|fact| fact.name == name)
+}
+
+fn unescape(value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.iter();
+    while let Some(&byte) = rest.next() {
+        match (byte, rest.as_slice().first()) {
+            (b'\\', Some(b'n')) => bytes.push(b'\n'),
+            (b'\\', Some(b'\\')) => bytes.push(b'\\'),
+            // Only what was rewritten since holds another escape, or half of one.
+            _ => {
+                bytes.push(byte);
+                continue;
+            }
+        }
+        rest.next();
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_added_is_read_again(values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6)) {
+            let mut text = Vec::new();
+            for value in &values {
+                add(&mut text, "name", value);
+            }
+            let facts = read("test", &text).unwrap();
+            prop_assert_eq!(facts.iter().map(|fact| fact.value.clone()).collect::<Vec<_>>(), values);
+        }
+
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read("test", &bytes);
+        }
+    }
+
+    #[test]
+    fn half_an_escape_stays_as_it_is() {
+        assert_eq!(
+            read("test", b"a x\\\nb \\q\\n\n").unwrap().iter().map(|fact| fact.value.as_slice()).collect::<Vec<_>>(),
+            [b"x\\".as_slice(), b"\\q\n"]
+        );
+    }
+
+    #[test]
+    fn a_text_cut_within_a_line_is_an_error() {
+        let mut text = Vec::new();
+        add(&mut text, "one", b"1 2\n3");
+        add(&mut text, "two", b"");
+        assert_eq!(text, b"one 1 2\\n3\ntwo \n");
+        for cut in 0..text.len() {
+            let whole_line = cut == 0 || text[cut - 1] == b'\n';
+            assert_eq!(read("test", &text[..cut]).is_ok(), whole_line, "cut at {cut}");
+        }
+    }
+}

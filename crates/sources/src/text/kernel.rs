@@ -1,0 +1,109 @@
+//! Facts about the running kernel that do not change: release, boot id, clock ticks, page size and online cores.
+
+use chokepoint_model::observation::{KernelInfo, Observation};
+use chokepoint_recording::{Entry, Outcome};
+
+use super::error::{ParseError, Place, core_list};
+use super::{facts, one};
+use crate::root::{Root, reading_of};
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+
+const NAME: &str = "kernel";
+/// Releases, boot ids and core lists are short (a core list of 8192 single cores has 40 KiB).
+const BYTES_MAX: usize = 64 << 10;
+
+/// Once for the host: `osrelease`, `boot_id`, `ticks_per_s`, `page_bytes` and `online`, a line each.
+pub(crate) const KERNEL: Source =
+    Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Once, needs: None, read, put, redact: Redact::None };
+
+fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    one(read_facts(context.root).unwrap_or_else(|lack| lack))
+}
+
+fn read_facts(root: &Root) -> Result<Outcome, Outcome> {
+    let mut text = Vec::new();
+    for (name, file) in [("osrelease", "proc/sys/kernel/osrelease"), ("boot_id", "proc/sys/kernel/random/boot_id")] {
+        match root.read(file, BYTES_MAX, None) {
+            Outcome::Ok(bytes) => facts::add(&mut text, name, &bytes),
+            lack => return Err(lack),
+        }
+    }
+    // Both belong to the machine that reads, not to a tree of files; they come from the auxiliary vector (getauxval(3)).
+    facts::add(&mut text, "ticks_per_s", rustix::param::clock_ticks_per_second().to_string().as_bytes());
+    facts::add(&mut text, "page_bytes", rustix::param::page_size().to_string().as_bytes());
+    match root.read("sys/devices/system/cpu/online", BYTES_MAX, None) {
+        Outcome::Ok(bytes) => facts::add(&mut text, "online", &bytes),
+        // A container without /sys: /proc/stat lists the online cores, too.
+        lack => match root.read("proc/stat", super::cpu::BYTES_MAX, None) {
+            Outcome::Ok(bytes) => facts::add(&mut text, "online", super::cpu::online(&bytes).as_bytes()),
+            _ => return Err(lack),
+        },
+    }
+    Ok(Outcome::Ok(text))
+}
+
+/// Reads the facts; all five must be there.
+pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
+    let facts = facts::read(NAME, bytes)?;
+    let number = |name: &str, expected| {
+        let fact = facts::need(NAME, &facts, name, expected)?;
+        Place::new(NAME, fact.line).number::<u64>(expected, Some(&fact.text()))
+    };
+    let text = |name: &str, expected| {
+        let fact = facts::need(NAME, &facts, name, expected)?;
+        let text = fact.text();
+        if text.is_empty() { Err(Place::new(NAME, fact.line).expected(expected, "")) } else { Ok(text) }
+    };
+    let online = facts::need(NAME, &facts, "online", "the list of online cores")?;
+    let cores = core_list(Place::new(NAME, online.line), &online.text())?;
+    if cores.is_empty() {
+        return Err(Place::new(NAME, online.line).expected("at least one online core", ""));
+    }
+    Ok(KernelInfo {
+        release: text("osrelease", "the kernel's release")?,
+        boot_id: text("boot_id", "the boot id")?,
+        ticks_per_s: number("ticks_per_s", "clock ticks a second")?,
+        page_bytes: number("page_bytes", "bytes a page")?,
+        // core_list bounds it far below.
+        cores: u32::try_from(cores.len()).unwrap_or(u32::MAX),
+    })
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    observation.kernel.push(entry.at_us, reading_of(&entry.outcome, parse));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_five_facts_are_needed() {
+        let text = b"osrelease 6.1.0-28-amd64\\n\nboot_id 5f2c3a52-8e1f-4c59-b5bb-0a6f0f6cbe09\\n\nticks_per_s 100\npage_bytes 4096\nonline 0-1,3\\n\n";
+        let kernel = parse(text).unwrap();
+        assert_eq!(kernel.release, "6.1.0-28-amd64");
+        assert_eq!(kernel.boot_id, "5f2c3a52-8e1f-4c59-b5bb-0a6f0f6cbe09");
+        assert_eq!((kernel.ticks_per_s, kernel.page_bytes, kernel.cores), (100, 4096, 3));
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        for missing in 0..5 {
+            let less: String = text.lines().enumerate().filter(|(at, _)| *at != missing).map(|(_, line)| format!("{line}\n")).collect();
+            assert!(parse(less.as_bytes()).is_err(), "without line {missing}");
+        }
+        assert!(parse(text.replace("0-1,3", "").as_bytes()).is_err());
+        assert!(parse(text.replace("100", "x").as_bytes()).is_err());
+    }
+
+    #[test]
+    fn without_sys_the_cores_come_from_proc_stat() {
+        let tree = tempfile::tempdir().unwrap();
+        let random = tree.path().join("proc/sys/kernel/random");
+        std::fs::create_dir_all(&random).unwrap();
+        std::fs::write(random.join("boot_id"), "b\n").unwrap();
+        std::fs::write(tree.path().join("proc/sys/kernel/osrelease"), "5.4\n").unwrap();
+        let root = Root::new(tree.path());
+        assert!(matches!(read_facts(&root), Err(Outcome::Absent(..))));
+        std::fs::write(tree.path().join("proc/stat"), "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu2 1 1 1 1\nintr 5\n").unwrap();
+        let Ok(Outcome::Ok(bytes)) = read_facts(&root) else { panic!("not read") };
+        assert_eq!(parse(&bytes).unwrap().cores, 2);
+    }
+}

@@ -1,0 +1,71 @@
+//! The cgroups of one process, from `/proc/PID/cgroup`.
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::observation::Observation;
+use chokepoint_recording::{Entry, Outcome};
+
+use super::error::{ParseError, lines, whole};
+use super::process_stat::read_while_alive;
+use super::{one, process_of};
+use crate::root::reading_of;
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+
+const NAME: &str = "process_cgroups";
+/// At most some dozen hierarchies with a path (PATH_MAX, 4096 bytes) each.
+const BYTES_MAX: usize = 128 << 10;
+
+/// Once for each process: `/proc/PID/cgroup` (cgroups(7)). Paths may name users and containers.
+pub(crate) const PROCESS_CGROUPS: Source =
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: None, read, put, redact: Redact::Text };
+
+fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let Some(pid) = context.pid() else { return Vec::new() };
+    one(read_while_alive(context.root, NAME, pid, |_, _| Ok(context.root.read_process(pid, "cgroup", BYTES_MAX, None))))
+}
+
+/// Reads lines "hierarchy:controllers:path" into path by controller: "" is version 2, "name=systemd" a named hierarchy; "cpu,cpuacct" are
+/// two controllers with the same path. A path may contain colons. A kernel without cgroups gives an empty file.
+pub(crate) fn parse(bytes: &[u8]) -> Result<BTreeMap<String, String>, ParseError> {
+    let mut paths = BTreeMap::new();
+    if bytes.is_empty() {
+        return Ok(paths);
+    }
+    let text = whole(NAME, bytes)?;
+    for (place, line) in lines(NAME, &text) {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_hierarchy), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
+            return Err(place.expected("hierarchy:controllers:path", line));
+        };
+        if !path.starts_with('/') {
+            return Err(place.expected("a path after the second colon", line));
+        }
+        for controller in controllers.split(',') {
+            paths.insert(controller.to_owned(), path.to_owned());
+        }
+    }
+    Ok(paths)
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    if let Some(process) = process_of(observation, entry) {
+        process.cgroups.push(entry.at_us, reading_of(&entry.outcome, parse));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_side_by_side() {
+        let paths = parse(b"9:name=systemd:/\n4:cpu,cpuacct:/docker/ab:cd\n0::/system.slice/nginx.service\n").unwrap();
+        assert_eq!(paths[""], "/system.slice/nginx.service");
+        assert_eq!((paths["cpu"].as_str(), paths["cpuacct"].as_str()), ("/docker/ab:cd", "/docker/ab:cd"));
+        assert_eq!(paths["name=systemd"], "/");
+        assert_eq!(parse(b""), Ok(BTreeMap::new()));
+        for wrong in ["\n", "0:/\n", "0::x\n", "0::/a"] {
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Open file descriptors of one process and which of them are sockets, from the links in `/proc/PID/fd`.
+
+use std::io::ErrorKind;
+
+use chokepoint_model::observation::{Observation, OpenFiles};
+use chokepoint_recording::{Entry, Outcome};
+
+use super::error::{ParseError, Place};
+use super::process_stat::read_while_alive;
+use super::{facts, one, process_of};
+use crate::root::{Root, outcome_of, reading_of};
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+
+const NAME: &str = "process_files";
+/// The directory belongs to the process's user (CAP_DAC_READ_SEARCH would open it), the links ask for the right to trace it
+/// (proc_pid_fd(5)).
+const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+/// Descriptors whose links are read: about 2 us each. All descriptors are counted.
+const LINKS_MAX: usize = 65_536;
+/// Descriptors that are counted at most: far above the default of `fs.nr_open` (1,048,576).
+const COUNT_MAX: u32 = 1 << 24;
+
+/// At both ends for each process: `count`, how many descriptors are open; `sockets`, how many of the first 65,536 are sockets; and `socket`
+/// with each one's inode.
+pub(crate) const PROCESS_FILES: Source =
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::None };
+
+fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let Some(pid) = context.pid() else { return Vec::new() };
+    one(read_while_alive(context.root, NAME, pid, |_, _| read_files(context.root, pid)))
+}
+
+fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
+    let directory = root.path(&format!("proc/{pid}/fd"));
+    let lack = |error: std::io::Error| outcome_of(&error, Some(NEEDS));
+    let mut count = 0u32;
+    let mut links = 0;
+    let mut sockets = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(lack)? {
+        let entry = entry.map_err(lack)?;
+        if count == COUNT_MAX {
+            return Err(Outcome::Failed(format!("more than {COUNT_MAX} descriptors"), None));
+        }
+        count += 1;
+        if links == LINKS_MAX {
+            continue;
+        }
+        links += 1;
+        match std::fs::read_link(entry.path()) {
+            Ok(target) => sockets.extend(socket_inode(&target.to_string_lossy())),
+            // Closed since the directory was read.
+            Err(error) if error.kind() == ErrorKind::NotFound => count -= 1,
+            Err(error) => return Err(lack(error)),
+        }
+    }
+    let mut text = Vec::new();
+    facts::add(&mut text, "count", count.to_string().as_bytes());
+    facts::add(&mut text, "sockets", sockets.len().to_string().as_bytes());
+    for inode in sockets {
+        facts::add(&mut text, "socket", inode.to_string().as_bytes());
+    }
+    Ok(Outcome::Ok(text))
+}
+
+/// The inode out of "socket:[123]" (proc_pid_fd(5)).
+fn socket_inode(target: &str) -> Option<u64> {
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Reads the facts; there must be as many inodes as `sockets` says.
+pub(crate) fn parse(bytes: &[u8]) -> Result<OpenFiles, ParseError> {
+    const EXPECTED: &str = "count, sockets and as many lines \"socket\"";
+    let facts = facts::read(NAME, bytes)?;
+    let number = |name: &str| {
+        let fact = facts::need(NAME, &facts, name, EXPECTED)?;
+        Place::new(NAME, fact.line).number::<u32>(EXPECTED, Some(&fact.text()))
+    };
+    let mut sockets = Vec::new();
+    for fact in facts.iter().filter(|fact| fact.name == "socket") {
+        sockets.push(Place::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);
+    }
+    let (count, wanted) = (number("count")?, number("sockets")?);
+    if sockets.len() != wanted as usize || wanted > count {
+        return Err(Place::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
+    }
+    Ok(OpenFiles { count, sockets })
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    if let Some(process) = process_of(observation, entry) {
+        process.files.push(entry.at_us, reading_of(&entry.outcome, parse));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_told_from_other_files() {
+        let tree = tempfile::tempdir().unwrap();
+        let directory = tree.path().join("proc/42/fd");
+        std::fs::create_dir_all(&directory).unwrap();
+        for (number, target) in ["/dev/null", "socket:[123]", "pipe:[9]", "socket:[x]", "/tmp/socket:[5]"].iter().enumerate() {
+            std::os::unix::fs::symlink(target, directory.join(number.to_string())).unwrap();
+        }
+        let Ok(Outcome::Ok(bytes)) = read_files(&Root::new(tree.path()), 42) else { panic!("not read") };
+        assert_eq!(parse(&bytes), Ok(OpenFiles { count: 5, sockets: vec![123] }));
+    }
+
+    #[test]
+    fn this_process_holds_a_socket_of_its_own() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&listener))).unwrap();
+        let inode = socket_inode(&link.to_string_lossy()).unwrap();
+        let Ok(Outcome::Ok(bytes)) = read_files(&Root::default(), std::process::id()) else { panic!("not read") };
+        assert!(parse(&bytes).unwrap().sockets.contains(&inode));
+    }
+
+    #[test]
+    fn missing_inodes_are_an_error() {
+        assert_eq!(parse(b"count 0\nsockets 0\n"), Ok(OpenFiles::default()));
+        for wrong in [
+            "",
+            "count 1\n",
+            "count 2\nsockets 1\n",
+            "count 0\nsockets 1\nsocket 5\n",
+            "count 1\nsockets 1\nsocket x\n",
+            "count -1\nsockets 0\n",
+        ] {
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
+        }
+    }
+}

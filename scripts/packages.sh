@@ -1,0 +1,111 @@
+#!/bin/sh
+# Installs the Debian packages that the lab needs where they are missing: nginx, php-fpm, nftables, iproute2. Says what it installs; quick and
+# silent where all is there. Their services are neither started now nor enabled for the next boot.
+set -eu
+
+# While packages are installed, this file forbids that services are started (/usr/share/doc/init-system-helpers, invoke-rc.d).
+policy=/usr/sbin/policy-rc.d
+mark="# chokepoint: no service is started while packages are installed"
+
+has() {
+    PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null 2>&1
+}
+
+has_php_fpm() {
+    has php-fpm && return 0
+    for program in /usr/sbin/php-fpm[0-9]* /usr/local/sbin/php-fpm*; do
+        [ -x "$program" ] && return 0
+    done
+    return 1
+}
+
+missing() {
+    has nginx || echo nginx
+    has_php_fpm || echo php-fpm
+    has nft || echo nftables
+    has ip || echo iproute2
+}
+
+# The light nginx where the release still has it.
+package_of() {
+    if [ "$1" = nginx ] && apt-cache policy nginx-light 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        echo nginx-light
+    else
+        echo "$1"
+    fi
+}
+
+forbid_starts() {
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >"$policy"
+        chmod 0755 "$policy"
+    fi
+}
+
+# Removes the file only where it is ours, also one that a killed run left behind.
+allow_starts() {
+    if [ -f "$policy" ] && grep -qxF "$mark" "$policy"; then
+        rm -f "$policy"
+    fi
+}
+
+# A package enables its service for the next boot; the lab starts its own servers and wants none of them.
+disable_services() {
+    has systemctl || return 0
+    for wanted in "$@"; do
+        case $wanted in
+        nginx) units=nginx.service ;;
+        php-fpm) units=$(find /lib/systemd/system /usr/lib/systemd/system -name 'php*-fpm.service' -exec basename {} \; 2>/dev/null | sort -u) ;;
+        *) units= ;;
+        esac
+        for unit in $units; do
+            SYSTEMD_OFFLINE=1 systemctl --quiet disable "$unit" >/dev/null 2>&1 || echo "note: $unit is enabled for the next boot" >&2
+        done
+    done
+}
+
+apt() {
+    DEBIAN_FRONTEND=noninteractive apt-get --quiet --quiet --yes --no-install-recommends "$@" </dev/null
+}
+
+install() {
+    packages=
+    for wanted in "$@"; do
+        packages="$packages $(package_of "$wanted")"
+    done
+    echo "installing$packages (their services are not started)" >&2
+    trap allow_starts EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    forbid_starts
+    # The download may be interrupted; half-unpacked packages would be a mess, so the few seconds after it may not.
+    # shellcheck disable=SC2086
+    apt install --download-only $packages >/dev/null 2>&1 || {
+        apt update
+        apt install --download-only $packages >/dev/null
+    }
+    trap '' INT
+    # shellcheck disable=SC2086
+    apt install $packages >/dev/null
+    disable_services "$@"
+}
+
+wanted=$(missing)
+[ -n "$wanted" ] || exit 0
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "missing on this system, which is no Debian: $(echo "$wanted" | tr '\n' ' '); install them, then try again" >&2
+    exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    exec "$(dirname "$0")/as-root.sh" "$0"
+fi
+
+# shellcheck disable=SC2086
+install $wanted
+
+wanted=$(missing)
+if [ -n "$wanted" ]; then
+    echo "still missing after the installation: $(echo "$wanted" | tr '\n' ' ')" >&2
+    exit 1
+fi

@@ -1,0 +1,272 @@
+//! Every name that a file uses, spelled out in full through its `use` trees, so that a rule sees `std::fs::write` whatever it was imported as.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Meta, UseTree};
+
+/// One use of a name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// Full path, "std::fs::write"; a glob import ends in "::*", a macro in "!".
+    pub(crate) path: String,
+    /// Line, from 1.
+    pub(crate) line: usize,
+    /// True within code that only tests compile.
+    pub(crate) in_test: bool,
+}
+
+impl Name {
+    /// True where the name is `path`, lies below it, or is a glob import that brings it in.
+    pub(crate) fn is_within(&self, path: &str) -> bool {
+        if let Some(module) = self.path.strip_suffix("::*") {
+            return lies_below(module, path) || lies_below(path, module);
+        }
+        lies_below(&self.path, path)
+    }
+}
+
+fn lies_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// All names of a file, imports included.
+pub(crate) fn names(file: &syn::File) -> Vec<Name> {
+    let mut imports = Imports::default();
+    imports.visit_file(file);
+    let mut uses = Uses { aliases: imports.aliases, names: Vec::new(), test_depth: 0 };
+    uses.visit_file(file);
+    uses.names
+}
+
+/// True for `#[test]`, `#[cfg(test)]` and the like: code that no build but a test's contains.
+pub(crate) fn is_test_only(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("test")
+            || attribute.path().is_ident("cfg") && matches!(&attribute.meta, Meta::List(list) if asks_for_test(&list.tokens.to_string()))
+    })
+}
+
+/// `test` or `all(test, ...)`; `not(test)` and `any(test, ...)` are code too.
+fn asks_for_test(condition: &str) -> bool {
+    let condition: String = condition.chars().filter(|character| !character.is_whitespace()).collect();
+    condition == "test"
+        || condition.strip_prefix("all(").is_some_and(|rest| rest.trim_end_matches(')').split(',').any(|part| part == "test"))
+}
+
+/// First pass: what each imported name stands for. Scopes are not told apart: an alias holds for the whole file.
+#[derive(Default)]
+struct Imports {
+    aliases: BTreeMap<String, String>,
+}
+
+impl Visit<'_> for Imports {
+    fn visit_item_use(&mut self, item: &syn::ItemUse) {
+        leaves(&item.tree, String::new(), &mut |path, alias, _| {
+            if let Some(alias) = alias {
+                self.aliases.insert(alias, path);
+            }
+        });
+    }
+
+    fn visit_item_extern_crate(&mut self, item: &syn::ItemExternCrate) {
+        if let Some((_, alias)) = &item.rename {
+            self.aliases.insert(alias.to_string(), item.ident.to_string());
+        }
+    }
+}
+
+/// Calls `found` with each leaf of a use tree: its full path, the name it is known by, its line.
+fn leaves(tree: &UseTree, prefix: String, found: &mut impl FnMut(String, Option<String>, usize)) {
+    let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}::{name}") };
+    match tree {
+        UseTree::Path(path) => leaves(&path.tree, below(&path.ident.to_string()), found),
+        UseTree::Group(group) => group.items.iter().for_each(|item| leaves(item, prefix.clone(), found)),
+        UseTree::Glob(glob) => found(below("*"), None, glob.span().start().line),
+        UseTree::Name(name) if name.ident == "self" => {
+            let alias = prefix.rsplit("::").next().map(str::to_owned);
+            found(prefix.clone(), alias, name.ident.span().start().line);
+        }
+        UseTree::Name(name) => found(below(&name.ident.to_string()), Some(name.ident.to_string()), name.ident.span().start().line),
+        UseTree::Rename(name) => {
+            let path = if name.ident == "self" { prefix.clone() } else { below(&name.ident.to_string()) };
+            found(path, Some(name.rename.to_string()), name.ident.span().start().line);
+        }
+    }
+}
+
+/// Second pass: every path, resolved.
+struct Uses {
+    aliases: BTreeMap<String, String>,
+    names: Vec<Name>,
+    test_depth: usize,
+}
+
+impl Uses {
+    fn add(&mut self, segments: &[String], suffix: &str, line: usize) {
+        let Some((first, rest)) = segments.split_first() else { return };
+        let first = self.resolve(first);
+        let path = std::iter::once(first).chain(rest.iter().cloned()).collect::<Vec<_>>().join("::");
+        self.names.push(Name { path: format!("{path}{suffix}"), line, in_test: self.test_depth > 0 });
+    }
+
+    /// Follows aliases of aliases (`use std as s; use s::fs as f;`); at most as many steps as there are aliases.
+    fn resolve(&self, name: &str) -> String {
+        let mut path = name.to_owned();
+        for _ in 0..=self.aliases.len() {
+            let (first, rest) = path.split_once("::").map_or((path.as_str(), None), |(first, rest)| (first, Some(rest)));
+            match self.aliases.get(first) {
+                Some(target) if target != first && target.split("::").next() != Some(first) => {
+                    path = rest.map_or_else(|| target.clone(), |rest| format!("{target}::{rest}"));
+                }
+                Some(target) if rest.is_none() => return target.clone(),
+                _ => break,
+            }
+        }
+        path
+    }
+
+    /// Names in a macro's arguments, which the parser leaves as tokens: `name :: name :: ...`.
+    fn scan(&mut self, tokens: TokenStream) {
+        let mut segments: Vec<String> = Vec::new();
+        let mut line = 0;
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => {
+                    if colons != 2 && !segments.is_empty() {
+                        self.add(&std::mem::take(&mut segments), "", line);
+                    }
+                    if segments.is_empty() {
+                        line = ident.span().start().line;
+                    }
+                    segments.push(ident.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                other => {
+                    if matches!(&other, TokenTree::Punct(punct) if punct.as_char() == '!') {
+                        self.add(&std::mem::take(&mut segments), "!", line);
+                    }
+                    self.add(&std::mem::take(&mut segments), "", line);
+                    colons = 0;
+                    if let TokenTree::Group(group) = other {
+                        self.scan(group.stream());
+                    }
+                }
+            }
+        }
+        self.add(&segments, "", line);
+    }
+
+    fn within<T>(&mut self, attributes: &[Attribute], node: &T, go: impl FnOnce(&mut Self, &T)) {
+        let test = usize::from(is_test_only(attributes));
+        self.test_depth += test;
+        go(self, node);
+        self.test_depth -= test;
+    }
+}
+
+fn segments_of(path: &syn::Path) -> Vec<String> {
+    path.segments.iter().map(|segment| segment.ident.to_string()).collect()
+}
+
+impl<'ast> Visit<'ast> for Uses {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.within(&item.attrs, item, |uses, item| {
+            leaves(&item.tree, String::new(), &mut |path, _, line| {
+                let segments: Vec<String> = path.split("::").map(str::to_owned).collect();
+                uses.add(&segments, "", line);
+            });
+        });
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.add(&segments_of(path), "", path.span().start().line);
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        self.add(&segments_of(&call.path), "!", call.path.span().start().line);
+        self.scan(call.tokens.clone());
+    }
+
+    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
+        self.within(&item.attrs, item, |uses, item| uses.visit_macro(&item.mac));
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        self.within(&item.attrs, item, |uses, item| visit::visit_item_mod(uses, item));
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        self.within(&item.attrs, item, |uses, item| visit::visit_item_fn(uses, item));
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        self.within(&item.attrs, item, |uses, item| visit::visit_item_impl(uses, item));
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.within(&item.attrs, item, |uses, item| visit::visit_impl_item_fn(uses, item));
+    }
+
+    fn visit_item_extern_crate(&mut self, item: &'ast syn::ItemExternCrate) {
+        self.names.push(Name { path: item.ident.to_string(), line: item.ident.span().start().line, in_test: self.test_depth > 0 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(text: &str) -> Vec<String> {
+        names(&syn::parse_file(text).expect("the snippet is Rust")).into_iter().map(|name| name.path).collect()
+    }
+
+    #[test]
+    fn imports_are_followed() {
+        let found = paths("use std::{fs as disk, net::{self, IpAddr}}; fn f() { disk::write(a, b); net::TcpStream::connect(c); }");
+        assert!(found.contains(&"std::fs::write".to_owned()), "{found:?}");
+        assert!(found.contains(&"std::net::TcpStream::connect".to_owned()), "{found:?}");
+        assert!(found.contains(&"std::net::IpAddr".to_owned()), "{found:?}");
+    }
+
+    #[test]
+    fn aliases_of_aliases_are_followed_and_never_for_ever() {
+        assert!(paths("use std as s; use s::fs as f; fn g() { f::read(p); }").contains(&"std::fs::read".to_owned()));
+        paths("use a::b as c; use c::d as a; fn g() { a::x(); c::y(); }");
+        paths("use a::a; use a as a; fn g() { a::x(); }");
+    }
+
+    #[test]
+    fn macro_arguments_are_looked_at() {
+        let found = paths("use std::fs; fn f() { println!(\"{}\", g(fs::read_to_string(\"x\"))); vec![std::env::var(y)]; }");
+        assert!(found.contains(&"println!".to_owned()), "{found:?}");
+        assert!(found.contains(&"std::fs::read_to_string".to_owned()), "{found:?}");
+        assert!(found.contains(&"std::env::var".to_owned()), "{found:?}");
+    }
+
+    #[test]
+    fn tests_are_told_from_code() {
+        let text =
+            "fn a() { std::fs::read(p); } #[cfg(test)] mod tests { fn b() { std::fs::write(p, q); } } #[cfg(not(test))] fn c() { x::y(); }";
+        let all = names(&syn::parse_file(text).expect("the snippet is Rust"));
+        let in_test = |path: &str| all.iter().find(|name| name.path == path).map(|name| name.in_test);
+        assert_eq!(in_test("std::fs::read"), Some(false));
+        assert_eq!(in_test("std::fs::write"), Some(true));
+        assert_eq!(in_test("x::y"), Some(false));
+    }
+
+    #[test]
+    fn a_glob_brings_in_what_lies_below() {
+        let name = |path: &str| Name { path: path.to_owned(), line: 1, in_test: false };
+        assert!(name("std::net::*").is_within("std::net::TcpStream"));
+        assert!(name("std::*").is_within("std::fs"));
+        assert!(name("std::fs::*").is_within("std::fs"));
+        assert!(!name("std::io::*").is_within("std::fs"));
+        assert!(!name("std::fsx").is_within("std::fs"));
+    }
+}
