@@ -67,6 +67,7 @@ impl UndoOutcome {
         problems.extend(report.failed.iter().map(|failed| format!("{}: {}", told(&failed.change), failed.error)));
         problems.extend(report.journal_error.iter().map(|error| format!("the journal could not be written: {error}")));
         problems.extend(report.corrupt_lines.iter().map(|line| format!("line {line} of the journal is damaged and was passed over")));
+        problems.extend(report.set_aside.iter().map(|file| format!("the damaged journal was put aside as {}", file.display())));
         Self {
             restored: report.restored.iter().map(|restored| format!("{} is {} again", key_of(&restored.change), restored.value)).collect(),
             gone: report.gone.iter().map(|gone| format!("{}: {}", told(&gone.change), gone.why)).collect(),

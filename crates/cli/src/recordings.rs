@@ -8,6 +8,7 @@ use chokepoint_recording::{Entry, Level, Meta, Outcome, Redactor, Scope};
 use chokepoint_sources::{Redact, redact, source};
 
 use crate::args::RedactLevel;
+use crate::output;
 
 /// Source name of the entry that begins each measurement after the first (a recording of `--fix` holds several).
 const MEASUREMENT: &str = "measurement";
@@ -52,6 +53,9 @@ pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     anyhow::ensure!(length <= FILE_BYTES_MAX, "{name} is larger than any recording ({length} bytes)");
     let bytes = fs::read(file).with_context(|| format!("the recording {name} cannot be read"))?;
     let recording = chokepoint_recording::read(&bytes).with_context(|| format!("{name} cannot be replayed"))?;
+    if recording.left_out > 0 {
+        output::note(&format!("note: {} readings were beyond the recording's bounds and are not in it", recording.left_out));
+    }
     Ok(split(recording.entries))
 }
 

@@ -46,7 +46,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         load: obs.load.as_ref().map(load_report),
         path: stations.into_iter().map(|placed| placed.station).collect(),
         findings,
-        readings: readings(obs),
+        readings: readings(obs, &path),
         warnings: warnings(&ctx),
         rounds: Vec::new(),
     }
@@ -268,7 +268,7 @@ fn warnings(ctx: &Context<'_>) -> Vec<String> {
     if ctx.path.tiers.is_empty() && ctx.path.ambiguous.is_empty() && ctx.obs.load.is_some() {
         warnings.push(ctx.text(Message::new("warning-no-listener")));
     }
-    let unread = readings(ctx.obs).iter().filter(|reading| reading.status == SourceStatus::Failed).count();
+    let unread = readings(ctx.obs, ctx.path).iter().filter(|reading| reading.status == SourceStatus::Failed).count();
     if unread > 0 {
         warnings.push(ctx.text(Message::new("warning-failed-readings").with("count", unread as f64)));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::observation::{NetnsView, Observation, ProcessView};
+use crate::path::Path;
 use crate::report::{SourceReport, SourceStatus};
 use crate::series::{Series, SeriesState};
 
@@ -10,7 +11,7 @@ use crate::series::{Series, SeriesState};
 type Fate = (SourceStatus, Option<String>, Option<String>);
 
 /// Every source of the observation, in the order host, namespaces, processes; processes that fared alike are told in one line.
-pub fn readings(obs: &Observation) -> Vec<SourceReport> {
+pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     let mut reports = Vec::new();
     let mut add = |source: String, fate: Option<Fate>| {
         if let Some((status, why, needs)) = fate {
@@ -42,6 +43,11 @@ pub fn readings(obs: &Observation) -> Vec<SourceReport> {
         for (name, fate) in process(view).into_iter().filter_map(|(name, fate)| Some((name, fate?))) {
             alike.entry((name, format!("{fate:?}"))).or_insert((fate, 0)).1 += 1;
         }
+    }
+    for tier in path.tiers.iter().filter(|tier| tier.pids.is_empty()) {
+        let why = "no process that this user may look at holds this socket".to_owned();
+        let needs = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH".to_owned();
+        add(format!("process_files (holder of {})", tier.name), Some((SourceStatus::Absent, Some(why), Some(needs))));
     }
     for ((name, _), (fate, count)) in alike {
         let noun = if count == 1 { "process" } else { "processes" };

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Entry;
 use crate::redact::Level;
 
-/// The version that [`write`] writes.
+/// The version that [`write()`] writes.
 pub const VERSION: u32 = 1;
 /// The most that a recording may hold once decompressed, bytes: a bound against decompression bombs.
 pub const TOTAL_BYTES_MAX: u64 = 512 << 20;
