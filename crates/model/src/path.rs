@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
+use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, UnixPeer};
 
 /// Tiers followed at most, so that a ring of servers ends.
 const DEPTH_MAX: usize = 8;
@@ -211,23 +211,33 @@ impl Walk<'_> {
         let mut called: Vec<PlacedListener> = Vec::new();
         for (&netns, view) in &self.obs.netns {
             for sockets in view.sockets.values() {
-                let unix_paths: BTreeMap<u64, &String> = (sockets.iter())
-                    .filter_map(|socket| match &socket.address {
-                        SocketAddress::Unix { path: Some(path), .. } => Some((socket.inode, path)),
-                        _ => None,
-                    })
-                    .collect();
-                for socket in sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode)) {
-                    for placed in self.peers(netns, &socket.address, &unix_paths) {
-                        let own = tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode);
-                        if !own && !called.contains(placed) {
-                            called.push(placed.clone());
-                        }
+                let unix_paths = unix_paths(sockets);
+                let ours = sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode));
+                let mut reached: Vec<&PlacedListener> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
+                reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)));
+                for placed in reached {
+                    let own = tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode);
+                    if !own && !called.contains(placed) {
+                        called.push(placed.clone());
                     }
                 }
             }
         }
         called
+    }
+
+    /// The unix listeners at which one of the held sockets still waits to be accepted: the kernel shows the waiting end under the
+    /// listener's path, with the dialling end as its peer.
+    fn waited_for(&self, address: &SocketAddress, held: &BTreeSet<u64>) -> Vec<&PlacedListener> {
+        match address {
+            SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => self.bound_to(path),
+            _ => Vec::new(),
+        }
+    }
+
+    fn bound_to(&self, path: &str) -> Vec<&PlacedListener> {
+        let bound = |placed: &&PlacedListener| matches!(&placed.listener.address, ListenerAddress::Unix(bound) if bound == path);
+        self.listeners.iter().filter(bound).collect()
     }
 
     /// The listeners at the other end of a socket held in `netns`.
@@ -260,6 +270,15 @@ impl Walk<'_> {
             SocketAddress::Unix { .. } => Vec::new(),
         }
     }
+}
+
+/// Paths of bound unix sockets by inode.
+fn unix_paths<'a>(sockets: &'a [Socket]) -> BTreeMap<u64, &'a String> {
+    let path = |socket: &'a Socket| match &socket.address {
+        SocketAddress::Unix { path: Some(path), .. } => Some((socket.inode, path)),
+        _ => None,
+    };
+    sockets.iter().filter_map(path).collect()
 }
 
 /// Names each tier after its program: the oldest process's command, without a trailing version ("php-fpm8.2" is "php-fpm").

@@ -75,6 +75,8 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
         ("memory", fate(&obs.memory)),
         ("softnet", fate(&obs.softnet)),
         ("kernel_log", fate(&obs.kernel_log)),
+        ("namespaces", fate(&obs.namespaces_seen)),
+        ("processes", fate(&obs.processes_seen)),
     ];
     let ksoftirqd = obs.ksoftirqd.values().map(fate).max_by_key(|fate| fate.as_ref().map(|fate| fate.0 as u8));
     all.push(("ksoftirqd", ksoftirqd.flatten()));

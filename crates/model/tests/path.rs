@@ -64,6 +64,17 @@ fn a_proxy_its_pool_over_tcp_and_the_pools_database_over_a_unix_socket() {
 }
 
 #[test]
+fn a_unix_upstream_that_accepts_nothing_is_found_by_those_who_wait() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Unix("/run/pool.sock".into()), 300);
+    process(&mut obs, 42, "nginx", &[100, 600]);
+    process(&mut obs, 60, "gunicorn", &[300]);
+    let waiting = Socket { inode: 0, ..unix(0, Some("/run/pool.sock"), 600) };
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(vec![unix(600, None, 0), waiting]));
+    assert_eq!(names(&discover(&obs)), ["nginx", "gunicorn"]);
+}
+
+#[test]
 fn an_upstream_in_another_namespace_is_found_by_its_address() {
     let mut obs = healthy();
     let other = NetnsId(9);

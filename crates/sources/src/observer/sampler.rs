@@ -44,9 +44,12 @@ const SCOUT_PERIOD_US: u64 = 1_000_000;
 const SURVEYED_MAX: usize = 1_024;
 /// A reader that has not answered for this long when the observation ends is left behind: it hangs in the kernel.
 const PATIENCE_US: u64 = 10_000_000;
+/// The source that tells which sockets a process holds, and of how many processes it is read in one turn.
+const FILES: &str = "process_files";
+const FILES_AT_ONCE: usize = 8;
 /// What the scout needs of a namespace and of a process.
 const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
-const SCOUTED: [&str; 4] = ["addresses", "listeners", "sockets", "process_files"];
+const SCOUTED: [&str; 4] = ["addresses", "listeners", "sockets", FILES];
 
 struct Lane {
     reader: Reader,
@@ -55,8 +58,31 @@ struct Lane {
     fresh: Vec<Order>,
     /// Scopes that are read: its own, or the host and the processes on the path.
     scopes: BTreeSet<Scope>,
+    /// The process whose open files were read last, where there are too many to read all at once.
+    files_read_last: Option<Scope>,
     busy: bool,
     gone: bool,
+}
+
+impl Lane {
+    fn new(reader: Reader, now_us: u64) -> Self {
+        let schedule = Schedule::new(now_us);
+        Self { reader, schedule, fresh: Vec::new(), scopes: BTreeSet::new(), files_read_last: None, busy: false, gone: false }
+    }
+
+    /// One source for all scopes of its kind. Of the open files, which cost most, those of a few processes at a time in turn: any worker of
+    /// a pool shows whom the pool calls.
+    fn orders(&mut self, source: &'static Source) -> Vec<Order> {
+        let of_kind = self.scopes.iter().copied().filter(|scope| kind_of(*scope) == source.scope);
+        let mut scopes: Vec<Scope> = of_kind.collect();
+        if source.name == FILES && scopes.len() > FILES_AT_ONCE {
+            let next = scopes.iter().position(|scope| Some(*scope) > self.files_read_last).unwrap_or(0);
+            scopes.rotate_left(next);
+            scopes.truncate(FILES_AT_ONCE);
+            self.files_read_last = scopes.last().copied();
+        }
+        scopes.into_iter().map(|scope| Order { source, scope, phase: Phase::Running }).collect()
+    }
 }
 
 /// The state of one observation.
@@ -73,6 +99,8 @@ pub(super) struct Sampler {
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
     look_due_us: u64,
+    /// Something that the scout has not seen yet.
+    news: bool,
     path: Wanted,
     found: Arc<AtomicBool>,
     bounds: BTreeSet<String>,
@@ -98,6 +126,7 @@ impl Sampler {
             hold_wanted: None,
             scout_due_us: 0,
             look_due_us: 0,
+            news: true,
             path: Wanted::default(),
             found,
             bounds: BTreeSet::new(),
@@ -191,9 +220,7 @@ impl Sampler {
     // ---- readers and their work
 
     fn add_lane(&mut self, scope: Scope, reader: Reader) {
-        let schedule = Schedule::new(self.shared.clock.now_us());
-        let lane = Lane { reader, schedule, fresh: Vec::new(), scopes: BTreeSet::new(), busy: false, gone: false };
-        self.lanes.insert(scope, lane);
+        self.lanes.insert(scope, Lane::new(reader, self.shared.clock.now_us()));
         self.add_scope(scope, scope);
     }
 
@@ -235,12 +262,8 @@ impl Sampler {
                     lane.schedule.pair(now_us);
                 }
                 let due = lane.schedule.due(now_us, pace);
-                files_due |= *scope == Scope::Host && due.iter().any(|source| source.name == "process_files");
-                let orders = due.into_iter().flat_map(|source| {
-                    let scopes = lane.scopes.iter().filter(move |scope| kind_of(**scope) == source.scope);
-                    scopes.map(move |scope| Order { source, scope: *scope, phase: Phase::Running })
-                });
-                Job::Read(orders.collect())
+                files_due |= *scope == Scope::Host && due.iter().any(|source| source.name == FILES);
+                Job::Read(due.into_iter().flat_map(|source| lane.orders(source)).collect())
             };
             if !matches!(&job, Job::Read(orders) if orders.is_empty()) {
                 lane.busy = lane.reader.give(job);
@@ -307,16 +330,18 @@ impl Sampler {
             lane.schedule.done(now_us, pace, reply.reads.iter().map(|read| (read.order.source, read.cost_us)));
         }
         // Files and sockets are read at one time by two readers; the files of all processes take longer.
-        let edges = pace == Pace::Eager && reply.reads.iter().any(|read| read.order.source.name == "process_files");
+        let edges = pace == Pace::Eager && reply.reads.iter().any(|read| read.order.source.name == FILES);
         for read in reply.reads {
             self.keep(read);
         }
         let searched = reply.holding.is_some();
         if let Some(holding) = reply.holding {
+            // Listeners are read 20 times a second; a new one shows in its holders, or, before there is a path, matters by itself.
+            self.news |= holding != self.holding || !self.path.answered;
             self.holding = holding;
             self.scout_due_us = self.scout_due_us.max(now_us + reply.cost_us.saturating_mul(SHARE_SLOW));
         }
-        if (searched || edges) && now_us >= self.look_due_us && self.look().is_err() {
+        if (searched || edges) && self.news && now_us >= self.look_due_us && self.look().is_err() {
             self.bounds.insert("a namespace on the path could not be read: no thread could be started".to_owned());
         }
     }
@@ -343,6 +368,7 @@ impl Sampler {
             return;
         }
         for entry in entries.iter().filter(|entry| entry.item.is_empty() && matches!(entry.outcome, Outcome::Ok(_))) {
+            self.news |= source.name != "listeners";
             self.latest.insert((entry.scope, source.name), entry.clone());
         }
     }
@@ -428,6 +454,7 @@ impl Sampler {
 
     /// Lets the scout look; true where it found something that is not read yet, the reading of which begins.
     fn look(&mut self) -> Result<bool, ObserveError> {
+        self.news = false;
         let before_us = thread_cpu_us();
         let view = self.view(&SCOUTED);
         let known = Known { request: &self.request, own_pid: std::process::id(), view: &view, holding: &self.holding };
@@ -464,5 +491,28 @@ fn kind_of(scope: Scope) -> ScopeKind {
         Scope::Host => ScopeKind::Host,
         Scope::Netns(_) => ScopeKind::Netns,
         Scope::Process(_) => ScopeKind::Process,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn open_files_are_read_of_a_few_processes_in_turn() {
+        let (events, _inbox) = sync_channel(1);
+        let shared = Shared { root: crate::Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events };
+        let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
+        let mut lane = Lane { scopes, ..Lane::new(Reader::of_host(shared).unwrap(), 0) };
+        let mut turn = |name: &str| -> Vec<u32> {
+            let pid = |order: Order| if let Scope::Process(pid) = order.scope { pid } else { 0 };
+            lane.orders(source(name).unwrap()).into_iter().map(pid).collect()
+        };
+        assert_eq!(turn(FILES), (1..=8).collect::<Vec<_>>());
+        assert_eq!(turn(FILES), (9..=16).collect::<Vec<_>>());
+        assert_eq!(turn(FILES), [17, 18, 19, 20, 1, 2, 3, 4]);
+        assert_eq!(turn("process_cpu").len(), 20);
+        assert_eq!(turn("cpu"), [0]);
     }
 }

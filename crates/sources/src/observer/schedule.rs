@@ -13,12 +13,13 @@ const SLOW_PERIOD_US: u64 = 1_000_000;
 const CALM_PERIOD_US: u64 = 5_000_000;
 /// While no tier behind the first one was seen, its connections are looked for this often: those to an upstream may live a millisecond.
 const EAGER_PERIOD_US: u64 = 250_000;
-/// So often at most in one observation.
-const EAGER_READS_MAX: u32 = 40;
-/// A source that is read 20 times a second may use one hundredth of a core, all others one three-hundredth each: most use far less, and the
+/// For so much CPU time of each of these sources at most in one observation; where connections are many, so are those to upstreams, and a few
+/// looks find them.
+const EAGER_SPENT_MAX_US: u64 = 60_000;
+/// A source that is read 20 times a second, or eagerly, may use one hundredth of a core, all others one four-hundredth each: most use far less, and the
 /// aim is one hundredth for all together.
 const SHARE_FAST: u64 = 100;
-pub(super) const SHARE_SLOW: u64 = 300;
+pub(super) const SHARE_SLOW: u64 = 400;
 /// What is due so soon is read at once: one wake-up for several sources.
 const TOGETHER_US: u64 = 2_000;
 
@@ -43,12 +44,17 @@ pub(super) enum Pace {
     Eager,
 }
 
+/// The next whole multiple of a period: so the turns of all readers fall together and wake the host once.
+fn next(after_us: u64, period_us: u64) -> u64 {
+    (after_us / period_us + 1) * period_us
+}
+
 struct Slot {
     source: &'static Source,
     due_us: u64,
     /// The longest time between two reads that its cost forced.
     forced_us: u64,
-    eager_reads: u32,
+    eager_spent_us: u64,
 }
 
 impl Slot {
@@ -57,9 +63,13 @@ impl Slot {
             _ if pace == Pace::Calm => CALM_PERIOD_US,
             Cadence::Fast => FAST_PERIOD_US,
             _ if pace == Pace::Client && is_edge(self.source) => CALM_PERIOD_US,
-            _ if pace == Pace::Eager && is_edge(self.source) && self.eager_reads < EAGER_READS_MAX => EAGER_PERIOD_US,
+            _ if self.is_eager(pace) => EAGER_PERIOD_US,
             _ => SLOW_PERIOD_US,
         }
+    }
+
+    fn is_eager(&self, pace: Pace) -> bool {
+        pace == Pace::Eager && is_edge(self.source) && self.eager_spent_us < EAGER_SPENT_MAX_US
     }
 }
 
@@ -76,8 +86,8 @@ impl Schedule {
             .iter()
             .filter(repeated)
             .map(|source| {
-                let mut slot = Slot { source, due_us: now_us, forced_us: 0, eager_reads: 0 };
-                slot.due_us += slot.period_us(Pace::Eager);
+                let mut slot = Slot { source, due_us: 0, forced_us: 0, eager_spent_us: 0 };
+                slot.due_us = next(now_us, slot.period_us(Pace::Eager));
                 slot
             })
             .collect();
@@ -90,9 +100,8 @@ impl Schedule {
         let mut due = Vec::new();
         for slot in self.slots.iter_mut().filter(|slot| slot.due_us <= now_us + TOGETHER_US) {
             let period_us = slot.period_us(pace);
-            slot.eager_reads += u32::from(period_us == EAGER_PERIOD_US);
             // Missed turns are not made up for.
-            slot.due_us = (slot.due_us + period_us).max(now_us + period_us / 2);
+            slot.due_us = next(now_us + TOGETHER_US, period_us);
             due.push(slot.source);
         }
         due
@@ -116,10 +125,13 @@ impl Schedule {
         }
         for slot in &mut self.slots {
             let Some((_, cost_us)) = costs.iter().find(|(name, _)| *name == slot.source.name) else { continue };
-            let share = if slot.source.cadence == Cadence::Fast { SHARE_FAST } else { SHARE_SLOW };
+            let share = if slot.source.cadence == Cadence::Fast || slot.is_eager(pace) { SHARE_FAST } else { SHARE_SLOW };
+            if slot.is_eager(pace) {
+                slot.eager_spent_us += *cost_us;
+            }
             let rest_us = cost_us.saturating_mul(share);
             if rest_us > slot.period_us(pace) {
-                slot.due_us = slot.due_us.max(now_us + rest_us);
+                slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
                 if rest_us > slot.period_us(Pace::Path) {
                     slot.forced_us = slot.forced_us.max(rest_us);
                 }
@@ -174,7 +186,9 @@ mod tests {
     #[test]
     fn what_is_dear_is_read_less_often_and_told() {
         assert!((9..=11).contains(&count(10_000, Pace::Path, "listeners")), "10 ms may be spent once a second");
-        assert!((3..=5).contains(&count(10_000, Pace::Eager, "sockets")), "10 ms may be spent every three seconds, however eager");
+        assert!((2..=4).contains(&count(10_000, Pace::Path, "sockets")), "10 ms may be spent every four seconds");
+        assert!((7..=9).contains(&count(10_000, Pace::Eager, "sockets")), "once a second at first, until the eager time is spent");
+        assert_eq!(count(60_000, Pace::Eager, "sockets"), 2, "which one dear read does: six seconds pass after it");
         let mut schedule = Schedule::new(0);
         schedule.done(0, Pace::Path, [(source("listeners").unwrap(), 10_000)].into_iter());
         let told: Vec<String> = schedule.slowed(Scope::Netns(5)).collect();

@@ -116,13 +116,11 @@ fn called<'a>(view: &'a Observation, by_port: &BTreeMap<u16, Vec<Placed<'a>>>, h
         let sockets = netns_view.sockets.last().map_or(&[][..], Vec::as_slice);
         for socket in sockets {
             match &socket.address {
-                SocketAddress::Tcp { local, remote } if held.contains(&socket.inode) => {
-                    if !is_accepted(*netns, local, by_port) {
-                        let candidates = by_port.get(&remote.1).into_iter().flatten();
-                        let reached =
-                            |(other, listener): &&Placed<'a>| answers(&view.netns[other], other == netns, listener, remote.0, remote.1);
-                        called.extend(candidates.filter(reached).copied());
-                    }
+                SocketAddress::Tcp { local, remote } if held.contains(&socket.inode) && !is_accepted(*netns, local, by_port) => {
+                    let candidates = by_port.get(&remote.1).into_iter().flatten();
+                    let reached =
+                        |(other, listener): &&Placed<'a>| answers(&view.netns[other], other == netns, listener, remote.0, remote.1);
+                    called.extend(candidates.filter(reached).copied());
                 }
                 // The accepted end has the listener's path; while it waits to be accepted it has no inode of its own.
                 SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => {

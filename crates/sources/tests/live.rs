@@ -1,0 +1,337 @@
+//! The readers on the running kernel: in network namespaces of their own where root, else told as skipped.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, Observation, TcpState, UnixPeer};
+use chokepoint_model::report::Request;
+use chokepoint_model::series::SeriesState;
+use chokepoint_recording::{Entry, Outcome, Scope};
+use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A named network namespace of this test, deleted at its end.
+struct Netns {
+    name: String,
+    id: NetnsId,
+}
+
+impl Netns {
+    /// Nothing, with the reason on stderr, where this host or user cannot make one.
+    fn new(purpose: &str) -> Option<Self> {
+        let name = format!("t-srca-{purpose}-{}", std::process::id());
+        let made = Command::new("ip").args(["netns", "add", &name]).stderr(Stdio::null()).status();
+        if !made.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: a network namespace cannot be made (root and ip(8) are needed)");
+            return None;
+        }
+        let id = netns::resolve(&Root::default(), &name).unwrap().id;
+        let netns = Self { name, id };
+        netns.ip(&["link", "set", "lo", "up"]);
+        Some(netns)
+    }
+
+    fn ip(&self, args: &[&str]) {
+        let status = Command::new("ip").args(["-n", &self.name]).args(args).status().unwrap();
+        assert!(status.success(), "ip {args:?}");
+    }
+
+    /// Runs in a thread inside the namespace; sockets made there stay there.
+    fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let file = std::fs::File::open(format!("/run/netns/{}", self.name)).unwrap();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(LinkNameSpaceType::Network)).unwrap();
+                work()
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    fn request(&self, address: &str, port: u16) -> Request {
+        Request { addresses: vec![address.parse().unwrap()], port, client_netns: self.id, ..Request::default() }
+    }
+}
+
+impl Drop for Netns {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+    }
+}
+
+/// A process that does nothing but hold a socket as its standard input; ended with this.
+struct Holder(Child);
+
+impl Holder {
+    fn of(socket: impl Into<OwnedFd>) -> Self {
+        let socket: OwnedFd = socket.into();
+        Self(Command::new("sleep").arg("60").stdin(Stdio::from(socket)).spawn().unwrap())
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn listen(address: &str, backlog: i32) -> (OwnedFd, u16) {
+    let address: SocketAddr = address.parse().unwrap();
+    let family = if address.is_ipv4() { rustix::net::AddressFamily::INET } else { rustix::net::AddressFamily::INET6 };
+    // Close-on-exec: the children of tests that run beside this one must not hold it.
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, rustix::net::SocketType::STREAM, flags, None).unwrap();
+    rustix::net::bind(&socket, &address).unwrap();
+    rustix::net::listen(&socket, backlog).unwrap();
+    let listener = TcpListener::from(socket);
+    let port = listener.local_addr().unwrap().port();
+    (listener.into(), port)
+}
+
+fn observe(request: Request, watch: Duration) -> Observation {
+    let observer = Observer::start(ObserveOptions::new(request)).unwrap();
+    std::thread::sleep(watch);
+    assemble(&observer.finish())
+}
+
+fn listener_at(observation: &Observation, netns: NetnsId, port: u16) -> &Listener {
+    let listeners = observation.netns[&netns].listeners.last().unwrap();
+    let at = |listener: &&Listener| matches!(listener.address, ListenerAddress::Tcp(_, found) if found == port);
+    listeners.iter().find(at).unwrap()
+}
+
+#[test]
+fn a_listener_that_overflows_tells_its_queue_and_its_drops() {
+    let Some(netns) = Netns::new("full") else { return };
+    for (address, target) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1")] {
+        let (listener, port) = netns.inside(|| listen(address, 1));
+        let dialled: Vec<Option<TcpStream>> = netns.inside(|| {
+            let to = SocketAddr::new(target.parse().unwrap(), port);
+            (0..4).map(|_| TcpStream::connect_timeout(&to, Duration::from_millis(150)).ok()).collect()
+        });
+        assert_eq!(dialled.iter().flatten().count(), 2, "{address}: backlog plus one");
+        let observation = observe(netns.request(target, port), Duration::from_millis(200));
+        let found = listener_at(&observation, netns.id, port);
+        assert_eq!((found.accept_queue, found.accept_queue_limit), (2, 1), "{address}");
+        assert!(found.drops.is_some_and(|drops| drops > 0), "{address}: {found:?}");
+        assert!(observation.processes.is_empty(), "the observer itself is no part of the path");
+        let unaccepted = observation.netns[&netns.id].sockets.last().unwrap();
+        assert!(unaccepted.iter().any(|socket| socket.inode == 0 && socket.state == TcpState::Established));
+        drop(listener);
+    }
+}
+
+#[test]
+fn time_wait_is_seen_where_it_is() {
+    let Some(netns) = Netns::new("tw") else { return };
+    let (listener, port) = netns.inside(|| listen("127.0.0.1:0", 16));
+    let listener = TcpListener::from(listener);
+    netns.inside(|| {
+        for _ in 0..5 {
+            let dialled = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut accepted, _) = listener.accept().unwrap();
+            drop(dialled); // The dialling side closes first and keeps TIME_WAIT.
+            assert_eq!(accepted.read(&mut [0; 8]).unwrap(), 0);
+        }
+    });
+    let observation = observe(netns.request("127.0.0.1", port), Duration::from_millis(100));
+    let sockets = observation.netns[&netns.id].sockets.last().unwrap();
+    let waiting = sockets.iter().filter(|socket| socket.state == TcpState::TimeWait && socket.inode == 0);
+    let towards = waiting.filter(|socket| {
+        socket.wait.is_some_and(|wait| wait.left_ms > 0)
+            && matches!(socket.address, chokepoint_model::observation::SocketAddress::Tcp { remote, .. } if remote.1 == port)
+    });
+    assert_eq!(towards.count(), 5);
+}
+
+#[test]
+fn a_unix_listener_and_the_process_behind_it() {
+    let Some(netns) = Netns::new("unix") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("upstream.sock");
+    let unix = netns.inside(|| UnixListener::bind(&path).unwrap());
+    let dialled: Vec<UnixStream> = netns.inside(|| (0..3).map(|_| UnixStream::connect(&path).unwrap()).collect());
+    let (tcp, port) = netns.inside(|| listen("0.0.0.0:0", 16));
+    // One process listens on TCP and dials the unix socket, another listens there: two tiers.
+    let dialled_first = dialled[0].try_clone().unwrap();
+    let front = Command::new("sleep")
+        .arg("60")
+        .stdin(Stdio::from(tcp))
+        .stdout(Stdio::from(OwnedFd::from(dialled_first)))
+        .spawn()
+        .map(Holder)
+        .unwrap();
+    let back = Holder::of(unix);
+    let observation = observe(netns.request("127.0.0.1", port), Duration::from_millis(1500));
+    let address = ListenerAddress::Unix(path.to_string_lossy().into_owned());
+    let listeners = observation.netns[&netns.id].listeners.last().unwrap();
+    let listener = listeners.iter().find(|listener| listener.address == address).unwrap();
+    assert_eq!(listener.accept_queue, 3);
+    assert!(listener.accept_queue_limit > 0);
+    assert_eq!(observation.processes.keys().copied().collect::<Vec<_>>(), {
+        let mut pids = vec![front.pid(), back.pid()];
+        pids.sort_unstable();
+        pids
+    });
+    let sockets = observation.netns[&netns.id].sockets.last().unwrap();
+    let waiting = |socket: &&chokepoint_model::observation::Socket| {
+        matches!(&socket.address, chokepoint_model::observation::SocketAddress::Unix { path: Some(bound), peer: UnixPeer::Inode(_) }
+            if ListenerAddress::Unix(bound.clone()) == address)
+    };
+    assert_eq!(sockets.iter().filter(waiting).count(), 3);
+}
+
+#[test]
+fn a_server_in_another_namespace_is_found_by_its_address() {
+    let (Some(client), Some(server)) = (Netns::new("c"), Netns::new("s")) else { return };
+    client.ip(&["link", "add", "c0", "type", "veth", "peer", "name", "s0", "netns", &server.name]);
+    client.ip(&["addr", "add", "10.78.0.1/24", "dev", "c0"]);
+    server.ip(&["addr", "add", "10.78.0.2/24", "dev", "s0"]);
+    client.ip(&["link", "set", "c0", "up"]);
+    server.ip(&["link", "set", "s0", "up"]);
+    let (listener, port) = server.inside(|| listen("0.0.0.0:0", 16));
+    let decoy = client.inside(|| TcpListener::bind(("0.0.0.0", port)).unwrap());
+    let holder = Holder::of(listener);
+    let observer = Observer::start(ObserveOptions::new(client.request("10.78.0.2", port))).unwrap();
+    assert!(observer.path_found());
+    let observation = assemble(&observer.finish());
+    assert_eq!(observation.processes.keys().copied().collect::<Vec<_>>(), [holder.pid()]);
+    let view = &observation.netns[&server.id];
+    assert_eq!((view.name.as_deref(), view.is_host), (Some(server.name.as_str()), false));
+    let expected: IpAddr = "10.78.0.2".parse().unwrap();
+    assert!(view.addresses.last().unwrap().iter().any(|address| address.ip == expected));
+    let link = view.links.last().unwrap().iter().find(|link| link.name == "s0").unwrap().clone();
+    assert_eq!((link.kind.as_deref(), link.up), (Some("veth"), true));
+    assert!(observation.netns.contains_key(&client.id), "the client's tables can be the limit, too");
+    let nobody = Observer::start(ObserveOptions::new(client.request("10.78.0.9", port))).unwrap();
+    assert!(!nobody.path_found());
+    drop((nobody, decoy));
+}
+
+#[test]
+fn a_process_that_ends_and_one_that_comes_while_it_is_observed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let leaving = Holder::of(listener.try_clone().unwrap());
+    let request = Request { addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
+    let observer = Observer::start(ObserveOptions::new(request)).unwrap();
+    let left = leaving.pid();
+    drop(leaving);
+    let coming = Holder::of(listener.try_clone().unwrap());
+    let begun = Instant::now();
+    std::thread::sleep(Duration::from_millis(2500));
+    let entries = observer.finish();
+    assert!(begun.elapsed() < Duration::from_secs(30), "it ends");
+    let observation = assemble(&entries);
+    assert!(observation.processes[&left].identity.last().is_some());
+    let ended = |entry: &&Entry| {
+        entry.scope == Scope::Process(left) && matches!(&entry.outcome, Outcome::Absent(why, _) if why == "the process ended")
+    };
+    assert_eq!(entries.iter().filter(ended).count(), 1, "told once");
+    assert!(observation.processes[&coming.pid()].files.last().is_some(), "a worker that is forked later is read, too");
+}
+
+#[test]
+fn what_is_noted_and_read_comes_back_in_order_and_replays_alike() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let request = Request { addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
+    let observer = Observer::start(ObserveOptions::new(request.clone())).unwrap();
+    observer.note("request", serde_json::to_vec(&request).unwrap());
+    std::thread::sleep(Duration::from_millis(600));
+    observer.note("window", format!("[0,{}]", observer.elapsed_us()).into_bytes());
+    let entries = observer.finish();
+    assert!(entries.is_sorted_by_key(|entry| entry.at_us));
+    let observation = assemble(&entries);
+    assert_eq!(observation.request, request);
+    assert!(observation.window_us.is_some_and(|(_, end)| end >= 600_000));
+    assert!(observation.unplaced.is_empty(), "{:?}", observation.unplaced);
+    assert_eq!(assemble(&entries), observation);
+    let own = netns::own().unwrap();
+    assert!(observation.netns[&own].listeners.points().len() >= 5, "20 a second, however loaded this host is");
+    assert!(observation.cpu.ends().is_some() && observation.kernel.last().is_some());
+}
+
+#[test]
+fn a_small_bound_is_kept_and_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let request = Request { addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
+    let bound_bytes = 60_000;
+    let observer = Observer::start(ObserveOptions { bound_bytes, ..ObserveOptions::new(request) }).unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    let entries = observer.finish();
+    let read = |entry: &Entry| if let Outcome::Ok(bytes) = &entry.outcome { bytes.len() } else { 0 };
+    assert!(entries.iter().map(read).sum::<usize>() <= bound_bytes);
+    assert!(!assemble(&entries).bounded.is_empty());
+}
+
+#[test]
+fn a_namespace_that_is_not_there_is_an_error() {
+    let request = Request { server_netns: Some(NetnsId(1)), ..Request::default() };
+    let error = Observer::start(ObserveOptions::new(request)).unwrap_err();
+    assert!(error.to_string().contains("the server's network namespace net:[1]"), "{error}");
+}
+
+/// Runs itself again as nobody: what it may not read is absent and names the privilege, and the rest is there.
+#[test]
+fn without_root() {
+    const CHILD: &str = "CHOKEPOINT_TEST_PORT";
+    if let Ok(port) = std::env::var(CHILD) {
+        return as_nobody(port.parse().unwrap());
+    }
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: it is run as root to become nobody");
+        return;
+    }
+    let Some(netns) = Netns::new("nobody") else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // A copy that nobody may run, wherever this one lies.
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = directory.path().join("live");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let output = Command::new(copy)
+        .args(["--exact", "without_root", "--nocapture"])
+        .env(CHILD, format!("{}", listener.local_addr().unwrap().port()))
+        .env("CHOKEPOINT_TEST_NETNS", netns.id.0.to_string())
+        .current_dir("/")
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap();
+    let _ = std::io::stderr().write_all(&output.stderr);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("as nobody: done"));
+}
+
+fn as_nobody(port: u16) {
+    let other = NetnsId(std::env::var("CHOKEPOINT_TEST_NETNS").unwrap().parse().unwrap());
+    let request = Request { addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
+    let observer = Observer::start(ObserveOptions::new(request.clone())).unwrap();
+    assert!(observer.path_found(), "listeners may be listed by everyone");
+    let observation = assemble(&observer.finish());
+    let own = netns::own().unwrap();
+    assert!(listener_at(&observation, own, port).accept_queue_limit > 0);
+    let SeriesState::Absent(lack) = observation.processes_seen.state() else { panic!("{:?}", observation.processes_seen) };
+    assert_eq!(lack.needs.as_deref(), Some("CAP_SYS_PTRACE"));
+    assert!(observation.processes.is_empty(), "the one that listens belongs to root");
+
+    let request = Request { server_netns: Some(other), ..request };
+    let observation = assemble(&Observer::start(ObserveOptions::new(request)).unwrap().finish());
+    let view = &observation.netns[&other];
+    assert!(view.name.is_some());
+    let SeriesState::Absent(lack) = view.listeners.state() else { panic!("{:?}", view.listeners) };
+    assert_eq!(lack.needs.as_deref(), Some("CAP_SYS_ADMIN"));
+    println!("as nobody: done");
+}

@@ -1,0 +1,174 @@
+//! Dumps of a real kernel (6.18, network namespace with nginx and php-fpm) through the same parsers as live, and what is left of them when they
+//! are cut, mangled or redacted.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use chokepoint_model::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState, UnixPeer};
+use chokepoint_model::series::SeriesState;
+use chokepoint_recording::{Entry, Outcome, Scope};
+use chokepoint_sources::{Redact, SOURCES, assemble, redact, source};
+use proptest::prelude::*;
+
+const BINARY: [&str; 5] = ["listeners", "sockets", "links", "qdiscs", "addresses"];
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/data/netlink/{name}.bin", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn entry(name: &str, bytes: Vec<u8>) -> Entry {
+    Entry { at_us: 1, source: name.to_owned(), scope: Scope::Netns(7), item: String::new(), outcome: Outcome::Ok(bytes) }
+}
+
+fn view(entries: &[Entry]) -> NetnsView {
+    let mut observation = assemble(entries);
+    assert!(observation.unplaced.is_empty(), "{:?}", observation.unplaced);
+    observation.netns.remove(&NetnsId(7)).unwrap()
+}
+
+fn fails(name: &str, bytes: Vec<u8>) -> bool {
+    let view = view(&[entry(name, bytes)]);
+    let failed = |state: SeriesState<'_>| matches!(state, SeriesState::Failed(..));
+    match name {
+        "listeners" => failed(view.listeners.state()),
+        "sockets" => failed(view.sockets.state()),
+        "links" => failed(view.links.state()),
+        "qdiscs" => failed(view.qdiscs.state()),
+        _ => failed(view.addresses.state()),
+    }
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+#[test]
+fn every_binary_source_has_a_fixture() {
+    let binary = |redact| matches!(redact, Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink);
+    let names: Vec<&str> = SOURCES.iter().filter(|source| binary(source.redact)).map(|source| source.name).collect();
+    assert_eq!(names, BINARY, "a new binary source needs a fixture and a test here");
+    assert!(names.iter().all(|name| !fixture(name).is_empty()));
+}
+
+#[test]
+fn listeners() {
+    let view = view(&[entry("listeners", fixture("listeners"))]);
+    let listeners: BTreeMap<String, _> =
+        view.listeners.last().unwrap().iter().map(|listener| (listener.address.to_string(), listener)).collect();
+    let queue = |name: &str| (listeners[name].accept_queue, listeners[name].accept_queue_limit);
+    assert_eq!(queue("127.0.0.1:8081"), (2, 1), "full: one more than its limit");
+    assert!(listeners["127.0.0.1:8081"].drops.is_some_and(|drops| drops >= 4));
+    assert_eq!((queue("0.0.0.0:80"), listeners["0.0.0.0:80"].drops), ((0, 128), Some(0)));
+    assert_eq!((queue("[::]:8082"), listeners["[::]:8082"].v6_only), ((0, 5), false));
+    assert_eq!((queue("[::]:8083"), listeners["[::]:8083"].v6_only), ((0, 7), true));
+    assert_eq!(queue("unix:@t-srca"), (2, 3));
+    assert_eq!(queue("unix:/tmp/srca/fpm.sock"), (0, 4096));
+    assert_eq!(listeners.len(), 8);
+    assert!(matches!(listeners["unix:@t-srca"].address, ListenerAddress::Unix(_)));
+}
+
+#[test]
+fn sockets() {
+    let view = view(&[entry("sockets", fixture("sockets"))]);
+    let sockets = view.sockets.last().unwrap();
+    let count = |state| sockets.iter().filter(|socket| socket.state == state).count();
+    assert_eq!((count(TcpState::TimeWait), count(TcpState::SynSent)), (4, 4));
+    let waits = |socket: &&chokepoint_model::observation::Socket| {
+        socket.inode == 0 && socket.wait.is_some_and(|wait| (1..=60_000).contains(&wait.left_ms))
+    };
+    assert_eq!(sockets.iter().filter(|socket| socket.state == TcpState::TimeWait).filter(waits).count(), 4);
+    // A dual-stack socket's mapped addresses are those of IPv4, so that both ends match.
+    let unread: Vec<_> = sockets.iter().filter(|socket| socket.receive_queue == 5).collect();
+    assert!(matches!(unread[..], [socket] if matches!(socket.address,
+        SocketAddress::Tcp { remote, .. } if remote == (ip("127.0.0.1"), 8082))));
+    let mapped =
+        sockets.iter().any(|socket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local == (ip("127.0.0.1"), 8082)));
+    assert!(mapped);
+    let named = |socket: &&chokepoint_model::observation::Socket| matches!(&socket.address, SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(_) } if path == "@t-srca");
+    let ends: Vec<bool> = sockets.iter().filter(named).map(|socket| socket.inode == 0).collect();
+    assert_eq!(ends.iter().filter(|waiting| **waiting).count(), 2, "two wait to be accepted");
+    assert_eq!(ends.len(), 3, "and one is");
+}
+
+#[test]
+fn links_qdiscs_and_addresses() {
+    let view = view(&BINARY.map(|name| entry(name, fixture(name))));
+    let links = view.links.last().unwrap();
+    let veth = links.iter().find(|link| link.name == "tsv").unwrap();
+    assert_eq!((veth.kind.as_deref(), veth.up, veth.mtu, veth.speed_bits_per_s), (Some("veth"), true, 1500, Some(10_000_000_000)));
+    assert!(veth.rx_bytes > 0 && veth.tx_packets > 0 && veth.rx_dropped == 0);
+    let lo = links.iter().find(|link| link.name == "lo").unwrap();
+    assert_eq!((lo.kind.as_deref(), lo.speed_bits_per_s, lo.rx_bytes), (None, None, lo.tx_bytes));
+    let qdiscs = view.qdiscs.last().unwrap();
+    let rate = |kind: &str| qdiscs.iter().find(|qdisc| qdisc.kind == kind).map(|qdisc| (qdisc.link, qdisc.rate_bits_per_s));
+    assert_eq!(rate("htb"), Some((veth.index, Some(100_000_000))));
+    assert_eq!(rate("tbf"), Some((lo.index, Some(5_000_000_000))), "beyond 32 bits of bytes a second it would be in another attribute");
+    assert!(qdiscs.iter().all(|qdisc| qdisc.bytes > 0 && qdisc.packets > 0));
+    let addresses = view.addresses.last().unwrap();
+    let has = |text, bits, link| addresses.iter().any(|found| (found.ip, found.prefix_bits, found.link) == (ip(text), bits, link));
+    assert!(has("127.0.0.1", 8, lo.index) && has("::1", 128, lo.index));
+    assert!(has("10.77.0.1", 24, veth.index) && has("fd77::1", 64, veth.index));
+}
+
+#[test]
+fn a_cut_anywhere_but_between_messages_is_a_failure() {
+    for name in BINARY {
+        let whole = fixture(name);
+        let mut boundaries = vec![0];
+        while boundaries.last().is_some_and(|at| *at < whole.len()) {
+            let at = *boundaries.last().unwrap();
+            let length = u32::from_ne_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
+            boundaries.push(at + length.next_multiple_of(4));
+        }
+        for cut in 0..whole.len() {
+            assert_eq!(fails(name, whole[..cut].to_vec()), !boundaries.contains(&cut), "{name} cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn redaction_keeps_everything_but_the_addresses() {
+    let mut seen: BTreeMap<IpAddr, IpAddr> = BTreeMap::new();
+    let mut stand_in = |ip: IpAddr| {
+        let number = seen.len() as u16 + 1;
+        *seen.entry(ip).or_insert(match ip {
+            IpAddr::V4(_) => IpAddr::from([198, 18, (number >> 8) as u8, number as u8]),
+            IpAddr::V6(_) => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, number]),
+        })
+    };
+    for name in BINARY {
+        let before = entry(name, fixture(name));
+        let after = redact(&before, &mut stand_in);
+        let Outcome::Ok(bytes) = &after.outcome else { panic!("{name} parses") };
+        assert_eq!(bytes.len(), fixture(name).len());
+        for secret in [&[10, 77, 0][..], &[0xfd, 0x77, 0, 0, 0, 0, 0, 0][..]] {
+            assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{name} still has {secret:?}");
+        }
+        assert!(!fails(name, bytes.clone()), "{name}");
+    }
+    let (before, after) = (fixture("links"), redact(&entry("links", fixture("links")), &mut stand_in));
+    assert_eq!(view(&[entry("links", before)]).links, view(&[after]).links, "links have no addresses that we read");
+}
+
+#[test]
+fn redaction_leaves_text_and_lacks_alone() {
+    let mut never = |_: IpAddr| -> IpAddr { panic!("no address is in it") };
+    let text = Entry { source: "netstat".into(), ..entry("netstat", b"TcpExt: 10.77.0.1".to_vec()) };
+    assert_eq!(redact(&text, &mut never), text);
+    let lack = Entry { outcome: Outcome::Absent("10.77.0.1".into(), None), ..entry("sockets", Vec::new()) };
+    assert_eq!(redact(&lack, &mut never), lack);
+    assert!(source("no-such").is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn one_wrong_byte_never_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), which in 0..BINARY.len()) {
+        let mut bytes = fixture(BINARY[which]);
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let _ = assemble(&[entry(BINARY[which], bytes.clone())]);
+        let _ = redact(&entry(BINARY[which], bytes), &mut |ip| ip);
+    }
+}
