@@ -39,11 +39,12 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
             let mut held = true;
             for n in 1..=*repeat {
                 let outcome = run_once(&scenario, n, &wanted, words, interrupt)?;
+                // What an interrupted run gave is no judgement on the scenario.
+                if interrupt.is_set() {
+                    bail!("interrupted; {}", if outcome.clean { "the lab was taken down" } else { "the lab could not be taken down" });
+                }
                 held &= outcome.failures.is_empty();
                 tell(&outcome, *json)?;
-                if interrupt.is_set() {
-                    bail!("interrupted; the lab was taken down");
-                }
             }
             Ok(held)
         }

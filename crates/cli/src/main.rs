@@ -38,19 +38,26 @@ pub(crate) struct Usage(pub(crate) String);
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let words = Catalogue::english();
-    let outcome = Interrupt::install().and_then(|interrupt| {
-        let done = run(&cli, &words, &interrupt)?;
-        Ok((done, interrupt.is_set()))
-    });
-    match outcome {
-        Ok((_, true)) => ExitCode::from(EXIT_INTERRUPTED),
-        Ok((true, false)) => ExitCode::SUCCESS,
-        Ok((false, false)) => ExitCode::from(EXIT_FAILED),
-        Err(error) => {
-            output::note(&format!("chokepoint: {error:#}"));
-            ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(&error),
+    };
+    match run(&cli, &words, &interrupt) {
+        Ok(_) if interrupt.is_set() => ExitCode::from(EXIT_INTERRUPTED),
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(EXIT_FAILED),
+        Err(error) if interrupt.is_set() => {
+            fail(&error);
+            ExitCode::from(EXIT_INTERRUPTED)
         }
+        Err(error) => fail(&error),
     }
+}
+
+/// Tells what went wrong; the exit status says whether the command line was at fault.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    output::note(&format!("chokepoint: {error:#}"));
+    ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
 }
 
 /// Runs the verb; true where it did what it was asked for.

@@ -272,9 +272,6 @@ fn warnings(ctx: &Context<'_>) -> Vec<String> {
     if unread > 0 {
         warnings.push(ctx.text(Message::new("warning-failed-readings").with("count", unread as f64)));
     }
-    for what in ctx.obs.bounded.iter().take(3) {
-        warnings.push(ctx.text(Message::new("warning-bounded").with("what", what.as_str())));
-    }
     for what in ctx.obs.unplaced.iter().take(3) {
         warnings.push(ctx.text(Message::new("warning-unplaced").with("what", what.as_str())));
     }

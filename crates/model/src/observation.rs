@@ -8,8 +8,8 @@ mod process;
 
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use netns::{
-    Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState, UnixPeer,
-    Wait,
+    Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState,
+    TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView};
 

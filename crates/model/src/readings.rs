@@ -49,6 +49,10 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
         let needs = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH".to_owned();
         add(format!("process_files (holder of {})", tier.name), Some((SourceStatus::Absent, Some(why), Some(needs))));
     }
+    for what in &obs.bounded {
+        // The reading is there, only sparser than its cadence: worth knowing to whoever wonders, no lack.
+        add("bounds".to_owned(), Some((SourceStatus::Ok, Some(what.clone()), None)));
+    }
     for ((name, _), (fate, count)) in alike {
         let noun = if count == 1 { "process" } else { "processes" };
         add(format!("{name} ({count} {noun})"), Some(fate));
@@ -83,7 +87,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
     all
 }
 
-fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 10] {
+fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 11] {
     [
         ("netstat", fate(&view.netstat)),
         ("sockstat", fate(&view.sockstat)),
@@ -92,6 +96,7 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 10] {
         ("conntrack_states", fate(&view.conntrack_states)),
         ("listeners", fate(&view.listeners)),
         ("sockets", fate(&view.sockets)),
+        ("time_wait", fate(&view.time_waits)),
         ("links", fate(&view.links)),
         ("qdiscs", fate(&view.qdiscs)),
         ("addresses", fate(&view.addresses)),

@@ -1,7 +1,7 @@
 //! Whether the host has settled: what an earlier load left behind that would spoil the next measurement.
 
 use crate::message::Message;
-use crate::observation::{NetnsView, Observation, TcpState};
+use crate::observation::{NetnsView, Observation};
 use crate::path::Path;
 use crate::series::Series;
 use crate::stations::conntrack_table::KEY_MAX;
@@ -30,7 +30,7 @@ impl Moment {
 }
 
 /// What is still there, a message each; nothing where the host has settled. Stated levels: no connection in an accept queue of the path,
-/// conntrack entries at most half of the limit, TIME_WAIT sockets at most half of the ephemeral ports.
+/// conntrack entries at most half of the limit, TIME_WAIT sockets towards one address and port at most half of the ephemeral ports.
 pub fn unsettled(obs: &Observation, path: &Path, moment: Moment) -> Vec<Message> {
     let mut left = Vec::new();
     for tier in &path.tiers {
@@ -52,10 +52,12 @@ pub fn unsettled(obs: &Observation, path: &Path, moment: Moment) -> Vec<Message>
             let message = Message::new("unsettled-conntrack").with("count", count).with("max", max);
             left.push(message.with("netns", name()));
         }
-        let waiting =
-            moment.of(&view.sockets).map_or(0, |sockets| sockets.iter().filter(|socket| socket.state == TcpState::TimeWait).count());
-        if waiting as f64 > LEFT_SHARE_MAX * ports(view) {
-            left.push(Message::new("unsettled-time-wait").with("count", waiting as f64).with("netns", name()));
+        // Only the dialling side's sockets keep anything taken, and only towards the same address and port.
+        for waiting in moment.of(&view.time_waits).into_iter().flat_map(|waits| &waits.dialled) {
+            if waiting.count as f64 > LEFT_SHARE_MAX * ports(view) {
+                let message = Message::new("unsettled-time-wait").with("count", waiting.count).with("netns", name());
+                left.push(message.with("remote", format!("{}:{}", waiting.remote.0, waiting.remote.1)));
+            }
         }
     }
     left

@@ -26,6 +26,7 @@ const OTHERS: &[&Source] = &[
     &netns::NETNS,
     &sock_diag::LISTENERS,
     &sock_diag::SOCKETS,
+    &sock_diag::TIME_WAIT,
     &route::LINKS,
     &route::QDISCS,
     &route::ADDRESSES,

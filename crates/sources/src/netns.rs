@@ -51,7 +51,13 @@ impl Namespaces {
     /// Why the list may be short, where it may.
     pub fn lack(&self) -> Option<Lack> {
         (self.unreadable > 0).then(|| {
-            Lack::needing(format!("the namespaces of {} processes may not be read by this user", self.unreadable), "CAP_SYS_PTRACE")
+            Lack::needing(
+                match self.unreadable {
+                    1 => "the namespace of one process may not be read by this user".to_owned(),
+                    count => format!("the namespaces of {count} processes may not be read by this user"),
+                },
+                "CAP_SYS_PTRACE",
+            )
         })
     }
 }

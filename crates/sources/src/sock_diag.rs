@@ -1,9 +1,12 @@
 //! The sources "listeners" and "sockets": every TCP and unix stream socket of a namespace, from sock_diag(7).
 
 pub(crate) mod inet;
+mod time_wait;
 mod unix;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use time_wait::TIME_WAIT;
 
 use chokepoint_model::observation::{Listener, ListenerAddress, NetnsView, Socket, SocketAddress, TcpState, UnixPeer};
 use chokepoint_recording::{Entry, Outcome};
@@ -21,8 +24,7 @@ pub(crate) const TCPDIAG_GETSOCK: u16 = 18;
 pub(crate) const AF_UNIX: u8 = libc::AF_UNIX as u8;
 pub(crate) const AF_INET: u8 = libc::AF_INET as u8;
 pub(crate) const AF_INET6: u8 = libc::AF_INET6 as u8;
-/// Of more sockets than this only a count by state is kept: 100,000 are about 10 MB a read, and as many TIME_WAIT sockets towards one
-/// address are more than there are ports.
+/// Of more sockets than this only a count by state is kept: 100,000 are about 10 MB a read.
 const SOCKETS_MAX: usize = 100_000;
 
 /// Listening sockets with the queue of each and the connections that it dropped.
@@ -39,7 +41,7 @@ pub(crate) const LISTENERS: Source = Source {
     redact: Redact::InetDiag,
 };
 
-/// All other TCP sockets, TIME_WAIT included, and connected unix stream sockets.
+/// All other TCP sockets but those in TIME_WAIT, and connected unix stream sockets.
 pub(crate) const SOCKETS: Source = Source {
     name: "sockets",
     scope: ScopeKind::Netns,

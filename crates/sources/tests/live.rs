@@ -145,13 +145,9 @@ fn time_wait_is_seen_where_it_is() {
         }
     });
     let observation = observe(netns.request("127.0.0.1", port), Duration::from_millis(100));
-    let sockets = observation.netns[&netns.id].sockets.last().unwrap();
-    let waiting = sockets.iter().filter(|socket| socket.state == TcpState::TimeWait && socket.inode == 0);
-    let towards = waiting.filter(|socket| {
-        socket.wait.is_some_and(|wait| wait.left_ms > 0)
-            && matches!(socket.address, chokepoint_model::observation::SocketAddress::Tcp { remote, .. } if remote.1 == port)
-    });
-    assert_eq!(towards.count(), 5);
+    let waits = observation.netns[&netns.id].time_waits.last().unwrap();
+    let [towards] = waits.dialled.as_slice() else { panic!("{waits:?}") };
+    assert_eq!((waits.total, towards.remote.1, towards.count, waits.accepted.len()), (5, port, 5, 0));
 }
 
 #[test]

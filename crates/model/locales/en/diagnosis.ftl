@@ -30,7 +30,6 @@ warning-failed-readings = { $count ->
     [one] One source could not be read or understood; see the readings.
    *[other] { $count } sources could not be read or understood; see the readings.
 }
-warning-bounded = Bounds of the observation: { $what }.
 warning-unplaced = Part of the recording was not understood: { $what }.
 
 prediction-refused-passive = no load was applied, so nothing was measured that a prediction could start from
@@ -51,4 +50,4 @@ kept-no-client = The load generator became the limit and goodput fell from { $be
 
 unsettled-accept-queue = { $count } connections of an earlier load still waited at { $listener } when the measurement began.
 unsettled-conntrack = The table of { $netns } still held { $count } of { $max } conntrack entries of an earlier load when the measurement began.
-unsettled-time-wait = { $count } sockets of an earlier load were still in TIME_WAIT in { $netns } when the measurement began.
+unsettled-time-wait = { $count } sockets of an earlier load to { $remote } were still in TIME_WAIT in { $netns } when the measurement began.

@@ -42,7 +42,9 @@ pub struct NetnsView {
     pub sysctls: BTreeMap<String, Series<String>>,
     /// Listening sockets, TCP and unix, at 20 Hz.
     pub listeners: Series<Vec<Listener>>,
-    /// All other TCP sockets including TIME_WAIT, and connected unix stream sockets, at a lower rate.
+    /// Sockets in TIME_WAIT, counted by what they keep taken.
+    pub time_waits: Series<TimeWaits>,
+    /// All other TCP sockets, and connected unix stream sockets, at a lower rate.
     pub sockets: Series<Vec<Socket>>,
     /// Sockets beyond the bound of one read of `sockets`, by state; unread where there were none.
     pub sockets_left_out: Series<BTreeMap<TcpState, u64>>,
@@ -152,6 +154,40 @@ pub enum UnixPeer {
     Inode(u64),
     /// Not told by the kernel.
     Unknown,
+}
+
+/// Sockets in TIME_WAIT of one namespace. Which side of a connection a socket was on is told by the port that many have in common; groups of
+/// one are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TimeWaits {
+    /// All of them.
+    pub total: u64,
+    /// Those of the dialling side, the largest groups first: each keeps an ephemeral port taken towards that remote address and port.
+    pub dialled: Vec<TimeWaitDialled>,
+    /// Those of the accepting side, the largest groups first: harmless.
+    pub accepted: Vec<TimeWaitAccepted>,
+}
+
+/// Sockets in TIME_WAIT from one local address to one remote address and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeWaitDialled {
+    /// Local address.
+    pub local: IpAddr,
+    /// Remote address and port.
+    pub remote: (IpAddr, u16),
+    /// How many.
+    pub count: u64,
+}
+
+/// Sockets in TIME_WAIT at one local address and port, from one remote address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeWaitAccepted {
+    /// Local address and port.
+    pub local: (IpAddr, u16),
+    /// Remote address.
+    pub remote: IpAddr,
+    /// How many.
+    pub count: u64,
 }
 
 /// What a socket in TIME_WAIT or the like waits for.

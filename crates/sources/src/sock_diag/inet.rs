@@ -18,8 +18,9 @@ const SK_MEMINFO_DROPS: usize = 8;
 /// `idiag_timer` of a socket in TIME_WAIT (net/ipv4/inet_diag.c, inet_twsk_diag_fill).
 const TIMER_TIME_WAIT: u8 = 3;
 
-/// All states but LISTEN: 1 to 9, 11 and 12.
-const STATES_CONNECTED: u32 = 0b1_1011_1111_1110;
+/// All states but LISTEN and TIME_WAIT: 1 to 5, 7 to 9, 11 and 12.
+const STATES_CONNECTED: u32 = 0b1_1011_1011_1110;
+const STATES_TIME_WAIT: u32 = 1 << TcpState::TimeWait as u32;
 const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
 
 /// Listening sockets of both families, with the connections that each dropped.
@@ -27,9 +28,14 @@ pub(super) fn listeners() -> Parts {
     parts(1 << (INET_DIAG_SKMEMINFO - 1), STATES_LISTEN)
 }
 
-/// All other sockets of both families.
+/// All other sockets of both families, without those in TIME_WAIT.
 pub(super) fn sockets() -> Parts {
     parts(0, STATES_CONNECTED)
+}
+
+/// Sockets of both families in TIME_WAIT.
+pub(super) fn time_waits() -> Parts {
+    parts(0, STATES_TIME_WAIT)
 }
 
 /// One request for both families, and one for each where a kernel does not take the former: it is the older interface, but it walks the table
