@@ -321,13 +321,23 @@ fn a_process_that_ended_is_absent_also_before_its_parent_takes_note() {
     }
 }
 
+/// A process that does nothing. `spawn` returns while the kernel is still at execve, when the command line reads empty: it is waited for.
+fn sleeping() -> std::process::Child {
+    let child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let cmdline = format!("/proc/{}/cmdline", child.id());
+    while std::fs::read(&cmdline).unwrap().is_empty() {
+        std::thread::yield_now();
+    }
+    child
+}
+
 #[test]
 fn without_privileges_what_is_missing_names_its_capability() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root can become somebody else");
         return;
     }
-    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut child = sleeping();
     let pid = child.id();
     let seen = std::thread::spawn(move || {
         let nobody = rustix::process::Uid::from_raw(65_534);
