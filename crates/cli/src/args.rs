@@ -75,6 +75,12 @@ pub(crate) struct Diagnose {
     /// Print the report as JSON (docs/schema/diagnosis-1.json)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the report into this file as well, as one HTML page that needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the report into this file as well, in Markdown for a ticket or a pull request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
 }
 
 /// How much of the addresses a recording hides.

@@ -1,16 +1,18 @@
 //! Applying and taking back changes: the wiring between the model's remedies and crate `remedy`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_model::change::Change;
 use chokepoint_model::report::Remedy;
-use chokepoint_remedy::{Applied, Filter, Guard, Pending, Purpose, Store, UndoReport};
+use chokepoint_remedy::{Filter, Guard, Pending, Purpose, Store, UndoReport};
 
 /// The changes of one run, under the host's lock.
 pub(crate) struct Changes {
     guard: Guard,
-    applied: Vec<Applied>,
+    /// The journal's number of each change in force, by its number in the session.
+    applied: BTreeMap<u32, u64>,
 }
 
 /// What came of an undo, in words.
@@ -27,21 +29,27 @@ pub(crate) struct UndoOutcome {
 impl Changes {
     /// Takes the host's lock.
     pub(crate) fn open() -> Result<Self> {
-        Ok(Self { guard: store()?.lock()?, applied: Vec::new() })
+        Ok(Self { guard: store()?.lock()?, applied: BTreeMap::new() })
     }
 
     /// Applies a remedy's changes as one: all of them, in force, or none.
-    pub(crate) fn apply(&mut self, finding: &str, remedy: &Remedy, owner: &str) -> Result<()> {
+    pub(crate) fn apply(&mut self, number: u32, finding: &str, remedy: &Remedy, owner: &str) -> Result<()> {
         let purpose = Purpose { finding: finding.to_owned(), remedy: remedy.id.clone(), owner: owner.to_owned() };
-        self.applied.push(self.guard.apply(&remedy.change, &purpose, &mut |_| {})?);
+        let applied = self.guard.apply(&remedy.change, &purpose, &mut |_| {})?;
+        self.applied.insert(number, applied.id);
         Ok(())
     }
 
-    /// Takes back what was applied last.
-    pub(crate) fn take_back_last(&mut self) -> Result<()> {
-        let Some(last) = self.applied.pop() else { return Ok(()) };
-        let outcome = UndoOutcome::of(self.guard.undo(&Filter::Id(last.id)));
-        if outcome.problems.is_empty() { Ok(()) } else { bail!(outcome.problems.join("; ")) }
+    /// Takes one change back, whatever was applied after it. Where a later change lies over it, that one's undo returns to the value before
+    /// both.
+    pub(crate) fn take_back(&mut self, number: u32) -> Result<()> {
+        let id = *self.applied.get(&number).context("it is not in force")?;
+        let outcome = UndoOutcome::of(self.guard.undo(&Filter::Id(id)));
+        if !outcome.problems.is_empty() {
+            bail!(outcome.problems.join("; "));
+        }
+        self.applied.remove(&number);
+        Ok(())
     }
 
     /// Takes back everything, or everything of one owner ("diagnose", "lab:NAME").

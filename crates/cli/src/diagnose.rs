@@ -1,5 +1,6 @@
 //! `chokepoint diagnose`: drives the model's session, live or from a recording.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::net::SocketAddr;
@@ -9,8 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use chokepoint_load::{Guard, Plan};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::fix::{Action, Session};
+use chokepoint_model::diagnose::diagnose;
+use chokepoint_model::fix::{Action, Objective, Session};
 use chokepoint_model::load::Loop;
+use chokepoint_model::observation::Observation;
 use chokepoint_model::report::{Diagnosis, Remedy, Request, Verdict};
 use chokepoint_sources::Root;
 use chokepoint_sources::netns;
@@ -21,7 +24,7 @@ use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
 use crate::recordings::{self, Event};
 use crate::settings::{self, Target};
-use crate::{Usage, output};
+use crate::{Usage, files, output};
 
 /// Connections where load is asked for and no number is given.
 const CONNECTIONS_DEFAULT: u32 = 100;
@@ -49,7 +52,11 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             if let Some(file) = &args.record {
                 recordings::save(file, &live.events, args.redact)?;
             }
-            report?
+            let report = report?;
+            if args.fix && report.load.is_none() {
+                output::note("note: nothing was changed: a fix is proven under load, so --fix needs -c, -q, -n or --load");
+            }
+            report
         }
     };
     let text = match args.json {
@@ -57,19 +64,29 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
         false => crate::text::render(&report, &output::style(), words),
     };
     output::print(&text)?;
+    files::write_all(args, &report, words)?;
     Ok(report.verdict != Verdict::Unknown)
+}
+
+/// Whether an action is to be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permit {
+    /// It is.
+    Go,
+    /// The user asked to stop: what was not proven is to be taken back.
+    Stopped,
+    /// Nothing more is known of the run that is replayed: it ends as it stands.
+    Over,
 }
 
 /// What the session's actions are carried out by.
 pub(crate) trait Driver {
+    /// Whether this action is to be carried out.
+    fn permit(&mut self, next: &Action) -> Permit;
     /// Measures once more.
-    fn measure(&mut self) -> Result<chokepoint_model::observation::Observation>;
-    /// Applies a remedy; the inner error says why it could not be.
-    fn apply(&mut self, finding: &str, remedy: &Remedy) -> Result<std::result::Result<(), String>>;
-    /// Takes the last change back.
-    fn take_back(&mut self) -> Result<std::result::Result<(), String>>;
-    /// True where no further round is to begin.
-    fn stopped(&self) -> bool;
+    fn measure(&mut self) -> Result<Observation>;
+    /// Applies, takes back or puts back a change; the error says why it could not be.
+    fn act(&mut self, action: &Action) -> std::result::Result<(), String>;
     /// Told when the last measurement has been judged.
     fn judged(&mut self) {}
 }
@@ -78,27 +95,41 @@ pub(crate) trait Driver {
 pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Result<Diagnosis> {
     let mut session = Session::new(fix, words);
     let mut action = Action::Measure;
-    loop {
-        action = match action {
-            Action::Measure if driver.stopped() => {
-                // The last change was never proven: it does not stay.
-                if session.current().is_some() {
-                    session.taken_back(driver.take_back()?);
+    let mut failure = None;
+    while action != Action::Done {
+        action = match driver.permit(&action) {
+            Permit::Over => break,
+            Permit::Stopped => session.interrupted(),
+            Permit::Go if action == Action::Measure => match driver.measure() {
+                Ok(observation) => {
+                    let next = take_in(&mut session, &observation, words);
+                    driver.judged();
+                    next
                 }
-                Action::Done
-            }
-            Action::Apply { .. } if driver.stopped() => Action::Done,
-            Action::Measure => {
-                let next = session.measured(&driver.measure()?);
-                driver.judged();
-                next
-            }
-            Action::Apply { finding, remedy } => session.applied(driver.apply(&finding, &remedy)?),
-            Action::TakeBack => session.taken_back(driver.take_back()?),
-            Action::Done => break,
+                Err(error) if session.current().is_none() => return Err(error),
+                // What cannot be measured any more cannot be proven: it does not stay on the host.
+                Err(error) => {
+                    failure = Some(error);
+                    session.interrupted()
+                }
+            },
+            Permit::Go => session.acted(driver.act(&action)),
         };
     }
-    session.report().context("interrupted before anything was measured")
+    match failure {
+        Some(error) => Err(error.context("the changes that were not proven yet were taken back")),
+        None => session.report().context("interrupted before anything was measured"),
+    }
+}
+
+/// Hands a measurement to the session. One that was cut short is told in the report where it is the first, and proves nothing later.
+fn take_in(session: &mut Session<'_>, observation: &Observation, words: &Catalogue) -> Action {
+    let is_cut = observation.load.as_ref().is_some_and(|load| load.interrupted);
+    if is_cut && session.current().is_some() {
+        return session.interrupted();
+    }
+    session.set_objective(Objective { latency_us_p99: observation.request.slo_p99_us });
+    session.measured(diagnose(observation, words))
 }
 
 /// A live run on this host.
@@ -109,7 +140,10 @@ pub(crate) struct Live<'a> {
     owner: String,
     changes: Option<Changes>,
     measured: u32,
+    /// True where the events are to be recorded.
     keep: bool,
+    /// True once the session was told that the user asked to stop.
+    stopped: bool,
     /// When the last load ended.
     ended: Option<Instant>,
     /// Milliseconds from the end of the first load to its diagnosis.
@@ -128,17 +162,40 @@ impl<'a> Live<'a> {
             changes: None,
             measured: 0,
             keep,
+            stopped: false,
             ended: None,
             verdict_after_ms: None,
             events: Vec::new(),
         }
     }
 
-    fn acted(&mut self, result: std::result::Result<(), String>) -> std::result::Result<(), String> {
-        if self.keep {
-            self.events.push(Event::Acted(result.clone().err()));
+    /// The changes of this run; the host's lock is taken with the first.
+    fn changes(&mut self) -> Result<&mut Changes> {
+        let changes = match self.changes.take() {
+            Some(changes) => changes,
+            None => Changes::open()?,
+        };
+        Ok(self.changes.insert(changes))
+    }
+
+    fn carry_out(&mut self, action: &Action) -> Result<()> {
+        let owner = self.owner.clone();
+        match action {
+            Action::Apply { remedy, .. } if !self.confirmed(remedy)? => bail!("not confirmed"),
+            Action::Apply { number, finding, remedy } => {
+                output::note(&format!("applying {}: {}", remedy.id, remedy.runtime.join("; ")));
+                self.changes()?.apply(*number, finding, remedy, &owner)
+            }
+            Action::PutBack { number, finding, remedy } => {
+                output::note(&format!("putting back {}: {}", remedy.id, remedy.runtime.join("; ")));
+                self.changes()?.apply(*number, finding, remedy, &owner)
+            }
+            Action::TakeBack { number, remedy } => {
+                output::note(&format!("taking back {remedy}"));
+                self.changes()?.take_back(*number)
+            }
+            Action::Measure | Action::Done => Ok(()),
         }
-        result
     }
 
     fn confirmed(&self, remedy: &Remedy) -> Result<bool> {
@@ -159,7 +216,20 @@ impl<'a> Live<'a> {
 }
 
 impl Driver for Live<'_> {
-    fn measure(&mut self) -> Result<chokepoint_model::observation::Observation> {
+    fn permit(&mut self, next: &Action) -> Permit {
+        // What leads back to a proven state is carried out to its end.
+        let begins = matches!(next, Action::Apply { .. } | Action::Measure);
+        if !begins || self.stopped || !self.interrupt.is_set() {
+            return Permit::Go;
+        }
+        self.stopped = true;
+        if self.keep {
+            self.events.push(Event::Stopped);
+        }
+        Permit::Stopped
+    }
+
+    fn measure(&mut self) -> Result<Observation> {
         let label = match (&self.setup.plan, self.measured) {
             (None, _) => "watching".to_owned(),
             (Some(_), 0) => "loading".to_owned(),
@@ -178,30 +248,12 @@ impl Driver for Live<'_> {
         Ok(observation)
     }
 
-    fn apply(&mut self, finding: &str, remedy: &Remedy) -> Result<std::result::Result<(), String>> {
-        let result = if self.confirmed(remedy)? {
-            if self.changes.is_none() {
-                self.changes = Some(Changes::open()?);
-            }
-            let changes = self.changes.as_mut().context("the journal was just opened")?;
-            output::note(&format!("applying {}: {}", remedy.id, remedy.runtime.join("; ")));
-            changes.apply(finding, remedy, &self.owner).map_err(|error| format!("{error:#}"))
-        } else {
-            Err("not confirmed".to_owned())
-        };
-        Ok(self.acted(result))
-    }
-
-    fn take_back(&mut self) -> Result<std::result::Result<(), String>> {
-        let result = match self.changes.as_mut() {
-            Some(changes) => changes.take_back_last().map_err(|error| format!("{error:#}")),
-            None => Ok(()),
-        };
-        Ok(self.acted(result))
-    }
-
-    fn stopped(&self) -> bool {
-        self.interrupt.is_set()
+    fn act(&mut self, action: &Action) -> std::result::Result<(), String> {
+        let result = self.carry_out(action).map_err(|error| format!("{error:#}"));
+        if self.keep {
+            self.events.push(Event::Acted { action: action.name(), failure: result.clone().err() });
+        }
+        result
     }
 
     fn judged(&mut self) {
@@ -213,38 +265,42 @@ impl Driver for Live<'_> {
 
 /// A recorded run: the same session, fed with what happened then.
 struct Replay {
-    events: std::collections::VecDeque<Event>,
-}
-
-impl Replay {
-    fn acted(&mut self) -> Result<std::result::Result<(), String>> {
-        match self.events.pop_front() {
-            Some(Event::Acted(None)) => Ok(Ok(())),
-            Some(Event::Acted(Some(why))) => Ok(Err(why)),
-            _ => bail!("the recording does not tell what came of a change"),
-        }
-    }
+    events: VecDeque<Event>,
 }
 
 impl Driver for Replay {
-    fn measure(&mut self) -> Result<chokepoint_model::observation::Observation> {
+    fn permit(&mut self, next: &Action) -> Permit {
+        match (self.events.front(), next) {
+            (Some(Event::Stopped), Action::Apply { .. } | Action::Measure) => {
+                self.events.pop_front();
+                Permit::Stopped
+            }
+            (Some(Event::Measured(_)), Action::Measure) => Permit::Go,
+            (Some(Event::Acted { action, .. }), _) if *next != Action::Measure && (action.is_empty() || *action == next.name()) => {
+                Permit::Go
+            }
+            (None, _) => Permit::Over,
+            // Another version decided otherwise. What it measured after that does not tell what this one's choice would have given.
+            (Some(_), next) => {
+                output::note(&format!("note: the recorded run went another way than to {}; it is replayed up to there", next.name()));
+                Permit::Over
+            }
+        }
+    }
+
+    fn measure(&mut self) -> Result<Observation> {
         match self.events.pop_front() {
             Some(Event::Measured(entries)) => Ok(measure::observation(&entries)),
             _ => bail!("the recording holds no further measurement"),
         }
     }
 
-    fn apply(&mut self, _: &str, _: &Remedy) -> Result<std::result::Result<(), String>> {
-        self.acted()
-    }
-
-    fn take_back(&mut self) -> Result<std::result::Result<(), String>> {
-        self.acted()
-    }
-
-    fn stopped(&self) -> bool {
-        // Where the recorded run ended, so does this one.
-        self.events.is_empty()
+    fn act(&mut self, _: &Action) -> std::result::Result<(), String> {
+        match self.events.pop_front() {
+            Some(Event::Acted { failure: Some(why), .. }) => Err(why),
+            Some(Event::Acted { failure: None, .. }) => Ok(()),
+            _ => Err("the recording does not tell what came of it".to_owned()),
+        }
     }
 }
 
@@ -332,4 +388,45 @@ fn read_body(file: &Path) -> Result<Vec<u8>> {
 /// The guard for a load that may harm others.
 pub(crate) fn guard_foreign() -> Result<Guard> {
     Ok(Guard::parse(GUARD_FOREIGN)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take_back(remedy: &str) -> Action {
+        Action::TakeBack { number: 1, remedy: remedy.to_owned() }
+    }
+
+    fn acted(action: &str) -> Event {
+        Event::Acted { action: action.to_owned(), failure: None }
+    }
+
+    #[test]
+    fn a_replay_goes_as_far_as_it_goes_the_recorded_way() {
+        let permit = |event: Option<Event>, next: &Action| Replay { events: event.into_iter().collect() }.permit(next);
+        for (event, next, expected) in [
+            (Some(acted("take back a")), take_back("a"), Permit::Go),
+            (Some(acted("take back a")), take_back("b"), Permit::Over),
+            (Some(acted("")), take_back("b"), Permit::Go),
+            (Some(acted("")), Action::Measure, Permit::Over),
+            (Some(Event::Measured(Vec::new())), Action::Measure, Permit::Go),
+            (Some(Event::Measured(Vec::new())), take_back("a"), Permit::Over),
+            (Some(Event::Stopped), Action::Measure, Permit::Stopped),
+            (Some(Event::Stopped), take_back("a"), Permit::Over),
+            (None, Action::Measure, Permit::Over),
+        ] {
+            assert_eq!(permit(event.clone(), &next), expected, "{event:?} {next:?}");
+        }
+    }
+
+    #[test]
+    fn a_recording_without_a_measurement_is_an_error_and_one_that_stops_early_is_not() {
+        let words = Catalogue::english();
+        for events in [vec![], vec![Event::Stopped], vec![acted("apply a")]] {
+            assert!(drive(&mut Replay { events: events.clone().into() }, true, &words).is_err(), "{events:?}");
+        }
+        let events = vec![Event::Measured(Vec::new()), Event::Stopped];
+        assert!(drive(&mut Replay { events: events.into() }, true, &words).is_ok_and(|report| report.rounds.is_empty()));
+    }
 }

@@ -10,7 +10,7 @@ use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
 use chokepoint_load::{Control, Plan};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
-use chokepoint_model::report::{Diagnosis, Request};
+use chokepoint_model::report::{Diagnosis, Kept, Request, Round, RoundKind};
 use chokepoint_sources::{Root, netns};
 use serde::Serialize;
 
@@ -116,7 +116,8 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
 
 /// What is wrong with how the changes were taken back.
 fn not_undone(report: &Diagnosis, undo: &UndoOutcome) -> Option<String> {
-    let stayed = report.rounds.iter().filter(|round| round.kept != chokepoint_model::report::Kept::No).count();
+    let stays = |round: &&Round| round.kind == RoundKind::Apply && round.kept != Kept::No;
+    let stayed = report.rounds.iter().filter(stays).count();
     if !undo.problems.is_empty() {
         Some(format!("not everything was undone: {}", undo.problems.join("; ")))
     } else if undo.restored.is_empty() && stayed > 0 {
@@ -140,7 +141,8 @@ fn outcome(
     let load = report.load.as_ref();
     let station = |id: &str| report.path.iter().find(|station| station.station == id);
     let goodput = load.map(|load| load.goodput_rps);
-    let last = report.rounds.last().map(|round| &round.load);
+    // Where no change stays, what the last one gave is told all the same.
+    let last = report.result().or(report.rounds.last()).map(|round| &round.load);
     RunOutcome {
         schema: "chokepoint/lab-run/1",
         scenario: scenario.name.clone(),

@@ -4,13 +4,17 @@ mod args;
 mod changes;
 mod diagnose;
 mod explain;
+mod files;
+mod html;
 mod interrupt;
 mod lab;
+mod markdown;
 mod measure;
 mod output;
 mod progress;
 mod recordings;
 mod settings;
+mod sheet;
 mod text;
 mod undo;
 

@@ -14,6 +14,8 @@ use crate::output;
 const MEASUREMENT: &str = "measurement";
 /// Source name of an entry that tells what came of an action of the loop.
 const ACTION: &str = "action";
+/// Source name of the entry that tells where the run was interrupted.
+const STOPPED: &str = "stopped";
 /// Largest recording that is read, bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
@@ -22,8 +24,15 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 pub(crate) enum Event {
     /// A measurement's entries.
     Measured(Vec<Entry>),
-    /// A change was applied or taken back: nothing where it worked, else why it did not.
-    Acted(Option<String>),
+    /// A change was applied, taken back or put back.
+    Acted {
+        /// Which, as the session names it; empty in recordings of old that do not tell.
+        action: String,
+        /// Nothing where it worked, else why it did not.
+        failure: Option<String>,
+    },
+    /// The run was interrupted before its next measurement or change.
+    Stopped,
 }
 
 /// Writes the events of a run into a file.
@@ -99,11 +108,12 @@ fn flatten(events: &[Event]) -> Vec<Entry> {
     for event in events {
         match event {
             Event::Measured(read) => {
-                entries.push(mark(MEASUREMENT, Outcome::Ok(Vec::new())));
+                entries.push(mark(MEASUREMENT, "", Outcome::Ok(Vec::new())));
                 entries.extend(read.iter().cloned());
             }
-            Event::Acted(None) => entries.push(mark(ACTION, Outcome::Ok(Vec::new()))),
-            Event::Acted(Some(why)) => entries.push(mark(ACTION, Outcome::Failed(why.clone(), None))),
+            Event::Acted { action, failure: None } => entries.push(mark(ACTION, action, Outcome::Ok(Vec::new()))),
+            Event::Acted { action, failure: Some(why) } => entries.push(mark(ACTION, action, Outcome::Failed(why.clone(), None))),
+            Event::Stopped => entries.push(mark(STOPPED, "", Outcome::Ok(Vec::new()))),
         }
     }
     entries
@@ -114,10 +124,14 @@ fn split(entries: Vec<Entry>) -> Vec<Event> {
     for entry in entries {
         match (entry.source.as_str(), events.last_mut()) {
             (MEASUREMENT, _) => events.push(Event::Measured(Vec::new())),
-            (ACTION, _) => events.push(Event::Acted(match entry.outcome {
-                Outcome::Ok(_) => None,
-                Outcome::Absent(why, _) | Outcome::Failed(why, _) => Some(why),
-            })),
+            (ACTION, _) => {
+                let failure = match entry.outcome {
+                    Outcome::Ok(_) => None,
+                    Outcome::Absent(why, _) | Outcome::Failed(why, _) => Some(why),
+                };
+                events.push(Event::Acted { action: entry.item, failure });
+            }
+            (STOPPED, _) => events.push(Event::Stopped),
             (_, Some(Event::Measured(read))) => read.push(entry),
             _ => events.push(Event::Measured(vec![entry])),
         }
@@ -125,6 +139,28 @@ fn split(entries: Vec<Entry>) -> Vec<Event> {
     events
 }
 
-fn mark(source: &str, outcome: Outcome) -> Entry {
-    Entry { at_us: 0, source: source.to_owned(), scope: Scope::Host, item: String::new(), outcome }
+fn mark(source: &str, item: &str, outcome: Outcome) -> Entry {
+    Entry { at_us: 0, source: source.to_owned(), scope: Scope::Host, item: item.to_owned(), outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_back_from_a_file_as_they_happened() {
+        let reading = Entry { at_us: 7, source: "netstat".to_owned(), ..mark("netstat", "", Outcome::Ok(b"Tcp: 1".to_vec())) };
+        let acted = |action: &str, failure: Option<&str>| Event::Acted { action: action.to_owned(), failure: failure.map(str::to_owned) };
+        let events = [
+            Event::Measured(vec![reading.clone(), reading]),
+            acted("apply raise-conntrack-max", None),
+            Event::Measured(Vec::new()),
+            acted("take back raise-conntrack-max", Some("someone else changed it")),
+            acted("", None),
+            Event::Stopped,
+        ];
+        assert_eq!(split(flatten(&events)), events);
+        assert_eq!(split(redacted(flatten(&events), Level::All)), events, "redaction leaves the names of actions");
+        assert_eq!(split(Vec::new()), []);
+    }
 }

@@ -5,21 +5,22 @@ mod findings;
 mod load;
 mod page;
 mod path;
-mod quantity;
 mod readings;
 mod rounds;
 mod wrap;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::{Diagnosis, Verdict};
+use chokepoint_model::report::Diagnosis;
 
 pub(crate) use explain::page_text;
-use page::{Ink, Page, span};
+use page::Page;
+
+use crate::sheet::{ink, span};
 
 /// How the report is to look.
 #[derive(Debug, Clone, Copy)]
@@ -46,13 +47,4 @@ pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) ->
     rounds::write(&mut page, diagnosis);
     readings::write(&mut page, diagnosis);
     page.finish()
-}
-
-/// The ink of a verdict.
-fn ink(verdict: Verdict) -> Ink {
-    match verdict {
-        Verdict::Choked => Ink::BadStrong,
-        Verdict::Healthy => Ink::GoodStrong,
-        Verdict::ClientLimited | Verdict::Unknown => Ink::WarnStrong,
-    }
 }

@@ -11,10 +11,12 @@ use crate::message::{Message, Value};
 /// The files of the English catalogue.
 const ENGLISH: &[&str] = &[
     include_str!("../locales/en/diagnosis.ftl"),
+    include_str!("../locales/en/rounds.ftl"),
     include_str!("../locales/en/stations.ftl"),
     include_str!("../locales/en/findings.ftl"),
     include_str!("../locales/en/pages.ftl"),
     include_str!("../locales/en/report.ftl"),
+    include_str!("../locales/en/html.ftl"),
     include_str!("../locales/en/cli.ftl"),
 ];
 

@@ -15,6 +15,10 @@ use crate::stations::{Context, Placed, STATIONS};
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
 /// Share of failed requests above which a healthy verdict would need an explanation that the stations did not give.
 const FAILED_SHARE_MAX: f64 = 0.01;
+/// Share of the servers' cores that other programs may use before busy cores say nothing about the servers in passive mode.
+const OTHERS_SHARE_MAX: f64 = 0.5;
+/// Share of the connections that must wait in an accept queue on average for the wait to count beside the service.
+const WAITING_SHARE_MIN: f64 = 0.1;
 /// Share of the offered rate that an open loop must have got through for demand to be the limit.
 const OFFERED_SHARE_MIN: f64 = 0.98;
 
@@ -34,6 +38,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         }
         stations.extend(read);
     }
+    link_symptoms(&mut findings);
     order(&mut findings, &stations);
     let judgement = judge(&ctx, &stations, &findings);
     Diagnosis {
@@ -49,6 +54,26 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         readings: readings(obs, &path),
         warnings: warnings(&ctx),
         rounds: Vec::new(),
+    }
+}
+
+/// Which finding can be the symptom of which: what waits before a tier is caused by what holds that tier.
+const SYMPTOMS: &[(&str, &[&str])] = &[("accept-queue-full", &["worker-pool-exhausted"])];
+
+/// Names the causes of each symptom: those of its own tier that can bring it about. An overflowing queue before a pool that is exhausted is
+/// a symptom even where it would pass for a cause by itself.
+fn link_symptoms(findings: &mut [Finding]) {
+    let causes: Vec<(String, String)> = findings.iter().map(|finding| (finding.id.clone(), finding.tier.clone())).collect();
+    for finding in findings.iter_mut() {
+        let able = SYMPTOMS.iter().filter(|(symptom, _)| *symptom == finding.id).flat_map(|(_, causes)| causes.iter());
+        let named: Vec<String> = able
+            .filter(|cause| causes.iter().any(|(id, tier)| id == *cause && *tier == finding.tier))
+            .map(|cause| (*cause).to_owned())
+            .collect();
+        if !named.is_empty() {
+            finding.role = Role::Symptom;
+            finding.symptom_of = named;
+        }
     }
 }
 
@@ -176,7 +201,9 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
     if let Some(link) = saturated("link") {
         return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.station.why.as_str()));
     }
-    if let Some(cpu) = saturated("cpu") {
+    // In passive mode nobody asked the servers for all that they could do: cores that others keep busy do not limit them.
+    let theirs = shape.is_none() && crate::stations::other_tenants(ctx).iter().any(|(_, share)| *share > OTHERS_SHARE_MAX);
+    if let Some(cpu) = saturated("cpu").filter(|_| !theirs) {
         return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.station.why.as_str()));
     }
     let Some((shape, goodput)) = shape else {
@@ -199,7 +226,8 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
 
 /// A closed loop with nothing saturated: too few connections, unless requests wait in front of a server whose cores are idle.
 fn closed(stations: &[Placed], connections: u32) -> Judgement {
-    let waits = |placed: &&Placed| placed.station.station == "accept-queue" && placed.station.waiting.is_some_and(|mean| mean >= 1.0);
+    let many = (WAITING_SHARE_MIN * f64::from(connections)).max(1.0);
+    let waits = |placed: &&Placed| placed.station.station == "accept-queue" && placed.station.waiting.is_some_and(|mean| mean > many);
     if let Some(queue) = stations.iter().find(waits) {
         let listener = queue.station.at.listener.clone().unwrap_or_default();
         let why = Message::new("verdict-unknown-waiting").with("tier", queue.station.tier.as_str()).with("listener", listener);

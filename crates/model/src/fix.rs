@@ -1,189 +1,288 @@
 //! The loop of `--fix` as a pure state machine: what to do next, given what was measured. The driver measures, applies and takes back.
 //!
-//! A change is judged by the signal that its remedy named beforehand and by goodput. It stays provisionally while the chain goes on; the
-//! first measurement without it and the last with it prove it where it is the only one.
+//! It goes in three phases. The **chain** takes the first cause that has a remedy not yet tried, applies it, measures, and keeps it for now
+//! where the signal that the remedy named improved and nothing got worse beyond noise, or the loss is explained by the next cause. The
+//! **whole** is then held against the best state seen on the way, the start included; changes that only led away from it are taken back.
+//! Last, each change is **left out** alone: what is missed is put back and final, what is not stays out. So no change is kept that was not
+//! measured to be needed beside the others.
 
-use std::collections::BTreeSet;
+mod chain;
+mod judge;
+mod leave_out;
+mod made;
+mod rounds;
+
+use std::collections::VecDeque;
 
 use crate::catalogue::Catalogue;
-use crate::diagnose::{diagnose, load_report};
 use crate::message::Message;
-use crate::observation::Observation;
-use crate::report::{Diagnosis, Kept, Remedy, Role, Round, Signal, StationState, Verdict};
+use crate::report::{Diagnosis, Kept, Remedy, Round};
 
-/// Rounds at the most.
+use chain::{Attempt, Trial};
+pub use judge::Objective;
+use leave_out::LeaveOut;
+use made::Made;
+
+/// Changes that are applied at the most, the alternatives of one group counted singly.
 pub const ROUNDS_MAX: u32 = 8;
+/// Measurements at the most: the first, one a change, each of them left out once more after each that was dropped, three to confirm.
+pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) / 2 + 3;
 /// Relative change of goodput or p99 between two runs alike that noise alone explains: docs/measuring.md, "Noise floor".
 pub const NOISE_SHARE: f64 = 0.10;
+/// Share of failed requests (of all that were offered) by which two runs alike may differ, and below which a run counts as one without
+/// failures: a few requests that the end of the load cut short.
+pub const FAILED_SHARE_NOISE: f64 = 0.01;
+/// Times that p99 may grow without a gain in goodput where no objective says what it may be. Two runs alike differ by less: the tail of a
+/// short load is noisier than its goodput.
+const LATENCY_TIMES_MAX: f64 = 3.0;
 /// Share of its former refusals that a station may still show for the remedy to count as having worked.
 const REFUSALS_LEFT_MAX: f64 = 0.01;
 
-/// What the driver is to do next.
+/// What the driver is to do next. It answers [`Action::Measure`] with [`Session::measured`], and the others with [`Session::acted`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Apply this remedy, then call [`Session::applied`].
+    /// Apply this remedy.
     Apply {
+        /// The change's number in this session, by which it is named later.
+        number: u32,
         /// The finding that it removes.
         finding: String,
         /// The remedy.
         remedy: Box<Remedy>,
     },
-    /// Let the host settle and measure again under the same load, then call [`Session::measured`].
+    /// Apply a change that was taken back once more.
+    PutBack {
+        /// Its number.
+        number: u32,
+        /// The finding that it removes.
+        finding: String,
+        /// The remedy, with those of its changes that must be made again and the values that they start from now.
+        remedy: Box<Remedy>,
+    },
+    /// Take this change back, whatever was applied after it.
+    TakeBack {
+        /// Its number.
+        number: u32,
+        /// Id of its remedy.
+        remedy: String,
+    },
+    /// Let the host settle and measure again under the same load.
     Measure,
-    /// Take the last change back, then call [`Session::taken_back`].
-    TakeBack,
     /// Nothing is left to do.
     Done,
+}
+
+impl Action {
+    /// The action in words, the same in every language: what a recording names it by.
+    pub fn name(&self) -> String {
+        match self {
+            Action::Apply { remedy, .. } => format!("apply {}", remedy.id),
+            Action::PutBack { remedy, .. } => format!("put back {}", remedy.id),
+            Action::TakeBack { remedy, .. } => format!("take back {remedy}"),
+            Action::Measure => "measure".to_owned(),
+            Action::Done => "done".to_owned(),
+        }
+    }
+}
+
+/// What the session waits for.
+#[derive(Debug)]
+enum Step {
+    /// The first measurement.
+    First,
+    /// Whether the change in trial could be applied.
+    Applying(u32),
+    /// The measurement with the change in trial.
+    Trying(u32),
+    /// Whether the change in trial could be taken back.
+    Rejecting(u32),
+    /// Whether the best of several alternatives could be put back.
+    Choosing(u32),
+    /// Whether a change could be taken back that is to go for good; the others follow.
+    Retreating(u32, VecDeque<u32>),
+    /// Whether a change could be taken back that a later one replaced.
+    Folding(u32),
+    /// Whether a change could be left out.
+    LeavingOut(u32),
+    /// The measurement without a change.
+    Without(u32),
+    /// Whether a change that is needed could be put back.
+    PuttingBack(u32),
+    /// The measurement with all that stays; the number of times it was taken.
+    Confirming(u32),
+    /// Whether a change could be put back that was dropped; the others follow.
+    Restoring(u32, VecDeque<u32>),
+    /// Whether a needed change could be put back in an interrupted run; those that are to be taken back then.
+    Rescuing(u32, VecDeque<u32>),
+    /// Nothing: it is over.
+    Ended,
+}
+
+/// A state of the host that was measured in the chain.
+struct State {
+    standing: Vec<u32>,
+    diagnosis: Diagnosis,
 }
 
 /// One run of `diagnose`, with or without `--fix`.
 pub struct Session<'w> {
     words: &'w Catalogue,
     fix: bool,
+    objective: Objective,
+    step: Step,
     first: Option<Diagnosis>,
     /// The state of things as last measured with all changes that stand.
     current: Option<Diagnosis>,
     rounds: Vec<Round>,
-    tried: BTreeSet<(String, String)>,
-    applied: Option<(String, Remedy)>,
+    made: Made,
+    applied: u32,
+    attempts: Vec<Attempt>,
+    trial: Option<Trial>,
+    states: Vec<State>,
+    leave_out: Option<LeaveOut>,
     warnings: Vec<String>,
+    /// True where something could not be done or the user stopped it: no more is tried.
+    broken: bool,
 }
 
 impl<'w> Session<'w> {
     /// A session that changes nothing unless `fix` is set.
     pub fn new(fix: bool, words: &'w Catalogue) -> Self {
-        let (rounds, tried, warnings) = (Vec::new(), BTreeSet::new(), Vec::new());
-        Self { words, fix, first: None, current: None, rounds, tried, applied: None, warnings }
+        Self {
+            words,
+            fix,
+            objective: Objective::default(),
+            step: Step::First,
+            first: None,
+            current: None,
+            rounds: Vec::new(),
+            made: Made::default(),
+            applied: 0,
+            attempts: Vec::new(),
+            trial: None,
+            states: Vec::new(),
+            leave_out: None,
+            warnings: Vec::new(),
+            broken: false,
+        }
     }
 
-    /// The newest measurement's diagnosis.
+    /// Sets what counts besides goodput; before the first measurement.
+    pub fn set_objective(&mut self, objective: Objective) {
+        self.objective = objective;
+    }
+
+    /// The diagnosis of the host with all changes that stand, as last measured.
     pub fn current(&self) -> Option<&Diagnosis> {
         self.current.as_ref()
     }
 
     /// Takes in a measurement.
-    pub fn measured(&mut self, obs: &Observation) -> Action {
-        let after = diagnose(obs, self.words);
-        let (Some(before), Some((finding, remedy))) = (self.current.take(), self.applied.take()) else {
-            self.first.get_or_insert_with(|| after.clone());
-            self.current = Some(after);
-            return self.next();
-        };
-        let (works, why) = judge(&before, &after, &remedy);
-        let Some(load) = obs.load.as_ref().map(load_report) else {
-            self.current = Some(before);
-            return Action::TakeBack;
-        };
-        self.rounds.push(Round {
-            n: self.rounds.len() as u32 + 1,
-            measured_rps: load.goodput_rps,
-            load,
-            finding,
-            remedy: remedy.id.clone(),
-            prediction: remedy.prediction.clone(),
-            kept: if works { Kept::Provisional } else { Kept::No },
-            why: self.words.text(&why),
-            verdict: after.verdict,
-            limited_by: after.limited_by,
-            summary: after.summary.clone(),
-        });
-        if works {
-            self.current = Some(after);
-            self.next()
-        } else {
-            self.current = Some(before);
-            Action::TakeBack
+    pub fn measured(&mut self, after: Diagnosis) -> Action {
+        match std::mem::replace(&mut self.step, Step::Ended) {
+            Step::First => {
+                self.states.push(State { standing: Vec::new(), diagnosis: after.clone() });
+                self.first = Some(after.clone());
+                self.current = Some(after);
+                self.advance()
+            }
+            Step::Trying(number) => self.tried(number, after),
+            Step::Without(number) => self.left_out(number, after),
+            Step::Confirming(times) => self.confirmed(times, after),
+            other => self.unasked(other),
         }
     }
 
-    /// Takes in whether the change could be applied.
-    pub fn applied(&mut self, result: Result<(), String>) -> Action {
-        match result {
-            Ok(()) => Action::Measure,
-            Err(why) => {
-                if let Some((_, remedy)) = self.applied.take() {
-                    let message = Message::new("warning-not-applied").with("remedy", remedy.id.as_str()).with("why", why.as_str());
-                    self.warnings.push(self.words.text(&message));
+    /// Takes in whether what was asked for could be done.
+    pub fn acted(&mut self, result: Result<(), String>) -> Action {
+        match (std::mem::replace(&mut self.step, Step::Ended), result) {
+            (Step::Applying(number), Ok(())) => self.now_in_force(number),
+            (Step::Applying(number), Err(why)) => {
+                let remedy = self.made.remedy_id(number);
+                self.warn(&Message::new("warning-not-applied").with("remedy", remedy).with("why", why));
+                self.try_next()
+            }
+            (Step::Rejecting(_), Ok(())) => self.rejected(),
+            (Step::Rejecting(number), Err(why)) => self.stuck(number, &why),
+            (Step::Choosing(number), Ok(())) => self.keep(number),
+            (Step::Choosing(number), Err(why)) => self.choice_lost(number, &why),
+            (Step::Retreating(number, rest), result) => {
+                match result {
+                    Ok(()) => self.made.fall(number),
+                    // The others are taken back all the same: the fewer are left, the better.
+                    Err(why) => self.warn(&Message::new("warning-not-taken-back").with("why", why)),
                 }
-                self.next()
+                self.retreat_next(rest)
             }
+            (Step::Folding(number), Ok(())) => self.folded(number),
+            (Step::LeavingOut(number), Ok(())) => {
+                self.made.fall(number);
+                self.step = Step::Without(number);
+                Action::Measure
+            }
+            (Step::Folding(_) | Step::LeavingOut(_), Err(why)) => {
+                self.warn(&Message::new("warning-not-taken-back").with("why", why));
+                self.break_off()
+            }
+            (Step::PuttingBack(number), Ok(())) => self.is_back(number),
+            (Step::Restoring(number, rest), Ok(())) => self.restored(number, rest),
+            (Step::Rescuing(number, back), result) => {
+                match result {
+                    Ok(()) => self.made.stand(number),
+                    Err(why) => self.not_put_back(number, &why),
+                }
+                self.retreat_next(back)
+            }
+            (Step::PuttingBack(number) | Step::Restoring(number, _), Err(why)) => self.lost(number, &why),
+            (other, _) => self.unasked(other),
         }
     }
 
-    /// Takes in whether the last change could be taken back; where it could not, nothing more is tried.
-    pub fn taken_back(&mut self, result: Result<(), String>) -> Action {
-        match result {
-            Ok(()) => self.next(),
-            Err(why) => {
-                self.warnings.push(self.words.text(&Message::new("warning-not-taken-back").with("why", why.as_str())));
-                self.fix = false;
-                Action::Done
-            }
+    /// Ends the run early: gives the actions that leave the host in a state that was proven. To be called instead of carrying out
+    /// [`Action::Apply`] or [`Action::Measure`], or of handing in a measurement that was cut short.
+    ///
+    /// A change that was not finally judged is taken back, because nobody has seen yet that it is needed and nobody will look after it;
+    /// what is final stays.
+    pub fn interrupted(&mut self) -> Action {
+        let step = std::mem::replace(&mut self.step, Step::Ended);
+        let alone = self.made.standing.len() == 1 && self.leave_out.is_none();
+        // The only change that stands was measured without and with it: that is the proof that the others still await.
+        let proven = |number: &u32| self.made.get(*number).is_some_and(|entry| entry.needed || (alone && !entry.explained));
+        let (stay, back): (Vec<u32>, Vec<u32>) = self.made.standing.iter().rev().partition(|number| proven(number));
+        let mut back = VecDeque::from(back);
+        stay.into_iter().for_each(|number| self.set_kept(number, Kept::Final));
+        self.broken = true;
+        for number in back.clone() {
+            self.close(number, Kept::No, &Message::new("kept-no-interrupted"));
         }
+        self.drop_trial();
+        match step {
+            Step::Trying(number) => {
+                let remedy = self.made.remedy_id(number);
+                self.warn(&Message::new("warning-not-judged").with("remedy", remedy));
+                back.push_front(number);
+            }
+            // A change that had been found to be needed, and is out for another look, goes back first.
+            Step::Without(number) if self.made.get(number).is_some_and(|entry| entry.needed) => {
+                return self.put_back(number, Step::Rescuing(number, back));
+            }
+            Step::Without(number) => self.close(number, Kept::No, &Message::new("kept-no-interrupted")),
+            _ => {}
+        }
+        self.retreat_next(back)
     }
 
     /// The report: what was found at first, and the rounds.
     pub fn report(mut self) -> Option<Diagnosis> {
-        self.settle_rounds();
+        if !self.broken
+            && let [only] = *self.made.standing
+            && self.made.get(only).is_some_and(|entry| !entry.explained)
+        {
+            self.set_kept(only, Kept::Final);
+        }
         let mut report = self.first?;
         report.rounds = self.rounds;
         report.warnings.extend(self.warnings);
         Some(report)
     }
-
-    /// The next remedy not yet tried, of the first cause that has one.
-    fn next(&mut self) -> Action {
-        let Some(current) = self.current.as_ref().filter(|_| self.fix && (self.rounds.len() as u32) < ROUNDS_MAX) else {
-            return Action::Done;
-        };
-        for finding in current.findings.iter().filter(|finding| finding.role == Role::Cause) {
-            for remedy in finding.remedies.iter().filter(|remedy| !remedy.change.is_empty()) {
-                if self.tried.insert((finding.id.clone(), remedy.id.clone())) {
-                    self.applied = Some((finding.id.clone(), remedy.clone()));
-                    return Action::Apply { finding: finding.id.clone(), remedy: Box::new(remedy.clone()) };
-                }
-            }
-        }
-        Action::Done
-    }
-
-    /// A change that is the only one kept was measured without and with it: that is the proof, and it is final.
-    fn settle_rounds(&mut self) {
-        let mut kept: Vec<&mut Round> = self.rounds.iter_mut().filter(|round| round.kept == Kept::Provisional).collect();
-        if let [only] = kept.as_mut_slice() {
-            only.kept = Kept::Final;
-        }
-    }
-}
-
-/// Whether a change did what its remedy promised, and why.
-fn judge(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy) -> (bool, Message) {
-    let goodput = |diagnosis: &Diagnosis| diagnosis.load.as_ref().map_or(0.0, |load| load.goodput_rps);
-    let p99 = |diagnosis: &Diagnosis| diagnosis.load.as_ref().map_or(0.0, |load| load.latency_us.p99 as f64);
-    let (was, is) = (goodput(before), goodput(after));
-    let fell = is < was * (1.0 - NOISE_SHARE);
-    let args = |id: &'static str| Message::new(id).with("before", was).with("after", is);
-    if after.verdict == Verdict::ClientLimited && fell {
-        return (false, args("kept-no-client"));
-    }
-    let improved = match &remedy.signal {
-        Signal::Refusals { station } => refusals(after, station) <= REFUSALS_LEFT_MAX * refusals(before, station),
-        Signal::Goodput => is > was * (1.0 + NOISE_SHARE),
-        Signal::LatencyP99 => p99(after) < p99(before) * (1.0 - NOISE_SHARE),
-    };
-    // A fall is accepted only where another cause explains it: the next one in the chain.
-    let explained =
-        after.findings.iter().any(|finding| finding.role == Role::Cause && !before.findings.iter().any(|old| old.id == finding.id));
-    match (improved, fell) {
-        (true, false) => (true, args("kept-yes")),
-        (true, true) if explained => (true, args("kept-yes-explained")),
-        (true, true) => (false, args("kept-no-fell")),
-        (false, _) => (false, args("kept-no-signal")),
-    }
-}
-
-/// Refusals a second at all instances of a station that suffered from them.
-fn refusals(diagnosis: &Diagnosis, station: &str) -> f64 {
-    let refusing = diagnosis.path.iter().filter(|read| read.station == station && read.state == StationState::Refusing);
-    refusing.filter_map(|read| read.refused_per_s).sum()
 }

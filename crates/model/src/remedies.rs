@@ -1,7 +1,9 @@
 //! The remedies: what removes a finding's cause. A remedy is one file and one line in [`REMEDIES`].
 
 mod raise_conntrack_max;
+mod reuse_time_wait;
 mod shorten_conntrack_time_wait;
+mod widen_port_range;
 
 use crate::change::{Activation, Change};
 use crate::message::Message;
@@ -35,7 +37,8 @@ pub struct Proposal {
 }
 
 /// All remedies; of those for one finding, the one to try first stands first.
-pub const REMEDIES: &[&RemedyDef] = &[&raise_conntrack_max::REMEDY, &shorten_conntrack_time_wait::REMEDY];
+pub const REMEDIES: &[&RemedyDef] =
+    &[&raise_conntrack_max::REMEDY, &shorten_conntrack_time_wait::REMEDY, &widen_port_range::REMEDY, &reuse_time_wait::REMEDY];
 
 /// The remedies for a finding at a station.
 pub fn remedies(ctx: &Context<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
@@ -62,6 +65,7 @@ fn render(ctx: &Context<'_>, def: &RemedyDef, proposal: Proposal) -> Remedy {
         undo: undo.join("; "),
         signal: proposal.signal,
         prediction: proposal.prediction,
+        group: None,
         change: proposal.change,
     }
 }

@@ -65,6 +65,19 @@ pub struct Diagnosis {
     pub rounds: Vec<Round>,
 }
 
+impl Diagnosis {
+    /// The round that measured the host as the run left it; nothing where no change stays.
+    pub fn result(&self) -> Option<&Round> {
+        let stays = |round: &&Round| round.kind == RoundKind::Apply && round.kept != Kept::No;
+        let applied = self.rounds.iter().rfind(stays)?;
+        // What came after the chain measured less than all that stays, unless it is the confirmation or left out what was then dropped.
+        match self.rounds.last() {
+            Some(last) if last.kind == RoundKind::Confirm || (last.kind == RoundKind::Without && last.kept == Kept::No) => Some(last),
+            _ => Some(applied),
+        }
+    }
+}
+
 /// What was diagnosed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
@@ -316,6 +329,10 @@ pub struct Remedy {
     pub signal: Signal,
     /// What goodput it should give.
     pub prediction: Prediction,
+    /// The group of alternatives that it belongs to: of those with the same name under one finding, each is tried without the others and at
+    /// most one is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// The success signal that a remedy names beforehand.
@@ -392,26 +409,45 @@ pub enum Kept {
     No,
 }
 
-/// One round of `--fix`: a change and the measurement after it.
+/// What a round of `--fix` measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoundKind {
+    /// The host with one change more.
+    #[default]
+    Apply,
+    /// The host without one of the changes that were kept for now.
+    Without,
+    /// The host with every change that stays.
+    Confirm,
+}
+
+/// One round of `--fix`: a measurement after something was changed or taken back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// Number, from 1; round 0 is the first measurement and is in `load`.
     pub n: u32,
-    /// The load after the change.
+    /// What was measured.
+    #[serde(default)]
+    pub kind: RoundKind,
+    /// The load of this round.
     pub load: LoadReport,
-    /// The finding that was acted on.
+    /// The finding that was acted on; empty where all that stays was measured.
     pub finding: String,
-    /// The remedy that was applied.
+    /// The remedy that was applied or left out; empty where all that stays was measured.
     pub remedy: String,
-    /// What was predicted.
+    /// What was predicted; refused where nothing was applied.
     pub prediction: Prediction,
+    /// Whether the measured goodput was within the predicted interval; nothing where none was predicted.
+    #[serde(default)]
+    pub prediction_held: Option<bool>,
     /// Goodput measured.
     pub measured_rps: f64,
-    /// Whether it was kept.
+    /// What became of the change, the one that was left out included.
     pub kept: Kept,
     /// Why.
     pub why: String,
-    /// The verdict of the measurement after the change.
+    /// The verdict of this round's measurement.
     pub verdict: Verdict,
     /// What limits the server after it, where it is healthy.
     pub limited_by: Option<LimitedBy>,

@@ -6,8 +6,10 @@
 mod accept_queue;
 pub(crate) mod conntrack_table;
 mod cpu;
+pub(crate) mod ephemeral_ports;
 mod link;
 mod load_generator;
+mod worker_pool;
 
 use crate::catalogue::Catalogue;
 use crate::message::Message;
@@ -34,8 +36,15 @@ pub struct StationDef {
 }
 
 /// All stations, in the order of the path.
-pub const STATIONS: &[&StationDef] =
-    &[&load_generator::STATION, &link::STATION, &conntrack_table::STATION, &accept_queue::STATION, &cpu::STATION];
+pub const STATIONS: &[&StationDef] = &[
+    &load_generator::STATION,
+    &link::STATION,
+    &conntrack_table::STATION,
+    &accept_queue::STATION,
+    &ephemeral_ports::STATION,
+    &worker_pool::STATION,
+    &cpu::STATION,
+];
 
 /// A station's reading with the namespace it was made in.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,8 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::explain::Page as Explanation;
 
 use super::Style;
-use super::page::{Ink, Page, span};
+use super::page::Page;
+use crate::sheet::{Ink, span};
 
 /// Columns before a section's text.
 const INDENT: &str = "  ";

@@ -1,11 +1,11 @@
 //! The findings: what is wrong, what shows it, and each remedy as exact commands with its price.
 
-use chokepoint_model::change::Activation;
-use chokepoint_model::message::Message;
-use chokepoint_model::report::{Confidence, Diagnosis, Evidence, Finding, Prediction, Remedy, Role, Signal};
+use chokepoint_model::report::{Diagnosis, Evidence, Finding, Remedy, Role};
 
-use super::page::{Ink, Page, Span, span};
+use super::page::Page;
 use super::wrap::columns;
+use crate::sheet::findings::{fix_title, offers_fix, standing, terms, title};
+use crate::sheet::{Ink, Span, span};
 
 /// Columns before the text of a finding.
 const INDENT_COLUMNS: usize = 4;
@@ -32,20 +32,14 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
         if place > 0 {
             page.blank();
         }
-        // The verdict's sentence usually is the first finding's title.
-        let titled = !diagnosis.summary.contains(finding.title.trim_end_matches('.'));
-        head(page, diagnosis, place + 1, finding, titled);
+        head(page, diagnosis, place + 1, finding);
         evidence(page, finding);
         for (choice, remedy) in finding.remedies.iter().enumerate() {
-            let title = match finding.remedies.len() {
-                1 => page.word("report-fix"),
-                count => page.say(&Message::new("report-fix-choice").with("n", (choice + 1) as f64).with("count", count as f64)),
-            };
+            let title = fix_title(choice, finding.remedies.len(), page.phrases());
             fix(page, &title, remedy);
         }
     }
-    let applicable = diagnosis.findings.iter().flat_map(|finding| &finding.remedies).any(|remedy| !remedy.change.is_empty());
-    if applicable && diagnosis.rounds.is_empty() {
+    if offers_fix(diagnosis) {
         page.blank();
         let text = page.word("report-offer-fix");
         page.flow(&indent(), &indent(), &[span(Ink::Faint, text)]);
@@ -56,39 +50,18 @@ fn indent() -> [Span; 1] {
     [span(Ink::Plain, " ".repeat(INDENT_COLUMNS))]
 }
 
-fn head(page: &mut Page<'_>, diagnosis: &Diagnosis, number: usize, finding: &Finding, titled: bool) {
-    let role = match finding.role {
-        Role::Cause => page.word("report-cause"),
-        Role::Symptom if finding.symptom_of.is_empty() => page.word("report-symptom-of-unnamed"),
-        Role::Symptom => {
-            let numbered = |id: &String| match diagnosis.findings.iter().position(|other| other.id == *id) {
-                Some(place) => format!("{id} ({})", place + 1),
-                None => id.clone(),
-            };
-            let ids: Vec<String> = finding.symptom_of.iter().map(numbered).collect();
-            page.say(&Message::new("report-symptom-of").with("ids", ids.join(", ")))
-        }
-    };
-    let confidence = page.word(match finding.confidence {
-        Confidence::Low => "report-confidence-low",
-        Confidence::Medium => "report-confidence-medium",
-        Confidence::High => "report-confidence-high",
-    });
+fn head(page: &mut Page<'_>, diagnosis: &Diagnosis, number: usize, finding: &Finding) {
     let ink = if finding.role == Role::Cause { Ink::BadStrong } else { Ink::WarnStrong };
     let first = [span(ink, format!("{number:>3} "))];
-    page.flow(&first, &indent(), &[span(ink, &finding.id), span(Ink::Faint, format!("({role}, {confidence})"))]);
-    if titled {
-        page.flow(&indent(), &indent(), &[span(Ink::Strong, sentence(&finding.title))]);
+    page.flow(
+        &first,
+        &indent(),
+        &[span(ink, &finding.id), span(Ink::Faint, format!("({})", standing(diagnosis, finding, page.phrases())))],
+    );
+    if let Some(title) = title(diagnosis, finding) {
+        page.flow(&indent(), &indent(), &[span(Ink::Strong, title)]);
     }
     page.flow(&indent(), &indent(), &[span(Ink::Plain, &finding.explanation)]);
-}
-
-/// A title as a sentence: a capital at the beginning, a full stop at the end.
-fn sentence(title: &str) -> String {
-    let mut characters = title.chars();
-    let Some(first) = characters.next() else { return String::new() };
-    let stop = if title.ends_with(['.', '?', '!', '。']) { "" } else { "." };
-    format!("{}{}{stop}", first.to_uppercase(), characters.as_str())
 }
 
 fn evidence(page: &mut Page<'_>, finding: &Finding) {
@@ -118,27 +91,9 @@ fn fix(page: &mut Page<'_>, title: &str, remedy: &Remedy) {
     if !remedy.undo.is_empty() {
         commands(page, "report-label-undo", std::slice::from_ref(&remedy.undo));
     }
-    let effect = page.word(match remedy.activation {
-        Activation::Live => "report-live",
-        Activation::Reload => "report-reload",
-        Activation::Restart => "report-restart",
-    });
-    prose(page, "report-label-effect", &effect);
-    prose(page, "report-label-risk", &remedy.risk);
-    let signal = match &remedy.signal {
-        Signal::Refusals { station } => page.say(&Message::new("report-signal-refusals").with("station", station.as_str())),
-        Signal::Goodput => page.word("report-signal-goodput"),
-        Signal::LatencyP99 => page.word("report-signal-latency"),
-    };
-    prose(page, "report-label-proof", &signal);
-    let prediction = match &remedy.prediction {
-        Prediction::Refused { refused } => page.say(&Message::new("report-not-predicted").with("why", refused.as_str())),
-        Prediction::Goodput { goodput_rps, low, high, next_station } => {
-            let message = Message::new("report-predicted").with("rate", *goodput_rps).with("low", *low).with("high", *high);
-            page.say(&message.with("station", next_station.as_str()))
-        }
-    };
-    prose(page, "report-label-predicted", &prediction);
+    for (label, text) in terms(remedy, page.phrases()) {
+        prose(page, label, &text);
+    }
 }
 
 /// A label, all as wide as the widest.
@@ -172,9 +127,7 @@ fn commands(page: &mut Page<'_>, id: &'static str, lines: &[String]) {
 }
 
 fn prose(page: &mut Page<'_>, id: &'static str, text: &str) {
-    if !text.is_empty() {
-        let first = [label(page, id)];
-        let rest = [unlabelled(&first[0])];
-        page.flow(&first, &rest, &[span(Ink::Plain, text)]);
-    }
+    let first = [label(page, id)];
+    let rest = [unlabelled(&first[0])];
+    page.flow(&first, &rest, &[span(Ink::Plain, text)]);
 }

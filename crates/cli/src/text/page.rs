@@ -1,10 +1,10 @@
 //! The page that the report is written on: inks, wrapped paragraphs, lines as they are, and the plain-ASCII form of both.
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::message::Message;
 
 use super::Style;
 use super::wrap::{Piece, columns, pieces};
+use crate::sheet::{Ink, Phrases, Span, span, steers, visible};
 
 /// The narrowest page, columns.
 const WIDTH_MIN: usize = 40;
@@ -13,45 +13,18 @@ const WIDTH_MAX: usize = 1000;
 /// Longer lines of prose lose the reader's eye, columns.
 const PROSE_WIDTH_MAX: usize = 116;
 
-/// What a piece of text looks like where there is colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ink {
-    Plain,
-    Strong,
-    Faint,
-    Bad,
-    BadStrong,
-    Warn,
-    WarnStrong,
-    GoodStrong,
-}
-
-impl Ink {
-    /// Select Graphic Rendition parameters (ECMA-48).
-    fn parameters(self) -> &'static str {
-        match self {
-            Ink::Plain => "",
-            Ink::Strong => "1",
-            Ink::Faint => "2",
-            Ink::Bad => "31",
-            Ink::BadStrong => "1;31",
-            Ink::Warn => "33",
-            Ink::WarnStrong => "1;33",
-            Ink::GoodStrong => "1;32",
-        }
+/// Select Graphic Rendition parameters (ECMA-48) of an ink.
+fn parameters(ink: Ink) -> &'static str {
+    match ink {
+        Ink::Plain => "",
+        Ink::Strong => "1",
+        Ink::Faint => "2",
+        Ink::Bad => "31",
+        Ink::BadStrong => "1;31",
+        Ink::Warn => "33",
+        Ink::WarnStrong => "1;33",
+        Ink::GoodStrong => "1;32",
     }
-}
-
-/// Text in one ink.
-#[derive(Debug, Clone)]
-pub(super) struct Span {
-    ink: Ink,
-    text: String,
-}
-
-/// Text in an ink.
-pub(super) fn span(ink: Ink, text: impl Into<String>) -> Span {
-    Span { ink, text: text.into() }
 }
 
 /// Columns that spans take side by side.
@@ -81,14 +54,14 @@ impl<'a> Page<'a> {
         if self.style.unicode { unicode } else { ascii }
     }
 
-    /// A sentence of the catalogue.
-    pub(super) fn say(&self, message: &Message) -> String {
-        self.words.text(message)
+    /// The phrases of the page's language.
+    pub(super) fn phrases(&self) -> Phrases<'a> {
+        Phrases(self.words)
     }
 
     /// A sentence of the catalogue without arguments.
     pub(super) fn word(&self, id: &'static str) -> String {
-        self.words.text(&Message::new(id))
+        self.phrases().word(id)
     }
 
     /// An empty line.
@@ -112,10 +85,7 @@ impl<'a> Page<'a> {
     /// A line whose last part is to be copied as it stands: a command, or a line of a file. Only control characters are made visible.
     pub(super) fn verbatim(&mut self, before: &[Span], text: &str) {
         let mut spans: Vec<Span> = before.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
-        let visible = |character: char| {
-            if steers(character) { character.escape_default().to_string() } else { character.to_string() }
-        };
-        spans.push(span(Ink::Plain, text.chars().map(visible).collect::<String>()));
+        spans.push(span(Ink::Plain, visible(text)));
         self.paint(&spans);
     }
 
@@ -200,7 +170,7 @@ impl<'a> Page<'a> {
             let text = if place + 1 == blank_tail { part.text.trim_end() } else { &part.text };
             if self.style.color && part.ink != Ink::Plain {
                 self.out.push_str("\x1b[");
-                self.out.push_str(part.ink.parameters());
+                self.out.push_str(parameters(part.ink));
                 self.out.push('m');
                 self.out.push_str(text);
                 self.out.push_str("\x1b[0m");
@@ -215,11 +185,6 @@ impl<'a> Page<'a> {
     pub(super) fn finish(self) -> String {
         self.out
     }
-}
-
-/// True for characters that move the cursor, change the terminal or turn the direction of writing.
-fn steers(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The nearest ASCII for a character that is not.

@@ -1,10 +1,11 @@
 //! The rounds of `--fix` as a table: what was changed, what it gave, whether it stayed.
 
-use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Prediction, Round};
+use chokepoint_model::report::{Diagnosis, LoadReport, Round};
 
-use super::page::{Ink, Page, span};
+use super::page::Page;
 use super::wrap::columns;
+use crate::sheet::rounds::{change, failed_share, fate, outcome as outcome_of, result};
+use crate::sheet::{Ink, Span, span};
 
 /// Titles of the columns.
 const TITLES: [&str; 4] = ["report-column-change", "report-column-goodput", "report-column-p99", "report-column-failed"];
@@ -15,11 +16,8 @@ const NUMBER_COLUMNS: usize = 4;
 
 /// Writes what the verdict is with all changes that were kept; nothing where none was.
 pub(super) fn write_result(page: &mut Page<'_>, diagnosis: &Diagnosis) {
-    let kept: Vec<&Round> = diagnosis.rounds.iter().filter(|round| round.kept != Kept::No).collect();
-    if let Some(last) = kept.last() {
-        let remedies = kept.iter().map(|round| round.remedy.as_str()).collect::<Vec<_>>().join(", ");
-        let before = page.say(&Message::new("report-result").with("remedies", remedies));
-        page.flow(&[], &[], &[span(Ink::Strong, before), span(super::ink(last.verdict), &last.summary)]);
+    if let Some([before, after]) = result(diagnosis, page.phrases()) {
+        page.flow(&[], &[], &[before, after]);
     }
 }
 
@@ -31,7 +29,7 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
     page.heading("report-rounds");
     let mut rows: Vec<[String; 4]> = vec![TITLES.map(|id| page.word(id))];
     rows.push(cells(page, page.word("report-as-found"), diagnosis.load.as_ref()));
-    rows.extend(diagnosis.rounds.iter().map(|round| cells(page, round.remedy.clone(), Some(&round.load))));
+    rows.extend(diagnosis.rounds.iter().map(|round| cells(page, change(round, page.phrases()), Some(&round.load))));
     let wide = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
     let figures: usize = (1..TITLES.len()).map(|column| wide(column) + 2).sum();
     let room = page.width().saturating_sub(MARGIN.len() + NUMBER_COLUMNS + figures);
@@ -70,28 +68,17 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
 /// The change, goodput, p99 and share of failed requests of one measurement; dashes where there is none.
 fn cells(page: &Page<'_>, change: String, load: Option<&LoadReport>) -> [String; 4] {
     let Some(load) = load else { return [change, "-".to_owned(), "-".to_owned(), "-".to_owned()] };
-    let failed = if load.throughput_rps > 0.0 { 1.0 - load.goodput_rps / load.throughput_rps } else { 0.0 };
-    // Rates are quotients of whole numbers: less than a millionth is their rounding.
-    let failed = if failed < 1e-6 { 0.0 } else { failed };
-    [change, page.number(load.goodput_rps), page.duration_us(load.latency_us.p99 as f64), page.percent(failed)]
+    let phrases = page.phrases();
+    let failed = phrases.percent(failed_share(load));
+    [change, phrases.number(load.goodput_rps), phrases.duration_us(load.latency_us.p99 as f64), failed]
 }
 
 /// Whether the change stayed and why, and what had been predicted.
 fn outcome(page: &mut Page<'_>, round: &Round) {
     let indent = [span(Ink::Plain, " ".repeat(MARGIN.len() + NUMBER_COLUMNS))];
-    let (ink, id) = match round.kept {
-        Kept::Final => (Ink::GoodStrong, "report-kept-final"),
-        Kept::Provisional => (Ink::GoodStrong, "report-kept-provisional"),
-        Kept::No => (Ink::WarnStrong, "report-kept-no"),
-    };
-    let kept = page.word(id);
-    let text = match &round.prediction {
-        Prediction::Refused { .. } => round.why.clone(),
-        Prediction::Goodput { goodput_rps, low, high, .. } => {
-            let message = Message::new("report-round-predicted").with("rate", *goodput_rps).with("low", *low).with("high", *high);
-            format!("{} {}", round.why, page.say(&message))
-        }
-    };
+    let text = outcome_of(round, page.phrases());
     let colon = if text.is_empty() { "" } else { ":" };
-    page.flow(&indent, &indent, &[span(ink, format!("{kept}{colon}")), span(Ink::Plain, text)]);
+    let fate = fate(round, page.phrases()).map(|fate| span(fate.ink, format!("{}{colon}", fate.text)));
+    let words: Vec<Span> = fate.into_iter().chain([span(Ink::Plain, text)]).collect();
+    page.flow(&indent, &indent, &words);
 }

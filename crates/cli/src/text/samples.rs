@@ -7,8 +7,21 @@ use chokepoint_model::load::{Errors, Percentiles};
 use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 
+/// All of them by name.
+pub(crate) fn all() -> [(&'static str, Diagnosis); 7] {
+    [
+        ("choked", choked()),
+        ("fixed", fixed()),
+        ("chain", chain()),
+        ("healthy", healthy()),
+        ("client-limited", client_limited()),
+        ("unknown", unknown()),
+        ("awkward", awkward()),
+    ]
+}
+
 /// A conntrack table of 200 entries before nginx and php-fpm.
-pub(super) fn choked() -> Diagnosis {
+pub(crate) fn choked() -> Diagnosis {
     let mut sample = blank(Verdict::Choked, "Choked: the connection tracking table of web is full (200 entries).");
     sample.load = Some(collapsed());
     sample.path = vec![
@@ -35,7 +48,7 @@ pub(super) fn choked() -> Diagnosis {
 }
 
 /// The same host after `--fix`.
-pub(super) fn fixed() -> Diagnosis {
+pub(crate) fn fixed() -> Diagnosis {
     let mut sample = choked();
     let mut after = served(5382.4, 53_830);
     after.status.insert("502".into(), 12);
@@ -44,6 +57,8 @@ pub(super) fn fixed() -> Diagnosis {
     sample.rounds = vec![
         Round {
             n: 1,
+            kind: RoundKind::Apply,
+            prediction_held: None,
             load: after.clone(),
             finding: "conntrack-table-full".into(),
             remedy: "raise-conntrack-max".into(),
@@ -57,6 +72,8 @@ pub(super) fn fixed() -> Diagnosis {
         },
         Round {
             n: 2,
+            kind: RoundKind::Apply,
+            prediction_held: Some(false),
             load: LoadReport { goodput_rps: 5391.0, ..after },
             finding: "worker-pool-exhausted".into(),
             remedy: "raise-max-children".into(),
@@ -72,8 +89,52 @@ pub(super) fn fixed() -> Diagnosis {
     sample
 }
 
+/// Several changes, each left out again at the end: one did nothing beside the others.
+pub(crate) fn chain() -> Diagnosis {
+    let mut sample = choked();
+    let predicted = |rate: f64, low: f64, high: f64| Prediction::Goodput { goodput_rps: rate, low, high, next_station: "cpu".into() };
+    let refused = || Prediction::Refused { refused: "nothing was applied in this round, so nothing was predicted".into() };
+    let hidden = || Prediction::Refused { refused: "only 6 % of the requests were answered well".into() };
+    type Measured = (RoundKind, &'static str, &'static str, Prediction, Option<bool>, f64, Kept, &'static str);
+    let table: [Measured; 7] = [
+        (RoundKind::Apply, "conntrack-table-full", "raise-conntrack-max", hidden(), None, 212.0, Kept::Final, "Its signal improved."),
+        (
+            RoundKind::Apply,
+            "worker-pool-exhausted",
+            "raise-max-children",
+            predicted(980.0, 900.0, 1060.0),
+            Some(true),
+            1012.0,
+            Kept::Final,
+            "",
+        ),
+        (RoundKind::Apply, "accept-queue-full", "raise-backlog", hidden(), None, 1019.0, Kept::No, "It does nothing beside the others."),
+        (RoundKind::Without, "conntrack-table-full", "raise-conntrack-max", refused(), None, 13.1, Kept::Final, "Needed."),
+        (RoundKind::Without, "worker-pool-exhausted", "raise-max-children", refused(), None, 215.0, Kept::Final, "Needed."),
+        (RoundKind::Without, "accept-queue-full", "raise-backlog", refused(), None, 1011.0, Kept::No, "Not needed."),
+        (RoundKind::Confirm, "", "", refused(), None, 1014.0, Kept::Final, "With all changes that stay: goodput 1,014 requests/s."),
+    ];
+    let round = |(place, (kind, finding, remedy, prediction, prediction_held, rate, kept, why)): (usize, Measured)| Round {
+        n: place as u32 + 1,
+        kind,
+        load: served(rate, (rate * 10.0) as u64),
+        finding: finding.into(),
+        remedy: remedy.into(),
+        prediction,
+        prediction_held,
+        measured_rps: rate,
+        kept,
+        why: why.into(),
+        verdict: Verdict::Healthy,
+        limited_by: Some(LimitedBy::Cpu),
+        summary: "Healthy, limited by CPU: cores 1, all that the servers may use, were 99.4 % busy.".into(),
+    };
+    sample.rounds = table.into_iter().enumerate().map(round).collect();
+    sample
+}
+
 /// Nothing holds it back but the cores.
-pub(super) fn healthy() -> Diagnosis {
+pub(crate) fn healthy() -> Diagnosis {
     let mut sample = blank(Verdict::Healthy, "Healthy, limited by CPU: cores 1, all that the servers may use, were 99.4 % busy.");
     sample.limited_by = Some(LimitedBy::Cpu);
     sample.load = Some(served(5382.4, 53_830));
@@ -99,7 +160,7 @@ pub(super) fn healthy() -> Diagnosis {
 }
 
 /// The generator was the limit.
-pub(super) fn client_limited() -> Diagnosis {
+pub(crate) fn client_limited() -> Diagnosis {
     let mut sample = blank(Verdict::ClientLimited, "No verdict about the server's rate: the load generator was the limit.");
     sample.load = Some(served(74_211.0, 742_110));
     let mut generator = station("client", "load-generator", At { netns: netns("host"), ..At::default() }).of(0.97, 1.0, "cores");
@@ -140,7 +201,7 @@ pub(super) fn client_limited() -> Diagnosis {
 }
 
 /// Nothing could be read for want of privileges.
-pub(super) fn unknown() -> Diagnosis {
+pub(crate) fn unknown() -> Diagnosis {
     let mut sample = blank(Verdict::Unknown, "Cannot tell: the sockets of this host could not be read.");
     sample.mode = Mode::Passive;
     sample.target.listener = None;
@@ -161,7 +222,7 @@ pub(super) fn unknown() -> Diagnosis {
 }
 
 /// Two causes, a symptom, long names, IPv6, and text from outside that tries to steer the terminal.
-pub(super) fn awkward() -> Diagnosis {
+pub(crate) fn awkward() -> Diagnosis {
     let mut sample = choked();
     let listener = "[2001:db8:1234:5678:9abc:def0:1234:5678]:8080".to_owned();
     sample.target.url = "http://[2001:db8:1234:5678:9abc:def0:1234:5678]:8080/a\u{1b}[2Jb/\u{202e}gpj.exe?q=höher".into();
@@ -240,6 +301,7 @@ fn conntrack() -> Finding {
             activation: Activation::Live,
             risk: "Takes up to 80 MiB of kernel memory when the table fills; holds for every network namespace of the host.".into(),
             undo: sysctl("200"),
+            group: None,
             signal: Signal::Refusals { station: "conntrack-table".into() },
             prediction: Prediction::Refused {
                 refused: "only 6 % of the requests were answered well, which hides what the next limit would be".into(),

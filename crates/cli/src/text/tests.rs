@@ -3,21 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::Diagnosis;
 
 use super::wrap::columns;
 use super::{Style, render, samples};
-
-fn samples() -> [(&'static str, Diagnosis); 6] {
-    [
-        ("choked", samples::choked()),
-        ("fixed", samples::fixed()),
-        ("healthy", samples::healthy()),
-        ("client-limited", samples::client_limited()),
-        ("unknown", samples::unknown()),
-        ("awkward", samples::awkward()),
-    ]
-}
 
 fn plain(width: usize) -> Style {
     Style { width, color: false, unicode: true }
@@ -40,7 +28,7 @@ fn compare(name: &str, text: &str) {
 #[test]
 fn pages_are_as_stored() {
     let words = Catalogue::english();
-    for (name, diagnosis) in samples() {
+    for (name, diagnosis) in samples::all() {
         for width in [60, 100] {
             compare(&format!("{name}-{width}.txt"), &render(&diagnosis, &plain(width), &words));
         }
@@ -64,7 +52,7 @@ fn every_explanation_fits_its_page() {
 #[test]
 fn every_message_is_in_the_catalogue() {
     let words = Catalogue::english();
-    for (name, diagnosis) in samples() {
+    for (name, diagnosis) in samples::all() {
         let text = render(&diagnosis, &plain(100), &words);
         assert!(!text.contains("[report-"), "{name}:\n{text}");
     }
@@ -74,7 +62,7 @@ fn every_message_is_in_the_catalogue() {
 #[test]
 fn lines_fit_the_page_unless_a_word_does_not() {
     let words = Catalogue::english();
-    for (name, diagnosis) in samples() {
+    for (name, diagnosis) in samples::all() {
         let remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
         let verbatim: Vec<&String> =
             remedies.flat_map(|remedy| remedy.runtime.iter().chain(&remedy.persistent).chain([&remedy.undo])).collect();
@@ -133,7 +121,7 @@ fn nothing_from_outside_steers_the_terminal() {
 #[test]
 fn colour_changes_no_character() {
     let words = Catalogue::english();
-    for (name, diagnosis) in samples() {
+    for (name, diagnosis) in samples::all() {
         let colored = render(&diagnosis, &Style { width: 100, color: true, unicode: true }, &words);
         let mut stripped = String::new();
         let mut rest = colored.as_str();
@@ -149,7 +137,7 @@ fn colour_changes_no_character() {
 #[test]
 fn no_line_ends_in_space_and_no_two_are_empty() {
     let words = Catalogue::english();
-    for (name, diagnosis) in samples() {
+    for (name, diagnosis) in samples::all() {
         let text = render(&diagnosis, &plain(100), &words);
         assert!(text.lines().all(|line| line == line.trim_end()), "{name}");
         assert!(!text.contains("\n\n\n") && !text.starts_with('\n') && text.ends_with('\n'), "{name}");
@@ -164,7 +152,7 @@ fn schema() -> serde_json::Value {
 #[test]
 fn the_document_is_what_its_schema_says() {
     let validator = jsonschema::draft202012::new(&schema()).expect("the schema is a schema");
-    for (name, diagnosis) in samples() {
+    for (name, diagnosis) in samples::all() {
         let document = serde_json::to_value(&diagnosis).expect("a diagnosis is JSON");
         let errors: Vec<String> = validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
         assert!(errors.is_empty(), "{name}: {errors:#?}");

@@ -35,18 +35,11 @@ warning-unplaced = Part of the recording was not understood: { $what }.
 prediction-refused-passive = no load was applied, so nothing was measured that a prediction could start from
 prediction-refused-few = only { $good } good answers were seen: too few to measure what one costs
 prediction-refused-hidden = only { $share } % of the requests were answered well, which hides what the next limit would be
+prediction-refused-failing = what fails now hides what an answer would cost once it succeeds
+prediction-refused-search = the search for ports hides what a connection costs without it
 prediction-refused-second-choice = a second choice, told for where the first cannot be applied
 
 verdict-unknown-cpu = Cannot tell: nothing refused, but the CPU times could not be read, so it cannot be said what limits the server.
-
-warning-not-applied = Remedy { $remedy } could not be applied: { $why }
-warning-not-taken-back = A change could not be taken back: { $why } Run "chokepoint undo".
-
-kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
-kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
-kept-no-fell = Its signal improved, but goodput fell from { $before } to { $after } requests/s and nothing explains that.
-kept-no-signal = Its signal did not improve (goodput { $before } before, { $after } requests/s after).
-kept-no-client = The load generator became the limit and goodput fell from { $before } to { $after } requests/s: nothing is proven.
 
 unsettled-accept-queue = { $count } connections of an earlier load still waited at { $listener } when the measurement began.
 unsettled-conntrack = The table of { $netns } still held { $count } of { $max } conntrack entries of an earlier load when the measurement began.

@@ -25,3 +25,37 @@ finding-load-generator-limited-explanation = The generator could not offer more,
 evidence-generator-cpu = Its busiest thread used { $share } % of its CPU, soft interrupts included.
 evidence-generator-late = { $count } of { $of } requests were sent late or not at all.
 evidence-generator-local = Its own limits refused: { $ports } times no local port, { $files } times no file descriptor, { $memory } times no socket memory.
+
+finding-accept-queue-full-title = the accept queue of { $tier } at { $listener } overflows (room for { $limit })
+finding-accept-queue-full-explanation = { $tier } accepts connections fast enough on average, but they come in bursts, and only { $limit } may wait at { $listener }. What finds the queue full is dropped, and the client tries again after 1, 3 and 7 seconds, although waiting in a longer queue would take a fraction of that. The limit is the smaller of the backlog that { $tier } asked for and net.core.somaxconn.
+finding-accept-queue-full-symptom = Connections stand at { $listener } because { $tier } does not come to accept them: it waits for something behind it, or has too few workers. A longer queue would only add waiting.
+
+evidence-accept-queue-drops = { $count } connections found the queue of { $listener } full in { $seconds } s.
+evidence-accept-queue-limit = At most { $peak } waited with room for { $limit }; { $mean } on average.
+evidence-accept-queue-harm = { $failed } of { $requests } requests failed, and the p99 of response time was { $p99 } ms.
+evidence-accept-queue-wait = In a queue long enough a connection would wait about { $ms } ms.
+
+finding-worker-pool-exhausted-title = all { $workers } workers of { $tier } are taken, and they do not compute but wait
+finding-worker-pool-exhausted-explanation = Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
+
+evidence-worker-pool-busy = All { $workers } workers held a connection in { $full } of { $samples } samples.
+evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
+evidence-worker-pool-ready = The workers ran, or were ready to, in { $share } % of their time; the rest they waited for something else than a core.
+evidence-worker-pool-cpu = The cores on which they may run were { $share } % busy.
+evidence-worker-pool-times = A request held its worker for about { $service } ms and had waited about { $wait } ms before.
+
+finding-ephemeral-ports-exhausted-title = { $tier } has no local port left towards { $remote } ({ $usable } in all)
+finding-ephemeral-ports-exhausted-explanation = Each connection from { $tier } to { $remote } needs a local port of its own for as long as it lives, and where { $tier } closes first for a minute longer (TIME_WAIT). All { $usable } ports that it may use are taken, so connect() fails with "Cannot assign requested address" and the client gets an error answer at once.
+finding-time-wait-port-search-title = the search for a free local port on { $edge } burns the CPU
+finding-time-wait-port-search-explanation = { $tier } closes its connections to { $remote } first, so their ports stay in TIME_WAIT for a minute and may not be taken over. Half of the { $usable } ports are, all those of the parity that connect() prefers: every new connection looks at each of them before it finds a free one. No error shows; throughput falls by a factor of ten to a hundred.
+
+evidence-ports-used = { $live } live connections and { $waiting } sockets in TIME_WAIT on the dialling side towards { $remote } at the most.
+evidence-ports-range = The range is { $low } to { $high }: { $usable } ports for each remote address and port.
+evidence-ports-gateway = { $count } of { $requests } requests got an error answer of the gateway (500, 502 or 503).
+evidence-ports-no-reuse = Taking over ports in TIME_WAIT is not in force for this remote address (tcp_tw_reuse 2, the default, covers loopback alone; timestamps are needed).
+
+remedy-widen-port-range-text = Use ports { $low } to { $high } for outgoing connections instead of { $from } ports.
+remedy-widen-port-range-risk = A service that is started later on a port of the range can find it taken by an outgoing connection for a moment.
+remedy-widen-port-range-risk-listeners = Services listen on ports of the range ({ $ports }): were one restarted, an outgoing connection could hold its port for a moment; net.ipv4.ip_local_reserved_ports keeps such ports free.
+remedy-reuse-time-wait-text = Let new outgoing connections take over ports that have been in TIME_WAIT for a second (tcp_tw_reuse 1 instead of { $from }).
+remedy-reuse-time-wait-risk = Safe with timestamps, which tell old segments from new ones; behind NAT that several hosts share, a remote may see timestamps go backwards.

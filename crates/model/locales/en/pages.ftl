@@ -78,6 +78,78 @@ page-accept-queue-remedies =
 page-accept-queue-sources =
     listen(2); sock_diag(7) INET_DIAG_SKMEMINFO (ninth word) and UDIAG_SHOW_RQLEN; /proc/net/netstat.
 
+page-accept-queue-full-title = An accept queue overflows
+page-accept-queue-full-limits =
+    New connections to this listener: those that find its queue full are dropped and come again a second or more later.
+page-accept-queue-full-shows =
+    The listener's own drop counter grows, p99 rises to one second and more while goodput may stay, some clients starve.
+page-accept-queue-full-sure =
+    It is a cause where the process keeps up on average and waiting in a longer queue would be shorter than the client's retry of one second; it is a symptom where the queue stands full and waiting would be longer, for then the workers behind it are too few or blocked. Silent where a queue is small and never overflows, and where no request suffered.
+page-accept-queue-full-remedies =
+    Raise the listen() backlog and net.core.somaxconn together; the server must call listen() again (nginx does at a reload only where backlog= changed, php-fpm only at a restart). Costs a little memory per waiting connection.
+page-accept-queue-full-sources =
+    As for station accept-queue.
+
+page-ephemeral-ports-title = Ephemeral ports
+page-ephemeral-ports-limits =
+    How many connections a tier can have at once to one upstream address and port from one local address: the ports of net.ipv4.ip_local_port_range without the reserved ones.
+page-ephemeral-ports-shows =
+    Live connections and, on the dialling side, sockets in TIME_WAIT towards that address and port, against the number of ports.
+page-ephemeral-ports-sure =
+    Only the dialling side takes ports: TIME_WAIT on the accepting side is harmless, however many there are, and so is a host-wide number of TIME_WAIT sockets. Where the upstream closes first, its TIME_WAIT does not hold the dialling side's port. The range is a namespace's own.
+page-ephemeral-ports-remedies =
+    See ephemeral-ports-exhausted and time-wait-port-search.
+page-ephemeral-ports-sources =
+    sock_diag(7), all states; Linux Documentation/networking/ip-sysctl.rst; net/ipv4/inet_hashtables.c.
+
+page-ephemeral-ports-exhausted-title = No local port is left towards an upstream
+page-ephemeral-ports-exhausted-limits =
+    New connections of this tier to this upstream: connect() fails at once with EADDRNOTAVAIL (99), and the client gets a 502.
+page-ephemeral-ports-exhausted-shows =
+    Nine tenths or more of the usable ports taken towards one address and port, and error answers of the gateway.
+page-ephemeral-ports-exhausted-sure =
+    Medium: the errno stands in the server's error log and in no counter. Silent at 80 % use, and where ports are full but nothing failed.
+page-ephemeral-ports-exhausted-remedies =
+    Best is to need fewer: reuse connections to the upstream (keepalive). Then a wider range, more addresses on either side, tcp_tw_reuse where the dialling side closes first. A wide range may collide with services that start later; reserve their ports.
+page-ephemeral-ports-exhausted-sources =
+    As for station ephemeral-ports.
+
+page-time-wait-port-search-title = The search for a free port burns the CPU
+page-time-wait-port-search-limits =
+    New connections of this tier to this upstream: each walks all ports in TIME_WAIT before it finds a free one.
+page-time-wait-port-search-shows =
+    On the dialling side, sockets in TIME_WAIT towards one address and port near half of the usable range (connect() prefers one parity), no reuse in force, the tier's cores busy. No error is counted anywhere. Reproduced: 13,000 requests/s fall to 140.
+page-time-wait-port-search-sure =
+    Medium without a profile: the mechanism is certain, its share of the CPU is not measured here. Silent where reuse is in force for the remote address, where TIME_WAIT is on the accepting side, and where the cores have time to spare. Kernels differ in the cost of the search.
+page-time-wait-port-search-remedies =
+    Best is to reuse connections to the upstream. Then tcp_tw_reuse 1: it helps the dialling side alone, needs timestamps, and takes a port over after one second. tcp_tw_recycle no longer exists.
+page-time-wait-port-search-sources =
+    As for station ephemeral-ports; `__inet_hash_connect`, `__inet_check_established`, `tcp_twsk_unique` in the kernel's source.
+
+page-worker-pool-title = Worker pool
+page-worker-pool-limits =
+    Processes that serve one connection at a time: php-fpm children, prefork and sync workers. Workers divided by the time that one is held is the most they can give.
+page-worker-pool-shows =
+    Connections that the processes hold against the number of processes, and connections that wait in the accept queue in front of them.
+page-worker-pool-sure =
+    A server with more connections than processes is an event loop or has threads, and is not counted here. The number of workers is what was running; a pool that still grows is not called exhausted.
+page-worker-pool-remedies =
+    See worker-pool-exhausted.
+page-worker-pool-sources =
+    sock_diag(7) for connections with an inode at the pool's listener; /proc/PID/stat for the processes; Little 1961 for the ceiling.
+
+page-worker-pool-exhausted-title = All workers are taken and wait
+page-worker-pool-exhausted-limits =
+    Every request of this tier: it waits for a worker before it is served.
+page-worker-pool-exhausted-shows =
+    All workers taken in nearly every sample, connections standing in the accept queue, and workers that neither run nor are ready to for most of their time (scheduler statistics; cores with time to spare where those are missing). php-fpm logs "server reached pm.max_children".
+page-worker-pool-exhausted-sure =
+    High: all three are read directly. Silent where the workers compute or wait for a core (a small pool before a page that computes is right: more workers would only share the same cores; the same holds where a neighbour takes the cores), where nothing waits, and where the pool still grows.
+page-worker-pool-exhausted-remedies =
+    More workers: the number that is needed is the rate times the time one is held (Little's law), bounded by memory divided by what one worker takes. If they wait for a database or another server that is itself at its limit, more workers make it worse: look there first.
+page-worker-pool-exhausted-sources =
+    As for station worker-pool.
+
 page-cpu-title = CPU
 page-cpu-limits =
     The cores on which the servers of the path may run: cores divided by CPU-seconds per good answer is the most they can give.

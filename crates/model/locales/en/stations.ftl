@@ -20,7 +20,17 @@ state-conntrack-refusing = Full: { $peak } of { $max } entries, and { $drops } p
 
 state-accept-queue-ok = At most { $peak } of { $limit } connections waited at { $listener }; none was refused.
 state-accept-queue-near = { $peak } of { $limit } connections waited at { $listener }; none was refused yet.
+state-accept-queue-harmless = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }), but no request of this load suffered.
 state-accept-queue-refusing = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }).
+
+state-ports-ok = { $used } of { $usable } ports towards { $remote } were taken.
+state-ports-near = { $used } of { $usable } ports towards { $remote } were taken: little is left.
+state-ports-refusing = { $used } of { $usable } ports towards { $remote } were taken, and connections to it failed.
+state-ports-searching = { $waiting } of { $usable } ports towards { $remote } are in TIME_WAIT and cannot be taken over: each new connection searches them for a free one.
+
+state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
+state-worker-pool-near = { $busy } of { $workers } workers were busy on average: little is left.
+state-worker-pool-full = All { $workers } workers were busy in { $share } % of the samples and { $waiting } connections waited for one on average.
 
 state-cpu-ok = { $count ->
     [1] Core { $cores } was { $share } % busy.

@@ -2,14 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
 use crate::path::PlacedListener;
-use crate::report::{At, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef =
-    StationDef { id: "accept-queue", kind: StationKind::Cliff, findings: &[], read, judge: |_, _| Vec::new() };
+    StationDef { id: "accept-queue", kind: StationKind::Cliff, findings: &["accept-queue-full"], read, judge };
+
+/// Time after which a client sends a SYN again that a full queue dropped (RFC 6298, initial RTO), seconds. A queue that is long enough is
+/// better than that only where waiting in it is shorter.
+const RETRY_S: f64 = 1.0;
+/// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
+const STANDING_SHARE: f64 = 0.5;
 
 /// Share of its limit from which a queue's headroom is told as small.
 const NEAR_UTILIZATION: f64 = 0.80;
@@ -87,8 +94,10 @@ fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue,
             .with("limit", queue.limit)
             .with("count", refused.unwrap_or(0))
     };
-    let (state, why) = if refused.is_some_and(|count| count > 0) {
+    let (state, why) = if refused.is_some_and(|count| count > 0) && harmed(ctx) {
         (StationState::Refusing, args("state-accept-queue-refusing"))
+    } else if refused.is_some_and(|count| count > 0) {
+        (StationState::Near, args("state-accept-queue-harmless"))
     } else if f64::from(queue.peak) >= NEAR_UTILIZATION * limit && queue.limit > 0 {
         (StationState::Near, args("state-accept-queue-near"))
     } else {
@@ -97,4 +106,82 @@ fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue,
     station.state = state;
     station.why = ctx.text(why);
     station
+}
+
+fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
+    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    refusing.map(|placed| finding(ctx, placed)).collect()
+}
+
+/// True where the load's own requests suffered as those suffer whose SYN was dropped; without load of our own, overflows count as harm.
+fn harmed(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.as_ref().is_none_or(|load| {
+        let suffered_us = (0.9 * RETRY_S * 1e6) as u64;
+        load.good < load.requests || load.connect_us.max >= suffered_us || load.latency_us.max >= suffered_us
+    })
+}
+
+/// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).
+fn wait_s(ctx: &Context<'_>) -> Option<f64> {
+    let load = ctx.obs.load.as_ref()?;
+    let in_flight = match load.shape {
+        Loop::Closed { connections } => f64::from(connections),
+        Loop::Open { .. } => load.slices.iter().map(|slice| f64::from(slice.in_flight)).fold(0.0, f64::max),
+    };
+    (load.goodput_rps() > 0.0).then(|| in_flight / load.goodput_rps())
+}
+
+/// A queue is a cause where a longer one would serve those who are refused: its process keeps up on average, and waiting would be shorter
+/// than the client's retry. Else what stands in it waits for something behind it.
+fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
+    let station = &placed.station;
+    let limit = station.limit.unwrap_or(0.0);
+    let standing = station.waiting.unwrap_or(0.0) >= STANDING_SHARE * limit.max(1.0);
+    let too_long = wait_s(ctx).is_some_and(|wait| wait >= RETRY_S);
+    let role = if standing && too_long { Role::Symptom } else { Role::Cause };
+    let listener = station.at.listener.clone().unwrap_or_default();
+    let args =
+        |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", station.tier.as_str());
+    let explanation = match role {
+        Role::Cause => args("finding-accept-queue-full-explanation"),
+        Role::Symptom => args("finding-accept-queue-full-symptom"),
+    };
+    Finding {
+        id: "accept-queue-full".to_owned(),
+        station: STATION.id.to_owned(),
+        tier: station.tier.clone(),
+        at: station.at.clone(),
+        role,
+        symptom_of: Vec::new(),
+        confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(args("finding-accept-queue-full-title")),
+        evidence: proofs(ctx, station, &listener),
+        explanation: ctx.text(explanation),
+        remedies: Vec::new(),
+    }
+}
+
+fn proofs(ctx: &Context<'_>, station: &Station, listener: &str) -> Vec<Evidence> {
+    let netns = station.at.netns.clone().unwrap_or_default();
+    let refused = station.refused_per_s.unwrap_or(0.0) * ctx.seconds();
+    let text = Message::new("evidence-accept-queue-drops")
+        .with("count", refused.round())
+        .with("listener", listener)
+        .with("seconds", ctx.seconds());
+    let mut proofs = vec![evidence(ctx.text(text), format!("sock_diag SKMEMINFO ({netns})"), Some(refused.round()))];
+    let text = Message::new("evidence-accept-queue-limit").with("limit", station.limit.unwrap_or(0.0));
+    let text = text.with("peak", station.used.unwrap_or(0.0)).with("mean", station.waiting.unwrap_or(0.0));
+    proofs.push(evidence(ctx.text(text), format!("sock_diag ({netns})"), station.limit));
+    if let Some(load) = &ctx.obs.load {
+        let text = Message::new("evidence-accept-queue-harm")
+            .with("failed", load.requests.saturating_sub(load.good))
+            .with("requests", load.requests)
+            .with("p99", load.latency_us.p99 as f64 / 1e3);
+        proofs.push(evidence(ctx.text(text), "load", Some(load.latency_us.p99 as f64)));
+    }
+    if let Some(wait) = wait_s(ctx) {
+        let text = Message::new("evidence-accept-queue-wait").with("ms", wait * 1e3);
+        proofs.push(evidence(ctx.text(text), "load", Some(wait)));
+    }
+    proofs
 }

@@ -46,6 +46,14 @@ fn groups<'a>(ctx: &Context<'a>) -> BTreeMap<BTreeSet<u32>, Vec<&'a Tier>> {
     groups
 }
 
+/// Busy share of the cores on which a tier may run; nothing where it could not be read.
+pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let (first, last, _) = ctx.inside(&ctx.obs.cpu)?;
+    let (cores, _) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
+    let busy: f64 = cores.iter().filter_map(|core| Some(busy_share(times(&first.cores, *core)?, times(&last.cores, *core)?))).sum();
+    (!cores.is_empty()).then(|| busy / cores.len() as f64)
+}
+
 /// Share of the servers' cores that neither the servers nor the interrupts used, where it is over [`TENANTS_SHARE_MAX`]: the cores and the
 /// share. Nothing where the servers' own use could not be read: it cannot be told apart then.
 pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {

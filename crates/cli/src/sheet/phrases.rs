@@ -1,17 +1,30 @@
-//! Numbers with their units, as a person reads them.
+//! Phrases of the report's language, and numbers with their units as a person reads them.
 
+use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 
-use super::page::Page;
+/// Says things in the language of a catalogue. What it gives holds no-break spaces between numbers and their units.
+#[derive(Clone, Copy)]
+pub(crate) struct Phrases<'a>(pub(crate) &'a Catalogue);
 
-impl Page<'_> {
+impl Phrases<'_> {
+    /// A sentence of the catalogue.
+    pub(crate) fn say(&self, message: &Message) -> String {
+        self.0.text(message)
+    }
+
+    /// A sentence of the catalogue without arguments.
+    pub(crate) fn word(&self, id: &'static str) -> String {
+        self.0.text(&Message::new(id))
+    }
+
     /// A plain number.
-    pub(super) fn number(&self, number: f64) -> String {
+    pub(crate) fn number(&self, number: f64) -> String {
         self.say(&Message::new("report-number").with("n", number))
     }
 
     /// A share between 0 and 1 as percent: never rounded up to 100 nor down to 0.
-    pub(super) fn percent(&self, share: f64) -> String {
+    pub(crate) fn percent(&self, share: f64) -> String {
         let percent = share * 100.0;
         if percent > 0.0 && percent < 1.0 {
             return self.word("report-percent-little");
@@ -21,7 +34,7 @@ impl Page<'_> {
     }
 
     /// A duration in microseconds, in the unit that suits it.
-    pub(super) fn duration_us(&self, us: f64) -> String {
+    pub(crate) fn duration_us(&self, us: f64) -> String {
         let (id, n) = match us {
             us if us < 1e3 => ("report-us", us),
             us if us < 1e6 => ("report-ms", us / 1e3),
@@ -30,8 +43,8 @@ impl Page<'_> {
         self.say(&Message::new(id).with("n", n))
     }
 
-    /// A station's unit as the noun for so many; empty where [`Page::amount`] has told it.
-    pub(super) fn unit(&self, count: f64, unit: &str) -> String {
+    /// A station's unit as the noun for so many; empty where [`Phrases::amount`] has told it.
+    pub(crate) fn unit(&self, count: f64, unit: &str) -> String {
         let id = match unit {
             "bits/s" => return String::new(),
             "connections" => "report-unit-connections",
@@ -44,8 +57,8 @@ impl Page<'_> {
         self.say(&Message::new(id).with("n", count))
     }
 
-    /// An amount in a station's own unit; without the unit where that is a plain noun: see [`Page::unit`].
-    pub(super) fn amount(&self, amount: f64, unit: &str) -> String {
+    /// An amount in a station's own unit; without the unit where that is a plain noun: see [`Phrases::unit`].
+    pub(crate) fn amount(&self, amount: f64, unit: &str) -> String {
         if unit != "bits/s" {
             return self.number(amount);
         }
@@ -61,29 +74,24 @@ impl Page<'_> {
 
 #[cfg(test)]
 mod tests {
-    use chokepoint_model::catalogue::Catalogue;
-
-    use super::super::{Style, page::Page};
+    use super::*;
 
     #[test]
     fn shares_are_never_rounded_to_all_or_nothing() {
         let words = Catalogue::english();
-        let style = Style { width: 80, color: false, unicode: true };
-        let page = Page::new(&style, &words);
         for (share, text) in [(0.0, "0\u{a0}%"), (0.0004, "<1\u{a0}%"), (0.9996, "99\u{a0}%"), (1.0, "100\u{a0}%"), (1.101, "110\u{a0}%")] {
-            assert_eq!(page.percent(share), text, "{share}");
+            assert_eq!(Phrases(&words).percent(share), text, "{share}");
         }
     }
 
     #[test]
     fn units_suit_the_size() {
         let words = Catalogue::english();
-        let style = Style { width: 80, color: false, unicode: true };
-        let page = Page::new(&style, &words);
-        assert_eq!(page.duration_us(850.0), "850\u{a0}µs");
-        assert_eq!(page.duration_us(12_340.0), "12.3\u{a0}ms");
-        assert_eq!(page.duration_us(2_000_000.0), "2\u{a0}s");
-        assert_eq!(page.amount(941e6, "bits/s"), "941\u{a0}Mbit/s");
-        assert_eq!(page.amount(28_232.0, "ports"), "28,232");
+        let phrases = Phrases(&words);
+        assert_eq!(phrases.duration_us(850.0), "850\u{a0}µs");
+        assert_eq!(phrases.duration_us(12_340.0), "12.3\u{a0}ms");
+        assert_eq!(phrases.duration_us(2_000_000.0), "2\u{a0}s");
+        assert_eq!(phrases.amount(941e6, "bits/s"), "941\u{a0}Mbit/s");
+        assert_eq!(phrases.amount(28_232.0, "ports"), "28,232");
     }
 }

@@ -1,0 +1,242 @@
+//! The report of a diagnosis in GitHub-flavoured Markdown, for a ticket or a pull request: no HTML in it. It draws and never judges.
+
+mod escape;
+
+#[cfg(test)]
+mod tests;
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::report::{Diagnosis, Finding, Remedy, Verdict};
+
+use crate::sheet::path::{Mark, Row, tiers};
+use crate::sheet::{self, Ink, Phrases, Span};
+use escape::{cell_code, code, fence, prose};
+
+/// The report, ending in a newline; the same bytes for the same diagnosis.
+pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
+    let mut page = Page { phrases: Phrases(words), out: String::new() };
+    page.head(diagnosis);
+    page.path(diagnosis);
+    page.findings(diagnosis);
+    page.rounds(diagnosis);
+    page.warnings(diagnosis);
+    page.gaps(diagnosis);
+    page.out
+}
+
+/// The report under way.
+struct Page<'a> {
+    phrases: Phrases<'a>,
+    out: String,
+}
+
+impl Page<'_> {
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text.trim_end());
+        self.out.push('\n');
+    }
+
+    /// A block of its own: an empty line goes before it.
+    fn block(&mut self, text: &str) {
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        self.line(text);
+    }
+
+    fn list(&mut self, items: impl IntoIterator<Item = String>) {
+        for (place, item) in items.into_iter().enumerate() {
+            let item = format!("- {item}");
+            if place == 0 { self.block(&item) } else { self.line(&item) }
+        }
+    }
+
+    fn heading(&mut self, id: &'static str) {
+        let word = prose(&self.phrases.word(id));
+        self.block(&format!("## {word}"));
+    }
+
+    fn row(&mut self, cells: &[String]) {
+        self.line(&format!("| {} |", cells.join(" | ")));
+    }
+
+    fn head(&mut self, diagnosis: &Diagnosis) {
+        let verdict = self.phrases.word(match diagnosis.verdict {
+            Verdict::Choked => "html-verdict-choked",
+            Verdict::Healthy => "html-verdict-healthy",
+            Verdict::ClientLimited => "html-verdict-client-limited",
+            Verdict::Unknown => "html-verdict-unknown",
+        });
+        self.block(&format!("# {}: {}", prose(&verdict), code(&diagnosis.target.url)));
+        self.block(&format!("**{}**", prose(&diagnosis.summary)));
+        if let Some([done, summary]) = sheet::rounds::result(diagnosis, self.phrases) {
+            self.block(&format!("{} **{}**", prose(&done.text), prose(&summary.text)));
+        }
+        let facts = sheet::load::lines(diagnosis, self.phrases).into_iter().map(|line| {
+            let label = prose(&self.phrases.word(line.label));
+            match line.notes.split_first() {
+                Some((url, rest)) if line.label == "report-label-target" => format!("{label}: {} {}", code(&url.text), spans(rest, " ")),
+                _ => format!("{label}: {}", spans(&line.notes, ", ")),
+            }
+        });
+        self.list(facts.collect::<Vec<_>>());
+    }
+
+    fn path(&mut self, diagnosis: &Diagnosis) {
+        let tiers = tiers(diagnosis, self.phrases);
+        if tiers.is_empty() {
+            return;
+        }
+        self.heading("report-path");
+        let titles =
+            ["html-column-tier", "html-column-station", "html-column-use", "html-column-notes"].map(|id| prose(&self.phrases.word(id)));
+        self.block(&format!("| {} |", titles.join(" | ")));
+        self.line("|---|---|--:|---|");
+        for tier in &tiers {
+            let facts = if tier.facts.is_empty() { String::new() } else { format!(" ({})", prose(&tier.facts.join(", "))) };
+            let name = format!("**{}**{facts}", prose(tier.name));
+            for (place, row) in tier.rows.iter().enumerate() {
+                let cells = self.station(row);
+                let tier = if place == 0 { name.clone() } else { String::new() };
+                self.row(&[&[tier], &cells[..]].concat());
+            }
+        }
+    }
+
+    fn station(&self, row: &Row<'_>) -> [String; 3] {
+        let usage = row.share.map(|share| self.phrases.percent(share)).unwrap_or_default();
+        let notes = spans(&row.notes, ", ");
+        let badge = row.badge.as_ref().map(|badge| prose(&badge.text));
+        let label = cell_code(&row.label);
+        match (row.mark, badge) {
+            (Mark::Choke, Some(badge)) => [format!("**▶ {label} ◀**"), format!("**{usage}**"), format!("**{badge}**: {notes}")],
+            (_, Some(badge)) => {
+                [label, usage, [badge, notes].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(", ")]
+            }
+            (_, None) => [label, usage, notes],
+        }
+    }
+
+    fn findings(&mut self, diagnosis: &Diagnosis) {
+        if diagnosis.findings.is_empty() {
+            return;
+        }
+        self.heading("report-findings");
+        for (place, finding) in diagnosis.findings.iter().enumerate() {
+            self.finding(diagnosis, place + 1, finding);
+        }
+        if sheet::findings::offers_fix(diagnosis) {
+            let text = self.phrases.word("report-offer-fix");
+            // The catalogue's own sentence: its backticks mean what they mean here.
+            self.block(&text);
+        }
+    }
+
+    fn finding(&mut self, diagnosis: &Diagnosis, number: usize, finding: &Finding) {
+        let standing = prose(&sheet::findings::standing(diagnosis, finding, self.phrases));
+        self.block(&format!("### {number}. {} ({standing})", code(&finding.id)));
+        if let Some(title) = sheet::findings::title(diagnosis, finding) {
+            self.block(&format!("**{}**", prose(&title)));
+        }
+        if !finding.explanation.is_empty() {
+            self.block(&prose(&finding.explanation));
+        }
+        if !finding.evidence.is_empty() {
+            let title = prose(&self.phrases.word("report-evidence"));
+            self.block(&format!("**{title}**"));
+        }
+        self.list(finding.evidence.iter().map(|evidence| {
+            let source = if evidence.source.is_empty() { String::new() } else { format!(" ({})", code(&evidence.source)) };
+            format!("{}{source}", prose(&evidence.text))
+        }));
+        for (choice, remedy) in finding.remedies.iter().enumerate() {
+            self.remedy(choice, finding.remedies.len(), remedy);
+        }
+    }
+
+    fn remedy(&mut self, choice: usize, count: usize, remedy: &Remedy) {
+        let title = prose(&sheet::findings::fix_title(choice, count, self.phrases));
+        self.block(&format!("#### {title}: {}", code(&remedy.id)));
+        self.block(&prose(&remedy.text));
+        let undo: &[String] = if remedy.undo.is_empty() { &[] } else { std::slice::from_ref(&remedy.undo) };
+        for (id, lines, language) in [
+            ("report-label-now", &remedy.runtime[..], "sh"),
+            ("report-label-keep", &remedy.persistent[..], ""),
+            ("report-label-undo", undo, "sh"),
+        ] {
+            if !lines.is_empty() {
+                let label = prose(&self.phrases.word(id));
+                self.block(&format!("{label}:\n\n{}", fence(lines, language)));
+            }
+        }
+        let terms = sheet::findings::terms(remedy, self.phrases).into_iter();
+        let terms: Vec<String> = terms.map(|(id, text)| format!("{}: {}", prose(&self.phrases.word(id)), prose(&text))).collect();
+        self.list(terms);
+    }
+
+    fn rounds(&mut self, diagnosis: &Diagnosis) {
+        let rows = sheet::rounds::rows(diagnosis, self.phrases);
+        if rows.is_empty() {
+            return;
+        }
+        self.heading("report-rounds");
+        let titles = [
+            "html-column-found",
+            "html-column-changed",
+            "html-column-predicted",
+            "report-column-goodput",
+            "report-column-p99",
+            "report-column-failed",
+            "html-column-outcome",
+        ];
+        let titles = titles.map(|id| prose(&self.phrases.word(id)));
+        self.block(&format!("| # | {} |", titles.join(" | ")));
+        self.line("|--:|---|---|---|--:|--:|--:|---|");
+        for row in rows {
+            let fate = row.fate.map(|fate| format!("**{}**", prose(&fate.text))).unwrap_or_default();
+            let colon = if fate.is_empty() || row.why.is_empty() { "" } else { ": " };
+            let after = format!("**{}**", prose(&row.after));
+            self.row(&[
+                row.n,
+                cell_code(&row.found),
+                if row.round.is_some() { cell_code(&row.changed) } else { prose(&row.changed) },
+                prose(&row.predicted),
+                if row.after.is_empty() { String::new() } else { after },
+                prose(&row.p99),
+                prose(&row.failed),
+                format!("{fate}{colon}{}", prose(&row.why)),
+            ]);
+        }
+    }
+
+    fn warnings(&mut self, diagnosis: &Diagnosis) {
+        if diagnosis.warnings.is_empty() {
+            return;
+        }
+        self.heading("report-warnings");
+        self.list(diagnosis.warnings.iter().map(|warning| prose(warning)));
+    }
+
+    fn gaps(&mut self, diagnosis: &Diagnosis) {
+        let gaps = sheet::readings::gaps(diagnosis);
+        if gaps.is_empty() {
+            return;
+        }
+        self.heading("report-unread");
+        let phrases = self.phrases;
+        self.list(gaps.iter().map(|gap| {
+            let failed = if gap.failed { format!("**{}**: ", prose(&phrases.word("report-failed"))) } else { String::new() };
+            let needs = gap.needs(phrases).map(|needs| format!("; **{}**", prose(&needs))).unwrap_or_default();
+            format!("{}: {failed}{}{needs}", prose(&gap.names(phrases)), prose(gap.why))
+        }));
+    }
+}
+
+/// Spans one after the other; what stands out is strong.
+fn spans(spans: &[Span], between: &str) -> String {
+    let one = |span: &Span| match span.ink {
+        Ink::Strong | Ink::BadStrong | Ink::WarnStrong | Ink::GoodStrong => format!("**{}**", prose(&span.text)),
+        Ink::Plain | Ink::Faint | Ink::Bad | Ink::Warn => prose(&span.text),
+    };
+    spans.iter().map(one).collect::<Vec<_>>().join(between)
+}

@@ -1,0 +1,87 @@
+//! The findings in words: their role, and what each remedy promises and costs.
+
+use chokepoint_model::change::Activation;
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Confidence, Diagnosis, Finding, Prediction, Remedy, Role, Signal};
+
+use super::Phrases;
+
+/// "cause, high confidence", "symptom of conntrack-table-full (1), low confidence".
+pub(crate) fn standing(diagnosis: &Diagnosis, finding: &Finding, phrases: Phrases<'_>) -> String {
+    let role = match finding.role {
+        Role::Cause => phrases.word("report-cause"),
+        Role::Symptom if finding.symptom_of.is_empty() => phrases.word("report-symptom-of-unnamed"),
+        Role::Symptom => {
+            let numbered = |id: &String| match diagnosis.findings.iter().position(|other| other.id == *id) {
+                Some(place) => format!("{id} ({})", place + 1),
+                None => id.clone(),
+            };
+            let ids: Vec<String> = finding.symptom_of.iter().map(numbered).collect();
+            phrases.say(&Message::new("report-symptom-of").with("ids", ids.join(", ")))
+        }
+    };
+    let confidence = phrases.word(match finding.confidence {
+        Confidence::Low => "report-confidence-low",
+        Confidence::Medium => "report-confidence-medium",
+        Confidence::High => "report-confidence-high",
+    });
+    format!("{role}, {confidence}")
+}
+
+/// The title as a sentence; nothing where the verdict's sentence has told it, as it usually has for the first finding.
+pub(crate) fn title(diagnosis: &Diagnosis, finding: &Finding) -> Option<String> {
+    (!diagnosis.summary.contains(finding.title.trim_end_matches('.'))).then(|| sentence(&finding.title))
+}
+
+/// A title as a sentence: a capital at the beginning, a full stop at the end.
+fn sentence(title: &str) -> String {
+    let mut characters = title.chars();
+    let Some(first) = characters.next() else { return String::new() };
+    let stop = if title.ends_with(['.', '?', '!', '。']) { "" } else { "." };
+    format!("{}{}{stop}", first.to_uppercase(), characters.as_str())
+}
+
+/// "Fix" or "Fix 1 of 2".
+pub(crate) fn fix_title(choice: usize, count: usize, phrases: Phrases<'_>) -> String {
+    match count {
+        1 => phrases.word("report-fix"),
+        count => phrases.say(&Message::new("report-fix-choice").with("n", (choice + 1) as f64).with("count", count as f64)),
+    }
+}
+
+/// What there is to know before a remedy is applied: the label's id and the text of each line.
+pub(crate) fn terms(remedy: &Remedy, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
+    let effect = phrases.word(match remedy.activation {
+        Activation::Live => "report-live",
+        Activation::Reload => "report-reload",
+        Activation::Restart => "report-restart",
+    });
+    let signal = match &remedy.signal {
+        Signal::Refusals { station } => phrases.say(&Message::new("report-signal-refusals").with("station", station.as_str())),
+        Signal::Goodput => phrases.word("report-signal-goodput"),
+        Signal::LatencyP99 => phrases.word("report-signal-latency"),
+    };
+    let terms = [
+        ("report-label-effect", effect),
+        ("report-label-risk", remedy.risk.clone()),
+        ("report-label-proof", signal),
+        ("report-label-predicted", prediction(&remedy.prediction, phrases)),
+    ];
+    terms.into_iter().filter(|(_, text)| !text.is_empty()).collect()
+}
+
+fn prediction(prediction: &Prediction, phrases: Phrases<'_>) -> String {
+    match prediction {
+        Prediction::Refused { refused } => phrases.say(&Message::new("report-not-predicted").with("why", refused.as_str())),
+        Prediction::Goodput { goodput_rps, low, high, next_station } => {
+            let message = Message::new("report-predicted").with("rate", *goodput_rps).with("low", *low).with("high", *high);
+            phrases.say(&message.with("station", next_station.as_str()))
+        }
+    }
+}
+
+/// True where `--fix` would change something and has not been asked for.
+pub(crate) fn offers_fix(diagnosis: &Diagnosis) -> bool {
+    let mut remedies = diagnosis.findings.iter().flat_map(|finding| &finding.remedies);
+    diagnosis.rounds.is_empty() && remedies.any(|remedy| !remedy.change.is_empty())
+}

@@ -1,0 +1,106 @@
+//! What was asked for and what became of it: target, load, latency, answers, failures.
+
+use chokepoint_model::load::Errors;
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, LoadReport};
+
+use super::{Ink, Phrases, Span, span};
+
+/// Labels of the lines, in their order.
+pub(crate) const LABELS: [&str; 5] =
+    ["report-label-target", "report-label-load", "report-label-latency", "report-label-answers", "report-label-unanswered"];
+
+/// One line of facts.
+pub(crate) struct Line {
+    /// One of [`LABELS`].
+    pub(crate) label: &'static str,
+    /// What it says.
+    pub(crate) notes: Vec<Span>,
+}
+
+/// The lines that there is something to say in.
+pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Line> {
+    let mut lines = vec![Line { label: "report-label-target", notes: target(diagnosis, phrases) }];
+    match &diagnosis.load {
+        None => lines.push(Line { label: "report-label-load", notes: vec![span(Ink::Plain, phrases.word("report-no-load"))] }),
+        Some(load) => {
+            let notes = vec![offered(phrases, load), throughput(phrases, load), goodput(phrases, load)];
+            lines.push(Line { label: "report-label-load", notes });
+            let answers = load.status.iter().filter(|(_, count)| **count > 0).map(|(status, count)| answer(phrases, status, *count));
+            let measured = [
+                ("report-label-latency", latency(phrases, load)),
+                ("report-label-answers", answers.collect()),
+                ("report-label-unanswered", failures(phrases, &load.errors)),
+            ];
+            lines.extend(measured.into_iter().filter(|(_, notes)| !notes.is_empty()).map(|(label, notes)| Line { label, notes }));
+        }
+    }
+    lines
+}
+
+/// The URL, and the listener that answers for it in parentheses.
+fn target(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Span> {
+    let target = &diagnosis.target;
+    let mut notes = vec![span(Ink::Plain, &target.url)];
+    if let (Some(listener), Some(netns)) = (&target.listener, &target.netns) {
+        let message = Message::new("report-listener").with("listener", listener.as_str()).with("netns", netns.as_str());
+        notes.push(span(Ink::Faint, format!("({})", phrases.say(&message))));
+    }
+    notes
+}
+
+fn latency(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
+    let latency = load.latency_us;
+    if load.requests == 0 || latency.max == 0 {
+        return Vec::new();
+    }
+    let named = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99)];
+    let message =
+        |name: &str, us: u64| Message::new("report-percentile").with("name", name).with("duration", phrases.duration_us(us as f64));
+    let mut notes: Vec<Span> = named.iter().map(|(name, us)| span(Ink::Plain, phrases.say(&message(name, *us)))).collect();
+    let longest = Message::new("report-longest").with("duration", phrases.duration_us(latency.max as f64));
+    notes.push(span(Ink::Plain, phrases.say(&longest)));
+    notes
+}
+
+fn offered(phrases: Phrases<'_>, load: &LoadReport) -> Span {
+    let duration = phrases.duration_us(load.duration_s * 1e6);
+    span(Ink::Plain, phrases.say(&Message::new("report-load").with("requests", load.requests).with("duration", duration)))
+}
+
+fn throughput(phrases: Phrases<'_>, load: &LoadReport) -> Span {
+    span(Ink::Plain, phrases.say(&Message::new("report-throughput").with("rate", load.throughput_rps)))
+}
+
+/// Goodput and its share of what ended.
+pub(crate) fn goodput(phrases: Phrases<'_>, load: &LoadReport) -> Span {
+    let share = if load.throughput_rps > 0.0 { load.goodput_rps / load.throughput_rps } else { 0.0 };
+    let ink = if share >= 0.99 { Ink::Strong } else { Ink::BadStrong };
+    let message = Message::new("report-goodput").with("rate", load.goodput_rps).with("share", phrases.percent(share));
+    span(ink, phrases.say(&message))
+}
+
+fn answer(phrases: Phrases<'_>, status: &str, count: u64) -> Span {
+    let ink = if status.starts_with('5') { Ink::Bad } else { Ink::Plain };
+    span(ink, phrases.say(&Message::new("report-status").with("status", status).with("count", count)))
+}
+
+/// What went wrong, the most frequent first.
+fn failures(phrases: Phrases<'_>, errors: &Errors) -> Vec<Span> {
+    let mut all = [
+        ("report-error-connect-refused", errors.connect_refused),
+        ("report-error-connect-timeout", errors.connect_timeout),
+        ("report-error-connect-failed", errors.connect_failed),
+        ("report-error-response-timeout", errors.response_timeout),
+        ("report-error-reset", errors.reset),
+        ("report-error-closed-before-answer", errors.closed_before_answer),
+        ("report-error-bad-response", errors.bad_response),
+        ("report-error-local-ports", errors.local_ports),
+        ("report-error-local-files", errors.local_files),
+        ("report-error-local-memory", errors.local_memory),
+        ("report-error-never-sent", errors.never_sent),
+    ];
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let there = all.iter().filter(|(_, count)| *count > 0);
+    there.map(|(id, count)| span(Ink::Bad, phrases.say(&Message::new(id).with("n", *count)))).collect()
+}

@@ -1,0 +1,233 @@
+//! The request's path: its tiers and stations in order, what to say about each, and which of them is the choke point.
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, Role, Station, StationState, TierReport, Verdict};
+
+use super::{Ink, Phrases, Span, span};
+
+/// Processes that are told by their ids; more are only counted.
+const PIDS_TOLD_MAX: usize = 4;
+
+/// What the findings say about a station.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Nothing.
+    None,
+    /// The first cause.
+    Choke,
+    /// Another cause: its number in the report.
+    Cause(usize),
+    /// A symptom: its own number, and its cause's where that is in the report.
+    Symptom(usize, Option<usize>),
+}
+
+/// Where the row lies: before the choke point the pipe is full, behind it only a trickle runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Before the choke point, or on a path without one.
+    Before,
+    /// The choke point.
+    Choked,
+    /// Behind it.
+    Behind,
+}
+
+/// One tier of the path.
+pub(crate) struct Tier<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// Its namespace and processes, as far as they are worth telling.
+    pub(crate) facts: Vec<String>,
+    /// Where its heading lies.
+    pub(crate) flow: Flow,
+    /// Its stations.
+    pub(crate) rows: Vec<Row<'a>>,
+}
+
+/// One station of the path.
+pub(crate) struct Row<'a> {
+    /// The station.
+    pub(crate) station: &'a Station,
+    /// Its id and where it is.
+    pub(crate) label: String,
+    /// What the findings say about it.
+    pub(crate) mark: Mark,
+    /// The words for that; nothing where they say nothing.
+    pub(crate) badge: Option<Span>,
+    /// Where it lies.
+    pub(crate) flow: Flow,
+    /// Use / limit, where both are known and finite.
+    pub(crate) share: Option<f64>,
+    /// The ink of its use.
+    pub(crate) ink: Ink,
+    /// What is worth saying beside its use. Zeros are not.
+    pub(crate) notes: Vec<Span>,
+}
+
+/// The tiers in the order in which a request first meets them, each with its stations.
+pub(crate) fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Tier<'a>> {
+    let show_netns = tells_namespaces_apart(diagnosis);
+    let mut flow = Flow::Before;
+    let mut tiers = Vec::new();
+    for name in names(diagnosis) {
+        let mut tier = Tier { name, facts: facts(diagnosis, name, show_netns, phrases), flow, rows: Vec::new() };
+        for station in diagnosis.path.iter().filter(|station| station.tier == name) {
+            let mark = mark(diagnosis, station);
+            if mark == Mark::Choke {
+                flow = Flow::Choked;
+            }
+            tier.rows.push(Row {
+                station,
+                label: label(phrases, station),
+                mark,
+                badge: badge(phrases, diagnosis, mark),
+                flow,
+                share: station.utilization.filter(|share| share.is_finite()),
+                ink: match station.state {
+                    StationState::Refusing | StationState::Saturated => Ink::Bad,
+                    StationState::Near => Ink::Warn,
+                    StationState::Ok | StationState::Unknown => Ink::Plain,
+                },
+                notes: notes(phrases, diagnosis, station, mark),
+            });
+            if flow == Flow::Choked {
+                flow = Flow::Behind;
+            }
+        }
+        tiers.push(tier);
+    }
+    tiers
+}
+
+/// The tiers' names in the order in which a request first meets them.
+fn names(diagnosis: &Diagnosis) -> Vec<&str> {
+    let mut tiers: Vec<&str> = Vec::new();
+    for station in &diagnosis.path {
+        if !tiers.contains(&station.tier.as_str()) {
+            tiers.push(&station.tier);
+        }
+    }
+    tiers
+}
+
+/// False where all is in one namespace: its name would only be noise.
+fn tells_namespaces_apart(diagnosis: &Diagnosis) -> bool {
+    let stations = diagnosis.path.iter().filter_map(|station| station.at.netns.as_deref());
+    let mut names: Vec<&str> = stations.chain(diagnosis.target.tiers.iter().map(|tier| tier.netns.as_str())).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.len() > 1
+}
+
+fn facts(diagnosis: &Diagnosis, tier: &str, show_netns: bool, phrases: Phrases<'_>) -> Vec<String> {
+    let told = diagnosis.target.tiers.iter().find(|report| report.name == tier);
+    let mut facts: Vec<String> = Vec::new();
+    let netns = told.map(|report| report.netns.as_str()).or_else(|| shared_netns(diagnosis, tier));
+    if let Some(netns) = netns.filter(|netns| show_netns && *netns != tier) {
+        facts.push(phrases.say(&Message::new("report-in-netns").with("netns", netns)));
+    }
+    facts.extend(told.and_then(|report| processes(phrases, report)));
+    facts
+}
+
+/// The namespace of a tier's stations where they agree.
+fn shared_netns<'a>(diagnosis: &'a Diagnosis, tier: &str) -> Option<&'a str> {
+    let mut names = diagnosis.path.iter().filter(|station| station.tier == tier).map(|station| station.at.netns.as_deref());
+    let first = names.next()??;
+    names.all(|name| name == Some(first)).then_some(first)
+}
+
+fn processes(phrases: Phrases<'_>, tier: &TierReport) -> Option<String> {
+    if tier.pids.is_empty() {
+        return None;
+    }
+    if tier.pids.len() > PIDS_TOLD_MAX {
+        return Some(phrases.say(&Message::new("report-processes").with("count", tier.pids.len() as f64)));
+    }
+    let pids = tier.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    Some(phrases.say(&Message::new("report-pids").with("count", tier.pids.len() as f64).with("pids", pids)))
+}
+
+/// A station's id and where it is, as far as its tier does not tell it.
+fn label(phrases: Phrases<'_>, station: &Station) -> String {
+    let at = &station.at;
+    let place = at.listener.clone().or_else(|| at.edge.clone());
+    let place = place.or_else(|| at.cpu.as_ref().map(|cpu| cores(phrases, cpu)));
+    let place = place.or_else(|| at.pid.map(|pid| phrases.say(&Message::new("report-at-pid").with("pid", pid.to_string()))));
+    match place {
+        Some(place) => format!("{} {place}", station.station),
+        None => station.station.clone(),
+    }
+}
+
+/// "core 1", "cores 0-3".
+fn cores(phrases: Phrases<'_>, cpu: &str) -> String {
+    let id = if cpu.chars().all(|digit| digit.is_ascii_digit()) { "report-at-core" } else { "report-at-cores" };
+    phrases.say(&Message::new(id).with("cpu", cpu))
+}
+
+fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
+    let of = |finding: &chokepoint_model::report::Finding| {
+        finding.station == station.station && finding.tier == station.tier && finding.at == station.at
+    };
+    let Some(place) = diagnosis.findings.iter().position(of) else { return Mark::None };
+    let finding = &diagnosis.findings[place];
+    match finding.role {
+        Role::Cause if place == 0 => Mark::Choke,
+        Role::Cause => Mark::Cause(place + 1),
+        Role::Symptom => {
+            let cause = diagnosis.findings.iter().position(|other| finding.symptom_of.contains(&other.id));
+            Mark::Symptom(place + 1, cause.map(|cause| cause + 1))
+        }
+    }
+}
+
+fn badge(phrases: Phrases<'_>, diagnosis: &Diagnosis, mark: Mark) -> Option<Span> {
+    let numbered = |id: &'static str, n: usize| phrases.say(&Message::new(id).with("n", n as f64));
+    Some(match mark {
+        Mark::None => return None,
+        Mark::Choke if diagnosis.verdict == Verdict::ClientLimited => span(Ink::BadStrong, phrases.word("report-generator-limit")),
+        Mark::Choke => span(Ink::BadStrong, phrases.word("report-choke-point")),
+        Mark::Cause(n) => span(Ink::Bad, numbered("report-also-cause", n)),
+        Mark::Symptom(_, Some(cause)) => span(Ink::Warn, numbered("report-symptom", cause)),
+        Mark::Symptom(n, None) => span(Ink::Warn, numbered("report-symptom-alone", n)),
+    })
+}
+
+/// What is worth saying beside the bar. Zeros are not.
+fn notes(phrases: Phrases<'_>, diagnosis: &Diagnosis, station: &Station, mark: Mark) -> Vec<Span> {
+    let mut notes = Vec::new();
+    // A state without a finding explains itself; its sentence holds the numbers. The verdict may have said it already.
+    let told = diagnosis.summary.contains(station.why.trim_end_matches('.'));
+    let explains = mark == Mark::None && station.state != StationState::Ok && !told;
+    if explains {
+        let ink = if station.state == StationState::Unknown { Ink::Faint } else { Ink::Warn };
+        notes.push(span(ink, station.why.trim_end_matches('.')));
+    } else {
+        notes.extend(use_of(phrases, station).map(|text| span(Ink::Plain, text)));
+        if let Some(refused) = station.refused_per_s.filter(|refused| *refused > 0.0) {
+            notes.push(span(Ink::Bad, phrases.say(&Message::new("report-refused").with("n", refused))));
+        }
+        if let Some(waiting) = station.waiting.filter(|waiting| *waiting >= 0.05 && station.used != Some(*waiting)) {
+            notes.push(span(Ink::Plain, phrases.say(&Message::new("report-waiting").with("n", waiting))));
+        }
+    }
+    if let Some(ceiling) = station.ceiling_rps {
+        let message = Message::new("report-ceiling").with("value", ceiling.value).with("low", ceiling.low).with("high", ceiling.high);
+        notes.push(span(Ink::Plain, phrases.say(&message)));
+    }
+    notes
+}
+
+/// "200 of 200 entries", "941 Mbit/s", "limit 511 connections".
+fn use_of(phrases: Phrases<'_>, station: &Station) -> Option<String> {
+    let amount = |amount: f64| phrases.amount(amount, &station.unit);
+    let text = match (station.used, station.limit) {
+        (Some(used), Some(limit)) => phrases.say(&Message::new("report-of").with("used", amount(used)).with("limit", amount(limit))),
+        (Some(used), None) => amount(used),
+        (None, Some(limit)) => phrases.say(&Message::new("report-limit").with("limit", amount(limit))),
+        (None, None) => return None,
+    };
+    let unit = phrases.unit(station.limit.or(station.used).unwrap_or_default(), &station.unit);
+    Some(if unit.is_empty() { text } else { format!("{text} {unit}") })
+}

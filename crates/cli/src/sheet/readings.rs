@@ -1,0 +1,51 @@
+//! What could not be read, grouped by the reason.
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, SourceStatus};
+
+use super::Phrases;
+
+/// Sources told by name for one reason; more are only counted.
+const SOURCES_TOLD_MAX: usize = 6;
+
+/// Sources that gave nothing for the same reason.
+pub(crate) struct Gap<'a> {
+    /// True where it is there but could not be understood.
+    pub(crate) failed: bool,
+    /// The privilege that would give it.
+    pub(crate) needs: Option<&'a str>,
+    /// The reason; may be empty.
+    pub(crate) why: &'a str,
+    sources: Vec<&'a str>,
+}
+
+impl Gap<'_> {
+    /// The sources by name; beyond a number they are only counted.
+    pub(crate) fn names(&self, phrases: Phrases<'_>) -> String {
+        let names = self.sources.iter().take(SOURCES_TOLD_MAX).copied().collect::<Vec<_>>().join(", ");
+        match self.sources.len().checked_sub(SOURCES_TOLD_MAX).filter(|more| *more > 0) {
+            Some(more) => format!("{names}, {}", phrases.say(&Message::new("report-unread-more").with("count", more as f64))),
+            None => names,
+        }
+    }
+
+    /// The privilege that would give it, as a phrase.
+    pub(crate) fn needs(&self, phrases: Phrases<'_>) -> Option<String> {
+        self.needs.map(|needs| phrases.say(&Message::new("report-needs").with("needs", needs)))
+    }
+}
+
+/// Failures first, then what a privilege would give, then what this host does not have.
+pub(crate) fn gaps(diagnosis: &Diagnosis) -> Vec<Gap<'_>> {
+    let mut gaps: Vec<Gap<'_>> = Vec::new();
+    for reading in diagnosis.readings.iter().filter(|reading| reading.status != SourceStatus::Ok) {
+        let failed = reading.status == SourceStatus::Failed;
+        let (needs, why) = (reading.needs.as_deref(), reading.why.as_deref().unwrap_or_default());
+        match gaps.iter_mut().find(|gap| (gap.failed, gap.needs, gap.why) == (failed, needs, why)) {
+            Some(gap) => gap.sources.push(&reading.source),
+            None => gaps.push(Gap { failed, needs, why, sources: vec![&reading.source] }),
+        }
+    }
+    gaps.sort_by_key(|gap| (!gap.failed, gap.needs.is_none()));
+    gaps
+}

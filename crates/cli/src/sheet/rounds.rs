@@ -1,0 +1,130 @@
+//! The rounds of `--fix` in words: whether a change stayed and why, what had been predicted, what the whole came to.
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Prediction, Round, RoundKind};
+
+use super::{Ink, Phrases, Span, ink, span};
+
+/// The verdict with all changes that were kept: what was done, and the sentence. Nothing where none was kept.
+pub(crate) fn result(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<[Span; 2]> {
+    let last = diagnosis.result()?;
+    let kept = diagnosis.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
+    let remedies = kept.map(|round| round.remedy.as_str()).collect::<Vec<_>>().join(", ");
+    let before = phrases.say(&Message::new("report-result").with("remedies", remedies));
+    Some([span(Ink::Strong, before), span(ink(last.verdict), &last.summary)])
+}
+
+/// What a round changed: "raise-conntrack-max", "without raise-conntrack-max", "all that stays".
+pub(crate) fn change(round: &Round, phrases: Phrases<'_>) -> String {
+    match round.kind {
+        RoundKind::Apply => round.remedy.clone(),
+        RoundKind::Without => phrases.say(&Message::new("round-row-without").with("remedy", round.remedy.as_str())),
+        RoundKind::Confirm => phrases.word("round-row-confirm"),
+    }
+}
+
+/// Requests that were not answered as expected, as a share of those that ended.
+pub(crate) fn failed_share(load: &LoadReport) -> f64 {
+    let failed = if load.throughput_rps > 0.0 { 1.0 - load.goodput_rps / load.throughput_rps } else { 0.0 };
+    // Rates are quotients of whole numbers: less than a millionth is their rounding.
+    if failed < 1e-6 { 0.0 } else { failed }
+}
+
+/// What became of the change: "kept", "taken back"; after a trial without it "put back", "left out". Nothing where no single change was meant.
+pub(crate) fn fate(round: &Round, phrases: Phrases<'_>) -> Option<Span> {
+    let (ink, id) = match (round.kind, round.kept) {
+        (RoundKind::Confirm, _) => return None,
+        (RoundKind::Without, Kept::No) => (Ink::WarnStrong, "round-left-out"),
+        (RoundKind::Without, _) => (Ink::GoodStrong, "round-put-back"),
+        (RoundKind::Apply, Kept::Final) => (Ink::GoodStrong, "report-kept-final"),
+        (RoundKind::Apply, Kept::Provisional) => (Ink::GoodStrong, "report-kept-provisional"),
+        (RoundKind::Apply, Kept::No) => (Ink::WarnStrong, "report-kept-no"),
+    };
+    Some(span(ink, phrases.word(id)))
+}
+
+/// Why it stayed or not, and what had been predicted.
+pub(crate) fn outcome(round: &Round, phrases: Phrases<'_>) -> String {
+    match &round.prediction {
+        Prediction::Refused { .. } => round.why.clone(),
+        Prediction::Goodput { goodput_rps, low, high, .. } => {
+            let message = Message::new("report-round-predicted").with("rate", *goodput_rps).with("low", *low).with("high", *high);
+            format!("{} {}", round.why, phrases.say(&message))
+        }
+    }
+}
+
+/// One measurement as a row of a table; empty where there is nothing to say.
+pub(crate) struct Row<'a> {
+    /// The round, nothing for the measurement before any change.
+    pub(crate) round: Option<&'a Round>,
+    /// Its number; 0 is the measurement before any change.
+    pub(crate) n: String,
+    /// The finding that was acted on.
+    pub(crate) found: String,
+    /// The remedy, or that nothing was changed yet.
+    pub(crate) changed: String,
+    /// What had been predicted and whether it came true, or why nothing had been.
+    pub(crate) predicted: String,
+    /// Goodput measured after it.
+    pub(crate) after: String,
+    /// p99 of response time after it.
+    pub(crate) p99: String,
+    /// Share of requests that were not answered as expected.
+    pub(crate) failed: String,
+    /// What became of the change.
+    pub(crate) fate: Option<Span>,
+    /// Why.
+    pub(crate) why: String,
+}
+
+/// The first measurement and the rounds; nothing where nothing was tried.
+pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Row<'a>> {
+    if diagnosis.rounds.is_empty() {
+        return Vec::new();
+    }
+    let first = Row { n: "0".to_owned(), changed: phrases.word("report-as-found"), ..measured(diagnosis.load.as_ref(), phrases) };
+    let row = |round: &'a Round| Row {
+        round: Some(round),
+        n: round.n.to_string(),
+        found: round.finding.clone(),
+        changed: change(round, phrases),
+        predicted: predicted(round, phrases),
+        fate: fate(round, phrases),
+        why: round.why.clone(),
+        ..measured(Some(&round.load), phrases)
+    };
+    std::iter::once(first).chain(diagnosis.rounds.iter().map(row)).collect()
+}
+
+fn measured<'a>(load: Option<&LoadReport>, phrases: Phrases<'_>) -> Row<'a> {
+    let figure = |figure: &dyn Fn(&LoadReport) -> String| load.map(figure).unwrap_or_default();
+    Row {
+        round: None,
+        n: String::new(),
+        found: String::new(),
+        changed: String::new(),
+        predicted: String::new(),
+        after: figure(&|load| phrases.say(&Message::new("html-per-second").with("rate", load.goodput_rps))),
+        p99: figure(&|load| phrases.duration_us(load.latency_us.p99 as f64)),
+        failed: figure(&|load| phrases.percent(failed_share(load))),
+        fate: None,
+        why: String::new(),
+    }
+}
+
+fn predicted(round: &Round, phrases: Phrases<'_>) -> String {
+    match &round.prediction {
+        // Only a change has something to predict.
+        Prediction::Refused { .. } if round.kind != RoundKind::Apply => String::new(),
+        Prediction::Refused { refused } => phrases.say(&Message::new("html-not-predicted").with("why", refused.as_str())),
+        Prediction::Goodput { goodput_rps, low, high, .. } => {
+            let id = match round.prediction_held {
+                Some(true) => "html-predicted-held",
+                Some(false) => "html-predicted-missed",
+                None => "html-predicted",
+            };
+            phrases.say(&Message::new(id).with("rate", *goodput_rps).with("low", *low).with("high", *high))
+        }
+    }
+}

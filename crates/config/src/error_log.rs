@@ -1,0 +1,10 @@
+//! Lines of the servers' error logs: nginx's `error_log` and php-fpm's.
+
+mod nginx;
+mod php_fpm;
+
+pub use nginx::{NginxEvent, NginxLine};
+pub use php_fpm::{FpmEvent, FpmLine};
+
+/// The longest line that is looked at; nginx cuts its own at 2048 bytes, php-fpm at `log_limit`.
+pub const LINE_BYTES_MAX: usize = 64 << 10;

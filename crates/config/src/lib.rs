@@ -1,0 +1,40 @@
+//! Configuration and logs of the servers on the request's path: read without losing a byte, judged by their own rules of inheritance, and edited in place.
+//!
+//! This crate is pure: it turns text into structures and edits into text. Which files there are, and what is in them, its callers say through
+//! [`Resolve`]; files that are not UTF-8 come in through [`text::decode`] and go out through [`text::encode`].
+//!
+//! ```
+//! use chokepoint_config::nginx::{Address, Editor, Nginx, Tree, Version};
+//!
+//! let text = "http {\n    server {\n        listen 80 backlog=10; # small\n    }\n}\n";
+//! let mut disk = |path: &str| vec![(path.to_owned(), Ok(text.to_owned()))];
+//! let tree = Tree::load("/etc/nginx/nginx.conf", None, &mut disk)?;
+//! let nginx = Nginx::of(&tree, Version(1, 22, 1));
+//! let socket = nginx.http.as_ref().and_then(|http| http.socket(&Address::Ip([0, 0, 0, 0].into(), 80))).expect("it listens");
+//! assert_eq!((socket.backlog.value, socket.backlog.origin.to_string().as_str()), (10, "/etc/nginx/nginx.conf:3"));
+//!
+//! let mut editor = Editor::new(&tree);
+//! editor.set_option(socket.option_node().expect("it has a listen"), "backlog", "8192")?;
+//! let edited = &editor.finish()?[0];
+//! assert_eq!(edited.after, text.replace("backlog=10", "backlog=8192"));
+//! assert!(edited.diff().contains("+        listen 80 backlog=8192; # small\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod diff;
+mod edit;
+pub mod error_log;
+mod glob;
+mod include;
+pub mod log_format;
+pub mod nginx;
+pub mod php_fpm;
+mod place;
+mod quantity;
+pub mod sysctl_d;
+pub mod text;
+
+pub use edit::{Edited, Replacement};
+pub use include::{FILE_BYTES_MAX, FILE_COUNT_MAX, Gap, Resolve, Resolved};
+pub use place::{Node, Origin, Place, Setting};

@@ -1,0 +1,26 @@
+//! Access log lines of any format, taken apart in one pass: nginx's `log_format` and php-fpm's `access.format`.
+//!
+//! A format is compiled once into literals and variables; every line then gives its fields without allocating. Variables whose values have a
+//! known shape (numbers, times, lists per upstream) are checked against it, so that a blank within one value is not taken for the end of another.
+
+mod access;
+mod compile;
+mod extract;
+mod number;
+mod php_fpm;
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
+pub use access::{Access, Attempts};
+pub use compile::{Escape, FormatError, LogFormat};
+pub use extract::{LINE_BYTES_MAX, Record, Unparsed};
+pub(crate) use number::{clock, month};
+pub use number::{seconds_us, time_epoch_us, unsigned};
+pub use php_fpm::{FpmAccess, FpmFormat};
+
+/// Microseconds since 1970 of a date and the seconds of its day, both without a zone.
+pub(crate) fn epoch_us(year: u64, month: u64, day: u64, clock: u64) -> Option<u64> {
+    number::epoch_us(year, month, day, clock, 0)
+}

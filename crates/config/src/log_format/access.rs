@@ -1,0 +1,107 @@
+//! The fields of an nginx access log line that the path's stations are judged by.
+
+use super::compile::LogFormat;
+use super::extract::{Record, Unparsed};
+use super::number::{seconds_us, time_epoch_us, unsigned};
+
+/// One answered request, borrowed from its line. A field is nothing where the format has not got it or the value is missing (`-`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access<'l> {
+    /// Status of the answer; 499 where the client closed first.
+    pub status: Option<u16>,
+    /// End of the request, microseconds since 1970; whole seconds unless the format has `$msec`.
+    pub time_us: Option<u64>,
+    /// From the first byte of the request to the last byte handed to the socket, microseconds, rounded to milliseconds.
+    pub request_time_us: Option<u64>,
+    /// Method.
+    pub method: Option<&'l [u8]>,
+    /// URI with its query, as logged.
+    pub uri: Option<&'l [u8]>,
+    /// Time to connect, per upstream tried, in microseconds; 0 is below half a millisecond and no proof of a reused connection.
+    pub upstream_connect_us: Attempts<'l>,
+    /// Time to the answer's head, per upstream tried.
+    pub upstream_header_us: Attempts<'l>,
+    /// Time to the end of the answer, per upstream tried.
+    pub upstream_response_us: Attempts<'l>,
+    /// Status, per upstream tried; read with [`Attempts::numbers`].
+    pub upstream_status: Attempts<'l>,
+    /// Addresses of the upstreams tried, as logged.
+    pub upstream_addr: Option<&'l [u8]>,
+    /// Bytes sent to the client, heads included.
+    pub bytes_sent: Option<u64>,
+    /// Bytes of the body sent.
+    pub body_bytes_sent: Option<u64>,
+    /// Bytes of the request.
+    pub request_length: Option<u64>,
+    /// Serial number of the connection.
+    pub connection: Option<u64>,
+    /// Requests on that connection so far, this one counted.
+    pub connection_requests: Option<u64>,
+}
+
+/// A list of values, one for each upstream that was tried for one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Attempts<'l> {
+    text: &'l [u8],
+}
+
+impl<'l> Attempts<'l> {
+    /// The attempts' texts, in order; `-` where an attempt has no value. Empty where no upstream was asked.
+    pub fn texts(self) -> impl Iterator<Item = &'l [u8]> {
+        let is_missing = self.text.is_empty() || self.text == b"-";
+        let parts = self.text.split(|byte| matches!(byte, b',' | b' ')).filter(|part| !part.is_empty() && *part != b":");
+        parts.filter(move |_| !is_missing)
+    }
+
+    /// Seconds as microseconds; nothing for an attempt without a value.
+    pub fn times_us(self) -> impl Iterator<Item = Option<u64>> {
+        self.texts().map(seconds_us)
+    }
+
+    /// Plain numbers.
+    pub fn numbers(self) -> impl Iterator<Item = Option<u64>> {
+        self.texts().map(unsigned)
+    }
+
+    /// The sum of the attempts' times in microseconds; nothing where no upstream was asked or none has a value.
+    pub fn sum_us(self) -> Option<u64> {
+        self.times_us().flatten().fold(None, |sum: Option<u64>, time| Some(sum.unwrap_or(0).saturating_add(time)))
+    }
+
+    /// How many upstreams were tried.
+    pub fn count(self) -> usize {
+        self.texts().count()
+    }
+}
+
+impl LogFormat {
+    /// Reads one line. `record` comes from [`LogFormat::record`] and may be used for any number of lines.
+    pub fn read<'l>(&self, line: &'l [u8], record: &mut Record) -> Result<Access<'l>, Unparsed> {
+        self.extract(line, record)?;
+        let record = &*record;
+        let get = |slot: Option<usize>| slot.and_then(|slot| record.get(line, slot));
+        let present = |slot: Option<usize>| get(slot).filter(|text| !text.is_empty() && *text != b"-");
+        let attempts = |slot: Option<usize>| Attempts { text: get(slot).unwrap_or_default() };
+        let number = |slot: Option<usize>| get(slot).and_then(unsigned);
+        let known = &self.known;
+        let mut words = present(known.request).into_iter().flat_map(|request| request.split(|byte| *byte == b' '));
+        let (method, uri) = (words.next(), words.next());
+        Ok(Access {
+            status: number(known.status).and_then(|status| u16::try_from(status).ok()),
+            time_us: get(known.time).and_then(time_epoch_us),
+            request_time_us: get(known.request_time).and_then(seconds_us),
+            method: present(known.request_method).or(method),
+            uri: present(known.request_uri).or(uri),
+            upstream_connect_us: attempts(known.upstream_connect_time),
+            upstream_header_us: attempts(known.upstream_header_time),
+            upstream_response_us: attempts(known.upstream_response_time),
+            upstream_status: attempts(known.upstream_status),
+            upstream_addr: present(known.upstream_addr),
+            bytes_sent: number(known.bytes_sent),
+            body_bytes_sent: number(known.body_bytes_sent),
+            request_length: number(known.request_length),
+            connection: number(known.connection),
+            connection_requests: number(known.connection_requests),
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! One line taken apart by a compiled format, without allocating.
+
+use thiserror::Error;
+
+use super::compile::{Escape, Field, LogFormat};
+use super::shape::Shape;
+
+/// The longest line that is looked at. nginx writes one line for a request whose head fits into 4 buffers of 8 KiB; four bytes for each escaped one.
+pub const LINE_BYTES_MAX: usize = 256 << 10;
+/// Bytes that are looked at for the ends of one line's values, as a multiple of its length. Lines of a fitting format are looked at once.
+const WORK_FACTOR: usize = 4;
+/// The same for short lines: steps from one variable to another count as one byte each.
+const WORK_LEAST: usize = 4_096;
+
+/// Why a line gave no fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unparsed {
+    /// It is not of this format: another format, a truncated or foreign line.
+    #[error("the line is not of this format")]
+    Format,
+    /// It is longer than any line that a server writes.
+    #[error("the line has more than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+/// The places of one line's values; filled anew for every line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    spans: Vec<(u32, u32)>,
+}
+
+impl Record {
+    pub(super) fn new(fields: usize) -> Self {
+        Self { spans: vec![(0, 0); fields] }
+    }
+
+    /// The value at a slot, out of the line that was extracted last, as it stands in the log: escapes are not undone.
+    pub fn get<'l>(&self, line: &'l [u8], slot: usize) -> Option<&'l [u8]> {
+        let &(start, end) = self.spans.get(slot)?;
+        line.get(start as usize..end as usize)
+    }
+}
+
+impl LogFormat {
+    /// Finds the values of a line, which may end with its line feed.
+    pub fn extract(&self, line: &[u8], record: &mut Record) -> Result<(), Unparsed> {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        if line.len() > LINE_BYTES_MAX {
+            return Err(Unparsed::TooLong);
+        }
+        if !line.starts_with(&self.head) || record.spans.len() != self.fields.len() {
+            return Err(Unparsed::Format);
+        }
+        if self.fields.is_empty() {
+            return if line.len() == self.head.len() { Ok(()) } else { Err(Unparsed::Format) };
+        }
+        let mut search = Search { line, fields: &self.fields, escape: self.escape, work: WORK_LEAST + WORK_FACTOR * line.len() };
+        if search.run(self.head.len(), &mut record.spans) { Ok(()) } else { Err(Unparsed::Format) }
+    }
+}
+
+struct Search<'a> {
+    line: &'a [u8],
+    fields: &'a [Field],
+    escape: Escape,
+    /// What is left of the bound.
+    work: usize,
+}
+
+impl Search<'_> {
+    /// Fills the spans; goes back to an earlier variable only where a later one does not fit.
+    fn run(&mut self, start: usize, spans: &mut [(u32, u32)]) -> bool {
+        let mut index = 0;
+        let mut at = start;
+        let mut end = self.first_end(index, at);
+        loop {
+            if self.work == 0 {
+                return false;
+            }
+            self.work -= 1;
+            if let Some(found) = end {
+                spans[index] = (at as u32, found as u32);
+                let next = found + self.fields[index].literal.len();
+                if index + 1 == self.fields.len() {
+                    // The literal behind the last variable was found; the line must end with it.
+                    if next == self.line.len() {
+                        return true;
+                    }
+                    end = self.next_end(index, at, found);
+                    continue;
+                }
+                index += 1;
+                at = next;
+                end = self.first_end(index, at);
+                continue;
+            }
+            // Nothing fits here: the variable before it ends elsewhere.
+            if index == 0 {
+                return false;
+            }
+            index -= 1;
+            at = spans[index].0 as usize;
+            end = self.next_end(index, at, spans[index].1 as usize);
+        }
+    }
+
+    /// The likeliest end of the value that begins at `at`.
+    fn first_end(&mut self, index: usize, at: usize) -> Option<usize> {
+        let fields = self.fields;
+        let field = &fields[index];
+        let is_last = index + 1 == self.fields.len();
+        if matches!(field.shape, Shape::Text | Shape::Word) {
+            return self.text_end(field, is_last, at, at);
+        }
+        let rest = &self.line[at..];
+        let len = field.shape.longest(rest);
+        match len {
+            Some(len) if rest[len..].starts_with(&field.literal) => Some(at + len),
+            Some(len) => self.next_end(index, at, at + len),
+            None => self.missing_end(field, at),
+        }
+    }
+
+    /// The next end to try after `tried` did not work out.
+    fn next_end(&mut self, index: usize, at: usize, tried: usize) -> Option<usize> {
+        let fields = self.fields;
+        let field = &fields[index];
+        if matches!(field.shape, Shape::Text | Shape::Word) {
+            // The end of the last value, and of one that nothing delimits, is where it is.
+            let is_last = index + 1 == self.fields.len();
+            if field.literal.is_empty() {
+                return None;
+            }
+            return self.text_end(field, is_last, at, tried + 1);
+        }
+        let rest = &self.line[at..];
+        let mut len = tried - at;
+        while let Some(shorter) = field.shape.shorter(rest, len) {
+            if rest[shorter..].starts_with(&field.literal) {
+                return Some(at + shorter);
+            }
+            len = shorter;
+        }
+        None
+    }
+
+    /// `-`, or nothing at all, for a value of fixed form.
+    fn missing_end(&self, field: &Field, at: usize) -> Option<usize> {
+        let rest = &self.line[at..];
+        let dash = usize::from(rest.first() == Some(&b'-'));
+        rest[dash..].starts_with(&field.literal).then_some(at + dash)
+    }
+
+    /// The first place from `from` on where the literal behind a text stands. An escaped quote is none.
+    fn text_end(&mut self, field: &Field, is_last: bool, at: usize, from: usize) -> Option<usize> {
+        let literal = field.literal.as_slice();
+        if literal.is_empty() {
+            // The last value goes to the end; one that touches the next is taken as empty, as its slot is not given.
+            return Some(if is_last { self.line.len() } else { at });
+        }
+        if is_last && from == at {
+            // The line must end with the literal, so there is one place only.
+            let end = self.line.len().checked_sub(literal.len())?;
+            return (end >= at && self.line.ends_with(literal)).then_some(end);
+        }
+        let mut found = from;
+        loop {
+            let rest = self.line.get(found..)?;
+            let ahead = position(rest, literal);
+            self.work = self.work.saturating_sub(ahead.unwrap_or(rest.len()));
+            found += ahead?;
+            if field.shape == Shape::Word && self.line[at..found].iter().any(u8::is_ascii_whitespace) {
+                return None;
+            }
+            if self.escape != Escape::Json || literal[0] != b'"' || !is_escaped(self.line, at, found) {
+                return Some(found);
+            }
+            found += 1;
+        }
+    }
+}
+
+/// True if an odd number of backslashes stands right before `at`.
+fn is_escaped(line: &[u8], start: usize, at: usize) -> bool {
+    line[start..at].iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 1
+}
+
+/// Where `needle` stands first.
+fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    let (&first, rest) = needle.split_first()?;
+    let mut at = 0;
+    loop {
+        at += bytes.get(at..)?.iter().position(|&byte| byte == first)?;
+        if bytes[at + 1..].starts_with(rest) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}

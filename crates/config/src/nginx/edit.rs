@@ -1,0 +1,350 @@
+//! Edits of a configuration: each names a directive and changes its own bytes only.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::error::SyntaxError;
+use super::file::{self, Body, Directive, File};
+use super::quote::quoted;
+use super::tree::Tree;
+use crate::edit::{Replacement, apply, indentation, is_first_on_line, line_end, line_ending, line_start, removal};
+use crate::{Edited, Node};
+
+/// Why an edit was not made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EditError {
+    /// The file is included in several places, all of which the edit would change.
+    #[error("{path} is included in several places, and an edit would act in all of them: {}", includes.join(", "))]
+    SharedFile {
+        /// Path of the file.
+        path: String,
+        /// "a.conf:3", one for each include.
+        includes: Vec<String>,
+    },
+    /// The node is no directive of this tree, or has not what is to be changed.
+    #[error("{file}:{line}: \"{name}\" {why}")]
+    Unfit {
+        /// Path of the file.
+        file: String,
+        /// Line of the directive.
+        line: u32,
+        /// Its name.
+        name: String,
+        /// What it lacks.
+        why: &'static str,
+    },
+    /// An upstream of that name exists already with another content.
+    #[error("an upstream \"{0}\" exists already")]
+    Exists(String),
+    /// Two edits want to change the same bytes.
+    #[error("two edits change the same text of {0}")]
+    Overlap(String),
+    /// The file would not parse afterwards; the value holds what no quoting can carry.
+    #[error("the edit would break the file: {0}")]
+    Broken(#[from] SyntaxError),
+}
+
+/// Where a new directive goes in its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// Behind everything else in the block.
+    End,
+    /// Before the first directive of the block.
+    Start,
+    /// Behind this directive.
+    After(Node),
+    /// Before this directive.
+    Before(Node),
+}
+
+/// Collects edits of one tree. Every method leaves the configuration as it is where it already says what is asked for, so that an edit made twice is
+/// the edit made once.
+#[derive(Debug, Clone)]
+pub struct Editor<'t> {
+    tree: &'t Tree,
+    replacements: BTreeMap<usize, Vec<Replacement>>,
+    shared_allowed: bool,
+}
+
+impl<'t> Editor<'t> {
+    /// No edits yet.
+    pub fn new(tree: &'t Tree) -> Self {
+        Self { tree, replacements: BTreeMap::new(), shared_allowed: false }
+    }
+
+    /// Allows edits of files that are included in several places.
+    pub fn allow_shared(mut self) -> Self {
+        self.shared_allowed = true;
+        self
+    }
+
+    /// The file and the directive, if the file may be edited.
+    fn editable(&self, node: Node) -> Result<(&'t File, &'t Directive), EditError> {
+        let file = &self.tree.files()[node.file];
+        let includes = self.tree.sharers(node.file);
+        if !self.shared_allowed && !includes.is_empty() {
+            let includes = includes.iter().map(ToString::to_string).collect();
+            return Err(EditError::SharedFile { path: file.path.to_string(), includes });
+        }
+        Ok((file, self.tree.directive(node)))
+    }
+
+    fn unfit(&self, node: Node, why: &'static str) -> EditError {
+        let place = self.tree.place(node);
+        EditError::Unfit { file: place.file.to_string(), line: place.line, name: self.tree.directive(node).name().to_owned(), why }
+    }
+
+    fn replace(&mut self, node: Node, span: std::ops::Range<usize>, text: String) {
+        let list = self.replacements.entry(node.file).or_default();
+        let replacement = Replacement { span, text };
+        if !list.contains(&replacement) {
+            list.push(replacement);
+        }
+    }
+
+    /// Sets one argument, counted from 0, in place.
+    pub fn set_argument(&mut self, node: Node, index: usize, value: &str) -> Result<(), EditError> {
+        let (_, directive) = self.editable(node)?;
+        let word = directive.args().get(index).ok_or_else(|| self.unfit(node, "has no such argument"))?;
+        if word.value != value {
+            self.replace(node, word.span.clone(), quoted(value));
+        }
+        Ok(())
+    }
+
+    /// Sets all arguments of a simple directive; those that stay the same keep their form.
+    pub fn set_arguments(&mut self, node: Node, values: &[&str]) -> Result<(), EditError> {
+        let (_, directive) = self.editable(node)?;
+        if directive.values() == values {
+            return Ok(());
+        }
+        if directive.args().len() == values.len() {
+            return values.iter().enumerate().try_for_each(|(index, value)| self.set_argument(node, index, value));
+        }
+        let name_end = directive.words().first().map_or(directive.span.start, |word| word.span.end);
+        let last_end = directive.words().last().map_or(name_end, |word| word.span.end);
+        let text = values.iter().map(|value| format!(" {}", quoted(value))).collect();
+        self.replace(node, name_end..last_end, text);
+        Ok(())
+    }
+
+    /// Sets a `name=value` option of a directive (`backlog=8192` of a `listen`, `max_conns=` of an upstream's `server`): in place where it has it,
+    /// behind its last argument otherwise.
+    pub fn set_option(&mut self, node: Node, name: &str, value: &str) -> Result<(), EditError> {
+        let wanted = format!("{name}={value}");
+        self.put_option(node, |word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')), &wanted)
+    }
+
+    /// Adds a flag of a directive (`reuseport`) unless it has it.
+    pub fn set_flag(&mut self, node: Node, flag: &str) -> Result<(), EditError> {
+        self.put_option(node, |word| word == flag, flag)
+    }
+
+    fn put_option(&mut self, node: Node, is_it: impl Fn(&str) -> bool, wanted: &str) -> Result<(), EditError> {
+        let (_, directive) = self.editable(node)?;
+        if directive.args().is_empty() {
+            return Err(self.unfit(node, "has no arguments"));
+        }
+        let options = directive.args().get(1..).unwrap_or_default();
+        match options.iter().find(|word| is_it(&word.value)) {
+            Some(word) if word.value == wanted => {}
+            Some(word) => self.replace(node, word.span.clone(), quoted(wanted)),
+            None => {
+                let end = directive.words().last().map_or(directive.end, |word| word.span.end);
+                self.replace(node, end..end, format!(" {}", quoted(wanted)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away an option or flag by the part before its `=`, with the blank before it.
+    pub fn remove_option(&mut self, node: Node, name: &str) -> Result<(), EditError> {
+        let (file, directive) = self.editable(node)?;
+        for word in directive.args().iter().skip(1).filter(|word| word.value.split('=').next() == Some(name)) {
+            let start = file.text()[..word.span.start].trim_end_matches([' ', '\t', '\r', '\n']).len();
+            self.replace(node, start..word.span.end, String::new());
+        }
+        Ok(())
+    }
+
+    /// Takes away a directive with its block; its whole line where it stands there alone.
+    pub fn remove(&mut self, node: Node) -> Result<(), EditError> {
+        let (file, directive) = self.editable(node)?;
+        self.replace(node, removal(file.text(), directive.span.clone()), String::new());
+        Ok(())
+    }
+
+    /// Sets a simple directive of a block to these arguments: in place where the block has it, added at `position` otherwise. `block` is nothing
+    /// for the main context. For directives that may stand there several times, use [`Editor::add`].
+    pub fn set(&mut self, block: Option<Node>, name: &str, values: &[&str], position: Position) -> Result<(), EditError> {
+        let nodes = block.map_or_else(|| self.tree.top(), |block| self.tree.children(block));
+        match nodes.into_iter().find(|&node| self.tree.directive(node).name() == name) {
+            Some(node) => self.set_arguments(node, values),
+            None => self.add(block, name, values, position),
+        }
+    }
+
+    /// Adds a simple directive to a block unless the very same stands there.
+    pub fn add(&mut self, block: Option<Node>, name: &str, values: &[&str], position: Position) -> Result<(), EditError> {
+        let nodes = block.map_or_else(|| self.tree.top(), |block| self.tree.children(block));
+        let is_it = |directive: &Directive| directive.name() == name && directive.values() == values;
+        if nodes.iter().any(|&node| is_it(self.tree.directive(node))) {
+            return Ok(());
+        }
+        let line: String = std::iter::once(quoted(name)).chain(values.iter().map(|value| format!(" {}", quoted(value)))).collect();
+        self.insert(block, &[format!("{line};")], position)
+    }
+
+    /// Adds an `upstream` with these lines ("server 127.0.0.1:9000;", "keepalive 16;") to the http block `http`: behind its last upstream, else before
+    /// its first server, as far as these stand in the same file; else at its end.
+    pub fn add_upstream(&mut self, http: Node, name: &str, lines: &[&str]) -> Result<(), EditError> {
+        for node in self.tree.children(http) {
+            let directive = self.tree.directive(node);
+            if directive.name() != "upstream" || directive.args().first().map(|word| word.value.as_str()) != Some(name) {
+                continue;
+            }
+            let there: Vec<Vec<String>> = self.tree.children(node).iter().map(|&child| words_of(self.tree.directive(child))).collect();
+            let wanted = file::parse("upstream", &lines.join("\n"))?;
+            let wanted: Vec<Vec<String>> = wanted.directives().iter().map(words_of).collect();
+            return if there == wanted { Ok(()) } else { Err(EditError::Exists(name.to_owned())) };
+        }
+        let (file, _) = self.editable(http)?;
+        let unit = indent_unit(file);
+        let mut block = vec![format!("upstream {} {{", quoted(name))];
+        block.extend(lines.iter().map(|line| format!("{unit}{line}")));
+        block.push("}".to_owned());
+        let own: Vec<Node> = self.tree.children(http).into_iter().filter(|node| node.file == http.file).collect();
+        let is_it = |node: &&Node, name: &str| self.tree.directive(**node).name() == name;
+        let last_upstream = own.iter().rev().find(|node| is_it(node, "upstream")).copied();
+        let first_server = own.iter().find(|node| is_it(node, "server")).copied();
+        let position = match (last_upstream, first_server) {
+            (Some(upstream), _) => Position::After(upstream),
+            (None, Some(server)) => Position::Before(server),
+            (None, None) => Position::End,
+        };
+        self.insert(Some(http), &block, position)
+    }
+
+    /// Inserts lines into a block with its indentation and line endings.
+    fn insert(&mut self, block: Option<Node>, lines: &[String], position: Position) -> Result<(), EditError> {
+        let node = match (position, block) {
+            (Position::After(sibling), _) => return self.insert_after(sibling, lines),
+            (Position::Before(sibling), _) => return self.insert_before(sibling, lines),
+            (_, Some(block)) => block,
+            (_, None) => return self.insert_at_top(lines),
+        };
+        let (file, directive) = self.editable(node)?;
+        let Body::Block(children) = &directive.body else { return Err(self.unfit(node, "has no block")) };
+        let text = file.text();
+        let close = directive.span.end - 1;
+        if let (Position::Start, Some(&first)) = (position, children.first()) {
+            return self.insert_before(Node { file: node.file, entry: first }, lines);
+        }
+        if line_end(text, directive.end) > close {
+            // A block on one line stays on one line.
+            let padded = text[..close].ends_with([' ', '\t']);
+            let end = text[..close].trim_end_matches([' ', '\t']).len();
+            let more: String = lines.iter().map(|line| format!(" {}", line.trim())).collect();
+            self.replace(node, end..end, if padded { more } else { format!("{more} ") });
+            return Ok(());
+        }
+        let outer = indentation(text, directive.span.start);
+        let indent = self.inner_indent(file, children).unwrap_or_else(|| format!("{outer}{}", indent_unit(file)));
+        let ending = line_ending(text, directive.end);
+        if is_first_on_line(text, close) {
+            let at = line_start(text, close);
+            self.replace(node, at..at, joined(lines, &indent, ending));
+        } else {
+            let end = text[..close].trim_end_matches([' ', '\t']).len();
+            self.replace(node, end..close, format!("{ending}{}{outer}", joined(lines, &indent, ending)));
+        }
+        Ok(())
+    }
+
+    fn insert_before(&mut self, sibling: Node, lines: &[String]) -> Result<(), EditError> {
+        let (file, directive) = self.editable(sibling)?;
+        let text = file.text();
+        let start = directive.span.start;
+        if is_first_on_line(text, start) {
+            let at = line_start(text, start);
+            self.replace(sibling, at..at, joined(lines, indentation(text, start), line_ending(text, start)));
+        } else {
+            let more: String = lines.iter().map(|line| format!("{} ", line.trim())).collect();
+            self.replace(sibling, start..start, more);
+        }
+        Ok(())
+    }
+
+    fn insert_after(&mut self, sibling: Node, lines: &[String]) -> Result<(), EditError> {
+        let (file, directive) = self.editable(sibling)?;
+        let text = file.text();
+        let end = directive.span.end;
+        let behind = &text[end..line_end(text, end)];
+        if is_first_on_line(text, directive.span.start) && (behind.trim().is_empty() || behind.trim_start().starts_with('#')) {
+            let indent = indentation(text, directive.span.start);
+            let ending = line_ending(text, end);
+            let at = line_end(text, end);
+            let before = if text[..at].ends_with('\n') { "" } else { ending };
+            self.replace(sibling, at..at, format!("{before}{}", joined(lines, indent, ending)));
+        } else {
+            let more: String = lines.iter().map(|line| format!(" {}", line.trim())).collect();
+            self.replace(sibling, end..end, more);
+        }
+        Ok(())
+    }
+
+    fn insert_at_top(&mut self, lines: &[String]) -> Result<(), EditError> {
+        let Some(file) = self.tree.files().first() else { return Ok(()) };
+        let text = file.text();
+        let ending = line_ending(text, text.len());
+        let before = if text.is_empty() || text.ends_with('\n') { "" } else { ending };
+        let node = Node { file: 0, entry: 0 };
+        self.replace(node, text.len()..text.len(), format!("{before}{}", joined(lines, "", ending)));
+        Ok(())
+    }
+
+    /// The indentation of the first directive of a block that begins a line.
+    fn inner_indent(&self, file: &File, children: &[usize]) -> Option<String> {
+        let starts = children.iter().map(|&child| file.directives()[child].span.start);
+        starts.filter(|&start| is_first_on_line(file.text(), start)).map(|start| indentation(file.text(), start).to_owned()).next()
+    }
+
+    /// The changed files, each parsed again; empty where the configuration says everything already.
+    pub fn finish(&self) -> Result<Vec<Edited>, EditError> {
+        let mut edited = Vec::new();
+        for (&index, replacements) in &self.replacements {
+            let file = &self.tree.files()[index];
+            let path = file.path.to_string();
+            let after = apply(file.text(), replacements).map_err(|_| EditError::Overlap(path.clone()))?;
+            file::parse(&path, &after)?;
+            if after != file.text() {
+                edited.push(Edited { path, before: file.text().to_owned(), after });
+            }
+        }
+        Ok(edited)
+    }
+}
+
+fn words_of(directive: &Directive) -> Vec<String> {
+    directive.words().iter().map(|word| word.value.clone()).collect()
+}
+
+fn joined(lines: &[String], indent: &str, ending: &str) -> String {
+    lines.iter().map(|line| format!("{indent}{line}{ending}")).collect()
+}
+
+/// One level of indentation as the file uses it: that of the first directive in a block that is deeper than its block; four blanks where there
+/// is none.
+fn indent_unit(file: &File) -> String {
+    let inner = file.directives().iter().filter_map(|directive| Some((directive, file.directives().get(directive.parent?)?)));
+    for (directive, parent) in inner {
+        if is_first_on_line(file.text(), directive.span.start) {
+            let own = indentation(file.text(), directive.span.start);
+            if let Some(unit) = own.strip_prefix(indentation(file.text(), parent.span.start)).filter(|unit| !unit.is_empty()) {
+                return unit.to_owned();
+            }
+        }
+    }
+    "    ".to_owned()
+}

@@ -1,0 +1,169 @@
+//! One configuration file as a tree over its own text: directives and words know their spans, so that everything between them stays as it is.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::error::{Syntax, SyntaxError};
+use super::lexer::{End, Lexer};
+use super::lua;
+use crate::include::FILE_BYTES_MAX;
+
+/// Blocks within blocks that are followed; real configurations have fewer than ten.
+pub(super) const BLOCK_DEPTH_MAX: usize = 64;
+
+/// One word of a directive: its name or an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// Its value, without quotes and escapes.
+    pub value: String,
+    /// Its bytes in the file, quotes included.
+    pub span: Range<usize>,
+    /// Its line, from 1.
+    pub line: u32,
+}
+
+/// What follows a directive's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// `;`.
+    Simple,
+    /// A block of directives, by index into the file's directives.
+    Block(Vec<usize>),
+    /// A block of code in Lua, which is not looked into.
+    Code,
+}
+
+/// One directive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directive {
+    /// Name and arguments; never empty.
+    words: Vec<Word>,
+    /// The block in it, if any.
+    pub body: Body,
+    /// From the name's first byte to behind `;` or `}`.
+    pub span: Range<usize>,
+    /// Index of the `;`, or of the block's `{`.
+    pub end: usize,
+    /// The directive whose block holds this one; nothing at the top of the file.
+    pub parent: Option<usize>,
+}
+
+impl Directive {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.words.first().map_or("", |word| &word.value)
+    }
+
+    /// Its arguments.
+    pub fn args(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// All words, name first.
+    pub fn words(&self) -> &[Word] {
+        &self.words
+    }
+
+    /// The arguments' values.
+    pub fn values(&self) -> Vec<String> {
+        self.args().iter().map(|word| word.value.clone()).collect()
+    }
+
+    /// The line of its name, from 1.
+    pub fn line(&self) -> u32 {
+        self.words.first().map_or(1, |word| word.line)
+    }
+}
+
+/// A parsed file. Printing it gives the very text that was parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Path as nginx would open it.
+    pub path: Arc<str>,
+    pub(super) text: String,
+    pub(super) directives: Vec<Directive>,
+    pub(super) top: Vec<usize>,
+}
+
+impl File {
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Every directive, in the order of the text.
+    pub fn directives(&self) -> &[Directive] {
+        &self.directives
+    }
+
+    /// Indexes of the directives outside of any block.
+    pub fn top(&self) -> &[usize] {
+        &self.top
+    }
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Parses one file as nginx does, includes not followed. Names of directives are not checked: modules bring their own.
+pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
+    let refuse = |(line, what): (u32, Syntax)| SyntaxError { file: path.to_owned(), line, what };
+    if text.len() > FILE_BYTES_MAX {
+        return Err(refuse((1, Syntax::TooLarge)));
+    }
+    if text.starts_with('\u{feff}') {
+        return Err(refuse((1, Syntax::ByteOrderMark)));
+    }
+    let mut file = File { path: path.into(), text: text.to_owned(), directives: Vec::new(), top: Vec::new() };
+    let mut lexer = Lexer::new(text);
+    let mut open: Vec<usize> = Vec::new();
+    loop {
+        let (words, end) = lexer.directive().map_err(refuse)?;
+        match end {
+            End::Semicolon => {
+                file.add(words, lexer.at, Body::Simple, open.last().copied());
+            }
+            End::BlockOpen => {
+                let code = words.first().is_some_and(|word| lua::is_code_block(&word.value));
+                let line = words.first().map_or(lexer.line, |word| word.line);
+                let index = file.add(words, lexer.at, if code { Body::Code } else { Body::Block(Vec::new()) }, open.last().copied());
+                if code {
+                    let close = lua::closing_brace(text, lexer.at).ok_or_else(|| refuse((line, Syntax::LuaOpen)))?;
+                    lexer.line += text[lexer.at..close].matches('\n').count() as u32;
+                    lexer.at = close + 1;
+                    file.directives[index].span.end = lexer.at;
+                } else if open.len() >= BLOCK_DEPTH_MAX {
+                    return Err(refuse((line, Syntax::TooDeep)));
+                } else {
+                    open.push(index);
+                }
+            }
+            End::BlockClose => {
+                let index = open.pop().ok_or_else(|| refuse((lexer.line, Syntax::Unexpected('}'))))?;
+                file.directives[index].span.end = lexer.at;
+            }
+            End::OutOfText => {
+                let Some(&index) = open.last() else { return Ok(file) };
+                return Err(refuse((file.directives[index].line(), Syntax::BlockOpen)));
+            }
+        }
+    }
+}
+
+impl File {
+    /// Adds a directive whose terminator ends at `end`, and gives its index.
+    fn add(&mut self, words: Vec<Word>, end: usize, body: Body, parent: Option<usize>) -> usize {
+        let start = words.first().map_or(end, |word| word.span.start);
+        let index = self.directives.len();
+        self.directives.push(Directive { words, body, span: start..end, end: end - 1, parent });
+        match parent.map(|parent| &mut self.directives[parent].body) {
+            Some(Body::Block(children)) => children.push(index),
+            _ => self.top.push(index),
+        }
+        index
+    }
+}

@@ -1,0 +1,284 @@
+//! Where a location sends its requests: `proxy_pass`, `fastcgi_pass` and their like, and whether the connections to it are reused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::effective::Http;
+use super::listen::Address;
+use super::settings::{Occurrence, Settings};
+use super::version::Version;
+use crate::{Place, Setting};
+
+/// Possible targets of one pass through variables that are kept.
+const POSSIBLE_MAX: usize = 32;
+/// Variables within variables that are followed.
+const VARIABLE_DEPTH_MAX: usize = 4;
+/// Values that are put in for the variables of one pass.
+const VARIABLE_TRIES_MAX: usize = 1_000;
+
+/// The protocol spoken to the upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassKind {
+    /// `proxy_pass`, in http or stream.
+    Proxy,
+    /// `fastcgi_pass`.
+    Fastcgi,
+    /// `uwsgi_pass`.
+    Uwsgi,
+    /// `scgi_pass`.
+    Scgi,
+    /// `grpc_pass`.
+    Grpc,
+    /// `memcached_pass`.
+    Memcached,
+}
+
+impl PassKind {
+    /// Directive and kind of every way to pass a request on.
+    pub(super) const ALL: &'static [(&'static str, Self)] = &[
+        ("proxy_pass", Self::Proxy),
+        ("fastcgi_pass", Self::Fastcgi),
+        ("uwsgi_pass", Self::Uwsgi),
+        ("scgi_pass", Self::Scgi),
+        ("grpc_pass", Self::Grpc),
+        ("memcached_pass", Self::Memcached),
+    ];
+}
+
+/// What is connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// An upstream block, by name.
+    Upstream(String),
+    /// An address given literally; a name in it is looked up once, at start.
+    Address(Address),
+    /// Variables decide for each request. What `set` and `map` of the same configuration can make of them is listed; it may not be all.
+    Variable(Vec<Target>),
+}
+
+/// One pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pass {
+    /// Where it stands.
+    pub place: Place,
+    /// Its protocol.
+    pub kind: PassKind,
+    /// Its argument as written.
+    pub text: String,
+    /// TLS to the upstream.
+    pub tls: bool,
+    /// What is connected to.
+    pub target: Target,
+    /// The URI that replaces the location's part of the request's, where `proxy_pass` has one.
+    pub uri: Option<String>,
+}
+
+/// Names that a pass is resolved against: upstream blocks, and the values that `set` and `map` give to variables.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    /// By name in lower case, as written.
+    upstreams: Arc<BTreeMap<String, String>>,
+    /// Variable without its dollar, and one value, of every `map`.
+    maps: Arc<Vec<(String, String)>>,
+    /// The same of every `set` of the server.
+    sets: Vec<(String, String)>,
+}
+
+impl Names {
+    pub(super) fn new<'n>(upstreams: impl Iterator<Item = &'n str>, maps: Vec<(String, String)>) -> Self {
+        let upstreams = upstreams.map(|name| (name.to_ascii_lowercase(), name.to_owned())).collect();
+        Self { upstreams: Arc::new(upstreams), maps: Arc::new(maps), sets: Vec::new() }
+    }
+
+    /// The same with the variables of one server.
+    pub(super) fn with_sets(&self, sets: Vec<(String, String)>) -> Self {
+        Self { sets, ..self.clone() }
+    }
+
+    fn values<'n>(&'n self, variable: &'n str) -> impl Iterator<Item = &'n str> {
+        self.sets.iter().chain(self.maps.iter()).filter(move |(known, _)| known == variable).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Pass {
+    /// The pass among a block's own directives; nothing where there is none. The error is for an argument that nginx would refuse.
+    pub(super) fn read(settings: &Settings, names: &Names) -> Option<Result<Self, (Occurrence, &'static str)>> {
+        let (directive, name, kind) = PassKind::ALL.iter().find_map(|(name, kind)| Some((settings.own(name).last()?, *name, *kind)))?;
+        Some(Self::parse(directive, kind, names).ok_or_else(|| (directive.clone(), name)))
+    }
+
+    pub(super) fn parse(directive: &Occurrence, kind: PassKind, names: &Names) -> Option<Self> {
+        let text = directive.arg(0);
+        let (tls, target, uri) = target(text, kind, names)?;
+        Some(Self { place: directive.place.clone(), kind, text: text.to_owned(), tls, target, uri })
+    }
+
+    /// Every upstream name or address that it may connect to.
+    pub fn targets(&self) -> Vec<&Target> {
+        match &self.target {
+            Target::Variable(possible) => possible.iter().collect(),
+            one => vec![one],
+        }
+    }
+}
+
+/// TLS, target and URI of an argument.
+fn target(text: &str, kind: PassKind, names: &Names) -> Option<(bool, Target, Option<String>)> {
+    if text.contains('$') {
+        let mut tls = text.starts_with("https://") || text.starts_with("grpcs://");
+        let mut possible = Vec::new();
+        for value in expanded(text, names, 0, &mut VARIABLE_TRIES_MAX.clone()) {
+            if let Some((value_tls, found, _)) = plain_target(&value, kind, names) {
+                tls |= value_tls;
+                if !possible.contains(&found) {
+                    possible.push(found);
+                }
+            }
+        }
+        return Some((tls, Target::Variable(possible), None));
+    }
+    plain_target(text, kind, names)
+}
+
+/// The same of an argument without variables.
+fn plain_target(text: &str, kind: PassKind, names: &Names) -> Option<(bool, Target, Option<String>)> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
+        None => (None, text),
+    };
+    let (tls, port) = match (kind, scheme.as_deref()) {
+        (PassKind::Proxy, Some("http")) => (false, Some(80)),
+        (PassKind::Proxy, Some("https")) => (true, Some(443)),
+        (PassKind::Grpc, Some("grpcs")) => (true, Some(443)),
+        (PassKind::Grpc, Some("grpc") | None) => (false, Some(80)),
+        (PassKind::Uwsgi, Some("suwsgi")) => (true, None),
+        (PassKind::Uwsgi, Some("uwsgi") | None) | (PassKind::Fastcgi | PassKind::Scgi | PassKind::Memcached | PassKind::Proxy, None) => {
+            (false, None)
+        }
+        _ => return None,
+    };
+    let (authority, uri) = split_uri(rest, kind == PassKind::Proxy && scheme.is_some());
+    // An upstream's name comes first; with a port, it is that upstream only if it is called so.
+    if let Some(name) = names.upstreams.get(&authority.to_ascii_lowercase()) {
+        return Some((tls, Target::Upstream(name.clone()), uri));
+    }
+    Address::parse(authority, port, false).map(|address| (tls, Target::Address(address), uri))
+}
+
+/// Host part and URI; `unix:/path:/uri` has its URI behind a second colon.
+fn split_uri(rest: &str, has_uri: bool) -> (&str, Option<String>) {
+    if !has_uri {
+        return (rest, None);
+    }
+    if let Some(path) = rest.strip_prefix("unix:") {
+        return match path.split_once(':') {
+            Some((path, uri)) => (&rest[.."unix:".len() + path.len()], Some(uri.to_owned())),
+            None => (rest, None),
+        };
+    }
+    match rest.find(['/', '?']) {
+        Some(index) => (&rest[..index], Some(rest[index..].to_owned())),
+        None => (rest, None),
+    }
+}
+
+/// What an argument becomes with the values that are known of its first variable.
+fn expanded(text: &str, names: &Names, depth: usize, tries: &mut usize) -> Vec<String> {
+    let Some((before, name, after)) = first_variable(text) else { return vec![text.to_owned()] };
+    if depth >= VARIABLE_DEPTH_MAX {
+        return Vec::new();
+    }
+    // The URI's variables do not decide where to connect.
+    if before.split_once("://").is_some_and(|(_, rest)| rest.contains('/')) {
+        return vec![before.to_owned()];
+    }
+    let mut results = Vec::new();
+    for value in names.values(name) {
+        if results.len() >= POSSIBLE_MAX || *tries == 0 {
+            break;
+        }
+        *tries -= 1;
+        results.extend(expanded(&format!("{before}{value}{after}"), names, depth + 1, tries));
+    }
+    results.truncate(POSSIBLE_MAX);
+    results
+}
+
+/// The text before, name of, and text behind the first `$name` or `${name}`.
+pub(super) fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
+    let at = text.find('$')?;
+    let (before, rest) = (&text[..at], &text[at + 1..]);
+    if let Some(inner) = rest.strip_prefix('{') {
+        let (name, after) = inner.split_once('}')?;
+        return Some((before, name, after));
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+    (end > 0).then(|| (before, &rest[..end], &rest[end..]))
+}
+
+/// Whether connections to the upstream are kept for the next request, and which lines are missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reuse {
+    /// Idle connections that each worker keeps; nothing where the target is no upstream block, which keeps none.
+    pub keepalive: Option<Setting<u64>>,
+    /// `proxy_http_version` in force.
+    pub http_version: Option<Setting<String>>,
+    /// The `Connection` header sent to the upstream; "close" by default before nginx 1.29.7.
+    pub connection_header: Option<Setting<String>>,
+    /// `fastcgi_keep_conn` in force.
+    pub fastcgi_keep_conn: Option<Setting<bool>>,
+    /// True if connections are reused, false if not, nothing where a variable decides.
+    pub in_force: Option<bool>,
+}
+
+impl Pass {
+    /// What decides about reuse, for this pass under the settings of its location.
+    pub fn reuse(&self, http: &Http, settings: &Settings) -> Reuse {
+        let keepalive = match &self.target {
+            Target::Upstream(name) => http.upstream(name).map(|upstream| upstream.keepalive.clone().map(|keepalive| keepalive.connections)),
+            _ => None,
+        };
+        let kept = match self.target {
+            Target::Variable(_) => None,
+            _ => Some(keepalive.as_ref().is_some_and(|keepalive| keepalive.value > 0)),
+        };
+        let mut reuse = Reuse { keepalive, http_version: None, connection_header: None, fastcgi_keep_conn: None, in_force: kept };
+        match self.kind {
+            PassKind::Proxy => {
+                let version = settings.word("proxy_http_version");
+                let header = connection_header(settings);
+                // "upgrade" is sent for WebSockets; with plain requests the upstream decides, and mostly closes.
+                let open = match header.value.to_ascii_lowercase().as_str() {
+                    "" | "keep-alive" => Some(true),
+                    value if value.contains('$') => None,
+                    _ => Some(false),
+                };
+                let new_enough = version.as_ref().is_some_and(|version| version.value != "1.0");
+                reuse.in_force = all_of([kept, Some(new_enough), open]);
+                (reuse.http_version, reuse.connection_header) = (version, Some(header));
+            }
+            PassKind::Fastcgi => {
+                let keep = settings.flag("fastcgi_keep_conn");
+                reuse.in_force = all_of([kept, Some(keep.as_ref().is_some_and(|keep| keep.value))]);
+                reuse.fastcgi_keep_conn = keep;
+            }
+            // These protocols end with the connection.
+            PassKind::Uwsgi | PassKind::Scgi => reuse.in_force = Some(false),
+            PassKind::Grpc | PassKind::Memcached => {}
+        }
+        reuse
+    }
+}
+
+fn connection_header(settings: &Settings) -> Setting<String> {
+    let set = settings.all("proxy_set_header").iter().rev().find(|header| header.arg(0).eq_ignore_ascii_case("connection"));
+    match set {
+        Some(header) => Setting::set(header.arg(1).to_owned(), header.place.clone()),
+        None => Setting::default_of(if settings.version() >= Version(1, 29, 7) { String::new() } else { "close".to_owned() }),
+    }
+}
+
+/// False if one is false, else nothing if one is not known.
+fn all_of<const N: usize>(parts: [Option<bool>; N]) -> Option<bool> {
+    if parts.contains(&Some(false)) { Some(false) } else { parts.iter().copied().collect::<Option<Vec<bool>>>().map(|_| true) }
+}

@@ -1,0 +1,187 @@
+//! Where a request may end up being passed on: the chosen location's own pass, and those behind `try_files`, `index`, `rewrite` and `error_page`.
+
+use super::location::Location;
+use super::pass::{Pass, first_variable};
+use super::pattern::{Match, Pattern};
+use super::select::{Selection, location_for, named_location, normalized_path};
+use super::server::Server;
+use super::settings::Settings;
+use crate::Place;
+
+/// Internal redirects that nginx follows before it gives up (NGX_HTTP_MAX_URI_CHANGES).
+const HOPS_MAX: usize = 10;
+/// Locations that are looked at for one request, each with every path that leads to it.
+const VISITS_MAX: usize = 256;
+/// Passes that are listed for one request.
+const CANDIDATES_MAX: usize = 64;
+
+/// One internal redirect on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A file or fallback of `try_files`, to this path or `@name`.
+    TryFiles(Place, String),
+    /// An `index` file.
+    Index(String),
+    /// `rewrite ... last` or `break`.
+    Rewrite(Place, String),
+    /// `error_page`.
+    ErrorPage(Place, String),
+    /// An `if` or `limit_except` block.
+    Condition(Place, String),
+    /// A location whose regular expression only PCRE can judge.
+    MayMatch(Place),
+}
+
+/// A pass that may answer the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate<'a> {
+    /// The pass.
+    pub pass: &'a Pass,
+    /// What is in force where it stands.
+    pub settings: &'a Settings,
+    /// The way to it. Empty: nothing stands between the request and it, and no other candidate can take the request.
+    pub via: Vec<Step>,
+}
+
+impl<'a> Selection<'a> {
+    /// Every pass that may answer the request, the likeliest first. Which files exist and which conditions hold is not known here, so all ways are
+    /// followed. Empty for a request that nginx answers itself.
+    pub fn candidates(&self) -> Vec<Candidate<'a>> {
+        let mut walk = Walk { server: self.server, found: Vec::new(), seen: Vec::new() };
+        let via: Vec<Step> = Vec::new();
+        walk.conditions(&self.server.conditions, &via);
+        walk.possible(&self.locations_possible, &via, &self.path);
+        match self.location {
+            Some(location) => walk.location(location, &self.path, via),
+            None => walk.redirects(&self.server.settings, &self.path, &via),
+        }
+        // What is certain goes first; otherwise the fewer the turns, the likelier, and what is only a guess comes last.
+        walk.found.sort_by_key(|candidate| (candidate.via.iter().any(|step| matches!(step, Step::MayMatch(_))), candidate.via.len()));
+        walk.found
+    }
+}
+
+struct Walk<'a> {
+    server: &'a Server,
+    found: Vec<Candidate<'a>>,
+    /// Locations and paths that were looked at, so that redirects in a circle end.
+    seen: Vec<(Place, String)>,
+}
+
+impl<'a> Walk<'a> {
+    fn location(&mut self, location: &'a Location, path: &str, via: Vec<Step>) {
+        let key = (location.place.clone(), path.to_owned());
+        if via.len() > HOPS_MAX || self.found.len() >= CANDIDATES_MAX || self.seen.len() >= VISITS_MAX || self.seen.contains(&key) {
+            return;
+        }
+        self.seen.push(key);
+        self.conditions(&location.conditions, &via);
+        match &location.pass {
+            Some(pass) => {
+                self.redirects(&location.settings, path, &via);
+                self.add(pass, &location.settings, via);
+            }
+            None => {
+                self.redirects(&location.settings, path, &via);
+                self.index(&location.settings, path, &via);
+            }
+        }
+    }
+
+    fn add(&mut self, pass: &'a Pass, settings: &'a Settings, via: Vec<Step>) {
+        if !self.found.iter().any(|candidate| candidate.pass == pass) {
+            self.found.push(Candidate { pass, settings, via });
+        }
+    }
+
+    fn conditions(&mut self, conditions: &'a [super::location::Condition], via: &[Step]) {
+        for condition in conditions {
+            if let Some(pass) = &condition.pass {
+                self.add(pass, &condition.settings, longer(via, Step::Condition(condition.place.clone(), condition.text.clone())));
+            }
+        }
+    }
+
+    fn possible(&mut self, locations: &[&'a Location], via: &[Step], path: &str) {
+        for location in locations {
+            self.location(location, path, longer(via, Step::MayMatch(location.place.clone())));
+        }
+    }
+
+    /// The ways out of a block that are no pass.
+    fn redirects(&mut self, settings: &Settings, path: &str, via: &[Step]) {
+        for rewrite in settings.own("rewrite") {
+            let to = rewrite.arg(1);
+            let elsewhere = to.starts_with("http://") || to.starts_with("https://") || to.starts_with("$scheme");
+            let flagged = matches!(rewrite.arg(2), "redirect" | "permanent");
+            if !elsewhere && !flagged && Pattern::new(rewrite.arg(0), false).is_match(path) != Match::No {
+                self.to(to, path, longer(via, Step::Rewrite(rewrite.place.clone(), to.to_owned())));
+            }
+        }
+        // `try_files` and `index` belong to what is in force; a server's hold in locations that have none of their own pass only by inheritance.
+        if let Some(tries) = settings.own("try_files").first() {
+            // nginx serves the named files where they are; only the last is a redirect.
+            let last = tries.args.last().map_or("", String::as_str);
+            if !last.starts_with('=') {
+                self.to(last, path, longer(via, Step::TryFiles(tries.place.clone(), last.to_owned())));
+            }
+            if tries.args.iter().rev().skip(1).any(|file| file.ends_with('/')) && !path.ends_with('/') {
+                self.index(settings, &format!("{path}/"), via);
+            } else {
+                self.index(settings, path, via);
+            }
+        }
+        for page in settings.all("error_page") {
+            let to = page.args.last().map_or("", String::as_str);
+            if to.starts_with(['/', '@']) {
+                self.to(to, path, longer(via, Step::ErrorPage(page.place.clone(), to.to_owned())));
+            }
+        }
+    }
+
+    /// A directory's index files are internal redirects.
+    fn index(&mut self, settings: &Settings, path: &str, via: &[Step]) {
+        // An index file is a file: it has no index of its own.
+        if !path.ends_with('/') || via.iter().any(|step| matches!(step, Step::Index(_))) {
+            return;
+        }
+        let files = settings.words("index").map(|files| files.value).unwrap_or_default();
+        for file in files {
+            let to = if file.starts_with('/') { file.clone() } else { format!("{path}{file}") };
+            self.to(&to, path, longer(via, Step::Index(file)));
+        }
+    }
+
+    /// An internal redirect to a path, a named location, or something with variables, of which `$uri` is known.
+    fn to(&mut self, target: &str, path: &str, via: Vec<Step>) {
+        if target.starts_with('@') {
+            if let Some(location) = named_location(&self.server.locations, target) {
+                self.location(location, path, via);
+            }
+            return;
+        }
+        let Some(target) = filled(target, path) else { return };
+        let target = normalized_path(&target);
+        let (location, possible) = location_for(self.server, &target);
+        self.possible(&possible, &via, &target);
+        if let Some(location) = location {
+            self.location(location, &target, via);
+        }
+    }
+}
+
+fn longer(via: &[Step], step: Step) -> Vec<Step> {
+    via.iter().cloned().chain([step]).collect()
+}
+
+/// A target without its query, with `$uri` and `$document_uri` filled in; nothing where another variable or a capture decides.
+fn filled(target: &str, path: &str) -> Option<String> {
+    let mut text = target.split('?').next().unwrap_or_default().to_owned();
+    while let Some((before, name, after)) = first_variable(&text) {
+        if !matches!(name, "uri" | "document_uri" | "request_uri") || path.contains('$') {
+            return None;
+        }
+        text = format!("{before}{path}{after}");
+    }
+    (!text.is_empty() && !text.contains('$')).then_some(text)
+}

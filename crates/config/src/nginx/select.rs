@@ -1,0 +1,251 @@
+//! Which server and which location answer a request: nginx's own order of addresses, names and locations.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::effective::Http;
+use super::listen::{Address, ListenSocket};
+use super::location::{Location, Matcher};
+use super::pattern::Match;
+use super::server::Server;
+use super::server_name::{Fit, normalized};
+
+/// The local end of a connection to nginx.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalAddress {
+    /// The address that the client connected to.
+    Ip(IpAddr, u16),
+    /// A unix socket's path.
+    Unix(String),
+}
+
+/// What answers a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection<'a> {
+    /// The address it came in on.
+    pub socket: &'a ListenSocket,
+    /// The server.
+    pub server: &'a Server,
+    /// Servers that would answer instead if a name that only PCRE or the machine itself can judge fits the host.
+    pub servers_possible: Vec<&'a Server>,
+    /// The location; nothing where none matches and the server itself answers.
+    pub location: Option<&'a Location>,
+    /// Locations that would answer instead if their regular expression, which only PCRE can judge, matches; the first that does wins.
+    pub locations_possible: Vec<&'a Location>,
+    /// The path that was looked for: decoded, without query, `.`, `..` and doubled slashes.
+    pub path: String,
+}
+
+impl Selection<'_> {
+    /// True if nothing else could answer.
+    pub fn is_certain(&self) -> bool {
+        self.servers_possible.is_empty() && self.locations_possible.is_empty()
+    }
+}
+
+impl Http {
+    /// What answers a request that came in on an address, for a host (`Host` header or TLS name) and a path with or without a query. Nothing
+    /// where no `listen` takes that address.
+    pub fn select(&self, local: &LocalAddress, host: &str, path: &str) -> Option<Selection<'_>> {
+        let socket = self.listening(local)?;
+        let (server, servers_possible) = self.server(socket, &normalized(host))?;
+        let path = normalized_path(path);
+        let mut search = Search { path: &path, possible: Vec::new() };
+        let location = match search.find(&server.locations) {
+            Found::Exact(location) | Found::Regex(location) | Found::Prefix(location) => Some(location),
+            Found::Nothing => None,
+        };
+        let locations_possible = search.possible;
+        Some(Selection { socket, server, servers_possible, location, locations_possible, path })
+    }
+
+    /// The `listen` address that is closest to a local one: itself, the wildcard of its family, an IPv6 wildcard that takes IPv4.
+    fn listening(&self, local: &LocalAddress) -> Option<&ListenSocket> {
+        let exactly = |address: &Address| self.sockets.iter().find(|socket| !socket.udp && socket.address == *address);
+        match local {
+            LocalAddress::Unix(path) => exactly(&Address::Unix(path.clone())),
+            LocalAddress::Ip(ip, port) => {
+                // A name resolves to addresses that the configuration does not hold; this one is the only name that always means the same.
+                let localhost = ip.is_loopback().then(|| Address::Name("localhost".to_owned(), *port));
+                let v4 = Address::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED), *port);
+                let v6 = Address::Ip(IpAddr::V6(Ipv6Addr::UNSPECIFIED), *port);
+                let own_wildcard = if ip.is_ipv4() { &v4 } else { &v6 };
+                let closest = exactly(&Address::Ip(*ip, *port)).or_else(|| localhost.and_then(|name| exactly(&name)));
+                closest.or_else(|| exactly(own_wildcard)).or_else(|| exactly(&v6).filter(|socket| socket.takes_ipv4))
+            }
+        }
+    }
+
+    /// The server for a host on an address, and those that may answer instead.
+    fn server(&self, socket: &ListenSocket, host: &str) -> Option<(&Server, Vec<&Server>)> {
+        let mut best: Option<(Fit, &Server)> = None;
+        let mut possible = Vec::new();
+        for server in socket.servers.iter().filter_map(|&index| self.servers.get(index)) {
+            let fits = server.names.iter().filter_map(|name| name.fit(host));
+            match fits.max() {
+                Some(Fit::Perhaps) => possible.push(server),
+                Some(fit) if best.as_ref().is_none_or(|(known, _)| fit > *known) => best = Some((fit, server)),
+                _ => {}
+            }
+        }
+        match best {
+            // Regular expressions come after names and wildcards, so those that may fit only matter where none of them did.
+            Some((fit, server)) if fit > Fit::Regex => Some((server, Vec::new())),
+            Some((_, server)) => Some((server, possible)),
+            None => self.servers.get(socket.default_server).map(|server| (server, possible)),
+        }
+    }
+}
+
+/// A path as nginx compares it with locations: without query and fragment, decoded, slashes merged, dots resolved.
+pub(super) fn normalized_path(path: &str) -> String {
+    let bare = path.split(['?', '#']).next().unwrap_or_default();
+    let decoded = decoded(bare);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in decoded.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let is_directory = ["/", "/.", "/.."].iter().any(|end| decoded.ends_with(end));
+    let joined = parts.join("/");
+    if joined.is_empty() || !is_directory { format!("/{joined}") } else { format!("/{joined}/") }
+}
+
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let escape = (byte == b'%').then(|| bytes.get(at + 1..at + 3)).flatten();
+        let value =
+            escape.and_then(|digits| std::str::from_utf8(digits).ok()).filter(|digits| digits.bytes().all(|d| d.is_ascii_hexdigit()));
+        match value.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(value) => {
+                decoded.push(value);
+                at += 3;
+            }
+            None => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    crate::text::decode(&decoded)
+}
+
+/// A found location and how it was found.
+enum Found<'a> {
+    Exact(&'a Location),
+    Regex(&'a Location),
+    Prefix(&'a Location),
+    Nothing,
+}
+
+/// nginx's search (`ngx_http_core_find_location`): the exact path, else the longest prefix with its own locations, else the first regular
+/// expression of this level, else that prefix.
+struct Search<'a, 'p> {
+    path: &'p str,
+    possible: Vec<&'a Location>,
+}
+
+impl<'a> Search<'a, '_> {
+    fn find(&mut self, locations: &'a [Location]) -> Found<'a> {
+        let exact = locations.iter().find(|location| matches!(&location.matcher, Matcher::Exact(path) if path == self.path));
+        if let Some(location) = exact {
+            return Found::Exact(location);
+        }
+        let mut longest: Option<(&'a Location, usize, bool)> = None;
+        for location in locations {
+            if let Matcher::Prefix { path, no_regex } = &location.matcher
+                && self.path.starts_with(path.as_str())
+                && longest.is_none_or(|(_, len, _)| path.len() > len)
+            {
+                longest = Some((location, path.len(), *no_regex));
+            }
+        }
+        let mut found = Found::Nothing;
+        let mut regex_barred = false;
+        if let Some((location, _, no_regex)) = longest {
+            regex_barred = no_regex;
+            found = match self.find(&location.locations) {
+                Found::Nothing => Found::Prefix(location),
+                Found::Prefix(inner) => Found::Prefix(inner),
+                decided => return decided,
+            };
+        }
+        if regex_barred {
+            return found;
+        }
+        for location in locations {
+            let Matcher::Regex(pattern) = &location.matcher else { continue };
+            match pattern.is_match(self.path) {
+                Match::No => {}
+                Match::Unknown => self.possible.push(location),
+                Match::Yes => {
+                    return match self.find(&location.locations) {
+                        Found::Nothing => Found::Regex(location),
+                        Found::Exact(inner) | Found::Regex(inner) | Found::Prefix(inner) => Found::Regex(inner),
+                    };
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Finds where an internal redirect to a path goes.
+pub(super) fn location_for<'a>(server: &'a Server, path: &str) -> (Option<&'a Location>, Vec<&'a Location>) {
+    let mut search = Search { path, possible: Vec::new() };
+    let location = match search.find(&server.locations) {
+        Found::Exact(location) | Found::Regex(location) | Found::Prefix(location) => Some(location),
+        Found::Nothing => None,
+    };
+    (location, search.possible)
+}
+
+/// The named location of a server, at any level.
+pub(super) fn named_location<'a>(locations: &'a [Location], name: &str) -> Option<&'a Location> {
+    locations.iter().find_map(|location| match &location.matcher {
+        Matcher::Named(known) if known == name => Some(location),
+        _ => named_location(&location.locations, name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_normalized() {
+        for (path, expected) in [
+            ("/", "/"),
+            ("", "/"),
+            ("/a//b/./c/../d?x=/../y", "/a/b/d"),
+            ("/a/", "/a/"),
+            ("/a/..", "/"),
+            ("/a/b/..", "/a/"),
+            ("/../../x", "/x"),
+            ("/%41%2e%zz", "/A.%zz"),
+            ("/%", "/%"),
+        ] {
+            assert_eq!(normalized_path(path), expected, "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_normalized_path_stays(path in "[/a.%2eé?#]{0,20}") {
+            let once = normalized_path(&path);
+            prop_assert!(once.starts_with('/'));
+            if !path.contains('%') {
+                prop_assert_eq!(normalized_path(&once), once.clone());
+            }
+        }
+    }
+}

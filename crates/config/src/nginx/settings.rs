@@ -1,0 +1,133 @@
+//! Directives in force at one level with nginx's rule of inheritance: a level that sets a directive replaces all of it, one that does not inherits it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::directives::default_of;
+use super::version::Version;
+use crate::{Place, Setting, quantity};
+
+/// One use of a directive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl Occurrence {
+    /// The argument at `index`, "" where there is none.
+    pub fn arg(&self, index: usize) -> &str {
+        self.args.get(index).map_or("", String::as_str)
+    }
+
+    /// The value of a `name=value` argument.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// Whether an argument is this word.
+    pub fn has(&self, word: &str) -> bool {
+        self.args.iter().any(|arg| arg == word)
+    }
+}
+
+/// The simple directives in force in one block: its own, and those that it inherits.
+///
+/// The rule holds for single values (`keepalive_timeout`) and for lists (`access_log`, `proxy_set_header`, `limit_req`) alike. It does not hold for
+/// directives that belong to one block only; for those ask [`Settings::own`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    level: Arc<Level>,
+    version: Version,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Level {
+    own: BTreeMap<String, Vec<Occurrence>>,
+    outer: Option<Arc<Level>>,
+}
+
+impl Settings {
+    pub(super) fn new(own: BTreeMap<String, Vec<Occurrence>>, outer: Option<&Self>, version: Version) -> Self {
+        let outer = outer.map(|settings| Arc::clone(&settings.level));
+        Self { level: Arc::new(Level { own, outer }), version }
+    }
+
+    /// The version whose defaults these settings follow.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Every use of a directive in the innermost block that uses it.
+    pub fn all(&self, name: &str) -> &[Occurrence] {
+        let mut level = Some(&self.level);
+        while let Some(current) = level {
+            if let Some(found) = current.own.get(name) {
+                return found;
+            }
+            level = current.outer.as_ref();
+        }
+        &[]
+    }
+
+    /// The uses of a directive in this very block.
+    pub fn own(&self, name: &str) -> &[Occurrence] {
+        self.level.own.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first use in force; nginx refuses a second one where the directive has a single value.
+    pub fn one(&self, name: &str) -> Option<&Occurrence> {
+        self.all(name).first()
+    }
+
+    /// The first argument in force, else nginx's default; nothing where there is neither.
+    pub fn word(&self, name: &str) -> Option<Setting<String>> {
+        match self.one(name) {
+            Some(found) => Some(Setting::set(found.arg(0).to_owned(), found.place.clone())),
+            None => default_of(name, self.version).map(|value| Setting::default_of(value.split(' ').next().unwrap_or_default().to_owned())),
+        }
+    }
+
+    /// All arguments in force, else nginx's default; nothing where there is neither.
+    pub fn words(&self, name: &str) -> Option<Setting<Vec<String>>> {
+        match self.one(name) {
+            Some(found) => Some(Setting::set(found.args.clone(), found.place.clone())),
+            None => default_of(name, self.version).map(|value| Setting::default_of(value.split(' ').map(str::to_owned).collect())),
+        }
+    }
+
+    /// An `on`/`off` directive; nothing also where the value is another word (`ssl_stapling`, `gzip_static always`).
+    pub fn flag(&self, name: &str) -> Option<Setting<bool>> {
+        read(self.word(name)?, quantity::flag)
+    }
+
+    /// A plain number; nothing where it is another word (`worker_processes auto`).
+    pub fn number(&self, name: &str) -> Option<Setting<u64>> {
+        read(self.word(name)?, quantity::number)
+    }
+
+    /// A size in bytes.
+    pub fn bytes(&self, name: &str) -> Option<Setting<u64>> {
+        read(self.word(name)?, quantity::size_bytes)
+    }
+
+    /// A time in milliseconds.
+    pub fn time_ms(&self, name: &str) -> Option<Setting<u64>> {
+        read(self.word(name)?, quantity::time_ms)
+    }
+
+    /// Number and size of buffers, as `proxy_buffers 8 4k`.
+    pub fn buffers(&self, name: &str) -> Option<Setting<(u64, u64)>> {
+        read(self.words(name)?, |words: &Vec<String>| match words.as_slice() {
+            [count, size] => Some((quantity::number(count)?, quantity::size_bytes(size)?)),
+            _ => None,
+        })
+    }
+}
+
+fn read<T: std::borrow::Borrow<B>, B: ?Sized, U>(setting: Setting<T>, form: impl Fn(&B) -> Option<U>) -> Option<Setting<U>> {
+    let value = form(setting.value.borrow())?;
+    Some(Setting { value, origin: setting.origin })
+}

@@ -1,0 +1,207 @@
+//! All files of one configuration with their includes followed.
+
+use std::collections::BTreeMap;
+
+use super::error::LoadError;
+use super::file::{self, Body, Directive, File};
+use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute, directory};
+use crate::{Node, Place, glob};
+
+/// Includes within includes that are followed; nginx itself has no bound and crashes on a loop.
+pub(super) const INCLUDE_DEPTH_MAX: usize = 64;
+/// Directives of the whole configuration, each file counted as often as it is included.
+const DIRECTIVE_COUNT_MAX: usize = 2_000_000;
+
+/// A configuration: the main file first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    files: Vec<File>,
+    /// The files that each include directive brings in.
+    included: BTreeMap<Node, Vec<usize>>,
+    /// Included files that could not be read or do not exist: nginx would refuse to start with them.
+    pub gaps: Vec<Gap>,
+}
+
+impl Tree {
+    /// Reads `main` and everything that it includes. Relative includes are relative to `prefix`; nginx takes the directory of its main file.
+    pub fn load(main: &str, prefix: Option<&str>, resolve: &mut dyn Resolve) -> Result<Self, LoadError> {
+        let prefix = prefix.unwrap_or_else(|| directory(main)).to_owned();
+        let unreadable = |why: String| LoadError::Unreadable { path: main.to_owned(), why };
+        let found = resolve.resolve(main).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
+        let text = found.1.map_err(unreadable)?;
+        let mut loader = Loader {
+            prefix,
+            resolve,
+            by_path: BTreeMap::new(),
+            state: Vec::new(),
+            tree: Self { files: Vec::new(), included: BTreeMap::new(), gaps: Vec::new() },
+        };
+        let main = loader.add(&found.0, &text)?;
+        loader.follow(main, &mut Vec::new())?;
+        Ok(loader.tree)
+    }
+
+    /// The files, the main one first, each once.
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// The directive at a node of this tree.
+    ///
+    /// # Panics
+    /// If the node is of another tree.
+    pub fn directive(&self, node: Node) -> &Directive {
+        &self.files[node.file].directives[node.entry]
+    }
+
+    /// Where a directive stands.
+    pub fn place(&self, node: Node) -> Place {
+        let file = &self.files[node.file];
+        Place { file: file.path.clone(), line: file.directives[node.entry].line(), node }
+    }
+
+    /// The directives outside of any block, with the included ones in the place of their `include`.
+    pub fn top(&self) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        self.expand(0, self.files.first().map_or(&[][..], File::top), &mut nodes);
+        nodes
+    }
+
+    /// The directives in a directive's block, likewise; empty for one without a block.
+    pub fn children(&self, node: Node) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        if let Body::Block(children) = &self.directive(node).body {
+            self.expand(node.file, children, &mut nodes);
+        }
+        nodes
+    }
+
+    fn expand(&self, file: usize, entries: &[usize], nodes: &mut Vec<Node>) {
+        for &entry in entries {
+            let node = Node { file, entry };
+            match self.included.get(&node) {
+                Some(files) => files.iter().for_each(|&file| self.expand(file, &self.files[file].top, nodes)),
+                None => nodes.push(node),
+            }
+        }
+    }
+
+    /// The include directives that bring in a file; more than one means that an edit of it acts in several places.
+    pub fn includers(&self, file: usize) -> Vec<Place> {
+        let leads_here = self.included.iter().filter(|(_, files)| files.contains(&file));
+        leads_here.map(|(&node, _)| self.place(node)).collect()
+    }
+
+    /// The include directives through which an edit of this file acts more than once; empty where it acts once.
+    pub fn sharers(&self, file: usize) -> Vec<Place> {
+        let includers = self.includers(file);
+        match includers.len() {
+            0 => Vec::new(),
+            1 => self.sharers(includers[0].node.file),
+            _ => includers,
+        }
+    }
+}
+
+/// How far a file has been followed.
+#[derive(Clone, Copy)]
+enum State {
+    Parsed,
+    /// On the way from the main file to the current one.
+    Open,
+    Done {
+        /// Levels of includes below it.
+        height: usize,
+        /// Directives with all includes.
+        size: usize,
+    },
+}
+
+struct Loader<'a> {
+    prefix: String,
+    resolve: &'a mut dyn Resolve,
+    by_path: BTreeMap<String, usize>,
+    state: Vec<State>,
+    tree: Tree,
+}
+
+impl Loader<'_> {
+    fn add(&mut self, path: &str, text: &str) -> Result<usize, LoadError> {
+        if let Some(&index) = self.by_path.get(path) {
+            return Ok(index);
+        }
+        if self.tree.files.len() >= FILE_COUNT_MAX {
+            return Err(LoadError::TooMany { what: "files", limit: FILE_COUNT_MAX });
+        }
+        let index = self.tree.files.len();
+        self.tree.files.push(file::parse(path, text)?);
+        self.state.push(State::Parsed);
+        self.by_path.insert(path.to_owned(), index);
+        Ok(index)
+    }
+
+    /// Follows the includes of a file; `chain` holds the include directives on the way to it. Gives its height and size.
+    fn follow(&mut self, file: usize, chain: &mut Vec<Node>) -> Result<(usize, usize), LoadError> {
+        match self.state[file] {
+            State::Done { height, size } if chain.len() + height <= INCLUDE_DEPTH_MAX => return Ok((height, size)),
+            State::Done { .. } => return Err(LoadError::IncludeDepth { chain: self.told(chain, file) }),
+            State::Open => return Err(LoadError::IncludeLoop { chain: self.told(chain, file) }),
+            State::Parsed if chain.len() > INCLUDE_DEPTH_MAX => return Err(LoadError::IncludeDepth { chain: self.told(chain, file) }),
+            State::Parsed => self.state[file] = State::Open,
+        }
+        let (mut height, mut size) = (0, self.tree.files[file].directives.len());
+        for entry in 0..self.tree.files[file].directives.len() {
+            let node = Node { file, entry };
+            let directive = self.tree.directive(node);
+            if directive.name() != "include" || directive.body != Body::Simple {
+                continue;
+            }
+            let [pattern] = directive.args() else {
+                let path = self.tree.files[file].path.to_string();
+                return Err(LoadError::IncludeArguments { file: path, line: directive.line() });
+            };
+            let pattern = absolute(&self.prefix, &pattern.value);
+            let files = self.find(&pattern, node)?;
+            self.tree.included.insert(node, files.clone());
+            chain.push(node);
+            for next in files {
+                let (below, more) = self.follow(next, chain)?;
+                height = height.max(below + 1);
+                size = size.saturating_add(more);
+            }
+            chain.pop();
+        }
+        if size > DIRECTIVE_COUNT_MAX {
+            return Err(LoadError::TooMany { what: "directives with all includes", limit: DIRECTIVE_COUNT_MAX });
+        }
+        self.state[file] = State::Done { height, size };
+        Ok((height, size))
+    }
+
+    fn find(&mut self, pattern: &str, node: Node) -> Result<Vec<usize>, LoadError> {
+        let gap = |tree: &Tree, path: &str, why: String| Gap { place: tree.place(node), path: path.to_owned(), why };
+        let found = self.resolve.resolve(pattern);
+        if found.is_empty() && !glob::is_pattern(pattern) {
+            let missing = gap(&self.tree, pattern, "not found".to_owned());
+            self.tree.gaps.push(missing);
+        }
+        let mut files = Vec::new();
+        for (path, text) in found {
+            match text {
+                Ok(text) => files.push(self.add(&path, &text)?),
+                Err(why) => {
+                    let unreadable = gap(&self.tree, &path, why);
+                    self.tree.gaps.push(unreadable);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// "a.conf:3 -> b.conf:1 -> a.conf".
+    fn told(&self, chain: &[Node], last: usize) -> String {
+        let mut names: Vec<String> = chain.iter().map(|&node| self.tree.place(node).to_string()).collect();
+        names.push(self.tree.files[last].path.to_string());
+        names.join(" -> ")
+    }
+}

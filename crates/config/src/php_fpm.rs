@@ -1,0 +1,19 @@
+//! php-fpm configuration: its dialect of ini files, read as php-fpm 8.2 reads it, the values in force for each pool, and edits in place.
+
+mod edit;
+mod effective;
+mod error;
+mod file;
+mod listen;
+mod scanner;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use edit::{EditError, Editor};
+pub use effective::{Fpm, Global, Manager, Pool, Problem, Version};
+pub use error::{LoadError, Syntax, SyntaxError};
+pub use file::{Entry, File, Kind, parse};
+pub use listen::{Listen, parse_listen};
+pub use tree::Tree;

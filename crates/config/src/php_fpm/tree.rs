@@ -1,0 +1,135 @@
+//! All files of one php-fpm configuration, and the order in which their lines take effect.
+
+use std::collections::BTreeMap;
+
+use super::error::LoadError;
+use super::file::{self, Entry, File, Kind};
+use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute};
+use crate::{Node, Place};
+
+/// Files within files, the main one counted, that php-fpm reads (fpm_conf_load_ini_file).
+pub(super) const INCLUDE_DEPTH_MAX: usize = 5;
+/// Lines of the whole configuration, each file counted as often as it is included.
+const ENTRY_COUNT_MAX: usize = 200_000;
+/// The prefix of Debian's build, against which relative paths are taken (`php-fpm -p` changes it).
+const PREFIX: &str = "/usr";
+
+/// A configuration: the main file first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    files: Vec<File>,
+    /// Every line in the order in which php-fpm takes it, `include` lines replaced by what they include.
+    order: Vec<Node>,
+    includes: BTreeMap<usize, Vec<Node>>,
+    /// Included files that could not be read: php-fpm would refuse to start with them.
+    pub gaps: Vec<Gap>,
+}
+
+impl Tree {
+    /// Reads `main` and everything that it includes. Relative paths are relative to `prefix`, "/usr" where none is given.
+    pub fn load(main: &str, prefix: Option<&str>, resolve: &mut dyn Resolve) -> Result<Self, LoadError> {
+        let unreadable = |why: String| LoadError::Unreadable { path: main.to_owned(), why };
+        let found = resolve.resolve(main).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
+        let text = found.1.map_err(unreadable)?;
+        let tree = Self { files: Vec::new(), order: Vec::new(), includes: BTreeMap::new(), gaps: Vec::new() };
+        let mut loader = Loader { prefix: prefix.unwrap_or(PREFIX), resolve, by_path: BTreeMap::new(), tree };
+        let main = loader.add(&found.0, &text)?;
+        loader.follow(main, &mut Vec::new())?;
+        Ok(loader.tree)
+    }
+
+    /// The files, the main one first, each once.
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// Every line in the order in which it takes effect.
+    pub fn order(&self) -> &[Node] {
+        &self.order
+    }
+
+    /// The line at a node of this tree.
+    ///
+    /// # Panics
+    /// If the node is of another tree.
+    pub fn entry(&self, node: Node) -> &Entry {
+        &self.files[node.file].entries()[node.entry]
+    }
+
+    /// Where a line stands.
+    pub fn place(&self, node: Node) -> Place {
+        Place { file: self.files[node.file].path.clone(), line: self.entry(node).line, node }
+    }
+
+    /// The include lines that bring in a file.
+    pub fn includers(&self, file: usize) -> Vec<Place> {
+        self.includes.get(&file).into_iter().flatten().map(|&node| self.place(node)).collect()
+    }
+}
+
+struct Loader<'a> {
+    prefix: &'a str,
+    resolve: &'a mut dyn Resolve,
+    by_path: BTreeMap<String, usize>,
+    tree: Tree,
+}
+
+impl Loader<'_> {
+    fn add(&mut self, path: &str, text: &str) -> Result<usize, LoadError> {
+        if let Some(&index) = self.by_path.get(path) {
+            return Ok(index);
+        }
+        if self.tree.files.len() >= FILE_COUNT_MAX {
+            return Err(LoadError::TooMany { what: "files", limit: FILE_COUNT_MAX });
+        }
+        self.tree.files.push(file::parse(path, text)?);
+        self.by_path.insert(path.to_owned(), self.tree.files.len() - 1);
+        Ok(self.tree.files.len() - 1)
+    }
+
+    fn follow(&mut self, file: usize, chain: &mut Vec<Node>) -> Result<(), LoadError> {
+        if chain.len() >= INCLUDE_DEPTH_MAX {
+            let mut names: Vec<String> = chain.iter().map(|&node| self.tree.place(node).to_string()).collect();
+            names.push(self.tree.files[file].path.to_string());
+            return Err(LoadError::IncludeDepth { chain: names.join(" -> ") });
+        }
+        for entry in 0..self.tree.files[file].entries().len() {
+            let node = Node { file, entry };
+            let pattern = match &self.tree.entry(node).kind {
+                Kind::Set { key, index: None, value, .. } if key == "include" => absolute(self.prefix, value),
+                _ => {
+                    if self.tree.order.len() >= ENTRY_COUNT_MAX {
+                        return Err(LoadError::TooMany { what: "entries with all includes", limit: ENTRY_COUNT_MAX });
+                    }
+                    self.tree.order.push(node);
+                    continue;
+                }
+            };
+            chain.push(node);
+            for next in self.find(&pattern, node)? {
+                let known = self.tree.includes.entry(next).or_default();
+                if !known.contains(&node) {
+                    known.push(node);
+                }
+                self.follow(next, chain)?;
+            }
+            chain.pop();
+        }
+        Ok(())
+    }
+
+    /// A pattern that matches nothing is only worth a warning to php-fpm.
+    fn find(&mut self, pattern: &str, node: Node) -> Result<Vec<usize>, LoadError> {
+        let mut files = Vec::new();
+        for (path, text) in self.resolve.resolve(pattern) {
+            match text {
+                Ok(text) => files.push(self.add(&path, &text)?),
+                Err(why) => {
+                    let place = self.tree.place(node);
+                    self.tree.gaps.push(Gap { place, path, why });
+                }
+            }
+        }
+        Ok(files)
+    }
+}

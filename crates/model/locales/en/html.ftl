@@ -1,0 +1,47 @@
+# The report as a file: HTML and Markdown. What they share with the text report is in report.ftl.
+
+html-title = { $verdict }: { $url }
+html-brand = chokepoint diagnosis
+html-verdict-choked = Choked
+html-verdict-healthy = Healthy
+html-verdict-client-limited = Client-limited
+html-verdict-unknown = Unknown
+html-as-found = As found
+html-after-fix = After the fix
+
+html-goodput = goodput
+html-p99 = p99
+html-failed = failed
+html-requests = requests
+html-per-second = { $rate }/s
+html-load = The load and what became of it
+html-change = { $before } → { $after }
+
+html-column-tier = tier
+html-column-station = station
+html-column-use = use
+html-column-notes = notes
+html-in = requests come in
+html-out = answers leave
+html-legend = The walls close in as a station's use nears its limit, and the choke point is drawn shut. Behind it only a trickle runs. Drops are refusals.
+html-legend-open = The walls close in as a station's use nears its limit. Drops are refusals.
+
+html-copy = A click on a command selects it.
+
+# A trial without one change: it was missed and put back, or it was not.
+round-put-back = put back
+round-left-out = left out
+
+html-column-found = found
+html-column-changed = changed
+html-column-predicted = predicted
+html-column-outcome = kept or taken back
+html-predicted = { $rate }/s ({ $low } to { $high })
+html-predicted-held = { $rate }/s ({ $low } to { $high }): it held
+html-predicted-missed = { $rate }/s ({ $low } to { $high }): missed
+html-not-predicted = not predicted: { $why }
+html-goodput-of-rounds = Goodput, requests/s
+html-p99-of-rounds = p99 of response time
+html-chart-note = Bracket and diamond: what had been predicted, low to high.
+
+html-machine = For programs, the whole report is in this file as JSON: the element with the id "diagnosis", schema { $schema }.

@@ -1,0 +1,47 @@
+# The loop of --fix: why a change stayed or not, and what went wrong on the way.
+
+kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
+kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
+kept-yes-goodput = Its own signal did not improve, but goodput went from { $before } to { $after } requests/s.
+kept-yes-finding = Its cause is gone and goodput went from { $before } to { $after } requests/s.
+kept-yes-gone = What it was to remove is gone, and the next cause now holds goodput back ({ $before } before, { $after } requests/s after).
+kept-yes-together = Goodput fell to { $after } requests/s while the changes that seemed idle one by one were all out ({ $before } before): they were put back.
+kept-no-fell = Its signal improved, but goodput fell from { $before } to { $after } requests/s and nothing explains that.
+kept-no-failed = Its signal improved, but more requests failed ({ $share_before } % before, { $share_after } % after) and goodput went from { $before } to { $after } requests/s.
+kept-no-latency = Its signal improved, but p99 went from { $p99_before_ms } to { $p99_after_ms } ms and goodput did not rise for it ({ $before } before, { $after } requests/s after).
+kept-no-objective = Goodput went from { $before } to { $after } requests/s, but p99 left the objective: { $p99_before_ms } ms before, { $p99_after_ms } ms after.
+kept-no-signal = Its signal did not improve (goodput { $before } before, { $after } requests/s after).
+kept-no-client = The load generator became the limit and goodput fell from { $before } to { $after } requests/s: nothing is proven.
+kept-no-alternative = It worked, but its alternative { $remedy } served better (goodput { $before } before, { $after } requests/s after).
+kept-no-alternative-lost = It worked, but it could not be put back after its alternatives had been tried.
+kept-no-idle = It worked when it was made, but does nothing beside the other changes: without it goodput was { $after } instead of { $before } requests/s.
+kept-no-replaced = A later change sets the same setting; this one does nothing any more.
+kept-no-whole = Taken back at the end: with all changes goodput was { $after } requests/s, while { $before } had been reached without this one.
+kept-no-whole-failed = Taken back at the end: with all changes { $share_after } % of the requests failed, without this one { $share_before } %.
+kept-no-whole-objective = Taken back at the end: with all changes p99 was { $p99_after_ms } ms and left the objective; without this one it was { $p99_before_ms } ms.
+kept-no-whole-latency = Taken back at the end: with all changes p99 was { $p99_after_ms } ms and goodput { $after } requests/s; without this one they were { $p99_before_ms } ms and { $before }.
+kept-no-interrupted = Taken back: the run was interrupted before it was finally judged.
+kept-no-lost = It was needed, but could not be put back after it had been left out.
+kept-no-stuck = It did not help and could not be taken back: it is still in force.
+
+round-needed-goodput = Needed: without it goodput was { $after } instead of { $before } requests/s.
+round-needed-failed = Needed: without it { $share_after } % of the requests failed instead of { $share_before } %.
+round-needed-objective = Needed: without it p99 was { $p99_after_ms } ms, outside the objective, instead of { $p99_before_ms } ms.
+round-needed-refusals = Needed: without it { $station } turned { $refused } requests a second away (goodput { $after } instead of { $before } requests/s).
+round-needed-latency = Needed: without it p99 was { $p99_after_ms } ms instead of { $p99_before_ms } ms.
+round-needed-finding = Needed: without it its cause was back (goodput { $after } instead of { $before } requests/s).
+round-idle = Not needed: without it goodput was { $after } instead of { $before } requests/s and nothing else got worse.
+round-confirm = With all changes that stay: goodput { $after } requests/s ({ $before } before the changes were left out one by one).
+round-confirm-fell = With all changes that stay goodput was only { $after } requests/s ({ $before } before the changes were left out one by one).
+
+round-row-without = without { $remedy }
+round-row-confirm = all that stays
+
+prediction-refused-round = nothing was applied in this round, so nothing was predicted
+
+warning-not-applied = Remedy { $remedy } could not be applied: { $why }
+warning-not-taken-back = A change could not be taken back: { $why } Run "chokepoint undo".
+warning-not-put-back = Remedy { $remedy } was left out for a trial and could not be put back: { $why }
+warning-not-judged = Remedy { $remedy } was taken back: the run was interrupted before it could be judged.
+warning-not-confirmed = The last measurement gave { $after } requests/s where { $before } had been reached with the same changes: something else changed meanwhile.
+warning-not-better = All changes were taken back: with them the server did worse than before ({ $before } requests/s before, { $after } after).

@@ -1,0 +1,284 @@
+//! The chain: one cause after the other, and at its end the whole of it held against the best state on the way.
+
+use std::collections::VecDeque;
+
+use super::judge::{Judgement, Place, Seen, Worse, figures, goodput, is_gain, judge, meets, refusals, worse};
+use super::rounds::entry;
+use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
+use crate::change::Change;
+use crate::message::Message;
+use crate::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind, Signal};
+
+/// Times that a remedy is tried: once more where it did nothing the first time and other changes were kept since, which may have hidden it.
+const ATTEMPTS_MAX: u32 = 2;
+
+/// An attempt at one remedy with its very changes.
+pub(super) struct Attempt {
+    finding: String,
+    remedy: String,
+    change: Vec<Change>,
+    times: u32,
+    /// What stood when it was rejected last; nothing where it was not.
+    rejected_beside: Option<Vec<u32>>,
+}
+
+/// The trial of one remedy, or of several alternatives one after the other.
+pub(super) struct Trial {
+    place: Place,
+    queue: VecDeque<Remedy>,
+    results: Vec<Tried>,
+    in_force: Option<u32>,
+}
+
+/// A remedy of a trial with what it gave.
+struct Tried {
+    number: u32,
+    after: Diagnosis,
+    judged: Judgement,
+}
+
+impl Session<'_> {
+    /// The next trial, or the judgement of the whole where there is none.
+    pub(super) fn advance(&mut self) -> Action {
+        self.trial = None;
+        let open = self.fix && !self.broken && self.applied < ROUNDS_MAX;
+        let Some(current) = self.current.as_ref().filter(|current| open && current.load.is_some()) else {
+            return self.judge_whole();
+        };
+        // Alternatives trade one thing for another: what else is wrong is mended before, or it would decide between them.
+        let order = [(false, false), (false, true), (true, false), (true, true)];
+        let picked = order.into_iter().find_map(|(again, grouped)| self.candidates(current, again, grouped));
+        let Some((place, queue)) = picked else { return self.judge_whole() };
+        self.trial = Some(Trial { place, queue: queue.into(), results: Vec::new(), in_force: None });
+        self.try_next()
+    }
+
+    /// The first cause with a remedy that may be tried, and the remedy with its alternatives. `again` asks for second attempts, `grouped` for
+    /// remedies that have alternatives.
+    fn candidates(&self, diagnosis: &Diagnosis, again: bool, grouped: bool) -> Option<(Place, Vec<Remedy>)> {
+        diagnosis.findings.iter().filter(|finding| finding.role == Role::Cause).find_map(|finding| {
+            let may = |remedy: &&Remedy| remedy.group.is_some() == grouped && self.may_try(finding, remedy, again);
+            let first = finding.remedies.iter().find(may)?;
+            let alike = |remedy: &&Remedy| first.group.is_some() && remedy.group == first.group;
+            let all: Vec<Remedy> = match first.group {
+                Some(_) => finding.remedies.iter().filter(alike).filter(may).cloned().collect(),
+                None => vec![first.clone()],
+            };
+            Some((Place::of(finding), all))
+        })
+    }
+
+    fn may_try(&self, finding: &Finding, remedy: &Remedy, again: bool) -> bool {
+        let same = |attempt: &&Attempt| attempt.finding == finding.id && attempt.remedy == remedy.id && attempt.change == remedy.change;
+        match self.attempts.iter().find(same) {
+            None => !again && !remedy.change.is_empty(),
+            Some(attempt) => {
+                let changed = attempt.rejected_beside.as_ref().is_some_and(|standing| *standing != self.made.standing);
+                again && changed && attempt.times < ATTEMPTS_MAX
+            }
+        }
+    }
+
+    fn attempt(&mut self, finding: &str, remedy: &Remedy) -> &mut Attempt {
+        let same = |attempt: &Attempt| attempt.finding == finding && attempt.remedy == remedy.id && attempt.change == remedy.change;
+        let index = self.attempts.iter().position(same).unwrap_or_else(|| {
+            let (finding, remedy, change) = (finding.to_owned(), remedy.id.clone(), remedy.change.clone());
+            self.attempts.push(Attempt { finding, remedy, change, times: 0, rejected_beside: None });
+            self.attempts.len() - 1
+        });
+        &mut self.attempts[index]
+    }
+
+    /// Applies the next remedy of the trial; nothing is in force of it now.
+    pub(super) fn try_next(&mut self) -> Action {
+        let budget = self.applied < ROUNDS_MAX;
+        let next = self.trial.as_mut().filter(|_| budget).and_then(|trial| Some((trial.place.clone(), trial.queue.pop_front()?)));
+        let Some((place, remedy)) = next else { return self.choose() };
+        let attempt = self.attempt(&place.finding, &remedy);
+        (attempt.times, attempt.rejected_beside) = (attempt.times + 1, None);
+        let refused = match (&remedy.signal, &self.current) {
+            (Signal::Refusals { station }, Some(current)) => refusals(current, station),
+            _ => 0.0,
+        };
+        let number = self.made.add(entry(&place, remedy.clone(), refused));
+        self.step = Step::Applying(number);
+        Action::Apply { number, finding: place.finding, remedy: Box::new(remedy) }
+    }
+
+    pub(super) fn now_in_force(&mut self, number: u32) -> Action {
+        self.applied += 1;
+        if let Some(trial) = &mut self.trial {
+            trial.in_force = Some(number);
+        }
+        self.step = Step::Trying(number);
+        Action::Measure
+    }
+
+    /// Judges the measurement with the change in trial.
+    pub(super) fn tried(&mut self, number: u32, after: Diagnosis) -> Action {
+        let (Some(before), Some(made)) = (&self.current, self.made.get(number)) else { return self.unasked(Step::Trying(number)) };
+        let seen = Seen { is_gone: !made.place.is_cause(&after), has_next: self.has_next(before, &after, &made.place) };
+        let judged = judge(before, &after, &made.remedy, self.objective, seen);
+        let kept = if judged.works { Kept::Provisional } else { Kept::No };
+        let (works, why, remedy) = (judged.works, judged.why.clone(), made.remedy.clone());
+        let round = self.push_round(RoundKind::Apply, Some(number), &after, kept, &why);
+        if let Some(made) = self.made.get_mut(number) {
+            made.round = round;
+        }
+        let Some(trial) = &mut self.trial else { return self.unasked(Step::Trying(number)) };
+        trial.results.push(Tried { number, after, judged });
+        let (finding, last) = (trial.place.finding.clone(), trial.queue.is_empty());
+        if !works {
+            let standing = self.made.standing.clone();
+            self.attempt(&finding, &remedy).rejected_beside = Some(standing);
+        }
+        if last || self.applied >= ROUNDS_MAX { self.choose() } else { self.take_back(number, Step::Rejecting(number)) }
+    }
+
+    /// True where the next cause explains a loss: another one, that can be acted on, and that appeared or refuses more than before.
+    fn has_next(&self, before: &Diagnosis, after: &Diagnosis, tried: &Place) -> bool {
+        let grew = |finding: &Finding| {
+            let refused = refusals(after, &finding.station);
+            refused > 0.0 && refused > refusals(before, &finding.station) * (1.0 + NOISE_SHARE)
+        };
+        let next = after.findings.iter().filter(|finding| finding.role == Role::Cause && Place::of(finding) != *tried);
+        let mut open = next.filter(|finding| finding.remedies.iter().any(|remedy| self.may_try(finding, remedy, false)));
+        self.applied < ROUNDS_MAX && open.any(|finding| !Place::of(finding).is_cause(before) || grew(finding))
+    }
+
+    /// A change of the trial is taken back: the next alternative, or the choice.
+    pub(super) fn rejected(&mut self) -> Action {
+        if let Some(trial) = &mut self.trial {
+            trial.in_force = None;
+        }
+        self.try_next()
+    }
+
+    /// Ends a trial with the best of what was tried in force, or nothing of it.
+    pub(super) fn choose(&mut self) -> Action {
+        let Some(trial) = &self.trial else { return self.advance() };
+        match (self.best(trial), trial.in_force) {
+            (Some(best), Some(number)) if best == number => self.keep(best),
+            (_, Some(number)) => self.take_back(number, Step::Rejecting(number)),
+            (Some(best), None) => self.put_back(best, Step::Choosing(best)),
+            (None, None) => self.advance(),
+        }
+    }
+
+    /// The best that works. With an objective: within it if any is, then the most goodput. Without one, goodput that costs many times the
+    /// response time is no gain to everybody: among those alike in goodput the one with the lowest p99.
+    fn best(&self, trial: &Trial) -> Option<u32> {
+        let working = || trial.results.iter().filter(|tried| tried.judged.works);
+        let within = |tried: &&Tried| meets(&tried.after, self.objective);
+        let any_within = working().any(|tried| within(&tried));
+        let eligible = || working().filter(|tried| !any_within || within(tried));
+        let by_goodput = |a: &&Tried, b: &&Tried| goodput(&a.after).total_cmp(&goodput(&b.after));
+        let most = eligible().max_by(by_goodput)?;
+        if any_within && self.objective.latency_us_p99.is_some() {
+            return Some(most.number);
+        }
+        let alike = eligible().filter(|tried| goodput(&tried.after) >= goodput(&most.after) * (1.0 - NOISE_SHARE));
+        let p99 = |tried: &&Tried| tried.after.load.as_ref().map_or(u64::MAX, |load| load.latency_us.p99);
+        alike.min_by_key(p99).map(|tried| tried.number)
+    }
+
+    /// The best of a trial is in force and stays for now.
+    pub(super) fn keep(&mut self, number: u32) -> Action {
+        let Some(trial) = self.trial.take() else { return self.advance() };
+        let remedy = self.made.remedy_id(number);
+        let mut kept = None;
+        for tried in trial.results {
+            if tried.number == number {
+                if let Some(made) = self.made.get_mut(number) {
+                    made.explained = tried.judged.explained;
+                }
+                kept = Some(tried.after);
+            } else if let (true, Some(before)) = (tried.judged.works, &self.current) {
+                let why = figures("kept-no-alternative", before, &tried.after).with("remedy", remedy.as_str());
+                self.close(tried.number, Kept::No, &why);
+            }
+        }
+        self.made.stand(number);
+        if let Some(after) = kept {
+            self.states.push(State { standing: self.made.standing.clone(), diagnosis: after.clone() });
+            self.current = Some(after);
+        }
+        self.advance()
+    }
+
+    /// The best of several alternatives could not be put back: none of them stays.
+    pub(super) fn choice_lost(&mut self, number: u32, why: &str) -> Action {
+        let remedy = self.made.remedy_id(number);
+        self.warn(&Message::new("warning-not-put-back").with("remedy", remedy).with("why", why));
+        self.drop_trial();
+        self.break_off()
+    }
+
+    /// Ends a trial without a choice.
+    pub(super) fn drop_trial(&mut self) {
+        for tried in self.trial.take().into_iter().flat_map(|trial| trial.results).filter(|tried| tried.judged.works) {
+            self.close(tried.number, Kept::No, &Message::new("kept-no-alternative-lost"));
+        }
+    }
+
+    /// A change that does not help could not be taken back: the host is as it was measured with it.
+    pub(super) fn stuck(&mut self, number: u32, why: &str) -> Action {
+        self.warn(&Message::new("warning-not-taken-back").with("why", why));
+        let trial = self.trial.as_mut().map(|trial| std::mem::take(&mut trial.results)).unwrap_or_default();
+        if let Some(stuck) = trial.into_iter().find(|tried| tried.number == number) {
+            self.current = Some(stuck.after);
+        }
+        self.close(number, Kept::No, &Message::new("kept-no-stuck"));
+        self.break_off()
+    }
+
+    /// Tries nothing more: leaves what stands, unless the server does worse with it than it did at first.
+    pub(super) fn break_off(&mut self) -> Action {
+        self.broken = true;
+        let (Some(first), Some(current)) = (&self.first, &self.current) else { return self.end() };
+        if worse(first, current, self.objective).is_none() || self.made.standing.is_empty() {
+            return self.end();
+        }
+        let (first, current) = (first.clone(), current.clone());
+        self.warn(&figures("warning-not-better", &first, &current));
+        self.retreat_to(&[], &first, &current)
+    }
+
+    /// The end of the chain: back to the best state that was measured, or to the first one, where the last is worse than that.
+    fn judge_whole(&mut self) -> Action {
+        let objective = self.objective;
+        let gain = |best, state: &State| is_gain(best, &state.diagnosis, objective);
+        let best = self.states.iter().reduce(|best, state| if gain(&best.diagnosis, state) { state } else { best });
+        let Some(current) = &self.current else { return self.end() };
+        let is_worse = |state: &&State| worse(&state.diagnosis, current, objective).is_some();
+        let Some(better) = best.into_iter().chain(self.states.first()).find(is_worse) else { return self.leave_out_all() };
+        let (standing, state, current) = (better.standing.clone(), better.diagnosis.clone(), current.clone());
+        if standing.is_empty() {
+            self.warn(&figures("warning-not-better", &state, &current));
+        }
+        self.current = Some(state.clone());
+        self.retreat_to(&standing, &state, &current)
+    }
+
+    /// Takes back every change that is not among these, the newest first: with all of them things were worse.
+    fn retreat_to(&mut self, standing: &[u32], without: &Diagnosis, with: &Diagnosis) -> Action {
+        let back: VecDeque<u32> = self.made.standing.iter().rev().copied().filter(|number| !standing.contains(number)).collect();
+        let id = match worse(without, with, self.objective) {
+            Some(Worse::Failed) => "kept-no-whole-failed",
+            Some(Worse::Objective) => "kept-no-whole-objective",
+            Some(Worse::Latency) => "kept-no-whole-latency",
+            _ => "kept-no-whole",
+        };
+        back.iter().for_each(|number| self.close(*number, Kept::No, &figures(id, without, with)));
+        self.retreat_next(back)
+    }
+
+    /// Takes back the next of these; then leaves out one by one what is left, unless the run is broken off.
+    pub(super) fn retreat_next(&mut self, mut back: VecDeque<u32>) -> Action {
+        match back.pop_front() {
+            Some(number) => self.take_back(number, Step::Retreating(number, back)),
+            None if self.broken => self.end(),
+            None => self.leave_out_all(),
+        }
+    }
+}

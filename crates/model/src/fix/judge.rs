@@ -1,0 +1,260 @@
+//! How two measurements compare: whether the second is better or worse than the first beyond noise, and by what.
+
+use super::{FAILED_SHARE_NOISE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
+use crate::message::Message;
+use crate::report::{Diagnosis, Finding, Remedy, Role, Signal, StationState, Verdict};
+
+/// What counts besides goodput.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Objective {
+    /// The p99 of response time that is to be kept to (`--slo`), microseconds; nothing where none was given.
+    pub latency_us_p99: Option<u64>,
+}
+
+/// By what a measurement is worse than another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Worse {
+    /// Goodput fell.
+    Goodput,
+    /// p99 was within the objective and is not any more.
+    Objective,
+    /// A larger share of the requests failed, and goodput did not rise for it.
+    Failed,
+    /// No objective was given, p99 is a multiple of what it was, and goodput did not rise for it.
+    Latency,
+}
+
+/// Why a change is needed beside the others.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Need {
+    /// Without it things are worse.
+    Worse(Worse),
+    /// Without it its station refuses, this many a second.
+    Refusals(String, f64),
+    /// Without it p99 is higher, which is the signal that it named.
+    Latency,
+    /// Without it its finding is a cause again.
+    Finding,
+}
+
+/// What a round gave.
+pub(super) struct Judgement {
+    /// True where the change may stay for now.
+    pub(super) works: bool,
+    /// True where it may stay only because the next cause explains what it cost.
+    pub(super) explained: bool,
+    /// Why.
+    pub(super) why: Message,
+}
+
+/// A finding's place: the same finding at the same place in two measurements is the same one. The process is left out, since a restart of
+/// the server changes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) finding: String,
+    station: String,
+    tier: String,
+    netns: Option<String>,
+    listener: Option<String>,
+    edge: Option<String>,
+}
+
+impl Place {
+    pub(super) fn of(finding: &Finding) -> Self {
+        Self {
+            finding: finding.id.clone(),
+            station: finding.station.clone(),
+            tier: finding.tier.clone(),
+            netns: finding.at.netns.clone(),
+            listener: finding.at.listener.clone(),
+            edge: finding.at.edge.clone(),
+        }
+    }
+
+    /// True where it is a cause in this measurement.
+    pub(super) fn is_cause(&self, diagnosis: &Diagnosis) -> bool {
+        diagnosis.findings.iter().any(|finding| finding.role == Role::Cause && Place::of(finding) == *self)
+    }
+}
+
+/// Expected answers a second.
+pub(super) fn goodput(diagnosis: &Diagnosis) -> f64 {
+    diagnosis.load.as_ref().map_or(0.0, |load| load.goodput_rps)
+}
+
+/// Share of the requests that ended without an expected answer; all of them where none ended.
+pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
+    match &diagnosis.load {
+        Some(load) if load.throughput_rps > 0.0 => (1.0 - load.goodput_rps / load.throughput_rps).clamp(0.0, 1.0),
+        _ => 1.0,
+    }
+}
+
+fn p99(diagnosis: &Diagnosis) -> f64 {
+    diagnosis.load.as_ref().map_or(0.0, |load| load.latency_us.p99 as f64)
+}
+
+/// Refusals a second at all instances of a station that suffered from them.
+pub(super) fn refusals(diagnosis: &Diagnosis, station: &str) -> f64 {
+    let refusing = diagnosis.path.iter().filter(|read| read.station == station && read.state == StationState::Refusing);
+    refusing.filter_map(|read| read.refused_per_s).sum()
+}
+
+/// True where hardly a request failed and p99 is within the objective. A p99 among failures says nothing: they may be quick.
+pub(super) fn meets(diagnosis: &Diagnosis, objective: Objective) -> bool {
+    let within = objective.latency_us_p99.is_none_or(|most| p99(diagnosis) <= most as f64);
+    diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && within
+}
+
+fn rose(before: f64, after: f64) -> bool {
+    after > before * (1.0 + NOISE_SHARE)
+}
+
+fn fell(before: f64, after: f64) -> bool {
+    after < before * (1.0 - NOISE_SHARE)
+}
+
+/// By what `after` is worse than `before` beyond noise; nothing where it is not.
+pub(super) fn worse(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Option<Worse> {
+    if fell(goodput(before), goodput(after)) {
+        return Some(Worse::Goodput);
+    }
+    let left = |most: u64| p99(after) > most as f64 && rose(p99(before), p99(after));
+    if meets(before, objective) && objective.latency_us_p99.is_some_and(left) {
+        return Some(Worse::Objective);
+    }
+    if rose(goodput(before), goodput(after)) {
+        return None;
+    }
+    if failed_share(after) > failed_share(before) + FAILED_SHARE_NOISE {
+        return Some(Worse::Failed);
+    }
+    let longer = meets(before, objective) && p99(after) > p99(before) * LATENCY_TIMES_MAX;
+    (objective.latency_us_p99.is_none() && longer).then_some(Worse::Latency)
+}
+
+/// True where `after` is better than `before` beyond noise.
+pub(super) fn is_gain(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> bool {
+    worse(before, after, objective).is_none() && worse(after, before, objective).is_some()
+}
+
+/// True where the signal that the remedy named improved. Refusals that were not there before cannot fall.
+fn improved(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy) -> bool {
+    match &remedy.signal {
+        Signal::Refusals { station } => {
+            let was = refusals(before, station);
+            was > 0.0 && refusals(after, station) <= REFUSALS_LEFT_MAX * was
+        }
+        Signal::Goodput => rose(goodput(before), goodput(after)),
+        Signal::LatencyP99 => fell(p99(before), p99(after)),
+    }
+}
+
+/// What the measurement after a change says besides figures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// The finding that the change was made for is no cause any more.
+    pub(super) is_gone: bool,
+    /// Another cause that can be acted on appeared, or refuses more than before.
+    pub(super) has_next: bool,
+}
+
+/// Whether a change did what its remedy promised.
+pub(super) fn judge(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy, objective: Objective, seen: Seen) -> Judgement {
+    let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
+    let explained = |id: &'static str| Judgement { explained: true, ..told(true, id) };
+    let loss = worse(before, after, objective);
+    if after.verdict == Verdict::ClientLimited && loss == Some(Worse::Goodput) {
+        return told(false, "kept-no-client");
+    }
+    // Where nobody counts what the station refuses, that the finding is gone is the signal.
+    let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if refusals(before, station) <= 0.0);
+    match (improved(before, after, remedy) || (is_uncounted && seen.is_gone), loss) {
+        (true, None) if is_uncounted => told(true, "kept-yes-finding"),
+        (true, None) => told(true, "kept-yes"),
+        (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
+        (true, Some(Worse::Goodput)) => told(false, "kept-no-fell"),
+        (true, Some(Worse::Failed)) => told(false, "kept-no-failed"),
+        (true, Some(Worse::Latency)) => told(false, "kept-no-latency"),
+        // The objective is goodput: what lifts it is not thrown away because its refusals did not all cease.
+        (false, None) if rose(goodput(before), goodput(after)) => told(true, "kept-yes-goodput"),
+        // Where goodput is the signal, the next cause can hide it whole: that the finding is gone is then what is left to go by.
+        (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
+        (_, Some(Worse::Objective)) => told(false, "kept-no-objective"),
+        (false, _) => told(false, "kept-no-signal"),
+    }
+}
+
+/// Why a change is needed: what `without` it is worse than `with` all of them; nothing where it does nothing beside the others.
+/// `refused_before` is what its station refused a second before it was made, `start` the first measurement.
+pub(super) fn need(
+    (start, with, without): (&Diagnosis, &Diagnosis, &Diagnosis),
+    place: &Place,
+    remedy: &Remedy,
+    refused_before: f64,
+    objective: Objective,
+) -> Option<Need> {
+    if let Some(loss) = worse(with, without, objective).or_else(|| worse(start, without, objective)) {
+        return Some(Need::Worse(loss));
+    }
+    match &remedy.signal {
+        Signal::Refusals { station } => {
+            let refused = refusals(without, station);
+            if refused > REFUSALS_LEFT_MAX * refused_before && rose(refusals(with, station), refused) {
+                return Some(Need::Refusals(station.clone(), refused));
+            }
+        }
+        Signal::LatencyP99 if rose(p99(with), p99(without)) => return Some(Need::Latency),
+        Signal::LatencyP99 | Signal::Goodput => {}
+    }
+    (place.is_cause(without) && !place.is_cause(with)).then_some(Need::Finding)
+}
+
+impl Need {
+    /// The sentence for it.
+    pub(super) fn told(&self, with: &Diagnosis, without: &Diagnosis) -> Message {
+        match self {
+            Need::Worse(Worse::Goodput) => figures("round-needed-goodput", with, without),
+            Need::Worse(Worse::Failed) => figures("round-needed-failed", with, without),
+            Need::Worse(Worse::Objective) => figures("round-needed-objective", with, without),
+            Need::Worse(Worse::Latency) | Need::Latency => figures("round-needed-latency", with, without),
+            Need::Finding => figures("round-needed-finding", with, without),
+            Need::Refusals(station, refused) => {
+                figures("round-needed-refusals", with, without).with("station", station.as_str()).with("refused", *refused)
+            }
+        }
+    }
+}
+
+/// A message with the figures of two measurements.
+pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -> Message {
+    Message::new(id)
+        .with("before", goodput(before))
+        .with("after", goodput(after))
+        .with("share_before", failed_share(before) * 100.0)
+        .with("share_after", failed_share(after) * 100.0)
+        .with("p99_before_ms", p99(before) / 1e3)
+        .with("p99_after_ms", p99(after) / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalogue::Catalogue;
+    use crate::message::Message;
+
+    #[test]
+    fn every_sentence_of_the_rounds_is_whole() {
+        let words = Catalogue::english();
+        let ids = include_str!("../../locales/en/rounds.ftl").lines().filter_map(|line| line.split_once(" = ")).map(|(id, _)| id);
+        let mut seen = 0;
+        for id in ids.filter(|id| !id.starts_with('#')) {
+            let figures = ["before", "after", "share_before", "share_after", "p99_before_ms", "p99_after_ms", "refused"];
+            let message = figures.into_iter().fold(Message::new(id), |message, name| message.with(name, 12.5));
+            let names = ["remedy", "station", "why"];
+            let text = words.text(&names.into_iter().fold(message, |message, name| message.with(name, "name")));
+            assert!(!text.starts_with('[') && !text.contains('{'), "{id}: {text}");
+            seen += 1;
+        }
+        assert!(seen >= 40, "{seen}");
+    }
+}

@@ -1,0 +1,129 @@
+//! The changes that a session made: which stand, which lie over which, and what putting one back means.
+
+use super::judge::Place;
+use crate::change::Change;
+use crate::observation::NetnsId;
+use crate::report::Remedy;
+
+/// A change that was made, whether or not it still stands. Its number is its place in [`Made`], from 1.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) place: Place,
+    pub(super) remedy: Remedy,
+    /// Index of its round, once it was measured.
+    pub(super) round: Option<usize>,
+    /// Refused a second at the station of its signal before it was made.
+    pub(super) refused_before: f64,
+    /// True where it cost goodput and stays only because the next cause explains that.
+    pub(super) explained: bool,
+    /// True where leaving it out showed that it is needed.
+    pub(super) needed: bool,
+}
+
+/// All changes of a session.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    all: Vec<Entry>,
+    /// Numbers of those that stand, oldest first.
+    pub(super) standing: Vec<u32>,
+    /// Each setting's value before the first change of it.
+    found: Vec<(NetnsId, String, String)>,
+}
+
+impl Made {
+    /// Takes a change in and gives its number.
+    pub(super) fn add(&mut self, entry: Entry) -> u32 {
+        for change in &entry.remedy.change {
+            let (netns, key) = setting(change);
+            if !self.found.iter().any(|(at, name, _)| (*at, name.as_str()) == (netns, key)) {
+                self.found.push((netns, key.to_owned(), from(change).to_owned()));
+            }
+        }
+        self.all.push(entry);
+        self.all.len() as u32
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Entry> {
+        self.all.get((number as usize).checked_sub(1)?)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Entry> {
+        self.all.get_mut((number as usize).checked_sub(1)?)
+    }
+
+    /// Name of a change's remedy.
+    pub(super) fn remedy_id(&self, number: u32) -> String {
+        self.get(number).map(|entry| entry.remedy.id.clone()).unwrap_or_default()
+    }
+
+    /// Puts a number among those that stand, at its old place: settings lie over each other in the order in which they were made.
+    pub(super) fn stand(&mut self, number: u32) {
+        if let Err(place) = self.standing.binary_search(&number) {
+            self.standing.insert(place, number);
+        }
+    }
+
+    /// Takes a number out of those that stand.
+    pub(super) fn fall(&mut self, number: u32) {
+        self.standing.retain(|other| *other != number);
+    }
+
+    /// True where later changes that stand set each of its settings again: taking it back changes nothing on the host.
+    pub(super) fn is_replaced(&self, number: u32) -> bool {
+        self.get(number).is_some_and(|entry| entry.remedy.change.iter().all(|change| self.is_covered(number, change)))
+    }
+
+    /// The remedy as it must be applied to put a change back: without the settings that later changes set again (undoing those returns to
+    /// what lies below them), and from the values that the host holds without it. From then on the change is no more than that.
+    pub(super) fn reduce_to_put_back(&mut self, number: u32) -> Option<Remedy> {
+        let entry = self.get(number)?;
+        let uncovered = entry.remedy.change.iter().filter(|change| !self.is_covered(number, change));
+        let change: Vec<Change> = uncovered.map(|change| with_from(change, self.below(number, change))).collect();
+        let remedy = Remedy { runtime: change.iter().map(Change::command).collect(), change, ..entry.remedy.clone() };
+        self.get_mut(number)?.remedy.change.clone_from(&remedy.change);
+        Some(remedy)
+    }
+
+    fn is_covered(&self, number: u32, change: &Change) -> bool {
+        let later = self.standing.iter().filter(|other| **other > number).filter_map(|other| self.get(*other));
+        later.flat_map(|entry| &entry.remedy.change).any(|other| setting(other) == setting(change))
+    }
+
+    /// The value that a setting holds without this change: that of the newest one below it that stands, or the one found at the beginning.
+    fn below(&self, number: u32, change: &Change) -> String {
+        let same = |other: &&Change| setting(other) == setting(change);
+        let earlier = self.standing.iter().rev().filter(|other| **other < number).filter_map(|other| self.get(*other));
+        let standing = earlier.filter_map(|entry| entry.remedy.change.iter().find(same)).map(|other| to(other).to_owned()).next();
+        let (netns, key) = setting(change);
+        let found = || self.found.iter().find(|(at, name, _)| (*at, name.as_str()) == (netns, key)).map(|(.., value)| value.clone());
+        standing.or_else(found).unwrap_or_else(|| from(change).to_owned())
+    }
+}
+
+/// What a change sets: two changes of the same setting lie over each other.
+fn setting(change: &Change) -> (NetnsId, &str) {
+    match change {
+        Change::Sysctl { netns, key, .. } => (*netns, key),
+    }
+}
+
+fn from(change: &Change) -> &str {
+    match change {
+        Change::Sysctl { from, .. } => from,
+    }
+}
+
+fn to(change: &Change) -> &str {
+    match change {
+        Change::Sysctl { to, .. } => to,
+    }
+}
+
+/// The same change, proposed from another value.
+fn with_from(change: &Change, value: String) -> Change {
+    let mut change = change.clone();
+    match &mut change {
+        Change::Sysctl { from, .. } => *from = value,
+    }
+    change
+}

@@ -1,0 +1,28 @@
+//! Remedy `reuse-time-wait`: new connections may take a port over from one in TIME_WAIT.
+
+use super::{Proposal, RemedyDef};
+use crate::change::{Activation, Change};
+use crate::message::Message;
+use crate::report::{Prediction, Signal};
+use crate::stations::ephemeral_ports::KEY_REUSE;
+use crate::stations::{Context, Placed};
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "reuse-time-wait", finding: "time-wait-port-search", activation: Activation::Live, propose };
+
+fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
+    let id = placed.netns?;
+    let from = ctx.obs.netns.get(&id)?.sysctls.get(KEY_REUSE)?.last()?.trim().to_owned();
+    if from == "1" {
+        return None;
+    }
+    let change =
+        Change::Sysctl { key: KEY_REUSE.to_owned(), netns: id, netns_name: ctx.netns_name(id), from: from.clone(), to: "1".to_owned() };
+    Some(Proposal {
+        change: vec![change],
+        text: Message::new("remedy-reuse-time-wait-text").with("from", from),
+        risk: Message::new("remedy-reuse-time-wait-risk"),
+        signal: Signal::Goodput,
+        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-search")) },
+    })
+}

@@ -1,0 +1,266 @@
+//! Station `ephemeral-ports`: the local ports from which a tier can dial one upstream address and port. Each connection takes one for its
+//! life, and for its TIME_WAIT where the dialling side closes first.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::cpu::utilization_of;
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::message::Message;
+use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress};
+use crate::path::{PlacedListener, Tier};
+use crate::report::{At, Confidence, Finding, Role, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    id: "ephemeral-ports",
+    kind: StationKind::Rate,
+    findings: &["ephemeral-ports-exhausted", "time-wait-port-search"],
+    read,
+    judge,
+};
+
+/// Sysctl with the range of ports.
+pub(crate) const KEY_RANGE: &str = "net.ipv4.ip_local_port_range";
+/// Sysctl that lets a new connection take a port over from one in TIME_WAIT.
+pub(crate) const KEY_REUSE: &str = "net.ipv4.tcp_tw_reuse";
+const KEY_RESERVED: &str = "net.ipv4.ip_local_reserved_ports";
+const KEY_TIMESTAMPS: &str = "net.ipv4.tcp_timestamps";
+/// The range where it could not be read (Documentation/networking/ip-sysctl.rst).
+const RANGE_DEFAULT: (u32, u32) = (32_768, 60_999);
+/// Share of the ports that counts as all of them: sockets are read about once a second and move meanwhile.
+const FULL_SHARE: f64 = 0.9;
+/// Share from which the headroom is told as small.
+const NEAR_SHARE: f64 = 0.8;
+/// Share of failed answers at a gateway above which they count as harm.
+const FAILED_SHARE: f64 = 0.01;
+/// Busy share of the dialling tier's cores from which the search for a free port can be what they do.
+const SEARCH_CPU_SHARE: f64 = 0.9;
+
+/// The ports of one edge.
+pub(crate) struct Ports {
+    /// Namespace of the dialling tier.
+    pub(crate) netns: NetnsId,
+    /// "nginx->php-fpm".
+    pub(crate) edge: String,
+    /// The upstream's address and port.
+    pub(crate) remote: String,
+    /// First and last port of the range.
+    pub(crate) range: (u32, u32),
+    /// Ports that may be used: the range without those reserved.
+    pub(crate) usable: u32,
+    /// Most live connections seen from one local address.
+    pub(crate) live: u64,
+    /// Most sockets in TIME_WAIT seen from one local address on the dialling side.
+    pub(crate) time_wait: u64,
+    /// True where a port in TIME_WAIT can be taken over for this remote address.
+    pub(crate) reuses: bool,
+}
+
+impl Ports {
+    fn used(&self) -> u64 {
+        // A port in TIME_WAIT that can be taken over is not taken.
+        self.live + if self.reuses { 0 } else { self.time_wait }
+    }
+
+    fn share(&self) -> f64 {
+        self.used() as f64 / f64::from(self.usable.max(1))
+    }
+
+    /// connect() prefers ports of one parity and looks at each of them before it tries the other (net/ipv4/inet_hashtables.c,
+    /// `__inet_hash_connect`): when as many are in TIME_WAIT, each connect walks them all.
+    fn searches(&self) -> bool {
+        !self.reuses && self.time_wait as f64 >= FULL_SHARE * f64::from(self.usable) / 2.0
+    }
+}
+
+/// The ports of every TCP edge of the path.
+pub(crate) fn all(ctx: &Context<'_>) -> Vec<Ports> {
+    let mut ports = Vec::new();
+    for tier in &ctx.path.tiers {
+        for upstream in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
+            for placed in &upstream.listeners {
+                if let Some(found) = of(ctx, tier, upstream, placed) {
+                    ports.push(found);
+                }
+            }
+        }
+    }
+    ports
+}
+
+fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) -> Option<Ports> {
+    let ListenerAddress::Tcp(bound, port) = placed.listener.address else { return None };
+    let view = ctx.obs.netns.get(&tier.netns)?;
+    let is_remote =
+        |remote: &(IpAddr, u16)| remote.1 == port && (bound.is_unspecified() || bound.to_canonical() == remote.0.to_canonical());
+    let mut live = 0;
+    let mut dialled: BTreeSet<IpAddr> = BTreeSet::new();
+    for (_, sockets) in ctx.in_window(&view.sockets) {
+        let mut from: std::collections::BTreeMap<(IpAddr, IpAddr), u64> = std::collections::BTreeMap::new();
+        for socket in sockets {
+            if let SocketAddress::Tcp { local, remote } = &socket.address
+                && is_remote(remote)
+            {
+                *from.entry((local.0, remote.0)).or_default() += 1;
+                dialled.insert(remote.0);
+            }
+        }
+        live = live.max(from.values().copied().max().unwrap_or(0));
+    }
+    let waits = view.time_waits.values().flat_map(|waits| &waits.dialled).filter(|wait| is_remote(&wait.remote)).collect::<Vec<_>>();
+    let time_wait = waits.iter().map(|wait| wait.count).max().unwrap_or(0);
+    dialled.extend(waits.iter().map(|wait| wait.remote.0));
+    if live == 0 && time_wait == 0 {
+        return None;
+    }
+    let range = range(view);
+    let loopback = dialled.iter().all(IpAddr::is_loopback);
+    Some(Ports {
+        netns: tier.netns,
+        edge: format!("{}->{}", tier.name, upstream.name),
+        remote: placed.listener.address.to_string(),
+        range,
+        usable: usable(view, range),
+        live,
+        time_wait,
+        reuses: reuses(view, loopback),
+    })
+}
+
+fn number(view: &NetnsView, key: &str) -> Option<u64> {
+    view.sysctls.get(key)?.last()?.trim().parse().ok()
+}
+
+fn range(view: &NetnsView) -> (u32, u32) {
+    let parsed = view.sysctls.get(KEY_RANGE).and_then(|series| series.last()).and_then(|text| {
+        let mut words = text.split_whitespace().map(str::parse);
+        Some((words.next()?.ok()?, words.next()?.ok()?))
+    });
+    parsed.filter(|(low, high)| low <= high).unwrap_or(RANGE_DEFAULT)
+}
+
+/// Ports of the range that are not reserved ("8080,9000-9010").
+fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
+    let reserved = view.sysctls.get(KEY_RESERVED).and_then(|series| series.last()).map_or("", |text| text.trim());
+    let count = |part: &str| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (u32, u32) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        Some((to.min(high) + 1).saturating_sub(from.max(low)))
+    };
+    let taken: u32 = reserved.split(',').filter_map(count).sum();
+    (high - low + 1).saturating_sub(taken)
+}
+
+/// tcp_tw_reuse: 1 for all, 2 (the default) for loopback alone, and only with timestamps (ip-sysctl.rst).
+fn reuses(view: &NetnsView, loopback: bool) -> bool {
+    let stamped = number(view, KEY_TIMESTAMPS).is_none_or(|value| value != 0);
+    let allowed = match number(view, KEY_REUSE) {
+        Some(1) => true,
+        Some(2) => loopback,
+        Some(_) => false,
+        // Not read: nothing may be concluded from ports in TIME_WAIT.
+        None => true,
+    };
+    stamped && allowed
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    all(ctx).iter().map(|ports| Placed { netns: Some(ports.netns), station: reading(ctx, ports) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
+    let tier = ports.edge.split("->").next().unwrap_or_default().to_owned();
+    let at = At {
+        netns: Some(ctx.netns_name(ports.netns)),
+        edge: Some(ports.edge.clone()),
+        listener: Some(ports.remote.clone()),
+        ..At::default()
+    };
+    let mut station = blank(&STATION, tier, at, "ports");
+    station.limit = Some(f64::from(ports.usable));
+    station.used = Some(ports.used() as f64);
+    station.utilization = Some(ports.share());
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("used", ports.used()).with("usable", ports.usable).with("remote", ports.remote.as_str());
+        message.with("waiting", ports.time_wait)
+    };
+    let (state, why) = if ports.share() >= FULL_SHARE && refused(ctx) {
+        (StationState::Refusing, args("state-ports-refusing"))
+    } else if ports.searches() && is_searching(ctx, ports) {
+        (StationState::Saturated, args("state-ports-searching"))
+    } else if ports.share() >= NEAR_SHARE {
+        (StationState::Near, args("state-ports-near"))
+    } else {
+        (StationState::Ok, args("state-ports-ok"))
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+/// True where connects to an upstream failed: the gateway answered 502 or the like. A full table of ports alone refuses nobody yet.
+fn refused(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| {
+        let gateway: u64 = [500, 502, 503].iter().filter_map(|status| load.status.get(status)).sum();
+        gateway as f64 > FAILED_SHARE * load.requests as f64
+    })
+}
+
+fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
+    let dials = |tier: &&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
+    ctx.path.tiers.iter().find(dials).and_then(|tier| utilization_of(ctx, tier)).is_some_and(|share| share >= SEARCH_CPU_SHARE)
+}
+
+fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
+    let pairs = all(ctx).into_iter().zip(read);
+    pairs
+        .filter_map(|(ports, placed)| match placed.station.state {
+            StationState::Refusing => Some(finding(ctx, placed, &ports, "ephemeral-ports-exhausted")),
+            StationState::Saturated => Some(finding(ctx, placed, &ports, "time-wait-port-search")),
+            _ => None,
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) -> Finding {
+    let station = &placed.station;
+    let exhausted = id == "ephemeral-ports-exhausted";
+    let (title, explanation) = match exhausted {
+        true => ("finding-ephemeral-ports-exhausted-title", "finding-ephemeral-ports-exhausted-explanation"),
+        false => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation"),
+    };
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("edge", ports.edge.as_str()).with("usable", ports.usable).with("remote", ports.remote.as_str());
+        message.with("tier", station.tier.as_str())
+    };
+    let netns = ctx.netns_name(ports.netns);
+    let used =
+        Message::new("evidence-ports-used").with("live", ports.live).with("waiting", ports.time_wait).with("remote", ports.remote.as_str());
+    let range = Message::new("evidence-ports-range").with("low", ports.range.0).with("high", ports.range.1).with("usable", ports.usable);
+    let mut proofs = vec![
+        evidence(ctx.text(used), format!("sock_diag ({netns})"), Some(ports.used() as f64)),
+        evidence(ctx.text(range), format!("{KEY_RANGE}, {KEY_RESERVED} ({netns})"), Some(f64::from(ports.usable))),
+    ];
+    if exhausted && let Some(load) = &ctx.obs.load {
+        let gateway: u64 = [500, 502, 503].iter().filter_map(|status| load.status.get(status)).sum();
+        let text = Message::new("evidence-ports-gateway").with("count", gateway).with("requests", load.requests);
+        proofs.push(evidence(ctx.text(text), "load", Some(gateway as f64)));
+    }
+    if !exhausted {
+        proofs.push(evidence(ctx.text(Message::new("evidence-ports-no-reuse")), format!("{KEY_REUSE} ({netns})"), None));
+    }
+    Finding {
+        id: id.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: station.tier.clone(),
+        at: station.at.clone(),
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        // The errno of the failed connect is in the server's log and not in any counter: 502s and full ports point to it together.
+        confidence: Confidence::Medium,
+        title: ctx.text(args(title)),
+        evidence: proofs,
+        explanation: ctx.text(args(explanation)),
+        remedies: Vec::new(),
+    }
+}

@@ -1,0 +1,227 @@
+//! Station `worker-pool`: processes that serve one connection at a time (php-fpm, prefork servers). When all are busy, the rest waits in the
+//! accept queue, however idle the cores are.
+
+use std::collections::BTreeSet;
+
+use super::cpu::utilization_of;
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::message::Message;
+use crate::observation::{Identity, ListenerAddress, Socket, SocketAddress, TcpState};
+use crate::path::Tier;
+use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef =
+    StationDef { id: "worker-pool", kind: StationKind::Rate, findings: &["worker-pool-exhausted"], read, judge };
+
+/// Share of the samples in which every worker must have been busy: a pool at its limit is so all the time, one that touches it is not.
+const BUSY_SHARE: f64 = 0.9;
+/// Samples below which nothing is said: sockets are read about once a second.
+const SAMPLES_MIN: usize = 3;
+/// Share of their time in which the workers may run, or be ready to, for them to count as waiting for something else than a core: workers
+/// that compute, or whose cores a neighbour takes, are ready all the time, and more of them would not help.
+const READY_SHARE_MAX: f64 = 0.5;
+/// Busy share of the pool's cores that stands in for it where the kernel keeps no scheduler statistics.
+const CPU_SHARE_MAX: f64 = 0.9;
+/// Spread of a service time between runs alike, as for the CPU.
+const SERVICE_SPREAD: f64 = 0.15;
+
+/// What a pool did in the window.
+struct Pool {
+    workers: usize,
+    /// Connections in service in each sample.
+    busy: Vec<usize>,
+    /// Mean number of connections that waited to be accepted.
+    waiting: f64,
+    /// True where workers were still being started in the window: the pool may grow further.
+    grows: bool,
+}
+
+impl Pool {
+    fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let identities: Vec<&Identity> = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first()).collect();
+        let parents: BTreeSet<u32> = identities.iter().map(|identity| identity.parent).collect();
+        let workers: Vec<&&Identity> = identities.iter().filter(|identity| !parents.contains(&identity.pid)).collect();
+        let view = ctx.obs.netns.get(&tier.netns)?;
+        let busy: Vec<usize> = ctx.in_window(&view.sockets).map(|(_, sockets)| in_service(tier, sockets)).collect();
+        // One process, or more connections than processes: not a pool of this kind but threads or an event loop.
+        if workers.len() < 2 || busy.iter().any(|busy| *busy > workers.len()) || busy.iter().all(|busy| *busy == 0) {
+            return None;
+        }
+        let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
+        let newest = workers.iter().map(|identity| identity.start_ticks).max()?;
+        let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
+        Some(Self {
+            workers: workers.len(),
+            busy,
+            waiting: waiting(ctx, tier),
+            grows: newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier),
+        })
+    }
+
+    fn busy_share(&self) -> f64 {
+        let full = self.busy.iter().filter(|busy| **busy >= self.workers).count();
+        full as f64 / self.busy.len().max(1) as f64
+    }
+
+    fn busy_mean(&self) -> f64 {
+        self.busy.iter().sum::<usize>() as f64 / self.busy.len().max(1) as f64
+    }
+
+    /// Every worker busy all the time and connections waiting: the pool's definition of full, whatever the reason.
+    fn is_full(&self) -> bool {
+        self.busy.len() >= SAMPLES_MIN && self.busy_share() >= BUSY_SHARE && self.waiting >= 1.0
+    }
+}
+
+/// Share of their time in which a tier's workers ran or were ready to; nothing where schedstats are missing.
+fn ready_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let share = |pid: &u32| {
+        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+        let ready_ns = (last.run_ns? + last.run_delay_ns?).saturating_sub(first.run_ns? + first.run_delay_ns?);
+        Some(ready_ns as f64 / 1e3 / elapsed_us as f64)
+    };
+    let shares: Vec<f64> = tier.pids.iter().filter_map(share).collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// True where the workers of a tier wait for something that is no core, with the share that shows it.
+fn waits(ctx: &Context<'_>, tier: &Tier) -> Option<Idle> {
+    match ready_share(ctx, tier) {
+        Some(share) => (share <= READY_SHARE_MAX).then_some(Idle::Workers(share)),
+        None => utilization_of(ctx, tier).filter(|share| *share <= CPU_SHARE_MAX).map(Idle::Cores),
+    }
+}
+
+/// What shows that workers do not wait for a core.
+enum Idle {
+    /// The share of their time in which they ran or were ready to.
+    Workers(f64),
+    /// The busy share of their cores.
+    Cores(f64),
+}
+
+/// True where a worker was first seen after the window had begun.
+fn started_in_window(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let first_us = |pid: &u32| ctx.obs.processes.get(pid)?.identity.points().first().map(|(at, _)| *at);
+    tier.pids.iter().filter_map(first_us).any(|at| at > ctx.window_us.0)
+}
+
+/// Connections that the tier has accepted and not closed.
+fn in_service(tier: &Tier, sockets: &[Socket]) -> usize {
+    let ours = |socket: &&Socket| {
+        socket.inode != 0
+            && tier.listeners.iter().any(|placed| match (&placed.listener.address, &socket.address) {
+                (ListenerAddress::Tcp(ip, port), SocketAddress::Tcp { local, .. }) => {
+                    socket.state == TcpState::Established
+                        && local.1 == *port
+                        && (ip.is_unspecified() || ip.to_canonical() == local.0.to_canonical())
+                }
+                (ListenerAddress::Unix(path), SocketAddress::Unix { path: Some(bound), .. }) => path == bound,
+                _ => false,
+            })
+    };
+    sockets.iter().filter(ours).count()
+}
+
+fn waiting(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    let Some(view) = ctx.obs.netns.get(&tier.netns) else { return 0.0 };
+    let queued = |listeners: &[crate::observation::Listener]| -> u64 {
+        let own = |inode: u64| tier.listeners.iter().any(|placed| placed.listener.inode == inode);
+        listeners.iter().filter(|listener| own(listener.inode)).map(|listener| u64::from(listener.accept_queue)).sum()
+    };
+    let samples: Vec<u64> = ctx.in_window(&view.listeners).map(|(_, listeners)| queued(listeners)).collect();
+    samples.iter().sum::<u64>() as f64 / samples.len().max(1) as f64
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
+    pools.map(|(tier, pool)| Placed { netns: Some(tier.netns), station: reading(ctx, tier, &pool) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
+    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
+    let mut station = blank(&STATION, tier.name.clone(), at, "workers");
+    let limit = pool.workers as f64;
+    station.limit = Some(limit);
+    station.used = pool.busy.iter().max().map(|busy| *busy as f64);
+    station.waiting = Some(pool.waiting);
+    station.utilization = Some(pool.busy_mean() / limit);
+    station.ceiling_rps = ceiling(ctx, pool);
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("workers", limit).with("busy", pool.busy_mean()).with("waiting", pool.waiting);
+        message.with("share", pool.busy_share() * 100.0)
+    };
+    let (state, why) = if pool.is_full() {
+        (StationState::Saturated, args("state-worker-pool-full"))
+    } else if pool.busy_mean() >= 0.8 * limit {
+        (StationState::Near, args("state-worker-pool-near"))
+    } else {
+        (StationState::Ok, args("state-worker-pool-ok"))
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+/// Workers over the time one is held (Little's law), where the pool was not itself the limit: at the limit this would only give back what was
+/// measured.
+fn ceiling(ctx: &Context<'_>, pool: &Pool) -> Option<Ceiling> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good() && !pool.is_full() && pool.busy.len() >= SAMPLES_MIN)?;
+    let held_s = pool.busy_mean() / load.goodput_rps();
+    let value = pool.workers as f64 / held_s;
+    value.is_finite().then_some(Ceiling { value, low: value * (1.0 - SERVICE_SPREAD), high: value * (1.0 + SERVICE_SPREAD) })
+}
+
+fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
+    let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
+    let exhausted = pools.filter(|(_, pool)| pool.is_full() && !pool.grows);
+    exhausted
+        .filter_map(|(tier, pool)| {
+            let idle = waits(ctx, tier)?;
+            Some(finding(ctx, tier, &pool, &idle))
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding {
+    let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64);
+    Finding {
+        id: "worker-pool-exhausted".to_owned(),
+        station: STATION.id.to_owned(),
+        tier: tier.name.clone(),
+        at: At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() },
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence: Confidence::High,
+        title: ctx.text(args("finding-worker-pool-exhausted-title")),
+        evidence: proofs(ctx, tier, pool, idle),
+        explanation: ctx.text(args("finding-worker-pool-exhausted-explanation")),
+        remedies: Vec::new(),
+    }
+}
+
+fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evidence> {
+    let netns = ctx.netns_name(tier.netns);
+    let busy = Message::new("evidence-worker-pool-busy")
+        .with("workers", pool.workers as f64)
+        .with("full", pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64)
+        .with("samples", pool.busy.len() as f64);
+    let mut proofs = vec![evidence(ctx.text(busy), format!("sock_diag, /proc/PID ({netns})"), Some(pool.busy_mean()))];
+    let waiting = Message::new("evidence-worker-pool-waiting").with("waiting", pool.waiting);
+    proofs.push(evidence(ctx.text(waiting), format!("sock_diag ({netns})"), Some(pool.waiting)));
+    proofs.push(match idle {
+        Idle::Workers(share) => {
+            let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0);
+            evidence(ctx.text(text), "/proc/PID/schedstat", Some(*share))
+        }
+        Idle::Cores(share) => {
+            evidence(ctx.text(Message::new("evidence-worker-pool-cpu").with("share", share * 100.0)), "/proc/stat", Some(*share))
+        }
+    });
+    if let Some(load) = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0) {
+        let ms = |count: f64| 1e3 * count / load.goodput_rps();
+        let times = Message::new("evidence-worker-pool-times").with("service", ms(pool.workers as f64)).with("wait", ms(pool.waiting));
+        proofs.push(evidence(ctx.text(times), "load", Some(ms(pool.waiting))));
+    }
+    proofs
+}

@@ -1,0 +1,75 @@
+//! Station `accept-queue`: a cause where a longer queue would serve the refused, a symptom before workers that do not come, silent otherwise.
+
+mod stage;
+
+use chokepoint_model::observation::{ListenerAddress, Observation};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Role, StationState, Verdict};
+use stage::*;
+
+/// The server's queue has room for `limit`, holds `standing` at every sample, and dropped `drops` connections in the window.
+fn queue(obs: &mut Observation, limit: u32, standing: u32, drops: u64) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    view.listeners = Default::default();
+    for tick in 0..=220_u64 {
+        let at = tick * 50_000;
+        let inside = (WINDOW.0..=WINDOW.1).contains(&at);
+        let dropped = if at < WINDOW.0 { 0 } else { drops * (at.min(WINDOW.1) - WINDOW.0) / (WINDOW.1 - WINDOW.0) };
+        let mut listener = listener(ListenerAddress::Tcp(ip("0.0.0.0"), 80), 100, if inside { standing } else { 0 }, dropped);
+        listener.accept_queue_limit = limit;
+        view.listeners.push(at, Reading::Ok(vec![listener]));
+    }
+}
+
+fn suffer(obs: &mut Observation, connections: u32, good: u64) {
+    let load = obs.load.as_mut().unwrap();
+    load.shape = chokepoint_model::load::Loop::Closed { connections };
+    load.good = good;
+    load.requests = good + 200;
+    load.errors.connect_timeout = 200;
+    load.status = [(200, good)].into();
+    load.latency_us.p99 = 1_020_000;
+    load.connect_us.max = 1_030_000;
+}
+
+#[test]
+fn bursts_into_a_short_queue_are_a_cause() {
+    for limit in [5, 10, 128] {
+        let mut obs = healthy();
+        queue(&mut obs, limit, 1, 3_000);
+        suffer(&mut obs, 1_000, 50_000);
+        let diagnosis = told(&obs);
+        assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["accept-queue-full"]), "limit {limit}");
+        assert!(diagnosis.findings[0].evidence.len() >= 3);
+    }
+}
+
+#[test]
+fn a_queue_that_stands_before_workers_who_do_not_come_is_a_symptom_and_no_cause_is_made_up() {
+    let mut obs = healthy();
+    queue(&mut obs, 511, 512, 3_000);
+    suffer(&mut obs, 1_000, 2_500);
+    cpu(&mut obs, 0.05);
+    let diagnosis = told(&obs);
+    assert_eq!(diagnosis.findings.iter().map(|finding| finding.role).collect::<Vec<_>>(), [Role::Symptom]);
+    assert_eq!(diagnosis.verdict, Verdict::Unknown);
+}
+
+#[test]
+fn a_small_queue_that_is_never_reached_is_silent() {
+    let mut obs = healthy();
+    queue(&mut obs, 4, 1, 0);
+    let diagnosis = told(&obs);
+    assert_eq!((diagnosis.verdict, diagnosis.findings.len()), (Verdict::Healthy, 0));
+}
+
+#[test]
+fn overflows_that_nobody_suffered_from_are_told_and_no_cause() {
+    let mut obs = healthy();
+    queue(&mut obs, 10, 0, 3);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), [""; 0]);
+    let station = diagnosis.path.iter().find(|station| station.station == "accept-queue").unwrap();
+    assert_eq!(station.state, StationState::Near);
+    assert_eq!(diagnosis.verdict, Verdict::Healthy);
+}
