@@ -8,6 +8,9 @@ use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observat
 /// Tiers followed at most, so that a ring of servers ends.
 const DEPTH_MAX: usize = 8;
 
+/// Connections of a user that must have been seen for them to be taken for a tier's of the same user.
+const SEEN_MIN: usize = 5;
+
 /// A listener in its namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedListener {
@@ -141,7 +144,10 @@ impl Walk<'_> {
                 self.path.tiers[from].upstreams.push(index);
             }
             if fresh && depth < DEPTH_MAX {
-                let called = self.called_by(index);
+                let mut called = self.called_by(index);
+                if called.is_empty() {
+                    called = self.called_by_user(index);
+                }
                 if !called.is_empty() {
                     self.follow(called, Some(index), depth + 1);
                 }
@@ -224,6 +230,29 @@ impl Walk<'_> {
             }
         }
         called
+    }
+
+    /// Where no connection could be told to be the tier's own, because each lives for less than a reading takes: the listeners to which
+    /// connections of its user go, if many were seen. Root's are everybody's and tell nothing.
+    fn called_by_user(&self, index: usize) -> Vec<PlacedListener> {
+        let tier = &self.path.tiers[index];
+        let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
+        let users: BTreeSet<u32> = tier.pids.iter().filter_map(identity).map(|identity| identity.uid).filter(|uid| *uid != 0).collect();
+        let Some(view) = self.obs.netns.get(&tier.netns) else { return Vec::new() };
+        let mut counts: BTreeMap<(NetnsId, u64), (usize, &PlacedListener)> = BTreeMap::new();
+        let none = BTreeMap::new();
+        for socket in
+            view.sockets.values().flatten().filter(|socket| socket.inode != 0 && socket.uid.is_some_and(|uid| users.contains(&uid)))
+        {
+            for placed in self.peers(tier.netns, &socket.address, &none) {
+                counts.entry((placed.netns, placed.listener.inode)).or_insert((0, placed)).0 += 1;
+            }
+        }
+        let own = |placed: &PlacedListener| {
+            tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode)
+        };
+        let many = counts.into_values().filter(|(count, placed)| *count >= SEEN_MIN && !own(placed));
+        many.map(|(_, placed)| placed.clone()).collect()
     }
 
     /// The unix listeners at which one of the held sockets still waits to be accepted: the kernel shows the waiting end under the

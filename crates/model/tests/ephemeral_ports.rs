@@ -29,7 +29,7 @@ fn edge(backend: &str, range: &str, live: u16) -> Observation {
     }
     let dialled = |n: u16| {
         let address = SocketAddress::Tcp { local: (ip("10.0.0.2"), 20_000 + n), remote: (ip(backend), 8080) };
-        Socket { address, state: TcpState::Established, inode: 500 + u64::from(n), receive_queue: 0, send_queue: 0, wait: None }
+        Socket { address, state: TcpState::Established, inode: 500 + u64::from(n), uid: None, receive_queue: 0, send_queue: 0, wait: None }
     };
     for second in 1..=10_u64 {
         view.sockets.push(second * 1_000_000, Reading::Ok((0..live).map(dialled).collect()));

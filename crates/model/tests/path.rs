@@ -19,12 +19,12 @@ fn process(obs: &mut Observation, pid: u32, comm: &str, sockets: &[u64]) {
 
 fn tcp(inode: u64, local: (&str, u16), remote: (&str, u16)) -> Socket {
     let address = SocketAddress::Tcp { local: (ip(local.0), local.1), remote: (ip(remote.0), remote.1) };
-    Socket { address, state: TcpState::Established, inode, receive_queue: 0, send_queue: 0, wait: None }
+    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
 }
 
 fn unix(inode: u64, path: Option<&str>, peer: u64) -> Socket {
     let address = SocketAddress::Unix { path: path.map(str::to_owned), peer: UnixPeer::Inode(peer) };
-    Socket { address, state: TcpState::Established, inode, receive_queue: 0, send_queue: 0, wait: None }
+    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
 }
 
 fn listen(obs: &mut Observation, netns: NetnsId, address: ListenerAddress, inode: u64) {
@@ -142,4 +142,21 @@ fn a_server_whose_processes_cannot_be_read_is_still_a_tier() {
     obs.processes.clear();
     let path = discover(&obs);
     assert_eq!((names(&path), path.tiers[0].pids.len()), (vec!["0.0.0.0:80"], 0));
+}
+
+#[test]
+fn connections_too_short_to_be_caught_are_told_by_their_user_if_many_were_seen_and_it_is_not_root() {
+    let found = |uid: u32, count: u64| {
+        let mut obs = healthy();
+        listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 9000), 200);
+        process(&mut obs, 42, "nginx", &[100]);
+        process(&mut obs, 50, "php-fpm8.2", &[200]);
+        let identity = obs.processes[&42].identity.first().cloned().unwrap();
+        obs.processes.get_mut(&42).unwrap().identity = Default::default();
+        obs.processes.get_mut(&42).unwrap().identity.push(0, Reading::Ok(Identity { uid: 33, ..identity }));
+        let dialled = |n: u64| Socket { uid: Some(uid), ..tcp(900 + n, ("127.0.0.1", 40_000 + n as u16), ("127.0.0.1", 9000)) };
+        obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok((0..count).map(dialled).collect()));
+        discover(&obs).tiers.len()
+    };
+    assert_eq!((found(33, 20), found(33, 2), found(34, 20), found(0, 20)), (2, 1, 1, 1));
 }

@@ -42,7 +42,7 @@ fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
 
 fn tcp(inode: u64, local: (std::net::IpAddr, u16), remote: (std::net::IpAddr, u16)) -> Socket {
     let address = SocketAddress::Tcp { local, remote };
-    Socket { address, state: TcpState::Established, inode, receive_queue: 0, send_queue: 0, wait: None }
+    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
 }
 
 fn process(obs: &mut Observation, pid: u32, parent: u32, comm: &str, sockets: &[u64]) {

@@ -206,6 +206,8 @@ pub struct Socket {
     pub state: TcpState,
     /// Inode, zero where no process holds it (TIME_WAIT, not yet accepted).
     pub inode: u64,
+    /// User id of the process that made it, where the kernel tells it (TCP).
+    pub uid: Option<u32>,
     /// Bytes received and not yet read by the process.
     pub receive_queue: u32,
     /// Bytes sent and not yet acknowledged.

@@ -12,7 +12,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use super::holders::Holding;
 use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
-use super::schedule::{Pace, SHARE_SLOW, Schedule};
+use super::schedule::{Pace, SHARE_EAGER, SHARE_SLOW, Schedule, is_edge};
 use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
 use super::store::Store;
 use super::{Clock, ObserveError, ObserveOptions};
@@ -46,6 +46,8 @@ const SURVEYED_MAX: usize = 1_024;
 const PATIENCE_US: u64 = 10_000_000;
 /// The source that tells which sockets a process holds, and of how many processes it is read in one turn.
 const FILES: &str = "process_files";
+/// The source that tells whose a process is.
+const IDENTITY: &str = "process_identity";
 const FILES_AT_ONCE: usize = 8;
 /// What the scout needs of a namespace and of a process.
 const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
@@ -185,6 +187,7 @@ impl Sampler {
 
     fn finish(mut self) -> Vec<Entry> {
         self.drain(PATIENCE_US);
+        self.catch_up();
         for lane in self.lanes.values_mut().filter(|lane| !lane.gone) {
             let scopes = lane.scopes.clone();
             let ends = |kind| SOURCES.iter().filter(move |source| source.scope == kind && source.cadence != Cadence::Once);
@@ -207,6 +210,23 @@ impl Sampler {
             outcome: Outcome::Ok(text.into_bytes()),
         }));
         entries
+    }
+
+    /// What all readings together tell of the path, and no single look did: an upstream whose connections were never seen by both readers in
+    /// one turn. Its processes are read once at least, so that the path has no tier without them.
+    fn catch_up(&mut self) {
+        let mut all = Observation { request: self.request.clone(), ..Observation::default() };
+        let told = |entry: &&Entry| SCOUTED.contains(&entry.source.as_str()) || entry.source == IDENTITY;
+        self.store.entries().filter(told).for_each(|entry| place(&mut all, entry));
+        let path = chokepoint_model::path::discover(&all);
+        let unread = path.tiers.iter().filter(|tier| tier.pids.is_empty()).flat_map(|tier| &tier.listeners);
+        let pids: BTreeSet<u32> = unread.filter_map(|placed| self.holding.get(&placed.listener.inode)).flatten().copied().collect();
+        for pid in pids.into_iter().filter(|pid| *pid != std::process::id()) {
+            if self.path.pids.len() < PIDS_MAX && self.path.pids.insert(pid) {
+                self.add_scope(Scope::Host, Scope::Process(pid));
+            }
+        }
+        self.drain(PATIENCE_US);
     }
 
     fn end_readers(&mut self) {
@@ -329,8 +349,8 @@ impl Sampler {
             lane.gone |= reply.shut_out;
             lane.schedule.done(now_us, pace, reply.reads.iter().map(|read| (read.order.source, read.cost_us)));
         }
-        // Files and sockets are read at one time by two readers; the files of all processes take longer.
-        let edges = pace == Pace::Eager && reply.reads.iter().any(|read| read.order.source.name == FILES);
+        // Files and sockets are read at one time by two readers, and whichever comes last completes the pair.
+        let edges = pace == Pace::Eager && reply.reads.iter().any(|read| is_edge(read.order.source));
         for read in reply.reads {
             self.keep(read);
         }
@@ -461,7 +481,8 @@ impl Sampler {
         let wanted = scout(&known);
         // Looking costs too: no oftener than its share allows.
         let cost_us = thread_cpu_us().saturating_sub(before_us);
-        self.look_due_us = self.shared.clock.now_us() + cost_us.saturating_mul(SHARE_SLOW);
+        let share = if self.path.upstream { SHARE_SLOW } else { SHARE_EAGER };
+        self.look_due_us = self.shared.clock.now_us() + cost_us.saturating_mul(share);
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;
         self.found.store(self.path.answered, Ordering::Relaxed);

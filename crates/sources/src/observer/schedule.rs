@@ -20,6 +20,8 @@ const EAGER_SPENT_MAX_US: u64 = 60_000;
 /// aim is one hundredth for all together.
 const SHARE_FAST: u64 = 100;
 pub(super) const SHARE_SLOW: u64 = 400;
+/// While no upstream was seen, looking for one may use one twentieth: it is looked for in few observations for long.
+pub(super) const SHARE_EAGER: u64 = 20;
 /// What is due so soon is read at once: one wake-up for several sources.
 const TOGETHER_US: u64 = 2_000;
 
@@ -27,7 +29,7 @@ const TOGETHER_US: u64 = 2_000;
 /// by both.
 const EDGES: [&str; 2] = ["sockets", "process_files"];
 
-fn is_edge(source: &Source) -> bool {
+pub(super) fn is_edge(source: &Source) -> bool {
     EDGES.contains(&source.name)
 }
 

@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn socket(inode: u64, address: SocketAddress) -> Socket {
-        Socket { address, state: TcpState::Established, inode, receive_queue: 0, send_queue: 0, wait: None }
+        Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
     }
 
     fn add(view: &mut Observation, netns: NetnsId, address: &str, listeners: Vec<Listener>, sockets: Vec<Socket>) {

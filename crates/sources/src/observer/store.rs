@@ -116,6 +116,11 @@ impl Store {
         thinned.chain(refused).collect()
     }
 
+    /// All entries in the order in which they were read.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.kept.iter().map(|kept| &kept.entry)
+    }
+
     /// All entries in the order of their time; those of one time in the order in which they were read.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = self.kept.into_iter().map(|kept| kept.entry).collect();
