@@ -32,8 +32,6 @@ const CONNECTIONS_DEFAULT: u32 = 100;
 const CONNECTIONS_OPEN: u32 = 1_000;
 /// Largest body of a request that is read from a file, bytes.
 const BODY_BYTES_MAX: u64 = 64 << 20;
-/// What stops a load on a host that is not this one, or one that may change something there.
-const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
 
 /// Runs the verb; true where a verdict was reached.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -383,11 +381,6 @@ fn read_body(file: &Path) -> Result<Vec<u8>> {
     opened.take(BODY_BYTES_MAX + 1).read_to_end(&mut body).with_context(|| format!("the body {name} cannot be read"))?;
     anyhow::ensure!(body.len() as u64 <= BODY_BYTES_MAX, "the body {name} is larger than {BODY_BYTES_MAX} bytes");
     Ok(body)
-}
-
-/// The guard for a load that may harm others.
-pub(crate) fn guard_foreign() -> Result<Guard> {
-    Ok(Guard::parse(GUARD_FOREIGN)?)
 }
 
 #[cfg(test)]

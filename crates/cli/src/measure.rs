@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_load::{Control, Plan};
+use chokepoint_load::{Control, Guard, Plan};
 use chokepoint_model::observation::Observation;
 use chokepoint_model::path;
 use chokepoint_model::report::Request;
@@ -12,10 +12,11 @@ use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::Entry;
 use chokepoint_sources::{ObserveOptions, Observer, assemble};
 
-use crate::diagnose::guard_foreign;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 
+/// What stops a load on a host that is not this one, or one that may change something there.
+const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
 /// Longest wait for the host to settle between two measurements.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
 /// Time over which one look at a settling host is taken.
@@ -78,7 +79,7 @@ fn permitted(setup: &Setup, plan: &Plan, answers: bool) -> Result<Plan> {
         bail!("{what} only with --yes");
     }
     if plan.guards.is_empty() {
-        plan.guards.push(guard_foreign()?);
+        plan.guards.push(Guard::parse(GUARD_FOREIGN)?);
     }
     Ok(plan)
 }

@@ -64,13 +64,12 @@ pub fn unsettled(obs: &Observation, path: &Path, moment: Moment) -> Vec<Message>
 }
 
 fn conntrack(view: &NetnsView, moment: Moment) -> Option<(u64, u64)> {
-    let max = view.sysctls.get(KEY_MAX)?.last()?.trim().parse().ok()?;
-    Some((*moment.of(&view.conntrack_count)?, max))
+    Some((*moment.of(&view.conntrack_count)?, view.sysctl_number(KEY_MAX)?))
 }
 
 /// Ports of the namespace's ephemeral range.
 fn ports(view: &NetnsView) -> f64 {
-    let range = view.sysctls.get("net.ipv4.ip_local_port_range").and_then(Series::last);
+    let range = view.sysctl("net.ipv4.ip_local_port_range");
     let parsed = range.and_then(|text| {
         let mut words = text.split_whitespace();
         let (low, high): (f64, f64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

@@ -113,7 +113,9 @@ impl<'a> Page<'a> {
             if columns(&text) <= room {
                 words.push((note.ink, Piece { text, spaced: true }));
             } else {
-                words.extend(pieces(&text).into_iter().map(|piece| (note.ink, piece)));
+                // The first piece stands after the note before it.
+                let spaced = |(at, piece): (usize, Piece)| (note.ink, Piece { spaced: piece.spaced || at == 0, ..piece });
+                words.extend(pieces(&text).into_iter().enumerate().map(spaced));
             }
         }
         self.fill(first, rest, words);

@@ -1,6 +1,6 @@
 //! How two measurements compare: whether the second is better or worse than the first beyond noise, and by what.
 
-use super::{FAILED_SHARE_NOISE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
+use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
 use crate::message::Message;
 use crate::report::{Diagnosis, Finding, Remedy, Role, Signal, StationState, Verdict};
 
@@ -114,12 +114,21 @@ fn fell(before: f64, after: f64) -> bool {
     after < before * (1.0 - NOISE_SHARE)
 }
 
+/// The p99 is noisier than goodput.
+fn slower(before: &Diagnosis, after: &Diagnosis) -> bool {
+    p99(after) > p99(before) * (1.0 + LATENCY_NOISE_SHARE)
+}
+
+fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
+    p99(after) < p99(before) * (1.0 - LATENCY_NOISE_SHARE)
+}
+
 /// By what `after` is worse than `before` beyond noise; nothing where it is not.
 pub(super) fn worse(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Option<Worse> {
     if fell(goodput(before), goodput(after)) {
         return Some(Worse::Goodput);
     }
-    let left = |most: u64| p99(after) > most as f64 && rose(p99(before), p99(after));
+    let left = |most: u64| p99(after) > most as f64 && slower(before, after);
     if meets(before, objective) && objective.latency_us_p99.is_some_and(left) {
         return Some(Worse::Objective);
     }
@@ -146,7 +155,7 @@ fn improved(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy) -> bool {
             was > 0.0 && refusals(after, station) <= REFUSALS_LEFT_MAX * was
         }
         Signal::Goodput => rose(goodput(before), goodput(after)),
-        Signal::LatencyP99 => fell(p99(before), p99(after)),
+        Signal::LatencyP99 => faster(before, after),
     }
 }
 
@@ -204,7 +213,7 @@ pub(super) fn need(
                 return Some(Need::Refusals(station.clone(), refused));
             }
         }
-        Signal::LatencyP99 if rose(p99(with), p99(without)) => return Some(Need::Latency),
+        Signal::LatencyP99 if slower(with, without) => return Some(Need::Latency),
         Signal::LatencyP99 | Signal::Goodput => {}
     }
     (place.is_cause(without) && !place.is_cause(with)).then_some(Need::Finding)

@@ -56,6 +56,18 @@ pub struct NetnsView {
     pub addresses: Series<Vec<Address>>,
 }
 
+impl NetnsView {
+    /// A sysctl as last read, without white space around it.
+    pub fn sysctl(&self, key: &str) -> Option<&str> {
+        Some(self.sysctls.get(key)?.last()?.trim())
+    }
+
+    /// A sysctl that is one number.
+    pub fn sysctl_number(&self, key: &str) -> Option<u64> {
+        self.sysctl(key)?.parse().ok()
+    }
+}
+
 /// One CPU's row of `/proc/net/stat/nf_conntrack`, by the names in its header (columns differ by kernel).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConntrackCpu {

@@ -47,7 +47,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
 
 /// The namespace in which the limit can be set: its own where the kernel lets it, else the host's.
 fn place<'a>(ctx: &Context<'a>, id: NetnsId, view: &'a NetnsView) -> Option<(NetnsId, &'a NetnsView)> {
-    let read_only = view.sysctls.get(&format!("{KEY_MAX} mode")).and_then(|series| series.last()).is_some_and(|mode| mode.trim() == "ro");
+    let read_only = view.sysctl(&format!("{KEY_MAX} mode")) == Some("ro");
     if read_only { ctx.obs.netns.iter().find(|(_, view)| view.is_host).map(|(&id, view)| (id, view)) } else { Some((id, view)) }
 }
 
@@ -59,10 +59,10 @@ fn changes(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView, wanted: u64) -> 
         from: from.to_string(),
         to: to.to_string(),
     };
-    let Some(max) = number(view, KEY_MAX) else { return Vec::new() };
+    let Some(max) = view.sysctl_number(KEY_MAX) else { return Vec::new() };
     let mut changes = Vec::new();
     // Buckets first: a large limit over few buckets makes every look-up a long walk.
-    if let Some(buckets) = number(view, KEY_BUCKETS)
+    if let Some(buckets) = view.sysctl_number(KEY_BUCKETS)
         && wanted > buckets * ENTRIES_PER_BUCKET_MAX
     {
         changes.push(set(KEY_BUCKETS, buckets, wanted / ENTRIES_PER_BUCKET_MAX));
@@ -71,16 +71,12 @@ fn changes(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView, wanted: u64) -> 
     changes
 }
 
-fn number(view: &NetnsView, key: &str) -> Option<u64> {
-    view.sysctls.get(key)?.last()?.trim().parse().ok()
-}
-
 /// Entries needed: the fastest growth seen while there was room, for as long as an entry stays; at least four times the old limit and the
 /// kernel's own default for this host (one a bucket); at most what memory allows.
 fn wanted(ctx: &Context<'_>, view: &NetnsView, table: &Table) -> u64 {
-    let life_s = number(view, KEY_TIME_WAIT).map_or(TIME_WAIT_S, |seconds| seconds as f64);
+    let life_s = view.sysctl_number(KEY_TIME_WAIT).map_or(TIME_WAIT_S, |seconds| seconds as f64);
     let needed = (table.growth_per_s * life_s).min(u64::MAX as f64 / 4.0) as u64;
-    let floor = table.max.saturating_mul(4).max(number(view, KEY_BUCKETS).unwrap_or(0));
+    let floor = table.max.saturating_mul(4).max(view.sysctl_number(KEY_BUCKETS).unwrap_or(0));
     let cap = ctx.obs.memory.last().map_or(u64::MAX / 2, |memory| memory.total / MEMORY_SHARE / ENTRY_BYTES);
     let rounded = needed.max(floor).max(1).checked_next_power_of_two().unwrap_or(1 << 31).min(1 << 31);
     // Never below what was there, whatever the memory.

@@ -12,7 +12,7 @@ pub(super) const REMEDY: RemedyDef =
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let id = placed.netns?;
-    let from = ctx.obs.netns.get(&id)?.sysctls.get(KEY_REUSE)?.last()?.trim().to_owned();
+    let from = ctx.obs.netns.get(&id)?.sysctl(KEY_REUSE)?.to_owned();
     if from == "1" {
         return None;
     }

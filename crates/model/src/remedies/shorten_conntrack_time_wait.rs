@@ -17,7 +17,7 @@ const SHORT_S: u64 = 30;
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let id = placed.netns?;
     let view = ctx.obs.netns.get(&id)?;
-    let from: u64 = view.sysctls.get(KEY)?.last()?.trim().parse().ok()?;
+    let from = view.sysctl_number(KEY)?;
     let states = view.conntrack_states.last()?;
     let all: u64 = states.values().sum();
     let waiting: u64 = states.iter().filter(|(state, _)| state.ends_with("TIME_WAIT")).map(|(_, count)| count).sum();

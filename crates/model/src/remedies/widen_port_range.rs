@@ -18,7 +18,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let id = placed.netns?;
     let view = ctx.obs.netns.get(&id)?;
     let ports = all(ctx).into_iter().find(|ports| ports.netns == id && placed.station.at.edge.as_deref() == Some(&ports.edge))?;
-    let from = view.sysctls.get(KEY_RANGE)?.last()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let from = view.sysctl(KEY_RANGE)?.split_whitespace().collect::<Vec<_>>().join(" ");
     let wide = (ports.range.0.min(WIDE.0).max(1024), ports.range.1.max(WIDE.1));
     // Where the range is already about as wide, widening cannot be the cure.
     if wide.1 - wide.0 < (ports.range.1 - ports.range.0) * 5 / 4 {

@@ -44,7 +44,7 @@ pub(crate) struct Table {
 impl Table {
     /// The table of a namespace; nothing where connections are not tracked there or the count was not read.
     pub(crate) fn of(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> Option<Self> {
-        let max = view.sysctls.get(KEY_MAX)?.last()?.trim().parse().ok()?;
+        let max = view.sysctl_number(KEY_MAX)?;
         let peak = ctx.in_window(&view.conntrack_count).map(|(_, count)| *count).max().or(view.conntrack_count.last().copied())?;
         let counter = |name: &str| {
             let (first, last, _) = ctx.around(&view.conntrack_cpus)?;

@@ -127,12 +127,8 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     })
 }
 
-fn number(view: &NetnsView, key: &str) -> Option<u64> {
-    view.sysctls.get(key)?.last()?.trim().parse().ok()
-}
-
 fn range(view: &NetnsView) -> (u32, u32) {
-    let parsed = view.sysctls.get(KEY_RANGE).and_then(|series| series.last()).and_then(|text| {
+    let parsed = view.sysctl(KEY_RANGE).and_then(|text| {
         let mut words = text.split_whitespace().map(str::parse);
         Some((words.next()?.ok()?, words.next()?.ok()?))
     });
@@ -141,7 +137,7 @@ fn range(view: &NetnsView) -> (u32, u32) {
 
 /// Ports of the range that are not reserved ("8080,9000-9010").
 fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
-    let reserved = view.sysctls.get(KEY_RESERVED).and_then(|series| series.last()).map_or("", |text| text.trim());
+    let reserved = view.sysctl(KEY_RESERVED).unwrap_or_default();
     let count = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let (from, to): (u32, u32) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
@@ -153,8 +149,8 @@ fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
 
 /// tcp_tw_reuse: 1 for all, 2 (the default) for loopback alone, and only with timestamps (ip-sysctl.rst).
 fn reuses(view: &NetnsView, loopback: bool) -> bool {
-    let stamped = number(view, KEY_TIMESTAMPS).is_none_or(|value| value != 0);
-    let allowed = match number(view, KEY_REUSE) {
+    let stamped = view.sysctl_number(KEY_TIMESTAMPS).is_none_or(|value| value != 0);
+    let allowed = match view.sysctl_number(KEY_REUSE) {
         Some(1) => true,
         Some(2) => loopback,
         Some(_) => false,
