@@ -89,15 +89,13 @@ pub(crate) fn pending() -> Result<Vec<Pending>> {
     Ok(store()?.pending()?)
 }
 
-/// A change in words: "net.core.somaxconn = 1024 in netns web".
+/// A change in words: "net.core.somaxconn = 1024 in web".
 pub(crate) fn told(change: &Change) -> String {
-    let Change::Sysctl { key, to, netns_name, .. } = change;
-    format!("{key} = {to} in {netns_name}")
+    format!("{} = {} in {}", change.key(), change.to(), change.place())
 }
 
 fn key_of(change: &Change) -> String {
-    let Change::Sysctl { key, netns_name, .. } = change;
-    format!("{key} in {netns_name}")
+    format!("{} in {}", change.key(), change.place())
 }
 
 fn store() -> Result<Store> {

@@ -205,6 +205,12 @@ impl<'a> Live<'a> {
         for command in &remedy.runtime {
             writeln!(err, "    {command}")?;
         }
+        for change in &remedy.change {
+            // A file that cannot be read is told by the refusal that follows.
+            if let Ok(Some(diff)) = chokepoint_remedy::diff(change) {
+                write!(err, "\n{diff}")?;
+            }
+        }
         write!(err, "\nRisk: {}\nUndo: chokepoint undo (or {})\nApply it? [y/N] ", remedy.risk, remedy.undo)?;
         err.flush()?;
         let mut answer = String::new();

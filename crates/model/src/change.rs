@@ -26,6 +26,65 @@ pub enum Change {
         /// The value to set.
         to: String,
     },
+    /// One setting in the configuration of a running server.
+    Server {
+        /// Its program.
+        server: ServerKind,
+        /// Its master process.
+        pid: u32,
+        /// When that started, clock ticks since boot: with the pid, names it uniquely (`/proc/PID/stat`, field 22).
+        start_ticks: u64,
+        /// Its main configuration file, as the server's own root directory has it.
+        file: String,
+        /// What is set.
+        setting: ServerSetting,
+        /// The value found when the change was proposed ([`ServerSetting::UNSET`] where the file says nothing and there is no default).
+        from: String,
+        /// The value to set.
+        to: String,
+        /// What puts it in force.
+        activation: Activation,
+    },
+}
+
+/// A server whose configuration can be edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerKind {
+    /// nginx.
+    Nginx,
+    /// php-fpm.
+    PhpFpm,
+}
+
+/// A setting of a server's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "name")]
+pub enum ServerSetting {
+    /// `backlog=` of the `listen` directives of one address.
+    NginxListenBacklog {
+        /// "0.0.0.0:80", "[::]:80", "unix:/run/x.sock".
+        address: String,
+    },
+    /// `worker_connections`.
+    NginxWorkerConnections,
+    /// `worker_rlimit_nofile`.
+    NginxWorkerRlimitNofile,
+    /// `keepalive` of an upstream of FastCGI servers, with `fastcgi_keep_conn on` where requests are passed to it.
+    NginxUpstreamKeepalive {
+        /// Name of the `upstream`.
+        upstream: String,
+    },
+    /// `pm.max_children`.
+    PhpFpmMaxChildren {
+        /// Name of the pool.
+        pool: String,
+    },
+    /// `listen.backlog`.
+    PhpFpmBacklog {
+        /// Name of the pool.
+        pool: String,
+    },
 }
 
 /// When a change takes effect.
@@ -40,27 +99,154 @@ pub enum Activation {
     Restart,
 }
 
-impl Change {
-    /// The exact command that makes the change now.
-    pub fn command(&self) -> String {
-        let Change::Sysctl { key, to, .. } = self;
-        self.in_netns(&format!("sysctl -w {key}={}", quoted(to)))
+impl ServerKind {
+    /// The program's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::PhpFpm => "php-fpm",
+        }
+    }
+}
+
+impl ServerSetting {
+    /// Stands for the value of a setting that no file sets and that has no default.
+    pub const UNSET: &'static str = "unset";
+
+    /// The server that has this setting.
+    pub fn server(&self) -> ServerKind {
+        match self {
+            Self::NginxListenBacklog { .. }
+            | Self::NginxWorkerConnections
+            | Self::NginxWorkerRlimitNofile
+            | Self::NginxUpstreamKeepalive { .. } => ServerKind::Nginx,
+            Self::PhpFpmMaxChildren { .. } | Self::PhpFpmBacklog { .. } => ServerKind::PhpFpm,
+        }
     }
 
-    /// The exact command that takes the change back.
+    /// Its name for people: "backlog of listen 0.0.0.0:80".
+    pub fn told(&self) -> String {
+        match self {
+            Self::NginxListenBacklog { address } => format!("backlog of listen {address}"),
+            Self::NginxWorkerConnections => "worker_connections".to_owned(),
+            Self::NginxWorkerRlimitNofile => "worker_rlimit_nofile".to_owned(),
+            Self::NginxUpstreamKeepalive { upstream } => format!("keepalive of upstream {upstream}"),
+            Self::PhpFpmMaxChildren { pool } => format!("pm.max_children of [{pool}]"),
+            Self::PhpFpmBacklog { pool } => format!("listen.backlog of [{pool}]"),
+        }
+    }
+
+    /// The line of the configuration that sets it.
+    fn line(&self, value: &str) -> String {
+        match self {
+            Self::NginxListenBacklog { address } => format!("listen {address} ... backlog={value};"),
+            Self::NginxWorkerConnections => format!("worker_connections {value};   # in events"),
+            Self::NginxWorkerRlimitNofile => format!("worker_rlimit_nofile {value};"),
+            Self::NginxUpstreamKeepalive { upstream } => {
+                format!("keepalive {value};   # in upstream {upstream}, and fastcgi_keep_conn on; where requests are passed to it")
+            }
+            Self::PhpFpmMaxChildren { pool } => format!("pm.max_children = {value}   ; in [{pool}]"),
+            Self::PhpFpmBacklog { pool } => format!("listen.backlog = {value}   ; in [{pool}]"),
+        }
+    }
+}
+
+impl Change {
+    /// The exact command that makes the change now; for a server, once its file is edited.
+    pub fn command(&self) -> String {
+        match self {
+            Self::Sysctl { key, to, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(to))),
+            Self::Server { .. } => self.activation_command(),
+        }
+    }
+
+    /// The exact command that takes the change back; for a server, once its file is as it was.
     pub fn undo_command(&self) -> String {
-        let Change::Sysctl { key, from, .. } = self;
-        self.in_netns(&format!("sysctl -w {key}={}", quoted(from)))
+        match self {
+            Self::Sysctl { key, from, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(from))),
+            Self::Server { .. } => self.activation_command(),
+        }
     }
 
     /// The file and the line that make the change last over a boot; nothing where only what creates the namespace can.
     pub fn persistent(&self) -> Option<(String, String)> {
-        let Change::Sysctl { key, to, netns_name, .. } = self;
-        (netns_name == HOST_NETNS).then(|| (SYSCTL_FILE.to_owned(), format!("{key} = {to}")))
+        match self {
+            Self::Sysctl { key, to, netns_name, .. } => {
+                (netns_name == HOST_NETNS).then(|| (SYSCTL_FILE.to_owned(), format!("{key} = {to}")))
+            }
+            Self::Server { file, setting, to, .. } => Some((file.clone(), setting.line(to))),
+        }
+    }
+
+    /// The setting's name for people, without its place: "net.core.somaxconn", "nginx worker_connections".
+    pub fn key(&self) -> String {
+        match self {
+            Self::Sysctl { key, .. } => key.clone(),
+            Self::Server { server, setting, .. } => format!("{} {}", server.name(), setting.told()),
+        }
+    }
+
+    /// Where the setting is, for people: a network namespace, a file.
+    pub fn place(&self) -> &str {
+        match self {
+            Self::Sysctl { netns_name, .. } => netns_name,
+            Self::Server { file, .. } => file,
+        }
+    }
+
+    /// The value that the change was proposed for.
+    pub fn from(&self) -> &str {
+        match self {
+            Self::Sysctl { from, .. } | Self::Server { from, .. } => from,
+        }
+    }
+
+    /// The value that it sets.
+    pub fn to(&self) -> &str {
+        match self {
+            Self::Sysctl { to, .. } | Self::Server { to, .. } => to,
+        }
+    }
+
+    /// The same change, proposed for another value.
+    pub fn with_from(&self, value: String) -> Self {
+        let mut change = self.clone();
+        match &mut change {
+            Self::Sysctl { from, .. } | Self::Server { from, .. } => *from = value,
+        }
+        change
+    }
+
+    /// True where both set the same setting in the same place: they lie over each other. A server is known by its main file, because its master's
+    /// pid may change as it reloads.
+    pub fn is_same_setting(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Sysctl { key, netns, .. }, Self::Sysctl { key: other_key, netns: other_netns, .. }) => {
+                netns == other_netns && key == other_key
+            }
+            (Self::Server { file, setting, .. }, Self::Server { file: other_file, setting: other_setting, .. }) => {
+                file == other_file && setting == other_setting
+            }
+            _ => false,
+        }
+    }
+
+    fn activation_command(&self) -> String {
+        let Self::Server { server, pid, file, setting, activation, .. } = self else { return String::new() };
+        let file = quoted(file);
+        match (server, activation) {
+            (ServerKind::Nginx, Activation::Restart) => format!("nginx -t -c {file} && kill -QUIT {pid} && nginx -c {file}"),
+            (ServerKind::Nginx, _) => format!("nginx -t -c {file} && kill -HUP {pid}"),
+            (ServerKind::PhpFpm, Activation::Reload) => format!("php-fpm -t -y {file} && kill -USR2 {pid}"),
+            // A reload keeps the listening socket and its limit: by hand only a new start calls listen() again.
+            (ServerKind::PhpFpm, _) => {
+                format!("php-fpm -t -y {file} && kill -QUIT {pid} && php-fpm -y {file}   # {}: stop and start", setting.told())
+            }
+        }
     }
 
     fn in_netns(&self, command: &str) -> String {
-        let Change::Sysctl { netns_name, netns, .. } = self;
+        let Self::Sysctl { netns_name, netns, .. } = self else { return command.to_owned() };
         if netns_name == HOST_NETNS {
             command.to_owned()
         } else if netns_name.starts_with("net:[") {
@@ -95,5 +281,32 @@ mod tests {
         assert!(unnamed.starts_with("nsenter --net=/proc/PID/ns/net sysctl -w"), "{unnamed}");
         assert_eq!(change("host", "1").undo_command(), "sysctl -w net.ipv4.ip_local_port_range='20000 20050'");
         assert_eq!(change("web", "1").persistent(), None);
+    }
+
+    #[test]
+    fn a_server_is_told_by_its_commands_and_its_line() {
+        let setting = ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() };
+        let change = |pid, setting: &ServerSetting, activation| Change::Server {
+            server: setting.server(),
+            pid,
+            start_ticks: 1,
+            file: "/etc/x.conf".to_owned(),
+            setting: setting.clone(),
+            from: "5".to_owned(),
+            to: "20".to_owned(),
+            activation,
+        };
+        let raised = change(7, &setting, Activation::Reload);
+        assert_eq!(raised.command(), "php-fpm -t -y /etc/x.conf && kill -USR2 7");
+        assert_eq!(raised.key(), "php-fpm pm.max_children of [www]");
+        assert_eq!(raised.persistent().unwrap(), ("/etc/x.conf".to_owned(), "pm.max_children = 20   ; in [www]".to_owned()));
+        assert!(raised.is_same_setting(&change(8, &setting, Activation::Reload)), "a reload may change the pid");
+        assert!(!raised.is_same_setting(&change(7, &ServerSetting::PhpFpmBacklog { pool: "www".to_owned() }, Activation::Live)));
+        assert_eq!(
+            change(7, &ServerSetting::NginxWorkerConnections, Activation::Reload).command(),
+            "nginx -t -c /etc/x.conf && kill -HUP 7"
+        );
+        let json = serde_json::to_string(&raised).unwrap();
+        assert_eq!(serde_json::from_str::<Change>(&json).unwrap(), raised);
     }
 }

@@ -48,9 +48,11 @@ pub fn remedies(ctx: &Context<'_>, finding: &Finding, placed: &Placed) -> Vec<Re
 
 fn render(ctx: &Context<'_>, def: &RemedyDef, proposal: Proposal) -> Remedy {
     let mut persistent = Vec::new();
+    let mut last_file = String::new();
     for (file, line) in proposal.change.iter().filter_map(Change::persistent) {
-        if persistent.is_empty() {
+        if last_file != file {
             persistent.push(format!("# {file}"));
+            last_file = file;
         }
         persistent.push(line);
     }

@@ -43,7 +43,7 @@ fn a_small_host_is_not_asked_for_more_memory_than_a_sixteenth() {
     obs.memory = Default::default();
     obs.memory.push(0, Reading::Ok(chokepoint_model::observation::Memory { total: 512 << 20, ..Default::default() }));
     let diagnosis = told(&obs);
-    let Change::Sysctl { to, .. } = diagnosis.findings[0].remedies[0].change.last().unwrap();
+    let to = diagnosis.findings[0].remedies[0].change.last().unwrap().to();
     assert!(to.parse::<u64>().unwrap() * 320 <= (512 << 20) / 16, "{to}");
 }
 
@@ -53,7 +53,7 @@ fn buckets_grow_with_a_limit_that_would_make_long_chains() {
     obs.memory = Default::default();
     obs.memory.push(0, Reading::Ok(chokepoint_model::observation::Memory { total: 64 << 30, ..Default::default() }));
     let diagnosis = told(&obs);
-    let keys: Vec<String> = (diagnosis.findings[0].remedies[0].change.iter()).map(|Change::Sysctl { key, .. }| key.clone()).collect();
+    let keys: Vec<String> = (diagnosis.findings[0].remedies[0].change.iter()).map(Change::key).collect();
     assert_eq!(keys, ["net.netfilter.nf_conntrack_buckets", "net.netfilter.nf_conntrack_max"]);
 }
 

@@ -6,7 +6,7 @@ use chokepoint_model::change::Change;
 
 use crate::error::ApplyError;
 use crate::record::{How, Intent, Purpose, Record};
-use crate::setting::{self, Setting};
+use crate::setting::{self, Setting, State, Toward};
 use crate::store::Guard;
 
 /// A set of changes that is in force.
@@ -71,7 +71,7 @@ impl Guard {
         checkpoint(Step::Journalled);
 
         for (index, (setting, intent)) in opened.iter().enumerate() {
-            if let Err(cause) = make(setting.as_ref(), &intent.change, index, checkpoint) {
+            if let Err(cause) = make(setting.as_ref(), intent, index, checkpoint) {
                 return Err(self.take_back(id, &opened[..=index], cause));
             }
         }
@@ -85,37 +85,36 @@ impl Guard {
 
     /// Reads every setting and refuses the set where one is not as the change supposes.
     fn read_all(&self, changes: &[Change]) -> Result<Vec<Open>, ApplyError> {
-        let bad = |change: Option<&Change>, why: &str| ApplyError::BadChange {
-            key: change.map_or(String::new(), |change| setting::key(change).to_owned()),
-            why: why.to_owned(),
-        };
+        let bad = |key: String, why: &str| ApplyError::BadChange { key, why: why.to_owned() };
         if changes.is_empty() {
-            return Err(bad(None, "the set of changes is empty"));
+            return Err(bad(String::new(), "the set of changes is empty"));
         }
-        let read = |(index, change): (usize, &Change)| {
-            let (from, to) = setting::values(change);
+        let mut opened: Vec<Open> = Vec::new();
+        for (index, change) in changes.iter().enumerate() {
+            let key = change.key();
             if changes[..index].iter().any(|earlier| setting::same_setting(earlier, change)) {
-                return Err(bad(Some(change), "it is in the set twice"));
+                return Err(bad(key, "it is in the set twice"));
             }
             let setting = setting::open(change, &self.store.root)?;
-            setting.check(to)?;
+            setting.check(change.to())?;
             let found = setting.read()?;
             setting.check(&found.value)?;
-            let key = setting::key(change).to_owned();
             if let Some(id) = self.unfinished(change, found.place) {
                 return Err(ApplyError::Unfinished { key, id });
             }
-            if !setting.same(&found.value, from) {
-                return Err(ApplyError::Changed { key, proposed_from: from.to_owned(), found: found.value });
+            if !setting.same(&found.value, change.from()) {
+                return Err(ApplyError::Changed { key, proposed_from: change.from().to_owned(), found: found.value });
             }
-            Ok((setting, Intent { change: change.clone(), was: found.value, place: found.place }))
-        };
-        changes.iter().enumerate().map(read).collect()
+            let earlier: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
+            let backup = setting.backup(change.to(), &earlier)?;
+            opened.push((setting, Intent { change: change.clone(), was: found.value, place: found.place, backup }));
+        }
+        Ok(opened)
     }
 
     /// An interrupted set that may or may not have changed this setting: what it holds is then not known to be anyone's.
     fn unfinished(&self, change: &Change, place: Option<u64>) -> Option<u64> {
-        let sets = self.content.ledger.sets.iter().filter(|set| !set.applied && !self.store.is_rebooted(set));
+        let sets = self.content.ledger.sets.iter().filter(|set| !set.applied && !self.store.is_over(set, change));
         let mut open = sets.flat_map(|set| set.changes.iter().zip(&set.closed).map(move |(intent, closed)| (set.id, intent, closed)));
         let is_it = |intent: &Intent| setting::same_setting(&intent.change, change) && intent.place == place;
         open.find(|(_, intent, closed)| !**closed && is_it(intent)).map(|(id, ..)| id)
@@ -132,7 +131,7 @@ impl Guard {
                 // Where the journal cannot be written either, an undo finds the old value and has nothing to do.
                 Ok(how) => drop(self.record(Record::Closed { id, index, how, into: None })),
                 Err(error) => {
-                    left.push(setting::key(&intent.change).to_owned());
+                    left.push(intent.change.key());
                     why = error.to_string();
                 }
             }
@@ -154,14 +153,14 @@ impl Guard {
     }
 }
 
-/// Writes one change and reads it back.
-fn make(setting: &dyn Setting, change: &Change, index: usize, checkpoint: &mut dyn FnMut(Step)) -> Result<(), ApplyError> {
-    let (_, to) = setting::values(change);
-    setting.write(to)?;
+/// Makes one change and reads it back.
+fn make(setting: &dyn Setting, intent: &Intent, index: usize, checkpoint: &mut dyn FnMut(Step)) -> Result<(), ApplyError> {
+    let to = intent.change.to();
+    setting.put(intent, Toward::New)?;
     checkpoint(Step::Written(index));
     let found = setting.read()?.value;
     if !setting.same(&found, to) {
-        return Err(ApplyError::NotInForce { key: setting::key(change).to_owned(), wanted: to.to_owned(), found });
+        return Err(ApplyError::NotInForce { key: intent.change.key(), wanted: to.to_owned(), found });
     }
     checkpoint(Step::Verified(index));
     Ok(())
@@ -169,23 +168,21 @@ fn make(setting: &dyn Setting, change: &Change, index: usize, checkpoint: &mut d
 
 /// Returns one setting to its old value; a value that is neither is someone else's, unless our write left it.
 fn put_back(setting: &dyn Setting, intent: &Intent, ours: bool) -> Result<How, ApplyError> {
-    let (_, to) = setting::values(&intent.change);
-    let found = setting.read()?.value;
-    if setting.same(&found, &intent.was) {
-        return Ok(How::TakenBack);
+    match setting.state(intent)? {
+        State::Old => Ok(How::TakenBack),
+        // That it cannot be read is why the set failed, and stays in the journal for an undo to tell.
+        State::Gone(_) => setting.read().map(|_| How::Gone),
+        State::Other(_) if !ours => Ok(How::Conflict),
+        State::Ours | State::Other(_) => restore(setting, intent).map(|()| How::TakenBack),
     }
-    if !ours && !setting.same(&found, to) {
-        return Ok(How::Conflict);
-    }
-    restore(setting, intent).map(|()| How::TakenBack)
 }
 
-/// Writes the old value and reads it back.
+/// Puts the old value back and reads it.
 pub(crate) fn restore(setting: &dyn Setting, intent: &Intent) -> Result<(), ApplyError> {
-    setting.write(&intent.was)?;
+    setting.put(intent, Toward::Old)?;
     let found = setting.read()?.value;
     if setting.same(&found, &intent.was) {
         return Ok(());
     }
-    Err(ApplyError::NotInForce { key: setting::key(&intent.change).to_owned(), wanted: intent.was.clone(), found })
+    Err(ApplyError::NotInForce { key: intent.change.key(), wanted: intent.was.clone(), found })
 }

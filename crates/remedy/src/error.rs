@@ -173,6 +173,40 @@ pub enum ApplyError {
         /// What was read after it.
         found: String,
     },
+    /// The server's configuration cannot be edited from here.
+    #[error("{key} is not changed: {why}")]
+    NotHere {
+        /// The setting.
+        key: String,
+        /// Why, and what to do instead.
+        why: String,
+    },
+    /// The server's test refuses the configuration.
+    #[error("{key} is not changed: the server refuses the configuration{when}: {said}")]
+    ServerRefuses {
+        /// The setting.
+        key: String,
+        /// "", or " as it is, before any change".
+        when: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// A file is not as it was left.
+    #[error("{path} was edited by someone else at this moment: {key} was left alone")]
+    FileChanged {
+        /// The setting.
+        key: String,
+        /// The file.
+        path: String,
+    },
+    /// The server did not take the configuration up.
+    #[error("{key} did not come into force: {why}")]
+    NotActivated {
+        /// The setting.
+        key: String,
+        /// What was seen.
+        why: String,
+    },
     /// Anything else.
     #[error("{key}: {source}")]
     Io {

@@ -236,7 +236,7 @@ mod tests {
             to: "4096".into(),
         };
         let purpose = Purpose { finding: "f".into(), remedy: "r".into(), owner: "diagnose".into() };
-        let changes = vec![Intent { change, was: "128".into(), place: Some(9) }];
+        let changes = vec![Intent { change, was: "128".into(), place: Some(9), backup: None }];
         Record::Intent { id, at_s: 1, pid: 2, boot_id: "b".into(), purpose, changes }
     }
 

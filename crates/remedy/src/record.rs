@@ -24,6 +24,34 @@ pub(crate) struct Intent {
     /// What tells the place from a later one with the same number (`SO_NETNS_COOKIE`, unix(7)), where the kernel gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<u64>,
+    /// The file that is edited, for settings that lie in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) backup: Option<Backup>,
+}
+
+/// A file as it was before a change, and what it is known by after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Backup {
+    /// Its path, links resolved.
+    pub(crate) path: String,
+    /// Its whole text ([`chokepoint_config::text::decode`]); at most 1 MiB.
+    pub(crate) before: String,
+    /// What it may be after the change: more than one where an earlier change of the same file was taken back from below this one.
+    pub(crate) after: Vec<Print>,
+}
+
+/// What a file's bytes are known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Print {
+    bytes: u64,
+    /// CRC-32.
+    crc: u32,
+}
+
+impl Print {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.len() as u64, crc: crc32fast::hash(bytes) }
+    }
 }
 
 /// How a change was closed.
@@ -72,6 +100,17 @@ pub(crate) enum Record {
     Applied {
         /// Number of the set.
         id: u64,
+    },
+    /// An earlier change of the same file was taken back from below this change.
+    Rebased {
+        /// Number of the set.
+        id: u64,
+        /// Which of its changes.
+        index: usize,
+        /// The value to which its undo returns now.
+        was: String,
+        /// The file to which its undo returns now.
+        backup: Backup,
     },
     /// One change of a set needs nothing more.
     Closed {
@@ -128,6 +167,12 @@ impl Ledger {
             Record::Applied { id } => {
                 if let Some(set) = self.set(id) {
                     set.applied = true;
+                }
+            }
+            Record::Rebased { id, index, was, backup } => {
+                if let Some(intent) = self.set(id).and_then(|set| set.changes.get_mut(index)) {
+                    intent.was = was;
+                    intent.backup = Some(backup);
                 }
             }
             Record::Closed { id, index, into, .. } => {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use chokepoint_model::change::Change;
+
 use crate::apply::AppliedChange;
 use crate::error::RemedyError;
 use crate::journal::{Content, Journal};
@@ -100,6 +102,11 @@ impl Store {
     /// True where the change did not outlive the boot in which it was made.
     pub(crate) fn is_rebooted(&self, set: &Set) -> bool {
         set.boot_id != self.boot_id
+    }
+
+    /// True where a set is of an earlier boot and a change of this kind ended with that.
+    pub(crate) fn is_over(&self, set: &Set, change: &Change) -> bool {
+        self.is_rebooted(set) && !setting::survives_boot(change)
     }
 
     fn describe(&self, content: &Content) -> Vec<Pending> {

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use crate::error::ApplyError;
 use crate::netns::{self, NoPlace, Place};
-use crate::setting::{Found, Setting};
+use crate::record::Intent;
+use crate::setting::{Found, Setting, Toward};
 
 /// Longest value that is read or written, bytes: one page, as the kernel's own handlers have it.
 const VALUE_BYTES_MAX: usize = 4096;
@@ -79,6 +80,21 @@ impl Sysctl {
             _ => "the kernel refused".to_owned(),
         }
     }
+
+    /// Writes a value. That it came into force is another reading.
+    fn write(&self, value: &str) -> Result<(), ApplyError> {
+        self.check(value)?;
+        let line = format!("{value}\n");
+        let written = self.within(|| {
+            let mut file = OpenOptions::new().write(true).truncate(true).open(&self.path)?;
+            // The kernel takes a value from one write(2); a second one would be another value.
+            match file.write(line.as_bytes())? {
+                written if written == line.len() => Ok(()),
+                _ => Err(io::Error::new(io::ErrorKind::WriteZero, "the value was taken in part")),
+            }
+        })?;
+        written.map_err(|error| self.failed(error, Some(value)))
+    }
 }
 
 impl Setting for Sysctl {
@@ -100,18 +116,11 @@ impl Setting for Sysctl {
         check_value(value).map_err(|why| bad(&self.key, why))
     }
 
-    fn write(&self, value: &str) -> Result<(), ApplyError> {
-        self.check(value)?;
-        let line = format!("{value}\n");
-        let written = self.within(|| {
-            let mut file = OpenOptions::new().write(true).truncate(true).open(&self.path)?;
-            // The kernel takes a value from one write(2); a second one would be another value.
-            match file.write(line.as_bytes())? {
-                written if written == line.len() => Ok(()),
-                _ => Err(io::Error::new(io::ErrorKind::WriteZero, "the value was taken in part")),
-            }
-        })?;
-        written.map_err(|error| self.failed(error, Some(value)))
+    fn put(&self, intent: &Intent, toward: Toward) -> Result<(), ApplyError> {
+        self.write(match toward {
+            Toward::New => intent.change.to(),
+            Toward::Old => &intent.was,
+        })
     }
 
     fn same(&self, one: &str, other: &str) -> bool {

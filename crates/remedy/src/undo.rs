@@ -7,7 +7,7 @@ use chokepoint_model::change::Change;
 use crate::apply::restore;
 use crate::error::{ApplyError, RemedyError};
 use crate::record::{How, Intent, Record};
-use crate::setting;
+use crate::setting::{self, State};
 use crate::store::Guard;
 
 /// Which sets of changes to take back.
@@ -114,7 +114,7 @@ pub enum UndoStep {
 }
 
 /// What was found of one change.
-enum Outcome {
+pub(crate) enum Outcome {
     Restored,
     Conflict(String),
     Gone(String),
@@ -162,44 +162,38 @@ impl Guard {
         self.content.ledger.sets.iter().find(|set| set.id == id)?.changes.get(index)
     }
 
-    fn take_back_one(&self, id: u64, index: usize, intent: &Intent) -> Result<Outcome, ApplyError> {
+    fn take_back_one(&mut self, id: u64, index: usize, intent: &Intent) -> Result<Outcome, ApplyError> {
         let gone = |why: &str| Ok(Outcome::Gone(why.to_owned()));
         let set = self.content.ledger.sets.iter().find(|set| set.id == id);
-        if set.is_some_and(|set| self.store.is_rebooted(set)) && !setting::survives_boot(&intent.change) {
+        if set.is_some_and(|set| self.store.is_over(set, &intent.change)) {
             return gone("the host was rebooted since, which ended it");
         }
         let setting = match setting::open(&intent.change, &self.store.root) {
             Err(ApplyError::NetnsGone { .. }) => return gone("its network namespace is no more"),
             opened => opened?,
         };
-        let found = match setting.read() {
-            Err(ApplyError::Missing { .. }) => return gone("the kernel no longer has it"),
-            read => read?,
-        };
-        if let (Some(then), Some(now)) = (intent.place, found.place)
-            && then != now
-        {
-            return gone("its network namespace is no more; another one has its number");
+        let state = setting.state(intent)?;
+        if let State::Gone(why) = state {
+            return gone(why);
         }
-        let (_, to) = setting::values(&intent.change);
+        if let Some(backup) = &intent.backup {
+            return self.take_back_file(id, index, intent, backup, setting.as_ref(), state);
+        }
         if let Some((over_id, over_index, over)) = self.over(id, index, intent) {
             // Between the two someone else set it: then the later change has nothing of this one below it.
-            let chained = setting.same(&over.was, to);
+            let chained = setting.same(&over.was, intent.change.to());
             return Ok(if chained { Outcome::Folded(over_id, over_index) } else { Outcome::Conflict(over.was.clone()) });
         }
-        if setting.same(&found.value, &intent.was) {
-            return Ok(Outcome::Restored);
+        match state {
+            State::Ours => restore(setting.as_ref(), intent).map(|()| Outcome::Restored),
+            State::Other(found) => Ok(Outcome::Conflict(found)),
+            State::Old | State::Gone(_) => Ok(Outcome::Restored),
         }
-        if !setting.same(&found.value, to) {
-            return Ok(Outcome::Conflict(found.value));
-        }
-        restore(setting.as_ref(), intent)?;
-        Ok(Outcome::Restored)
     }
 
     /// The next later open change of the same setting.
     fn over(&self, id: u64, index: usize, intent: &Intent) -> Option<(u64, usize, &Intent)> {
-        let sets = self.content.ledger.sets.iter().filter(|set| !self.store.is_rebooted(set));
+        let sets = self.content.ledger.sets.iter().filter(|set| !self.store.is_over(set, &intent.change));
         let mut later = sets.flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
         later
             .find(|(set, at, other)| {
@@ -225,7 +219,7 @@ impl Guard {
             Outcome::Folded(..) => report.folded.push(restored(change)),
             Outcome::Gone(why) => report.gone.push(Gone { id, change, why }),
             Outcome::Conflict(found) => {
-                let (key, ours) = (setting::key(&change).to_owned(), setting::values(&change).1.to_owned());
+                let (key, ours) = (change.key(), change.to().to_owned());
                 report.conflicts.push(Conflict { id, change, key, ours, was: intent.was.clone(), found });
             }
         }

@@ -2,7 +2,6 @@
 
 use super::judge::Place;
 use crate::change::Change;
-use crate::observation::NetnsId;
 use crate::report::Remedy;
 
 /// A change that was made, whether or not it still stands. Its number is its place in [`Made`], from 1.
@@ -26,17 +25,16 @@ pub(super) struct Made {
     all: Vec<Entry>,
     /// Numbers of those that stand, oldest first.
     pub(super) standing: Vec<u32>,
-    /// Each setting's value before the first change of it.
-    found: Vec<(NetnsId, String, String)>,
+    /// The first change of each setting: it holds the value that was found at the beginning.
+    found: Vec<Change>,
 }
 
 impl Made {
     /// Takes a change in and gives its number.
     pub(super) fn add(&mut self, entry: Entry) -> u32 {
         for change in &entry.remedy.change {
-            let (netns, key) = setting(change);
-            if !self.found.iter().any(|(at, name, _)| (*at, name.as_str()) == (netns, key)) {
-                self.found.push((netns, key.to_owned(), from(change).to_owned()));
+            if !self.found.iter().any(|first| first.is_same_setting(change)) {
+                self.found.push(change.clone());
             }
         }
         self.all.push(entry);
@@ -78,7 +76,7 @@ impl Made {
     pub(super) fn reduce_to_put_back(&mut self, number: u32) -> Option<Remedy> {
         let entry = self.get(number)?;
         let uncovered = entry.remedy.change.iter().filter(|change| !self.is_covered(number, change));
-        let change: Vec<Change> = uncovered.map(|change| with_from(change, self.below(number, change))).collect();
+        let change: Vec<Change> = uncovered.map(|change| change.with_from(self.below(number, change))).collect();
         let remedy = Remedy { runtime: change.iter().map(Change::command).collect(), change, ..entry.remedy.clone() };
         self.get_mut(number)?.remedy.change.clone_from(&remedy.change);
         Some(remedy)
@@ -86,44 +84,15 @@ impl Made {
 
     fn is_covered(&self, number: u32, change: &Change) -> bool {
         let later = self.standing.iter().filter(|other| **other > number).filter_map(|other| self.get(*other));
-        later.flat_map(|entry| &entry.remedy.change).any(|other| setting(other) == setting(change))
+        later.flat_map(|entry| &entry.remedy.change).any(|other| other.is_same_setting(change))
     }
 
     /// The value that a setting holds without this change: that of the newest one below it that stands, or the one found at the beginning.
     fn below(&self, number: u32, change: &Change) -> String {
-        let same = |other: &&Change| setting(other) == setting(change);
+        let same = |other: &&Change| other.is_same_setting(change);
         let earlier = self.standing.iter().rev().filter(|other| **other < number).filter_map(|other| self.get(*other));
-        let standing = earlier.filter_map(|entry| entry.remedy.change.iter().find(same)).map(|other| to(other).to_owned()).next();
-        let (netns, key) = setting(change);
-        let found = || self.found.iter().find(|(at, name, _)| (*at, name.as_str()) == (netns, key)).map(|(.., value)| value.clone());
-        standing.or_else(found).unwrap_or_else(|| from(change).to_owned())
+        let standing = earlier.filter_map(|entry| entry.remedy.change.iter().find(same)).map(|other| other.to().to_owned()).next();
+        let found = || self.found.iter().find(same).map(|first| first.from().to_owned());
+        standing.or_else(found).unwrap_or_else(|| change.from().to_owned())
     }
-}
-
-/// What a change sets: two changes of the same setting lie over each other.
-fn setting(change: &Change) -> (NetnsId, &str) {
-    match change {
-        Change::Sysctl { netns, key, .. } => (*netns, key),
-    }
-}
-
-fn from(change: &Change) -> &str {
-    match change {
-        Change::Sysctl { from, .. } => from,
-    }
-}
-
-fn to(change: &Change) -> &str {
-    match change {
-        Change::Sysctl { to, .. } => to,
-    }
-}
-
-/// The same change, proposed from another value.
-fn with_from(change: &Change, value: String) -> Change {
-    let mut change = change.clone();
-    match &mut change {
-        Change::Sysctl { from, .. } => *from = value,
-    }
-    change
 }

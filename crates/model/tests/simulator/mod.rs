@@ -193,8 +193,7 @@ impl Host<'_> {
 }
 
 fn read(change: &Change) -> (String, u32, u32) {
-    let Change::Sysctl { key, from, to, .. } = change;
-    (key.clone(), from.parse().expect("a number"), to.parse().expect("a number"))
+    (change.key(), change.from().parse().expect("a number"), change.to().parse().expect("a number"))
 }
 
 fn load(good: f64, failed: f64, p99: f64) -> LoadReport {

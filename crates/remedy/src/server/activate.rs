@@ -1,0 +1,136 @@
+//! Putting an edited configuration in force by the least that really does it, and waiting until it is.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chokepoint_config::php_fpm::Manager;
+use chokepoint_model::change::{ServerKind, ServerSetting};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::edit;
+use super::listener;
+use super::master::{Master, Worker, now_ticks, stat};
+use crate::netns;
+
+/// How long a reload may take until new workers are there.
+const RELOAD_TIME_MAX: Duration = Duration::from_secs(20);
+/// How often it is looked.
+const RELOAD_POLL: Duration = Duration::from_millis(50);
+/// For how long a php-fpm without workers (`ondemand`) must live on after its reload.
+const QUIET_TIME: Duration = Duration::from_millis(500);
+
+/// Puts the configuration in force, and waits for the evidence that it is. Without a value only the reload is waited for. The error is a clause.
+///
+/// nginx: SIGHUP; it calls listen() again for addresses whose `backlog=` changed. php-fpm: SIGUSR2, which ends requests in flight unless
+/// `process_control_timeout` is set. `listen.backlog` it takes up only when it is started; listen(2), called on a duplicate of its socket, gives
+/// the queue its new limit at once and costs nobody a request.
+pub(super) fn run(master: &Master, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<(), String> {
+    if let (ServerSetting::PhpFpmBacklog { pool }, Some(value)) = (setting, value) {
+        return listen_again(master, main, pool, value);
+    }
+    let before = now_ticks();
+    let old_start = stat(master.pid).map(|(_, start)| start).ok_or("the server ended")?;
+    let signal = match master.kind {
+        ServerKind::Nginx => Signal::HUP,
+        ServerKind::PhpFpm => Signal::USR2,
+    };
+    let pid = i32::try_from(master.pid).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
+    kill_process(pid, signal).map_err(|error| format!("the reload's signal could not be sent ({error})"))?;
+    let start = Instant::now();
+    let mut why = "no new worker was started".to_owned();
+    while start.elapsed() < RELOAD_TIME_MAX {
+        thread::sleep(RELOAD_POLL);
+        // A php-fpm that runs in the background gets another pid as it reloads.
+        match Master::find(master.kind, master.pid, old_start, main) {
+            Ok(Some(now)) => match in_force(&now, before, start.elapsed(), main, setting, value) {
+                Ok(()) => return Ok(()),
+                Err(error) => why = error,
+            },
+            Ok(None) => why = "the server ended as it reloaded: start it again".to_owned(),
+            // Its title is not set yet, or the old master has not ended.
+            Err(error) => why = error,
+        }
+    }
+    Err(format!("{why}, {} s after the reload: its error log tells more", RELOAD_TIME_MAX.as_secs()))
+}
+
+/// Whether what was asked for is in force in a server that was told to reload at this tick.
+fn in_force(master: &Master, since: u64, waited: Duration, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<(), String> {
+    let workers = master.workers();
+    let is_new = |worker: &&Worker| worker.start_ticks >= since;
+    let fresh: Vec<&Worker> = workers.iter().filter(is_new).collect();
+    let no_worker_yet = || "no new worker was started".to_owned();
+    match (setting, value) {
+        (ServerSetting::PhpFpmMaxChildren { pool }, Some(value)) => {
+            let of_pool = format!("php-fpm: pool {pool}");
+            let count = fresh.iter().filter(|worker| worker.title == of_pool).count();
+            let is_static = edit::php_fpm_pool(main, pool).is_some_and(|(manager, _)| manager == Some(Manager::Static));
+            if workers.len() != fresh.len() {
+                Err("old workers did not end yet".to_owned())
+            } else if is_static && count.to_string() != value {
+                Err(format!("{count} workers of {value} were started"))
+            } else if fresh.is_empty() && waited < QUIET_TIME {
+                Err(no_worker_yet())
+            } else {
+                Ok(())
+            }
+        }
+        _ if master.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
+        _ if fresh.is_empty() => Err(no_worker_yet()),
+        (ServerSetting::NginxListenBacklog { address }, Some(value)) => backlog_in_force(master, address, value),
+        (ServerSetting::NginxWorkerRlimitNofile, Some(value)) if value != ServerSetting::UNSET => {
+            let limit = files_limit(fresh[0].pid);
+            match limit {
+                Some(limit) if limit != value => Err(format!("the limit of its workers is {limit} and not {value}")),
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The limit of open files of a process (proc_pid_limits(5)).
+fn files_limit(pid: u32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next().map(str::to_owned)
+}
+
+/// The sockets' limits: the smaller of the backlog and `net.core.somaxconn` of the server's namespace.
+fn backlog_in_force(master: &Master, address: &str, value: &str) -> Result<(), String> {
+    let Some(place) = listener::Place::parse(address) else { return Ok(()) };
+    // Without the right to look, the new workers are the evidence.
+    let Ok(sockets) = listener::of(master.pid, &place) else { return Ok(()) };
+    limits_are(master, &sockets, value)
+}
+
+fn limits_are(master: &Master, sockets: &[OwnedFd], value: &str) -> Result<(), String> {
+    let (Ok(backlog), Some(somaxconn)) = (value.parse::<i64>(), somaxconn(master)) else { return Ok(()) };
+    let wanted = u64::try_from(backlog).map_or(somaxconn, |backlog| backlog.min(somaxconn));
+    match sockets.iter().filter_map(listener::limit).find(|limit| *limit != wanted) {
+        Some(limit) => Err(format!("the accept queue's limit is {limit} and not {wanted}")),
+        None => Ok(()),
+    }
+}
+
+fn somaxconn(master: &Master) -> Option<u64> {
+    let place = netns::Place::find(master.netns()?, Path::new("/")).ok()?;
+    place.run(|| fs::read_to_string("/proc/sys/net/core/somaxconn")).ok()?.ok()?.trim().parse().ok()
+}
+
+fn listen_again(master: &Master, main: &str, pool: &str, value: &str) -> Result<(), String> {
+    let listen = edit::php_fpm_pool(main, pool).and_then(|(_, listen)| listen).ok_or("the pool has no address that is known")?;
+    let place = listener::Place::parse(&listen.to_string()).ok_or_else(|| format!("{listen} is no address that can be found"))?;
+    let sockets = listener::of(master.pid, &place)?;
+    if sockets.is_empty() {
+        return Err(format!("the server does not listen on {listen}"));
+    }
+    let backlog = value.parse::<i64>().ok().and_then(|value| i32::try_from(value).ok()).ok_or("the backlog is no number")?;
+    for socket in &sockets {
+        rustix::net::listen(socket, backlog).map_err(|error| format!("listen(2): {error}"))?;
+    }
+    limits_are(master, &sockets, value)
+}

@@ -1,0 +1,106 @@
+//! Listening sockets of another process: their accept queue's limit read, and set anew, through a duplicate of the descriptor (pidfd_getfd(2)).
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::net::sockopt::socket_acceptconn;
+use rustix::net::{SocketAddrAny, SocketAddrUnix, getsockname};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+/// Descriptors of one process that are looked at.
+const DESCRIPTORS_MAX: usize = 65_536;
+
+/// Where a socket listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// An address and port.
+    Tcp(SocketAddr),
+    /// Any address with this port.
+    Port(u16),
+    /// A path.
+    Unix(String),
+}
+
+impl Place {
+    /// An address as configuration files have it: "0.0.0.0:80", "[::]:80", "9000", "/run/x.sock", "unix:/run/x.sock".
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let path = text.strip_prefix("unix:").unwrap_or(text);
+        if path.starts_with('/') {
+            return Some(Self::Unix(path.to_owned()));
+        }
+        text.parse().map(Self::Tcp).or_else(|_| text.parse().map(Self::Port)).ok()
+    }
+
+    fn is(&self, address: &SocketAddrAny) -> bool {
+        match self {
+            Self::Unix(path) => {
+                SocketAddrUnix::try_from(address.clone()).is_ok_and(|unix| unix.path().is_some_and(|own| own.to_bytes() == path.as_bytes()))
+            }
+            Self::Tcp(wanted) => SocketAddr::try_from(address.clone()).is_ok_and(|own| own == *wanted),
+            Self::Port(port) => SocketAddr::try_from(address.clone()).is_ok_and(|own| own.port() == *port),
+        }
+    }
+}
+
+/// Duplicates of the sockets with which a process listens at a place; several with `reuseport`. The error is a clause.
+pub(super) fn of(pid: u32, place: &Place) -> Result<Vec<OwnedFd>, String> {
+    let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be reached (pidfd_getfd(2): {error})");
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
+    let process = pidfd_open(raw, PidfdFlags::empty()).map_err(failed)?;
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
+    let mut found = Vec::new();
+    for entry in entries.take(DESCRIPTORS_MAX).flatten() {
+        let is_socket = fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"socket:["));
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        let (true, Some(number)) = (is_socket, number) else { continue };
+        let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
+            // Closed since it was listed.
+            Err(rustix::io::Errno::BADF) => continue,
+            taken => taken.map_err(failed)?,
+        };
+        if socket_acceptconn(&socket) == Ok(true) && getsockname(&socket).is_ok_and(|address| place.is(&address)) {
+            found.push(socket);
+        }
+    }
+    Ok(found)
+}
+
+/// The limit of a listening TCP socket's accept queue; nothing for other sockets (`tcpi_sacked` of a listener, tcp(7), `tcp_get_info`).
+#[allow(unsafe_code)]
+pub(super) fn limit(socket: &OwnedFd) -> Option<u64> {
+    // SAFETY: all-zero is a valid tcp_info: it has numbers only.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    let descriptor = socket.as_fd().as_raw_fd();
+    // SAFETY: the descriptor is open, and both pointers are to live variables of this frame; `length` is the size of the first.
+    let result = unsafe { libc::getsockopt(descriptor, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &raw mut length) };
+    (result == 0).then_some(u64::from(info.tcpi_sacked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_an_own_listener_is_read_and_raised() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = Place::Tcp(listener.local_addr().unwrap());
+        let found = match of(std::process::id(), &place) {
+            Ok(found) => found,
+            Err(why) => return println!("skipped: {why}"),
+        };
+        assert_eq!(found.len(), 1);
+        rustix::net::listen(&found[0], 7).unwrap();
+        assert_eq!(limit(&OwnedFd::from(listener)), Some(7), "the duplicate is the same socket");
+    }
+
+    #[test]
+    fn places_are_told_apart() {
+        assert_eq!(Place::parse("[::]:80"), Some(Place::Tcp("[::]:80".parse().unwrap())));
+        assert_eq!(Place::parse("9000"), Some(Place::Port(9000)));
+        assert_eq!(Place::parse("unix:/run/x.sock"), Place::parse("/run/x.sock"));
+        assert_eq!(Place::parse("localhost:80"), None);
+        assert_eq!(Place::parse(""), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Real servers in a temporary directory: their configuration is edited, tested, put in force and put back, and nothing is lost where that fails.
+
+mod servers;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use chokepoint_model::change::{Activation, ServerSetting};
+use chokepoint_remedy::{ApplyError, Filter, Guard, PendingState, Step};
+use servers::{Nginx, PhpFpm, apply, limit_of, store};
+
+fn backlog(nginx: &Nginx) -> ServerSetting {
+    ServerSetting::NginxListenBacklog { address: format!("127.0.0.1:{}", nginx.port) }
+}
+
+#[test]
+fn a_backlog_in_an_included_file_behind_a_link_is_raised_and_put_back() {
+    let Some(nginx) = Nginx::start("backlog") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let site = nginx.site();
+    let before = fs::read(&site).unwrap();
+    let meta = fs::metadata(&site).unwrap();
+    assert_eq!(limit_of(nginx.port), Some(10));
+    apply(guard, &[nginx.change(backlog(&nginx), "10", "64")]).unwrap();
+    assert_eq!(limit_of(nginx.port), Some(64), "it is in force");
+    let after = fs::read_to_string(&site).unwrap();
+    assert!(after.contains("backlog=64; # small"), "{after}");
+    assert!(fs::symlink_metadata(nginx.dir().join("enabled/site")).unwrap().is_symlink(), "the link is left a link");
+    let now = fs::metadata(&site).unwrap();
+    assert_eq!((now.mode(), now.uid(), now.gid()), (meta.mode(), meta.uid(), meta.gid()));
+    assert!(nginx.answers());
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 1, "{report:?}");
+    assert_eq!((fs::read(&site).unwrap(), limit_of(nginx.port)), (before, Some(10)));
+    assert!(nginx.answers());
+    assert_eq!(fs::read_dir(site.parent().unwrap()).unwrap().count(), 1, "nothing is left beside the file");
+}
+
+#[test]
+fn changes_of_one_file_are_taken_back_in_any_order() {
+    let Some(nginx) = Nginx::start("order") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let files = nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4000");
+    let first = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
+    let second = apply(guard, &[files]).unwrap();
+    let third = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "200", "300")]).unwrap();
+    let report = guard.undo(&Filter::Id(first));
+    assert!(report.is_clean(), "{report:?}");
+    let text = fs::read_to_string(nginx.main()).unwrap();
+    assert!(text.contains("worker_connections 300;") && text.contains("worker_rlimit_nofile 4000;"), "{text}");
+    assert!(guard.undo(&Filter::Id(second)).is_clean());
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before.replace("worker_connections 100;", "worker_connections 300;"));
+    assert!(guard.undo(&Filter::Id(third)).is_clean());
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+    assert!(nginx.answers() && guard.pending().is_empty());
+}
+
+#[test]
+fn two_changes_of_one_file_are_made_as_one() {
+    let Some(nginx) = Nginx::start("two") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let connections = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+    let files = |to| nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", to);
+    // Too large for the server: the first of the two is taken back.
+    let refused = apply(guard, &[connections.clone(), files("99999999999999999999")]);
+    assert!(matches!(refused, Err(ApplyError::ServerRefuses { .. })), "{refused:?}");
+    assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending()), (before.clone(), vec![]));
+    apply(guard, &[connections, files("4000")]).unwrap();
+    assert!(guard.undo(&Filter::All).is_clean());
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+    assert!(nginx.answers());
+}
+
+#[test]
+fn what_the_server_refuses_changes_nothing() {
+    let Some(nginx) = Nginx::start("refuse") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::metadata(nginx.main()).unwrap().ino();
+    let refused = apply(guard, &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "99999999999999999999")]).unwrap_err();
+    assert!(refused.to_string().contains("worker_rlimit_nofile"), "{refused}");
+    assert_eq!(fs::metadata(nginx.main()).unwrap().ino(), before, "not even touched");
+    // What is wrong already is told apart, also where only nginx itself sees it.
+    let good = fs::read_to_string(nginx.main()).unwrap();
+    fs::write(nginx.main(), format!("{good}no_such_directive on;\n")).unwrap();
+    let refused = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap_err();
+    assert!(refused.to_string().contains("before any change") && refused.to_string().contains("no_such_directive"), "{refused}");
+    fs::write(nginx.main(), format!("{good}}}\n")).unwrap();
+    let refused = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap_err();
+    assert!(matches!(refused, ApplyError::BadChange { .. }), "{refused}");
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), format!("{good}}}\n"));
+    assert!(guard.pending().is_empty() && nginx.answers());
+}
+
+#[test]
+fn a_file_that_someone_edited_is_left_alone() {
+    let Some(nginx) = Nginx::start("edited") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let changed = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "101", "200")]).unwrap_err();
+    assert!(matches!(changed, ApplyError::Changed { .. }), "{changed}");
+    apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
+    let edited = fs::read_to_string(nginx.main()).unwrap() + "# by hand\n";
+    fs::write(nginx.main(), &edited).unwrap();
+    let report = guard.undo(&Filter::All);
+    assert_eq!((report.conflicts.len(), report.restored.len()), (1, 0), "{report:?}");
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), edited);
+}
+
+#[test]
+fn a_master_that_died_is_told_and_its_file_is_put_back() {
+    let Some(mut nginx) = Nginx::start("died") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
+    let change = nginx.change(ServerSetting::NginxWorkerConnections, "200", "300");
+    nginx.stop();
+    let gone = apply(guard, &[change]).unwrap_err();
+    assert!(gone.to_string().contains("does not run any more"), "{gone}");
+    assert!(guard.undo(&Filter::All).is_clean());
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+}
+
+#[test]
+fn a_master_that_dies_at_the_reload_leaves_the_old_file() {
+    let Some(mut nginx) = Nginx::start("dies") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let change = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+    let failed = guard.apply(&[change], &servers::purpose(), &mut |step| {
+        if step == Step::Journalled {
+            nginx.stop();
+        }
+    });
+    assert!(matches!(failed, Err(ApplyError::NotHere { .. })), "{failed:?}");
+    assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before, 0));
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let Some(disk) = servers::Disk::mount("full") else { return };
+    let Some(nginx) = Nginx::start_in(disk.path()) else { return };
+    let state = tempfile::tempdir().unwrap();
+    let guard = &mut store(state.path()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    disk.fill();
+    let failed = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]);
+    assert!(matches!(failed, Err(ApplyError::Io { .. })), "{failed:?}");
+    assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before, 0));
+    assert!(nginx.answers());
+}
+
+#[test]
+fn an_interrupted_change_is_put_back_and_in_force() {
+    let Some(nginx) = Nginx::start("interrupted") else { return };
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    for stop_at in [Step::Journalled, Step::Written(0), Step::Verified(0)] {
+        let change = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+        let interrupted = std::panic::catch_unwind(|| {
+            let mut guard: Guard = store(nginx.dir()).lock().unwrap();
+            let _ = guard.apply(&[change], &servers::purpose(), &mut |step| {
+                if step == stop_at {
+                    // Nothing between here and the lock's end tidies up, as where the process is killed.
+                    std::panic::resume_unwind(Box::new("interrupted"));
+                }
+            });
+        });
+        assert!(interrupted.is_err());
+        let mut guard = store(nginx.dir()).lock().unwrap();
+        assert_eq!(guard.pending()[0].state, PendingState::Unfinished);
+        assert!(guard.undo(&Filter::All).is_clean(), "{stop_at:?}");
+        assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before.clone(), 0));
+    }
+    assert!(nginx.answers());
+}
+
+#[test]
+fn php_fpm_gets_workers_and_a_longer_queue() {
+    for background in [false, true] {
+        let Some(fpm) = PhpFpm::start(if background { "background" } else { "foreground" }, background) else { return };
+        let guard = &mut store(fpm.dir()).lock().unwrap();
+        let before = fs::read_to_string(fpm.main()).unwrap();
+        assert_eq!((fpm.workers(), limit_of(fpm.port)), (2, Some(5)));
+        let children = ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() };
+        let first = apply(guard, &[fpm.change(children, "2", "4", Activation::Reload)]).unwrap();
+        assert_eq!((fpm.workers(), limit_of(fpm.port)), (4, Some(5)));
+        // The change still names the master's old pid.
+        let queue = ServerSetting::PhpFpmBacklog { pool: "www".to_owned() };
+        apply(guard, &[fpm.change(queue, "5", "64", Activation::Live)]).unwrap();
+        assert_eq!((fpm.workers(), limit_of(fpm.port)), (4, Some(64)), "without a restart");
+        assert!(guard.undo(&Filter::Id(first)).is_clean());
+        assert_eq!((fpm.workers(), limit_of(fpm.port)), (2, Some(64)));
+        let report = guard.undo(&Filter::All);
+        assert!(report.is_clean(), "{report:?}");
+        assert_eq!((fpm.workers(), limit_of(fpm.port)), (2, Some(5)));
+        assert_eq!(fs::read_to_string(fpm.main()).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_server_in_an_image_of_its_own_is_not_edited() {
+    let Some(nginx) = Nginx::start_in_image("image") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let refused = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap_err();
+    assert!(refused.to_string().contains("manifest"), "{refused}");
+    assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before, 0));
+}
+
+#[test]
+fn the_diff_is_shown_without_a_change() {
+    let Some(nginx) = Nginx::start("diff") else { return };
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let diff = chokepoint_remedy::diff(&nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")).unwrap().unwrap();
+    assert!(diff.contains("+events { worker_connections 200; }") && diff.contains("-events { worker_connections 100; }"), "{diff}");
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+}

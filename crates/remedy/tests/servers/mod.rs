@@ -1,0 +1,277 @@
+//! nginx and php-fpm of the test's own, each in a directory and on a port of its own.
+#![allow(dead_code, unreachable_pub)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chokepoint_model::change::{Activation, Change, ServerKind, ServerSetting};
+use chokepoint_remedy::{ApplyError, Guard, Purpose, Store, boot_id};
+use tempfile::TempDir;
+
+const PHP_FPM: &str = "php-fpm8.2";
+
+pub fn purpose() -> Purpose {
+    Purpose { finding: "accept-queue-full".into(), remedy: "raise-accept-backlog".into(), owner: "lab:test".into() }
+}
+
+pub fn store(dir: &Path) -> Store {
+    Store::open(&dir.join("state"), Path::new("/"), boot_id(Path::new("/")).unwrap()).unwrap()
+}
+
+pub fn apply(guard: &mut Guard, changes: &[Change]) -> Result<u64, ApplyError> {
+    guard.apply(changes, &purpose(), &mut |_| {}).map(|applied| applied.id)
+}
+
+/// The accept queue's limit of the listener on a port, as ss(8) shows it.
+pub fn limit_of(port: u16) -> Option<u64> {
+    let output = Command::new("ss").args(["-Hltn", &format!("sport = :{port}")]).output().ok()?;
+    String::from_utf8_lossy(&output.stdout).split_whitespace().nth(2)?.parse().ok()
+}
+
+fn can_run(program: &str) -> bool {
+    let runs = rustix::process::geteuid().is_root() && Command::new(program).arg("-v").output().is_ok_and(|output| output.status.success());
+    if !runs {
+        println!("skipped: needs root and {program}");
+    }
+    runs
+}
+
+fn temporary(name: &str) -> TempDir {
+    tempfile::Builder::new().prefix(&format!("t-s5-{name}-")).tempdir().unwrap()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn start_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
+}
+
+fn kill(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+fn change(
+    server: ServerKind,
+    pid: u32,
+    ticks: u64,
+    file: &Path,
+    setting: ServerSetting,
+    values: (&str, &str),
+    activation: Activation,
+) -> Change {
+    let file = file.to_str().unwrap().to_owned();
+    Change::Server { server, pid, start_ticks: ticks, file, setting, from: values.0.into(), to: values.1.into(), activation }
+}
+
+pub struct Nginx {
+    dir: PathBuf,
+    _owned: Option<TempDir>,
+    pub port: u16,
+    child: Child,
+    ticks: u64,
+}
+
+impl Nginx {
+    pub fn start(name: &str) -> Option<Self> {
+        let owned = temporary(name);
+        let mut nginx = Self::start_in(owned.path())?;
+        nginx._owned = Some(owned);
+        Some(nginx)
+    }
+
+    pub fn start_in(dir: &Path) -> Option<Self> {
+        Self::launch(dir, &mut Command::new("nginx"))
+    }
+
+    /// In a mount namespace with another file system over its directory.
+    pub fn start_in_image(name: &str) -> Option<Self> {
+        let owned = temporary(name);
+        let script = r#"mkdir /tmp/$$ && cp -a "$1/." /tmp/$$ && mount -t tmpfs tmpfs "$1" && cp -a /tmp/$$/. "$1" && rm -r /tmp/$$ && shift && exec nginx "$@""#;
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", script, "sh"]).arg(owned.path());
+        let mut nginx = Self::launch(owned.path(), &mut command)?;
+        nginx._owned = Some(owned);
+        Some(nginx)
+    }
+
+    fn launch(dir: &Path, command: &mut Command) -> Option<Self> {
+        if !can_run("nginx") {
+            return None;
+        }
+        let port = free_port();
+        let text = |path: &str| dir.join(path).display().to_string();
+        for sub in ["enabled", "available", "logs"] {
+            fs::create_dir(dir.join(sub)).unwrap();
+        }
+        let main = format!(
+            "user nobody nogroup;\npid {};\nerror_log {};\nworker_processes 1;\nevents {{ worker_connections 100; }}\nhttp {{\n    access_log off;\n    include enabled/*;\n}}\n",
+            text("nginx.pid"),
+            text("logs/error.log")
+        );
+        let site = format!("server {{\n    listen 127.0.0.1:{port} backlog=10; # small\n    return 200 ok;\n}}\n");
+        fs::write(dir.join("nginx.conf"), main).unwrap();
+        fs::write(dir.join("available/site"), site).unwrap();
+        std::os::unix::fs::symlink("../available/site", dir.join("enabled/site")).unwrap();
+        command.args(["-c", &text("nginx.conf"), "-p", &text(""), "-g", "daemon off;"]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut nginx = Self { dir: dir.to_owned(), _owned: None, port, ticks: 0, child };
+        until("nginx answers", || nginx.answers());
+        nginx.ticks = start_ticks(nginx.child.id());
+        Some(nginx)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn main(&self) -> PathBuf {
+        self.dir.join("nginx.conf")
+    }
+
+    pub fn site(&self) -> PathBuf {
+        self.dir.join("available/site")
+    }
+
+    pub fn change(&self, setting: ServerSetting, from: &str, to: &str) -> Change {
+        change(ServerKind::Nginx, self.child.id(), self.ticks, &self.main(), setting, (from, to), Activation::Reload)
+    }
+
+    pub fn answers(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+        let mut answer = String::new();
+        let asked = stream.write_all(b"GET / HTTP/1.0\r\n\r\n").and_then(|()| stream.read_to_string(&mut answer));
+        asked.is_ok() && answer.starts_with("HTTP/1.1 200")
+    }
+
+    pub fn stop(&mut self) {
+        kill(self.child.id());
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+pub struct PhpFpm {
+    owned: TempDir,
+    pub port: u16,
+    pid: u32,
+    ticks: u64,
+    child: Child,
+    background: bool,
+}
+
+impl PhpFpm {
+    pub fn start(name: &str, background: bool) -> Option<Self> {
+        if !can_run(PHP_FPM) {
+            return None;
+        }
+        let (owned, port) = (temporary(name), free_port());
+        let main = owned.path().join("fpm.conf");
+        let text = format!(
+            "[global]\npid = {0}/fpm.pid\nerror_log = {0}/fpm.log\n\n[www]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\nlisten.backlog = 5\npm = static\npm.max_children = 2 ; few\n",
+            owned.path().display()
+        );
+        fs::write(&main, text).unwrap();
+        let mut command = Command::new(PHP_FPM);
+        command.args([if background { "-D" } else { "-F" }, "-y"]).arg(&main);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        if background {
+            let _ = child.wait();
+        }
+        let mut fpm = Self { owned, port, pid: 0, ticks: 0, child, background };
+        until("php-fpm starts its workers", || fpm.workers() == 2);
+        fpm.pid = fpm.master();
+        fpm.ticks = start_ticks(fpm.pid);
+        Some(fpm)
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.owned.path()
+    }
+
+    pub fn main(&self) -> PathBuf {
+        self.dir().join("fpm.conf")
+    }
+
+    fn master(&self) -> u32 {
+        let written = fs::read_to_string(self.dir().join("fpm.pid")).ok().and_then(|text| text.trim().parse().ok());
+        written.unwrap_or(0)
+    }
+
+    pub fn workers(&self) -> usize {
+        let master = self.master();
+        let children = fs::read_to_string(format!("/proc/{master}/task/{master}/children")).unwrap_or_default();
+        children.split_whitespace().count()
+    }
+
+    pub fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
+        change(ServerKind::PhpFpm, self.pid, self.ticks, &self.main(), setting, (from, to), activation)
+    }
+}
+
+impl Drop for PhpFpm {
+    fn drop(&mut self) {
+        let master = self.master();
+        kill(master);
+        if !self.background {
+            let _ = self.child.wait();
+        }
+        until("php-fpm ends", || !Path::new(&format!("/proc/{master}")).exists());
+    }
+}
+
+/// A file system of its own of 128 KiB; gone when dropped.
+pub struct Disk(TempDir);
+
+impl Disk {
+    pub fn mount(name: &str) -> Option<Self> {
+        let dir = temporary(name);
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=128k,mode=0755", "tmpfs"]).arg(dir.path()).output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            println!("skipped: a file system cannot be mounted here (needs CAP_SYS_ADMIN)");
+            return None;
+        }
+        Some(Self(dir))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn fill(&self) {
+        let filler = self.path().join("filler");
+        for size in [4096, 1] {
+            while fs::OpenOptions::new().create(true).append(true).open(&filler).and_then(|mut file| file.write_all(&vec![0; size])).is_ok()
+            {
+            }
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).status();
+    }
+}
