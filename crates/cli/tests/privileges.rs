@@ -17,8 +17,7 @@ fn nobody_gets_a_report_and_the_names_of_what_is_missing() {
     }
     // Another user's server: nobody may not see its processes.
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
-    let binary = chokepoint.file("chokepoint");
-    std::fs::copy(env!("CARGO_BIN_EXE_chokepoint"), &binary).unwrap();
+    let binary = chokepoint.copy_of_binary();
     let mut command = std::process::Command::new(&binary);
     command.args(["diagnose", "--json", "-c", "2", "-z", "1s"]).arg(server.url());
     command.uid(NOBODY).gid(NOBODY).current_dir("/").env_clear().env("CHOKEPOINT_STATE_DIR", "/tmp/chokepoint-nobody-none");
@@ -40,8 +39,7 @@ fn nobody_cannot_build_a_lab_and_is_told_so() {
         return;
     }
     let chokepoint = Chokepoint::new();
-    let binary = chokepoint.file("chokepoint");
-    std::fs::copy(env!("CARGO_BIN_EXE_chokepoint"), &binary).unwrap();
+    let binary = chokepoint.copy_of_binary();
     let mut command = std::process::Command::new(&binary);
     command.args(["lab", "run", "healthy-static"]).uid(NOBODY).gid(NOBODY).current_dir("/");
     let ran = harness::ran(command.output().unwrap());

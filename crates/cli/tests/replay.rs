@@ -46,8 +46,7 @@ fn a_replay_needs_no_privilege() {
     }
     // Nobody may not be able to reach the checkout: binary and recording are copied to where all may.
     let chokepoint = Chokepoint::new();
-    let (binary, recording) = (chokepoint.file("chokepoint"), chokepoint.file("full.rec"));
-    std::fs::copy(env!("CARGO_BIN_EXE_chokepoint"), &binary).unwrap();
+    let (binary, recording) = (chokepoint.copy_of_binary(), chokepoint.file("full.rec"));
     std::fs::copy(data("conntrack-full.rec"), &recording).unwrap();
     let root = chokepoint.run(&["diagnose", "--replay", recording.to_str().unwrap(), "--json"]);
     let output = std::process::Command::new(&binary)

@@ -15,6 +15,16 @@ pub(crate) struct Chokepoint {
     pub(crate) dir: tempfile::TempDir,
 }
 
+impl Chokepoint {
+    /// A copy of the binary where every user can reach it. Another process makes it: were its file open for writing here, a child that
+    /// another test forks at that moment would keep it so, and it could not be run ("text file busy").
+    pub(crate) fn copy_of_binary(&self) -> PathBuf {
+        let copy = self.file("chokepoint");
+        assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_chokepoint")).arg(&copy).status().unwrap().success());
+        copy
+    }
+}
+
 /// What a run gave.
 pub(crate) struct Ran {
     pub(crate) status: Option<i32>,
