@@ -296,7 +296,8 @@ fn without_root() {
     let directory = tempfile::tempdir_in("/tmp").unwrap();
     std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let copy = directory.path().join("live");
-    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    // Another process makes it: were its file open for writing here, a child forked by another test would keep it busy.
+    assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
     let output = Command::new(copy)
         .args(["--exact", "without_root", "--nocapture"])
         .env(CHILD, format!("{}", listener.local_addr().unwrap().port()))
