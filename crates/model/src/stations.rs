@@ -12,13 +12,13 @@ mod load_generator;
 mod worker_pool;
 
 use crate::catalogue::Catalogue;
+use crate::load::LoadResult;
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView, Observation};
 use crate::path::Path;
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
 
-pub use conntrack_table::KERNEL_LOG_TABLE_FULL;
 pub(crate) use cpu::other_tenants;
 
 /// A station's definition.
@@ -155,6 +155,19 @@ impl<'a> Context<'a> {
 fn ends<T>(points: &[(u64, T)], begin: usize, end: usize) -> Option<(&T, &T, u64)> {
     let (first, last) = (points.get(begin)?, points.get(end)?);
     (last.0 > first.0).then(|| (&first.1, &last.1, last.0 - first.0))
+}
+
+/// Nine tenths of the time after which a SYN that was lost is sent again (RFC 6298, initial RTO of one second): what a clock may show of it.
+const SYN_RETRY_SEEN_US: u64 = 900_000;
+
+/// True where some request took as long as one does whose SYN was lost.
+fn waited_for_retry(load: &LoadResult) -> bool {
+    load.connect_us.max >= SYN_RETRY_SEEN_US || load.latency_us.max >= SYN_RETRY_SEEN_US
+}
+
+/// Answers with one of these statuses.
+fn answers_with(load: &LoadResult, statuses: &[u16]) -> u64 {
+    statuses.iter().filter_map(|status| load.status.get(status)).sum()
 }
 
 /// The bare reading of a station, to be filled in.

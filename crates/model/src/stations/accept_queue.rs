@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, waited_for_retry};
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
@@ -115,10 +115,7 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
 
 /// True where the load's own requests suffered as those suffer whose SYN was dropped; without load of our own, overflows count as harm.
 fn harmed(ctx: &Context<'_>) -> bool {
-    ctx.obs.load.as_ref().is_none_or(|load| {
-        let suffered_us = (0.9 * RETRY_S * 1e6) as u64;
-        load.good < load.requests || load.connect_us.max >= suffered_us || load.latency_us.max >= suffered_us
-    })
+    ctx.obs.load.as_ref().is_none_or(|load| load.good < load.requests || waited_for_retry(load))
 }
 
 /// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).

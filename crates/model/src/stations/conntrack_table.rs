@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, answers_with, blank, evidence, waited_for_retry};
 use crate::message::Message;
 use crate::observation::{ConntrackCpu, NetnsId, NetnsView};
 use crate::report::{At, Confidence, Evidence, Finding, Role, StationKind, StationState};
@@ -12,7 +12,7 @@ pub(super) const STATION: StationDef =
     StationDef { id: "conntrack-table", kind: StationKind::Cliff, findings: &["conntrack-table-full"], read, judge };
 
 /// What the kernel logs when it drops for want of an entry (net/netfilter/nf_conntrack_core.c, `__nf_conntrack_alloc`); rate limited.
-pub const KERNEL_LOG_TABLE_FULL: &str = "table full";
+const KERNEL_LOG_TABLE_FULL: &str = "table full";
 /// Sysctl with the table's limit.
 pub(crate) const KEY_MAX: &str = "net.netfilter.nf_conntrack_max";
 
@@ -20,8 +20,6 @@ pub(crate) const KEY_MAX: &str = "net.netfilter.nf_conntrack_max";
 const FULL_UTILIZATION: f64 = 0.95;
 /// Share from which the headroom is told as small.
 const NEAR_UTILIZATION: f64 = 0.80;
-/// A SYN that was dropped is sent again after one second (RFC 6298, initial RTO): a request that suffered took at least about that long.
-const SUFFERED_US: u64 = 900_000;
 
 /// What one namespace's table did in the window.
 pub(crate) struct Table {
@@ -143,8 +141,7 @@ fn harmed(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_none_or(|load| {
         let errors = load.errors;
         let failed = errors.connect_timeout + errors.response_timeout + errors.connect_failed;
-        let gateway: u64 = [502, 503, 504].iter().filter_map(|status| load.status.get(status)).sum();
-        failed + gateway > 0 || load.connect_us.max >= SUFFERED_US || load.latency_us.max >= SUFFERED_US
+        failed + answers_with(load, &[502, 503, 504]) > 0 || waited_for_retry(load)
     })
 }
 

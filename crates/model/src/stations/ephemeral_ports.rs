@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::cpu::utilization_of;
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, answers_with, blank, evidence};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress};
 use crate::path::{PlacedListener, Tier};
@@ -33,6 +33,8 @@ const FULL_SHARE: f64 = 0.9;
 const NEAR_SHARE: f64 = 0.8;
 /// Share of failed answers at a gateway above which they count as harm.
 const FAILED_SHARE: f64 = 0.01;
+/// Statuses with which a gateway answers when it cannot reach its upstream.
+const GATEWAY_ERRORS: &[u16] = &[500, 502, 503];
 /// Busy share of the dialling tier's cores from which the search for a free port can be what they do.
 const SEARCH_CPU_SHARE: f64 = 0.9;
 
@@ -196,10 +198,7 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
 
 /// True where connects to an upstream failed: the gateway answered 502 or the like. A full table of ports alone refuses nobody yet.
 fn refused(ctx: &Context<'_>) -> bool {
-    ctx.obs.load.as_ref().is_some_and(|load| {
-        let gateway: u64 = [500, 502, 503].iter().filter_map(|status| load.status.get(status)).sum();
-        gateway as f64 > FAILED_SHARE * load.requests as f64
-    })
+    ctx.obs.load.as_ref().is_some_and(|load| answers_with(load, GATEWAY_ERRORS) as f64 > FAILED_SHARE * load.requests as f64)
 }
 
 fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
@@ -238,7 +237,7 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
         evidence(ctx.text(range), format!("{KEY_RANGE}, {KEY_RESERVED} ({netns})"), Some(f64::from(ports.usable))),
     ];
     if exhausted && let Some(load) = &ctx.obs.load {
-        let gateway: u64 = [500, 502, 503].iter().filter_map(|status| load.status.get(status)).sum();
+        let gateway = answers_with(load, GATEWAY_ERRORS);
         let text = Message::new("evidence-ports-gateway").with("count", gateway).with("requests", load.requests);
         proofs.push(evidence(ctx.text(text), "load", Some(gateway as f64)));
     }
