@@ -1,12 +1,12 @@
 //! glob(7) patterns against names, for configurations that come as one dump and for the patterns of sysctl.d(5).
 
 /// True for a pattern that has a wildcard, as nginx and glob(3) judge it.
-pub(crate) fn is_pattern(text: &str) -> bool {
+pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
 /// Whether a whole path matches: `*`, `?` and `[...]` do not match a slash, nor a dot at the start of a name.
-pub(crate) fn matches(pattern: &str, path: &str) -> bool {
+pub fn matches(pattern: &str, path: &str) -> bool {
     let mut patterns = pattern.split('/');
     let mut names = path.split('/');
     loop {

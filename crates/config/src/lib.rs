@@ -23,9 +23,10 @@
 #![forbid(unsafe_code)]
 
 pub mod diff;
+pub mod dump;
 mod edit;
 pub mod error_log;
-mod glob;
+pub mod glob;
 mod include;
 pub mod log_format;
 pub mod nginx;

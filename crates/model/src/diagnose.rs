@@ -1,5 +1,7 @@
 //! The verdict: what the stations' readings mean together.
 
+mod watched;
+
 use crate::catalogue::Catalogue;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
@@ -48,7 +50,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         limited_by: judgement.limited_by,
         summary: ctx.text(judgement.summary),
         mode: if obs.request.loaded { Mode::Load } else { Mode::Passive },
-        load: obs.load.as_ref().map(load_report),
+        load: obs.load.as_ref().map(load_report).or_else(|| watched::load(&ctx)),
         path: stations.into_iter().map(|placed| placed.station).collect(),
         findings,
         readings: readings(obs, &path),
@@ -292,6 +294,12 @@ fn warnings(ctx: &Context<'_>) -> Vec<String> {
     }
     if ctx.obs.load.is_some() {
         warnings.extend(unsettled(ctx.obs, ctx.path, Moment::First).into_iter().map(|left| ctx.text(left)));
+    }
+    for tier in &ctx.path.tiers {
+        for upstream in tier.configured.iter().map(|index| &ctx.path.tiers[*index]) {
+            let told = Message::new("warning-edge-configured").with("tier", tier.name.as_str()).with("upstream", upstream.name.as_str());
+            warnings.push(ctx.text(told));
+        }
     }
     if ctx.path.tiers.is_empty() && ctx.path.ambiguous.is_empty() && ctx.obs.load.is_some() {
         warnings.push(ctx.text(Message::new("warning-no-listener")));

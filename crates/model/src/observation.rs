@@ -5,6 +5,7 @@
 mod host;
 mod netns;
 mod process;
+mod server;
 
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use netns::{
@@ -12,6 +13,10 @@ pub use netns::{
     TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView};
+pub use server::{
+    AccessLog, ErrorLog, NginxConfig, NginxLimit, NginxListen, NginxPass, Origin, PhpFpmConfig, PhpFpmPool, ServerConfig, ServerView,
+    Setting,
+};
 
 use std::collections::BTreeMap;
 
@@ -44,6 +49,8 @@ pub struct Observation {
     pub netns: BTreeMap<NetnsId, NetnsView>,
     /// Every process that was read: those on the request's path and those that listen for it.
     pub processes: BTreeMap<u32, ProcessView>,
+    /// Servers of a known kind, by the process id of their master.
+    pub servers: BTreeMap<u32, ServerView>,
     /// Network namespaces found on the host; absent where this user may not see all of them.
     pub namespaces_seen: Series<u32>,
     /// Processes whose open sockets could be looked at; absent where this user may not look at all of them.

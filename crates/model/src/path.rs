@@ -33,6 +33,8 @@ pub struct Tier {
     pub pids: Vec<u32>,
     /// Indices of the tiers it calls.
     pub upstreams: Vec<usize>,
+    /// Those of `upstreams` to which no connection was seen: its configuration names them.
+    pub configured: Vec<usize>,
 }
 
 /// The request's path.
@@ -126,6 +128,29 @@ fn all_listeners(obs: &Observation) -> Vec<PlacedListener> {
     all
 }
 
+/// How it is known that a tier calls another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    /// A connection was seen.
+    Seen,
+    /// The configuration names it.
+    Configured,
+}
+
+/// True where a configured address names a listener: the namespaces' addresses decide for TCP; /var/run is /run (Filesystem Hierarchy
+/// Standard 3.0).
+pub fn names_listener(view: &NetnsView, same_netns: bool, listener: &Listener, target: &ListenerAddress) -> bool {
+    match (target, &listener.address) {
+        (ListenerAddress::Tcp(ip, port), _) => answers(view, same_netns, listener, *ip, *port),
+        (ListenerAddress::Unix(path), ListenerAddress::Unix(bound)) => plain(path) == plain(bound),
+        _ => false,
+    }
+}
+
+fn plain(path: &str) -> &str {
+    path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path)
+}
+
 struct Walk<'a> {
     obs: &'a Observation,
     listeners: Vec<PlacedListener>,
@@ -134,22 +159,29 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Adds the tiers behind `listeners` and what they call; `from` is the tier that calls them.
-    fn follow(&mut self, listeners: Vec<PlacedListener>, from: Option<usize>, depth: usize) {
+    fn follow(&mut self, listeners: Vec<PlacedListener>, from: Option<(usize, Edge)>, depth: usize) {
         for (pids, listeners) in self.by_owner(listeners) {
             let (index, fresh) = self.tier_index(pids, listeners);
-            if let Some(from) = from
+            if let Some((from, edge)) = from
                 && from != index
                 && !self.path.tiers[from].upstreams.contains(&index)
             {
                 self.path.tiers[from].upstreams.push(index);
+                if edge == Edge::Configured {
+                    self.path.tiers[from].configured.push(index);
+                }
             }
             if fresh && depth < DEPTH_MAX {
-                let mut called = self.called_by(index);
+                // Connections that live a millisecond are easily missed. Where some were seen they tell which of the targets this request has.
+                let (mut called, mut edge) = (self.called_by(index), Edge::Seen);
                 if called.is_empty() {
                     called = self.called_by_user(index);
                 }
+                if called.is_empty() {
+                    (called, edge) = (self.configured_for(index), Edge::Configured);
+                }
                 if !called.is_empty() {
-                    self.follow(called, Some(index), depth + 1);
+                    self.follow(called, Some((index, edge)), depth + 1);
                 }
             }
         }
@@ -201,7 +233,7 @@ impl Walk<'_> {
             }
             None => {
                 let netns = listeners.first().map(|placed| placed.netns).unwrap_or_default();
-                self.path.tiers.push(Tier { name: String::new(), netns, listeners, pids, upstreams: Vec::new() });
+                self.path.tiers.push(Tier { name: String::new(), netns, listeners, pids, upstreams: Vec::new(), configured: Vec::new() });
                 (self.path.tiers.len() - 1, true)
             }
         }
@@ -253,6 +285,22 @@ impl Walk<'_> {
         };
         let many = counts.into_values().filter(|(count, placed)| *count >= SEEN_MIN && !own(placed));
         many.map(|(_, placed)| placed.clone()).collect()
+    }
+
+    /// The listeners to which the configuration of a tier's master passes requests.
+    fn configured_for(&self, index: usize) -> Vec<PlacedListener> {
+        let tier = &self.path.tiers[index];
+        let servers = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.nginx());
+        let targets: Vec<&ListenerAddress> = servers.flat_map(|nginx| &nginx.passes).flat_map(|pass| &pass.servers).collect();
+        let own = |placed: &PlacedListener| {
+            tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode)
+        };
+        let named = |placed: &&PlacedListener| {
+            let view = &self.obs.netns[&placed.netns];
+            let same = placed.netns == tier.netns;
+            !own(placed) && targets.iter().any(|target| names_listener(view, same, &placed.listener, target))
+        };
+        self.listeners.iter().filter(named).cloned().collect()
     }
 
     /// The unix listeners at which one of the held sockets still waits to be accepted: the kernel shows the waiting end under the

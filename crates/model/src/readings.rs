@@ -38,6 +38,15 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
             }
         }
     }
+    for (pid, view) in &obs.servers {
+        add(format!("server_config (pid {pid})"), fate(&view.config));
+        for (path, log) in &view.access_logs {
+            add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes))));
+        }
+        for (path, log) in &view.error_logs {
+            add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes))));
+        }
+    }
     let mut alike: BTreeMap<(&str, String), (Fate, u32)> = BTreeMap::new();
     for view in obs.processes.values() {
         for (name, fate) in process(view).into_iter().filter_map(|(name, fate)| Some((name, fate?))) {
@@ -70,6 +79,20 @@ fn fate<T>(series: &Series<T>) -> Option<Fate> {
             Some((SourceStatus::Failed, Some(why), lack.needs.clone()))
         }
     }
+}
+
+/// A log's fate with what is missing of it: (rotated, bytes passed over).
+fn told(fate: Option<Fate>, missing: Option<(bool, u64)>) -> Option<Fate> {
+    let (status, why, needs) = fate?;
+    let gap = match missing {
+        Some((true, 0)) => Some("it was replaced or cut meanwhile: lines may be missing".to_owned()),
+        Some((rotated, skipped @ 1..)) => {
+            let also = if rotated { ", and it was replaced or cut meanwhile" } else { "" };
+            Some(format!("only its end was read: {skipped} bytes were passed over{also}"))
+        }
+        _ => None,
+    };
+    Some((status, why.or(gap), needs))
 }
 
 fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {

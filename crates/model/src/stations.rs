@@ -14,8 +14,8 @@ mod worker_pool;
 use crate::catalogue::Catalogue;
 use crate::load::LoadResult;
 use crate::message::Message;
-use crate::observation::{NetnsId, NetnsView, Observation};
-use crate::path::Path;
+use crate::observation::{NetnsId, NetnsView, Observation, ServerView};
+use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
 
@@ -55,6 +55,25 @@ pub struct Placed {
     pub station: Station,
 }
 
+/// Lines of one kind in an error log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// How many.
+    pub count: u64,
+    /// The log of the first one.
+    pub path: String,
+    /// The first one.
+    pub line: String,
+}
+
+impl Logged {
+    /// As a proof: how many, and the first of them.
+    fn proof(&self, ctx: &Context<'_>) -> Evidence {
+        let text = Message::new("evidence-logged").with("count", self.count).with("line", self.line.as_str());
+        evidence(ctx.text(text), self.path.as_str(), Some(self.count as f64))
+    }
+}
+
 /// What a station reads from.
 pub struct Context<'a> {
     /// The observation.
@@ -82,6 +101,14 @@ impl<'a> Context<'a> {
     /// Seconds of the window.
     pub fn seconds(&self) -> f64 {
         (self.window_us.1.saturating_sub(self.window_us.0)) as f64 / 1e6
+    }
+
+    /// Lines of one kind in the error logs of a tier's servers, with the first of them and its log.
+    pub fn logged(&self, tier: &Tier, kind: &str) -> Option<Logged> {
+        let views: Vec<&ServerView> = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)).collect();
+        let count: u64 = views.iter().map(|view| view.errors(kind)).sum();
+        let (path, line) = views.iter().find_map(|view| view.error_sample(kind)).unwrap_or_default();
+        (count > 0).then(|| Logged { count, path: path.to_owned(), line: line.to_owned() })
     }
 
     /// Good answers, where load was applied.

@@ -8,6 +8,7 @@ pub mod redact;
 pub mod root;
 mod route;
 mod seen;
+mod servers;
 mod sock_diag;
 pub mod table;
 mod text;
@@ -32,8 +33,11 @@ const OTHERS: &[&Source] = &[
     &route::ADDRESSES,
 ];
 
-/// Every source. A new one is one file and one line in one of the two lists.
-pub const SOURCES: &[&Source] = &joined::<{ OTHERS.len() + text::ALL.len() }>(OTHERS, text::ALL);
+/// Every source. A new one is one file and one line in one of the three lists.
+pub const SOURCES: &[&Source] = &joined::<{ READ_OF_ALL.len() + servers::ALL.len() }>(READ_OF_ALL, servers::ALL);
+
+/// Those that are read of every host, namespace and process.
+const READ_OF_ALL: &[&Source] = &joined::<{ OTHERS.len() + text::ALL.len() }>(OTHERS, text::ALL);
 
 /// The source of this name.
 pub fn source(name: &str) -> Option<&'static Source> {

@@ -2,47 +2,16 @@
 
 use super::error::LoadError;
 use super::tree::Tree;
-use crate::glob;
-use crate::include::Resolved;
-
-/// What stands before each file's text, followed by its path and a colon.
-const MARKER: &str = "# configuration file ";
+use crate::dump;
 
 impl Tree {
     /// Reads the output of `nginx -T`. What stands before the first marker (nginx's own messages) is skipped; globs are answered from the files in
     /// the dump. A comment line that looks like a marker cannot be told from one.
-    pub fn from_dump(dump: &str) -> Result<Self, LoadError> {
-        let files = sections(dump);
+    pub fn from_dump(text: &str) -> Result<Self, LoadError> {
+        let files = dump::sections(text);
         let main = files.first().ok_or(LoadError::NotADump)?.0;
-        let mut resolve = |pattern: &str| -> Vec<Resolved> {
-            let mut found: Vec<&(&str, &str)> = if glob::is_pattern(pattern) {
-                files.iter().filter(|(path, _)| glob::matches(pattern, path)).collect()
-            } else {
-                files.iter().filter(|(path, _)| *path == pattern).collect()
-            };
-            found.sort_unstable();
-            found.into_iter().map(|(path, text)| ((*path).to_owned(), Ok((*text).to_owned()))).collect()
-        };
-        Self::load(main, None, &mut resolve)
+        Self::load(main, None, &mut |pattern: &str| dump::resolve(&files, pattern))
     }
-}
-
-/// Path and text of each file. nginx adds one line feed behind each.
-fn sections(dump: &str) -> Vec<(&str, &str)> {
-    let mut marks: Vec<(usize, usize, &str)> = Vec::new();
-    let mut at = 0;
-    for line in dump.split_inclusive('\n') {
-        if let Some(path) = line.strip_prefix(MARKER).and_then(|rest| rest.trim_end_matches(['\n', '\r']).strip_suffix(':')) {
-            marks.push((at, at + line.len(), path));
-        }
-        at += line.len();
-    }
-    let ends = marks.iter().skip(1).map(|(start, ..)| *start).chain([dump.len()]);
-    marks
-        .iter()
-        .zip(ends)
-        .map(|(&(_, start, path), end)| (path, dump[start..end].strip_suffix('\n').unwrap_or(&dump[start..end])))
-        .collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::error::LoadError;
 use super::file::{self, Entry, File, Kind};
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute};
-use crate::{Node, Place};
+use crate::{Node, Place, dump};
 
 /// Files within files, the main one counted, that php-fpm reads (fpm_conf_load_ini_file).
 pub(super) const INCLUDE_DEPTH_MAX: usize = 5;
@@ -36,6 +36,14 @@ impl Tree {
         let main = loader.add(&found.0, &text)?;
         loader.follow(main, &mut Vec::new())?;
         Ok(loader.tree)
+    }
+
+    /// Reads files that were put together as `nginx -T` does ([`dump::add`]), the main one first.
+    pub fn from_dump(text: &str, prefix: Option<&str>) -> Result<Self, LoadError> {
+        let files = dump::sections(text);
+        let why = "the dump holds no file".to_owned();
+        let main = files.first().ok_or(LoadError::Unreadable { path: "php-fpm.conf".to_owned(), why })?.0;
+        Self::load(main, prefix, &mut |pattern: &str| dump::resolve(&files, pattern))
     }
 
     /// The files, the main one first, each once.

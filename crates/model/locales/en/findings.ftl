@@ -39,6 +39,7 @@ finding-worker-pool-exhausted-title = all { $workers } workers of { $tier } are 
 finding-worker-pool-exhausted-explanation = Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
 
 evidence-worker-pool-busy = All { $workers } workers held a connection in { $full } of { $samples } samples.
+evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
 evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
 evidence-worker-pool-ready = The workers ran, or were ready to, in { $share } % of their time; the rest they waited for something else than a core.
 evidence-worker-pool-cpu = The cores on which they may run were { $share } % busy.
@@ -59,3 +60,8 @@ remedy-widen-port-range-risk = A service that is started later on a port of the 
 remedy-widen-port-range-risk-listeners = Services listen on ports of the range ({ $ports }): were one restarted, an outgoing connection could hold its port for a moment; net.ipv4.ip_local_reserved_ports keeps such ports free.
 remedy-reuse-time-wait-text = Let new outgoing connections take over ports that have been in TIME_WAIT for a second (tcp_tw_reuse 1 instead of { $from }).
 remedy-reuse-time-wait-risk = Safe with timestamps, which tell old segments from new ones; behind NAT that several hosts share, a remote may see timestamps go backwards.
+
+evidence-logged = The server logged this { $count ->
+    [one] once
+   *[other] { $count } times
+} while it was watched, first: { $line }

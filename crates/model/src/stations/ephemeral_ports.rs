@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::cpu::utilization_of;
-use super::{Context, Placed, StationDef, answers_with, blank, evidence};
+use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress};
 use crate::path::{PlacedListener, Tier};
@@ -31,6 +31,10 @@ const RANGE_DEFAULT: (u32, u32) = (32_768, 60_999);
 const FULL_SHARE: f64 = 0.9;
 /// Share from which the headroom is told as small.
 const NEAR_SHARE: f64 = 0.8;
+/// Share of the ports that must have been seen taken where the server's log says that none was left.
+const LOGGED_SHARE: f64 = 0.5;
+/// Kind of line in an error log: connect() failed with EADDRNOTAVAIL.
+const KIND_NO_PORT: &str = "connect 99";
 /// Share of failed answers at a gateway above which they count as harm.
 const FAILED_SHARE: f64 = 0.01;
 /// Statuses with which a gateway answers when it cannot reach its upstream.
@@ -56,6 +60,9 @@ pub(crate) struct Ports {
     pub(crate) time_wait: u64,
     /// True where a port in TIME_WAIT can be taken over for this remote address.
     pub(crate) reuses: bool,
+    /// Failed connects for want of a port (errno 99, EADDRNOTAVAIL) in the dialling tier's error log, where this edge is the one that they
+    /// can be about.
+    pub(crate) logged: Option<Logged>,
 }
 
 impl Ports {
@@ -66,6 +73,12 @@ impl Ports {
 
     fn share(&self) -> f64 {
         self.used() as f64 / f64::from(self.usable.max(1))
+    }
+
+    /// True where the server itself logged that no port was left, or where all are taken and a gateway failed. Sockets are read about once a
+    /// second and the ports may have been full in between, so a logged errno counts from half of them on.
+    fn is_exhausted(&self, ctx: &Context<'_>) -> bool {
+        (self.logged.is_some() && self.share() >= LOGGED_SHARE) || (self.share() >= FULL_SHARE && refused(ctx))
     }
 
     /// connect() prefers ports of one parity and looks at each of them before it tries the other (net/ipv4/inet_hashtables.c,
@@ -79,12 +92,17 @@ impl Ports {
 pub(crate) fn all(ctx: &Context<'_>) -> Vec<Ports> {
     let mut ports = Vec::new();
     for tier in &ctx.path.tiers {
+        let from = ports.len();
         for upstream in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
             for placed in &upstream.listeners {
                 if let Some(found) = of(ctx, tier, upstream, placed) {
                     ports.push(found);
                 }
             }
+        }
+        let fullest = ports[from..].iter_mut().max_by(|a: &&mut Ports, b| a.share().total_cmp(&b.share()));
+        if let Some(fullest) = fullest {
+            fullest.logged = ctx.logged(tier, KIND_NO_PORT);
         }
     }
     ports
@@ -126,6 +144,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         live,
         time_wait,
         reuses: reuses(view, loopback),
+        logged: None,
     })
 }
 
@@ -182,7 +201,7 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
         let message = Message::new(id).with("used", ports.used()).with("usable", ports.usable).with("remote", ports.remote.as_str());
         message.with("waiting", ports.time_wait)
     };
-    let (state, why) = if ports.share() >= FULL_SHARE && refused(ctx) {
+    let (state, why) = if ports.is_exhausted(ctx) {
         (StationState::Refusing, args("state-ports-refusing"))
     } else if ports.searches() && is_searching(ctx, ports) {
         (StationState::Saturated, args("state-ports-searching"))
@@ -236,6 +255,8 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
         evidence(ctx.text(used), format!("sock_diag ({netns})"), Some(ports.used() as f64)),
         evidence(ctx.text(range), format!("{KEY_RANGE}, {KEY_RESERVED} ({netns})"), Some(f64::from(ports.usable))),
     ];
+    let logged = ports.logged.as_ref().filter(|_| exhausted);
+    proofs.extend(logged.map(|logged| logged.proof(ctx)));
     if exhausted && let Some(load) = &ctx.obs.load {
         let gateway = answers_with(load, GATEWAY_ERRORS);
         let text = Message::new("evidence-ports-gateway").with("count", gateway).with("requests", load.requests);
@@ -251,8 +272,8 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
         at: station.at.clone(),
         role: Role::Cause,
         symptom_of: Vec::new(),
-        // The errno of the failed connect is in the server's log and not in any counter: 502s and full ports point to it together.
-        confidence: Confidence::Medium,
+        // The errno of the failed connect is in the server's log and not in any counter: without it, 502s and full ports point to it together.
+        confidence: if logged.is_some() { Confidence::High } else { Confidence::Medium },
         title: ctx.text(args(title)),
         evidence: proofs,
         explanation: ctx.text(args(explanation)),

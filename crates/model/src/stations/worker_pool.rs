@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::cpu::utilization_of;
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Logged, Placed, StationDef, blank, evidence};
 use crate::message::Message;
-use crate::observation::{Identity, ListenerAddress, Socket, SocketAddress, TcpState};
+use crate::observation::{Identity, ListenerAddress, PhpFpmPool, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
@@ -27,6 +27,7 @@ const SERVICE_SPREAD: f64 = 0.15;
 
 /// What a pool did in the window.
 struct Pool {
+    /// Those that may be: as many as there are, or as the configuration of a pool that grows allows.
     workers: usize,
     /// Connections in service in each sample.
     busy: Vec<usize>,
@@ -34,6 +35,33 @@ struct Pool {
     waiting: f64,
     /// True where workers were still being started in the window: the pool may grow further.
     grows: bool,
+    /// The server's own words that the limit was reached.
+    reached: Option<Logged>,
+}
+
+/// The pools of php-fpm that listen where this tier does.
+fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPool> {
+    let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.php_fpm());
+    let here = |pool: &&PhpFpmPool| {
+        tier.listeners.iter().any(|placed| match (&pool.listen, &placed.listener.address) {
+            (ListenerAddress::Tcp(ip, port), ListenerAddress::Tcp(bound, bound_port)) => {
+                port == bound_port && (ip.to_canonical() == bound.to_canonical() || (ip.is_unspecified() && bound.is_unspecified()))
+            }
+            (pool, bound) => pool == bound,
+        })
+    };
+    servers.flat_map(|php_fpm| &php_fpm.pools).filter(here).collect()
+}
+
+/// Workers that a pool may have which starts them as they are needed; nothing for a static one, whose workers are all there.
+fn allowed(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
+    let pools = configured(ctx, tier);
+    let grows = pools.iter().any(|pool| pool.pm.value != "static");
+    grows.then(|| pools.iter().map(|pool| pool.max_children.value as usize).sum())
+}
+
+fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
+    configured(ctx, tier).iter().find_map(|pool| ctx.logged(tier, &format!("max_children {}", pool.name)))
 }
 
 impl Pool {
@@ -50,11 +78,15 @@ impl Pool {
         let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
         let newest = workers.iter().map(|identity| identity.start_ticks).max()?;
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
+        let allowed = allowed(ctx, tier);
+        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier);
         Some(Self {
-            workers: workers.len(),
+            workers: allowed.unwrap_or(0).max(workers.len()),
             busy,
             waiting: waiting(ctx, tier),
-            grows: newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier),
+            // Where the configuration tells the limit, a pool that has reached it grows no further.
+            grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
+            reached: reached(ctx, tier),
         })
     }
 
@@ -207,6 +239,14 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
         .with("full", pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64)
         .with("samples", pool.busy.len() as f64);
     let mut proofs = vec![evidence(ctx.text(busy), format!("sock_diag, /proc/PID ({netns})"), Some(pool.busy_mean()))];
+    proofs.extend(pool.reached.as_ref().map(|logged| logged.proof(ctx)));
+    for configured in configured(ctx, tier) {
+        let origin = &configured.max_children.origin;
+        let text = Message::new("evidence-worker-pool-configured").with("pool", configured.name.as_str());
+        let text = text.with("limit", configured.max_children.value).with("pm", configured.pm.value.as_str());
+        let limit = f64::from(configured.max_children.value);
+        proofs.push(evidence(ctx.text(text), format!("{}:{}", origin.file, origin.line), Some(limit)));
+    }
     let waiting = Message::new("evidence-worker-pool-waiting").with("waiting", pool.waiting);
     proofs.push(evidence(ctx.text(waiting), format!("sock_diag ({netns})"), Some(pool.waiting)));
     proofs.push(match idle {

@@ -51,7 +51,7 @@ const IDENTITY: &str = "process_identity";
 const FILES_AT_ONCE: usize = 8;
 /// What the scout needs of a namespace and of a process.
 const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
-const SCOUTED: [&str; 4] = ["addresses", "listeners", "sockets", FILES];
+const SCOUTED: [&str; 5] = ["addresses", "listeners", "sockets", FILES, "server_config"];
 
 struct Lane {
     reader: Reader,

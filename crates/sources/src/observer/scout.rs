@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, Observation, SocketAddress, UnixPeer};
-use chokepoint_model::path::answers;
+use chokepoint_model::path::{answers, names_listener};
 use chokepoint_model::report::Request;
 
 use super::holders::Holding;
@@ -45,13 +45,15 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
     let mut visited: BTreeSet<(NetnsId, u64)> = BTreeSet::new();
     let mut tier = targets(known, &by_port);
     wanted.answered = !tier.is_empty();
-    for depth in 0..DEPTH_MAX {
+    let mut linked = false;
+    for _ in 0..DEPTH_MAX {
         tier.retain(|(netns, listener)| visited.insert((*netns, listener.inode)));
         if tier.is_empty() {
             break;
         }
-        wanted.upstream |= depth > 0;
+        wanted.upstream |= linked;
         let mut held: BTreeSet<u64> = BTreeSet::new();
+        let mut named: Vec<Placed<'_>> = Vec::new();
         for (netns, listener) in &tier {
             wanted.netns.insert(*netns);
             for pid in holders(known, listener.inode) {
@@ -60,9 +62,13 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
                 }
                 let files = known.view.processes.get(&pid).and_then(|process| process.files.last());
                 held.extend(files.into_iter().flat_map(|files| &files.sockets));
+                named.extend(configured(known.view, pid, *netns));
             }
         }
         tier = called(known.view, &by_port, &held);
+        // Only a connection that was seen ends the eager search for one.
+        linked = tier.iter().any(|(netns, listener)| !visited.contains(&(*netns, listener.inode)));
+        tier.extend(named);
     }
     wanted
 }
@@ -106,6 +112,15 @@ fn holders(known: &Known<'_>, inode: u64) -> Vec<u32> {
         pids.retain(|pid| *pid != 1);
     }
     pids
+}
+
+/// Listeners to which the configuration of a server's master passes requests.
+fn configured(view: &Observation, pid: u32, netns: NetnsId) -> Vec<Placed<'_>> {
+    let Some(nginx) = view.servers.get(&pid).and_then(|server| server.nginx()) else { return Vec::new() };
+    let targets: Vec<&ListenerAddress> = nginx.passes.iter().flat_map(|pass| &pass.servers).collect();
+    let named =
+        |(other, listener): &Placed<'_>| targets.iter().any(|target| names_listener(&view.netns[other], *other == netns, listener, target));
+    newest(view).filter(named).collect()
 }
 
 /// Listeners at the other end of the sockets held.

@@ -1,0 +1,59 @@
+//! Several files in one text, as `nginx -T` prints them: what a configuration travels in where its files cannot.
+
+use crate::glob;
+use crate::include::Resolved;
+
+/// What stands before each file's text, followed by its path and a colon.
+const MARKER: &str = "# configuration file ";
+
+/// Adds a file to a dump as `nginx -T` does: a line with its path, its text, and one line feed.
+pub fn add(dump: &mut String, path: &str, text: &str) {
+    dump.push_str(MARKER);
+    dump.push_str(path);
+    dump.push_str(":\n");
+    dump.push_str(text);
+    dump.push('\n');
+}
+
+/// What stands before the first file: nginx's own messages, or whatever the maker of the dump wrote there.
+pub fn head(dump: &str) -> &str {
+    let mut at = 0;
+    for line in dump.split_inclusive('\n') {
+        if marked(line).is_some() {
+            break;
+        }
+        at += line.len();
+    }
+    &dump[..at]
+}
+
+fn marked(line: &str) -> Option<&str> {
+    line.strip_prefix(MARKER)?.trim_end_matches(['\n', '\r']).strip_suffix(':')
+}
+
+/// Path and text of each file. nginx adds one line feed behind each. A comment line that looks like a marker cannot be told from one.
+pub(crate) fn sections(dump: &str) -> Vec<(&str, &str)> {
+    let mut marks: Vec<(usize, usize, &str)> = Vec::new();
+    let mut at = 0;
+    for line in dump.split_inclusive('\n') {
+        if let Some(path) = marked(line) {
+            marks.push((at, at + line.len(), path));
+        }
+        at += line.len();
+    }
+    let ends = marks.iter().skip(1).map(|(start, ..)| *start).chain([dump.len()]);
+    marks
+        .iter()
+        .zip(ends)
+        .map(|(&(_, start, path), end)| (path, dump[start..end].strip_suffix('\n').unwrap_or(&dump[start..end])))
+        .collect()
+}
+
+/// Answers a path or pattern from the files of a dump, sorted as glob(3) does.
+pub(crate) fn resolve(files: &[(&str, &str)], pattern: &str) -> Vec<Resolved> {
+    let is_pattern = glob::is_pattern(pattern);
+    let wanted = |path: &str| if is_pattern { glob::matches(pattern, path) } else { path == pattern };
+    let mut found: Vec<&(&str, &str)> = files.iter().filter(|(path, _)| wanted(path)).collect();
+    found.sort_unstable();
+    found.into_iter().map(|(path, text)| ((*path).to_owned(), Ok((*text).to_owned()))).collect()
+}

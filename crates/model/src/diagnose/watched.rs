@@ -1,0 +1,44 @@
+//! The traffic that was watched in passive mode, as the access logs of the first tier tell it.
+
+use std::collections::BTreeMap;
+
+use crate::load::Errors;
+use crate::observation::AccessLog;
+use crate::report::LoadReport;
+use crate::stations::Context;
+
+/// Requests, statuses and times out of the access logs of the path's first tier; nothing where no log has statuses, or where one was cut or is
+/// too large to be read whole: half a count would pass for a fall of the throughput.
+pub(super) fn load(ctx: &Context<'_>) -> Option<LoadReport> {
+    let tier = ctx.path.tiers.first()?;
+    let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
+    let logs: Vec<&AccessLog> =
+        views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).filter(|log| log.lines > 0).collect();
+    let whole = |log: &&AccessLog| log.has_status && !log.rotated && log.skipped_bytes == 0;
+    let seconds = ctx.seconds();
+    if logs.is_empty() || !logs.iter().all(whole) || seconds <= 0.0 {
+        return None;
+    }
+    let mut status: BTreeMap<u16, u64> = BTreeMap::new();
+    for (code, count) in logs.iter().flat_map(|log| &log.status) {
+        *status.entry(*code).or_default() += count;
+    }
+    let requests: u64 = status.values().sum();
+    let good: u64 = status.iter().filter(|(code, _)| is_expected(ctx, **code)).map(|(_, count)| count).sum();
+    // Percentiles of several logs cannot be joined: those of the largest are given.
+    let largest = logs.iter().max_by_key(|log| log.lines)?;
+    Some(LoadReport {
+        requests,
+        duration_s: seconds,
+        throughput_rps: requests as f64 / seconds,
+        goodput_rps: good as f64 / seconds,
+        status: status.iter().map(|(code, count)| (code.to_string(), *count)).collect(),
+        errors: Errors::default(),
+        latency_us: largest.request_time_us.or(largest.duration_us).unwrap_or_default(),
+    })
+}
+
+fn is_expected(ctx: &Context<'_>, code: u16) -> bool {
+    let expect = &ctx.obs.request.expect;
+    if expect.is_empty() { (200..400).contains(&code) } else { expect.iter().any(|(from, to)| (*from..=*to).contains(&code)) }
+}

@@ -1,0 +1,223 @@
+//! Readings of servers whose kind is known: the configuration in force and what their logs told during the observation.
+
+use std::collections::BTreeMap;
+
+use super::ListenerAddress;
+use crate::load::Percentiles;
+use crate::series::Series;
+
+/// Everything read of one server of a known kind, by the process id of its master.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServerView {
+    /// The configuration as its files are now. The server may still run with an older one where a file changed after it was last loaded.
+    pub config: Series<ServerConfig>,
+    /// Access logs, by path, each counted over the observation.
+    pub access_logs: BTreeMap<String, Series<AccessLog>>,
+    /// Error logs, by path, each counted over the observation.
+    pub error_logs: BTreeMap<String, Series<ErrorLog>>,
+}
+
+/// Where a setting stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// File, as the server names it; empty for a default.
+    pub file: String,
+    /// Line, from 1; 0 for a default.
+    pub line: u32,
+}
+
+/// A setting with its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value in force.
+    pub value: T,
+    /// Where it stands; a default has no file.
+    pub origin: Origin,
+}
+
+/// The configuration of a server of a known kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerConfig {
+    /// nginx.
+    Nginx(NginxConfig),
+    /// php-fpm.
+    PhpFpm(PhpFpmConfig),
+}
+
+/// What of an nginx configuration bears on throughput.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NginxConfig {
+    /// The main file.
+    pub file: String,
+    /// Every file that was included, the main one first, with the time of its last change (seconds since 1970).
+    pub files: Vec<(String, i64)>,
+    /// Workers; `auto` is given as the number of cores.
+    pub worker_processes: Setting<u32>,
+    /// Connections a worker may have at once, those to upstreams included.
+    pub worker_connections: Setting<u32>,
+    /// Open files a worker may have, where it is set.
+    pub worker_rlimit_nofile: Option<Setting<u64>>,
+    /// Where it listens.
+    pub listens: Vec<NginxListen>,
+    /// Where it passes requests.
+    pub passes: Vec<NginxPass>,
+    /// Rate and connection limits that apply somewhere.
+    pub limits: Vec<NginxLimit>,
+}
+
+/// One `listen` of nginx.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NginxListen {
+    /// Address; `*:80` is `0.0.0.0:80`.
+    pub address: ListenerAddress,
+    /// `backlog=`; nothing is nginx's default of 511 (Linux).
+    pub backlog: Option<u32>,
+    /// `reuseport`.
+    pub reuseport: bool,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// One `fastcgi_pass`, `proxy_pass` or the like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NginxPass {
+    /// "fastcgi", "proxy", "uwsgi", "scgi", "grpc".
+    pub kind: String,
+    /// Name of the upstream block, where it passes to one.
+    pub upstream: Option<String>,
+    /// The addresses of the servers behind it that are literal.
+    pub servers: Vec<ListenerAddress>,
+    /// `keepalive` of the upstream block: idle connections a worker keeps.
+    pub keepalive: Option<u32>,
+    /// `keepalive_requests` of the upstream block.
+    pub keepalive_requests: Option<u64>,
+    /// True where all that the protocol needs for reuse is set: `fastcgi_keep_conn on`, or HTTP/1.1 with an empty Connection header.
+    pub reuses: bool,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// A limit that an administrator set on purpose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NginxLimit {
+    /// "limit_req" or "limit_conn".
+    pub kind: String,
+    /// The zone.
+    pub zone: String,
+    /// Requests a second for each key, of `limit_req`.
+    pub rate_per_s: Option<f64>,
+    /// Connections for each key, of `limit_conn`.
+    pub connections: Option<u64>,
+    /// `burst=`.
+    pub burst: u64,
+    /// The status of a refused request.
+    pub status: u16,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// What of a php-fpm configuration bears on throughput.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PhpFpmConfig {
+    /// The main file.
+    pub file: String,
+    /// Every file that was included, with the time of its last change (seconds since 1970).
+    pub files: Vec<(String, i64)>,
+    /// Seconds for which children may finish at a reload; 0, the default, kills requests in flight.
+    pub process_control_timeout_s: Setting<u64>,
+    /// The pools.
+    pub pools: Vec<PhpFpmPool>,
+}
+
+/// One pool of php-fpm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhpFpmPool {
+    /// Name.
+    pub name: String,
+    /// Where it listens.
+    pub listen: ListenerAddress,
+    /// `listen.backlog`; -1 is the system's limit.
+    pub backlog: Setting<i64>,
+    /// "static", "dynamic" or "ondemand".
+    pub pm: Setting<String>,
+    /// `pm.max_children`.
+    pub max_children: Setting<u32>,
+    /// `pm.max_requests`; 0 is no limit.
+    pub max_requests: Setting<u64>,
+    /// `request_terminate_timeout`, seconds; 0 is off.
+    pub terminate_timeout_s: Setting<u64>,
+}
+
+/// What an access log told during the observation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AccessLog {
+    /// Lines.
+    pub lines: u64,
+    /// Lines that do not fit the format.
+    pub misfits: u64,
+    /// True where the format has a status; without one good and failed answers cannot be told apart.
+    pub has_status: bool,
+    /// Lines by status.
+    pub status: BTreeMap<u16, u64>,
+    /// Time from the first byte of a request to the last of its answer, microseconds, where the format has it.
+    pub request_time_us: Option<Percentiles>,
+    /// Time the upstreams took, each attempt apart, microseconds, where the format has it.
+    pub upstream_time_us: Option<Percentiles>,
+    /// Time a php-fpm worker took for a request, microseconds (`%{micro}d`), where the format has it.
+    pub duration_us: Option<Percentiles>,
+    /// Bytes of answers.
+    pub bytes: u64,
+    /// True where the file was replaced or cut while it was followed: lines may be missing.
+    pub rotated: bool,
+    /// Bytes of the log that were passed over because the log grew by more than is read: the figures are those of its end.
+    pub skipped_bytes: u64,
+}
+
+/// What an error log told during the observation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ErrorLog {
+    /// Lines by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
+    /// "limiting requests", "limiting connections", "upstream timed out", "max_children POOL", ...
+    pub kinds: BTreeMap<String, u64>,
+    /// The first line of each kind, at most 300 bytes.
+    pub samples: BTreeMap<String, String>,
+    /// True where the file was replaced or cut while it was followed.
+    pub rotated: bool,
+    /// Bytes of the log that were passed over because it grew by more than is read.
+    pub skipped_bytes: u64,
+}
+
+impl ErrorLog {
+    /// Lines of this kind.
+    pub fn count(&self, kind: &str) -> u64 {
+        self.kinds.get(kind).copied().unwrap_or(0)
+    }
+}
+
+impl ServerView {
+    /// The configuration, where it is nginx's.
+    pub fn nginx(&self) -> Option<&NginxConfig> {
+        match self.config.last()? {
+            ServerConfig::Nginx(nginx) => Some(nginx),
+            ServerConfig::PhpFpm(_) => None,
+        }
+    }
+
+    /// The configuration, where it is php-fpm's.
+    pub fn php_fpm(&self) -> Option<&PhpFpmConfig> {
+        match self.config.last()? {
+            ServerConfig::PhpFpm(php_fpm) => Some(php_fpm),
+            ServerConfig::Nginx(_) => None,
+        }
+    }
+
+    /// Lines of this kind in all of its error logs together.
+    pub fn errors(&self, kind: &str) -> u64 {
+        self.error_logs.values().filter_map(|log| log.last()).map(|log| log.count(kind)).sum()
+    }
+
+    /// The first line of this kind, with the log that it stands in.
+    pub fn error_sample(&self, kind: &str) -> Option<(&str, &str)> {
+        self.error_logs.iter().find_map(|(path, log)| Some((path.as_str(), log.last()?.samples.get(kind)?.as_str())))
+    }
+}

@@ -1,0 +1,210 @@
+//! Source `server_config`: the files that a master's configuration is made of, in one text as `nginx -T` gives them.
+
+use chokepoint_config::{Resolved, dump, nginx, php_fpm, text};
+use chokepoint_model::observation::{Observation, ServerConfig};
+use chokepoint_recording::{Entry, Outcome};
+
+use super::files::{Files, NEEDS};
+use super::master::{Kind, Master, master};
+use super::server_of;
+use crate::root::{outcome_of, reading_of};
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+
+const NAME: &str = "server_config";
+/// Bytes of one file, of all together, and files that are read; a configuration beyond them fails in words.
+const FILE_BYTES_MAX: usize = 1 << 20;
+const ALL_BYTES_MAX: usize = 8 << 20;
+const FILES_MAX: usize = 1_000;
+
+/// Once for each master of a known kind; nothing for other processes. The text begins with facts, one a line, and goes on with the files as
+/// `nginx -T` prints them, read as the process sees them. A master with ten files costs about a millisecond.
+pub(crate) const SERVER_CONFIG: Source =
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Text };
+
+fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let Some(pid) = context.pid() else { return Vec::new() };
+    let found = match master(context.root, pid) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Vec::new(),
+        Err(lack) => return vec![(String::new(), lack)],
+    };
+    let outcome = match Files::of(context.root, pid) {
+        Ok(files) => collect(&files, &found),
+        Err(lack) => lack,
+    };
+    vec![(String::new(), outcome)]
+}
+
+/// The text of a master's configuration. A file that may not be read makes all of it absent, for half a configuration misleads.
+pub(super) fn collect(files: &Files, master: &Master) -> Outcome {
+    let mut collection = Collection { files, head: head_of(master), dump: String::new(), paths: Vec::new(), denied: None };
+    let mut resolve = |pattern: &str| collection.resolve(pattern);
+    // Only the files count here: what is wrong with them is told by the parser, which meets it again.
+    match master.kind {
+        Kind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut resolve)),
+        Kind::PhpFpm => drop(php_fpm::Tree::load(&master.main, Some(&master.prefix), &mut resolve)),
+    }
+    if let Some(path) = collection.denied {
+        return Outcome::Absent(format!("permission denied: {path}"), Some(NEEDS.to_owned()));
+    }
+    if collection.paths.is_empty() {
+        return Outcome::Failed(format!("{}: the main file could not be read", master.main), None);
+    }
+    Outcome::Ok((collection.head + &collection.dump).into_bytes())
+}
+
+fn head_of(master: &Master) -> String {
+    let kind = match master.kind {
+        Kind::Nginx => "nginx",
+        Kind::PhpFpm => "php-fpm",
+    };
+    let facts = [
+        ("server", kind),
+        ("prefix", &master.prefix),
+        ("version", &master.version),
+        ("access_log", &master.access_log),
+        ("error_log", &master.error_log),
+    ];
+    facts.iter().map(|(name, value)| format!("{name} {}\n", value.replace('\n', " "))).collect()
+}
+
+struct Collection<'a> {
+    files: &'a Files,
+    head: String,
+    dump: String,
+    paths: Vec<String>,
+    denied: Option<String>,
+}
+
+impl Collection<'_> {
+    fn resolve(&mut self, pattern: &str) -> Vec<Resolved> {
+        match self.files.matching(pattern, FILES_MAX + 1) {
+            Ok(paths) => paths.into_iter().filter_map(|path| self.read(path)).collect(),
+            Err(error) => {
+                self.note(pattern, &error);
+                Vec::new()
+            }
+        }
+    }
+
+    fn read(&mut self, path: String) -> Option<Resolved> {
+        let left = ALL_BYTES_MAX.saturating_sub(self.dump.len());
+        let read = if self.paths.len() >= FILES_MAX {
+            Err(std::io::Error::other(format!("more than {FILES_MAX} files")))
+        } else if left == 0 {
+            Err(std::io::Error::other(format!("all files together have more than {ALL_BYTES_MAX} bytes")))
+        } else {
+            self.files.read(&path, FILE_BYTES_MAX.min(left))
+        };
+        match read {
+            Ok((bytes, changed)) => {
+                let text = text::decode(&bytes);
+                if !self.paths.contains(&path) {
+                    self.head.push_str(&format!("changed {changed} {path}\n"));
+                    dump::add(&mut self.dump, &path, &text);
+                    self.paths.push(path.clone());
+                }
+                Some((path, Ok(text)))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !self.paths.is_empty() => None,
+            Err(error) => {
+                self.note(&path, &error);
+                Some((path, Err(error.to_string())))
+            }
+        }
+    }
+
+    fn note(&mut self, path: &str, error: &std::io::Error) {
+        match outcome_of(error, Some(NEEDS)) {
+            Outcome::Absent(_, Some(_)) => self.denied = self.denied.take().or_else(|| Some(path.to_owned())),
+            _ => self.head.push_str(&format!("unreadable {path}: {error}\n")),
+        }
+    }
+}
+
+/// A configuration read back out of its text.
+pub(super) enum Parsed {
+    Nginx(Box<nginx::Nginx>),
+    PhpFpm(Box<php_fpm::Fpm>),
+}
+
+/// What stands before the files.
+pub(super) struct Head {
+    pub(super) prefix: String,
+    pub(super) access_log: String,
+    pub(super) error_log: String,
+    /// Files with the time of their last change.
+    pub(super) files: Vec<(String, i64)>,
+    is_nginx: bool,
+    version: String,
+    unreadable: Vec<String>,
+}
+
+fn head(dump: &str) -> Result<Head, String> {
+    let facts: Vec<(&str, &str)> = dump::head(dump).lines().filter_map(|line| line.split_once(' ')).collect();
+    let fact = |name: &str| facts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let is_nginx = match fact("server") {
+        Some("nginx") => true,
+        Some("php-fpm") => false,
+        _ => return Err("the text does not say whose configuration it is".to_owned()),
+    };
+    let changed = facts.iter().filter(|(name, _)| *name == "changed");
+    let text = |name: &str| fact(name).unwrap_or_default().to_owned();
+    Ok(Head {
+        prefix: text("prefix"),
+        access_log: text("access_log"),
+        error_log: text("error_log"),
+        files: changed
+            .filter_map(|(_, value)| value.split_once(' '))
+            .filter_map(|(at, path)| Some((path.to_owned(), at.parse().ok()?)))
+            .collect(),
+        is_nginx,
+        version: text("version"),
+        unreadable: facts.iter().filter(|(name, _)| *name == "unreadable").map(|(_, value)| (*value).to_owned()).collect(),
+    })
+}
+
+/// Reads the text that [`collect`] made. The error names file and line where there is one.
+pub(super) fn parsed(dump: &str) -> Result<(Head, Parsed), String> {
+    let head = head(dump)?;
+    if head.is_nginx {
+        let tree = nginx::Tree::from_dump(dump).map_err(|error| error.to_string())?;
+        complete(&head, &tree.gaps)?;
+        let version = nginx::Version::parse(&head.version).unwrap_or(nginx::Version::FALLBACK);
+        return Ok((head, Parsed::Nginx(Box::new(nginx::Nginx::of(&tree, version)))));
+    }
+    let tree = php_fpm::Tree::from_dump(dump, Some(&head.prefix).filter(|prefix| !prefix.is_empty()).map(String::as_str));
+    let tree = tree.map_err(|error| error.to_string())?;
+    complete(&head, &tree.gaps)?;
+    let numbers: Vec<u16> = head.version.split('.').filter_map(|number| number.parse().ok()).collect();
+    let version = match numbers[..] {
+        [major, minor, ..] => php_fpm::Version(major, minor),
+        _ => php_fpm::Version::FALLBACK,
+    };
+    Ok((head, Parsed::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))))
+}
+
+/// Refuses a configuration of which a part is missing: what is in force cannot be told from the rest.
+fn complete(head: &Head, gaps: &[chokepoint_config::Gap]) -> Result<(), String> {
+    if let Some(gap) = gaps.first() {
+        let why = head.unreadable.iter().find(|text| text.starts_with(&gap.path));
+        return Err(format!("{}: {}", gap.place, why.map_or_else(|| format!("{}: {}", gap.path, gap.why), Clone::clone)));
+    }
+    // A pattern that failed, or one of the many files that it matched.
+    head.unreadable.first().map_or(Ok(()), |why| Err(why.clone()))
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    let cores = observation.kernel.last().map_or(1, |kernel| kernel.cores);
+    let parse = |bytes: &[u8]| -> Result<ServerConfig, String> {
+        let (head, parsed) = parsed(&String::from_utf8_lossy(bytes))?;
+        Ok(match parsed {
+            Parsed::Nginx(nginx) => ServerConfig::Nginx(super::nginx::config(&nginx, head.files, cores)),
+            Parsed::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files)),
+        })
+    };
+    let reading = reading_of(&entry.outcome, parse);
+    if let Some(server) = server_of(observation, entry) {
+        server.config.push(entry.at_us, reading);
+    }
+}

@@ -1,0 +1,351 @@
+//! Source `server_log`: what a master's access and error logs gained during the observation, counted while it is read.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+
+use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
+use chokepoint_config::log_format::{Access, Escape, FpmFormat, LINE_BYTES_MAX, LogFormat, Record};
+use chokepoint_model::observation::{AccessLog, ErrorLog, Observation};
+use chokepoint_recording::{Entry, Outcome};
+use serde::{Deserialize, Serialize};
+
+use super::config::{collect, parsed};
+use super::files::{Files, NEEDS};
+use super::logs::{Lines, logs};
+use super::master::master;
+use super::server_of;
+use super::tally::{self, Histogram, add_error};
+use crate::root::{Root, outcome_of, reading_of};
+use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
+
+const NAME: &str = "server_log";
+/// Bytes of log that are read in one observation; of more the end is read, and the figures say how much was passed over.
+const BYTES_MAX: u64 = 64 << 20;
+/// What one read(2) takes.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Descriptors of a master among which a log that was renamed is looked for.
+const FILES_MAX: usize = 4096;
+const ITEM_ACCESS: &str = "access ";
+const ITEM_ERRORS: &str = "error ";
+
+/// At both ends for each master of a known kind. At first only the sizes of its logs are noted; at the end, one item for each log with the
+/// counts of the lines that came meanwhile: logs are counted here and not recorded, for they grow by megabytes a second. A line costs about
+/// half a microsecond, 64 MiB about a quarter of a second, both after the load has ended.
+pub(crate) const SERVER_LOG: Source =
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Text };
+
+/// A log as it was at first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    path: String,
+    lines: Lines,
+    /// Device, inode and size; nothing where it was not there.
+    was: Option<(u64, u64, u64)>,
+}
+
+fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let Some(pid) = context.pid() else { return Vec::new() };
+    let key = format!("{NAME} {pid}");
+    if context.phase != Phase::Last {
+        if let Some(marks) = marks(context.root, pid).and_then(|marks| serde_json::to_vec(&marks).ok()) {
+            context.notes.set(&key, marks);
+        }
+        return Vec::new();
+    }
+    let Some(marks) = context.notes.get(&key).and_then(|json| serde_json::from_slice::<Vec<Mark>>(&json).ok()) else { return Vec::new() };
+    let files = match Files::of(context.root, pid) {
+        Ok(files) => files,
+        Err(lack) => return vec![(String::new(), lack)],
+    };
+    // Two servers with large logs share the bound; each further one gets half of what is left.
+    let spent = context.notes.get(NAME).and_then(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?))).unwrap_or(0);
+    let allowed = BYTES_MAX.saturating_sub(spent) / 2;
+    let mut left = allowed;
+    let mut items = Vec::new();
+    for (done, mark) in marks.iter().enumerate() {
+        let share = left / (marks.len() - done) as u64;
+        let (outcome, took) = follow(context.root, pid, &files, mark, share);
+        left -= took.min(left);
+        let kind = if matches!(mark.lines, Lines::Access(_) | Lines::FpmAccess(_)) { ITEM_ACCESS } else { ITEM_ERRORS };
+        items.push((format!("{kind}{}", mark.path), outcome));
+    }
+    context.notes.set(NAME, (spent + allowed - left).to_le_bytes().to_vec());
+    items
+}
+
+/// The logs of a master; nothing where it is none or its configuration cannot be read, which `server_config` tells.
+fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
+    let master = master(root, pid).ok()??;
+    let files = Files::of(root, pid).ok()?;
+    let Outcome::Ok(dump) = collect(&files, &master) else { return None };
+    let (head, parsed) = parsed(&String::from_utf8_lossy(&dump)).ok()?;
+    let mark = |(path, lines): (String, Lines)| {
+        let was = files.open(&path).and_then(|file| identity(&file)).ok();
+        Mark { path, lines, was }
+    };
+    Some(logs(&head, &parsed).into_iter().map(mark).collect())
+}
+
+fn identity(file: &File) -> io::Result<(u64, u64, u64)> {
+    let about = file.metadata()?;
+    Ok((about.dev(), about.ino(), about.size()))
+}
+
+/// What one log gained, and how many bytes were read.
+fn follow(root: &Root, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> (Outcome, u64) {
+    let mut counted = match Counted::new(&mark.lines) {
+        Ok(counted) => counted,
+        Err(why) => return (Outcome::Failed(why, None), 0),
+    };
+    let mut left = bytes_max;
+    let followed = pieces(root, pid, files, mark).and_then(|(pieces, rotated)| {
+        for (mut file, from) in pieces {
+            let to = identity(&file)?.2;
+            let skip = (to - from.min(to)).saturating_sub(left);
+            file.seek(SeekFrom::Start(from + skip))?;
+            left -= count(&mut file.take(to.saturating_sub(from + skip)), skip > 0, &mut |line| counted.add(line))?;
+            counted.skipped_bytes += skip;
+        }
+        counted.rotated = rotated;
+        Ok(())
+    });
+    let outcome = match followed {
+        Ok(()) => Outcome::Ok(counted.text().into_bytes()),
+        // Where a log goes to a terminal or pipe there is nothing to follow.
+        Err(error) if error.kind() == io::ErrorKind::Other => Outcome::Absent(error.to_string(), None),
+        Err(error) => outcome_of(&error, Some(NEEDS)),
+    };
+    (outcome, bytes_max - left)
+}
+
+/// The files to read with the place to begin at, and whether the log was replaced or cut.
+fn pieces(root: &Root, pid: u32, files: &Files, mark: &Mark) -> io::Result<(Vec<(File, u64)>, bool)> {
+    let file = files.open(&mark.path)?;
+    let (device, inode, size) = identity(&file)?;
+    match mark.was {
+        None => Ok((vec![(file, 0)], false)),
+        Some((old_device, old_inode, from)) if (old_device, old_inode) == (device, inode) => {
+            // Cut: what was there between is gone.
+            if size < from { Ok((vec![(file, 0)], true)) } else { Ok((vec![(file, from)], false)) }
+        }
+        Some((old_device, old_inode, from)) => {
+            let old = open_renamed(root, pid, (old_device, old_inode)).map(|old| (old, from));
+            let rotated = old.is_none();
+            Ok((old.into_iter().chain([(file, 0)]).collect(), rotated))
+        }
+    }
+}
+
+/// The old file of a log that was renamed, as long as the master has it open still.
+fn open_renamed(root: &Root, pid: u32, was: (u64, u64)) -> Option<File> {
+    let directory = format!("proc/{pid}/fd");
+    let (names, _) = root.names(&directory, FILES_MAX, None).ok()?;
+    let path = names
+        .into_iter()
+        .map(|name| root.path(&directory).join(name))
+        .find(|path| std::fs::metadata(path).is_ok_and(|about| about.is_file() && (about.dev(), about.ino()) == was))?;
+    File::open(path).ok()
+}
+
+/// Gives each whole line without its line feed; the first one is left out where reading begins in its middle, and so is one that has no end
+/// yet. Lines beyond the longest that a server writes come cut.
+fn count(from: &mut impl Read, in_the_middle: bool, each: &mut dyn FnMut(&[u8])) -> io::Result<u64> {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut line: Vec<u8> = Vec::new();
+    let mut skipping = in_the_middle;
+    let mut read = 0;
+    loop {
+        let length = match from.read(&mut buffer) {
+            Ok(0) => return Ok(read),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        read += length as u64;
+        let mut rest = &buffer[..length];
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            if skipping {
+                skipping = false;
+            } else if line.is_empty() {
+                each(&rest[..end]);
+            } else {
+                line.extend_from_slice(&rest[..end]);
+                each(&line);
+            }
+            line.clear();
+            rest = &rest[end + 1..];
+        }
+        let room = (LINE_BYTES_MAX + 1).saturating_sub(line.len());
+        line.extend_from_slice(&rest[..rest.len().min(room)]);
+    }
+}
+
+/// How the lines of one log are counted.
+enum Reader {
+    Access(Vec<(LogFormat, Record)>),
+    FpmAccess(Box<(FpmFormat, Record)>),
+    Errors,
+    FpmErrors,
+}
+
+struct Counted {
+    reader: Reader,
+    access: AccessLog,
+    errors: ErrorLog,
+    request: Histogram,
+    upstream: Histogram,
+    duration: Histogram,
+    rotated: bool,
+    skipped_bytes: u64,
+}
+
+impl Counted {
+    fn new(lines: &Lines) -> Result<Self, String> {
+        let mut access = AccessLog::default();
+        let reader = match lines {
+            Lines::Access(formats) => {
+                let compile = |(text, escape): &(String, String)| {
+                    let escape = match escape.as_str() {
+                        "json" => Escape::Json,
+                        "none" => Escape::None,
+                        _ => Escape::Default,
+                    };
+                    let format = LogFormat::nginx(text, escape).map_err(|error| error.to_string())?;
+                    let record = format.record();
+                    Ok((format, record))
+                };
+                let formats = formats.iter().map(compile).collect::<Result<Vec<_>, String>>()?;
+                access.has_status = formats.iter().all(|(format, _)| format.has_status());
+                Reader::Access(formats)
+            }
+            Lines::FpmAccess(text) => {
+                let format = FpmFormat::compile(text).map_err(|error| error.to_string())?;
+                access.has_status = format.has_status();
+                let record = format.record();
+                Reader::FpmAccess(Box::new((format, record)))
+            }
+            Lines::Errors => Reader::Errors,
+            Lines::FpmErrors => Reader::FpmErrors,
+        };
+        let histogram = Histogram::default;
+        let errors = ErrorLog::default();
+        Ok(Self {
+            reader,
+            access,
+            errors,
+            request: histogram(),
+            upstream: histogram(),
+            duration: histogram(),
+            rotated: false,
+            skipped_bytes: 0,
+        })
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        match &mut self.reader {
+            Reader::Access(formats) => {
+                self.access.lines += 1;
+                let access = formats.iter_mut().find_map(|(format, record)| format.read(line, record).ok());
+                match access {
+                    Some(access) => add_access(&mut self.access, &mut self.request, &mut self.upstream, &access),
+                    None => self.access.misfits += 1,
+                }
+            }
+            Reader::FpmAccess(format) => {
+                self.access.lines += 1;
+                let (format, record) = &mut **format;
+                match format.read(line, record) {
+                    Ok(access) => {
+                        access.duration_us.into_iter().for_each(|us| self.duration.add(us));
+                        access.status.into_iter().for_each(|status| *self.access.status.entry(status).or_default() += 1);
+                    }
+                    Err(_) => self.access.misfits += 1,
+                }
+            }
+            Reader::Errors => {
+                let text = String::from_utf8_lossy(line);
+                if let Some(parsed) = NginxLine::parse(&text) {
+                    add_error(&mut self.errors, &nginx_kind(parsed.event, parsed.errno), &text);
+                }
+            }
+            Reader::FpmErrors => {
+                let text = String::from_utf8_lossy(line);
+                if let Some(parsed) = FpmLine::parse(&text) {
+                    add_error(&mut self.errors, &fpm_kind(&parsed), &text);
+                }
+            }
+        }
+    }
+
+    fn text(mut self) -> String {
+        if matches!(self.reader, Reader::Errors | Reader::FpmErrors) {
+            (self.errors.rotated, self.errors.skipped_bytes) = (self.rotated, self.skipped_bytes);
+            return tally::error_text(&self.errors);
+        }
+        (self.access.rotated, self.access.skipped_bytes) = (self.rotated, self.skipped_bytes);
+        self.access.request_time_us = self.request.percentiles();
+        self.access.upstream_time_us = self.upstream.percentiles();
+        self.access.duration_us = self.duration.percentiles();
+        tally::access_text(&self.access)
+    }
+}
+
+fn add_access(log: &mut AccessLog, request: &mut Histogram, upstream: &mut Histogram, access: &Access<'_>) {
+    access.status.into_iter().for_each(|status| *log.status.entry(status).or_default() += 1);
+    access.request_time_us.into_iter().for_each(|us| request.add(us));
+    access.upstream_response_us.times_us().flatten().for_each(|us| upstream.add(us));
+    log.bytes = log.bytes.saturating_add(access.bytes_sent.or(access.body_bytes_sent).unwrap_or(0));
+}
+
+fn nginx_kind(event: NginxEvent, errno: Option<u32>) -> String {
+    let numbered = |name: &str| errno.map_or_else(|| name.to_owned(), |errno| format!("{name} {errno}"));
+    let plain = match event {
+        NginxEvent::ConnectFailed => return numbered("connect"),
+        NginxEvent::TransferFailed => return numbered("transfer"),
+        NginxEvent::AcceptFailed => return numbered("accept"),
+        NginxEvent::SocketFailed => return numbered("socket"),
+        NginxEvent::OpenFailed => return numbered("open"),
+        NginxEvent::BindFailed => return numbered("bind"),
+        NginxEvent::UpstreamTimedOut => "upstream timed out",
+        NginxEvent::UpstreamClosed => "upstream closed",
+        NginxEvent::ClientClosed => "client closed",
+        NginxEvent::NoLiveUpstreams => "no live upstreams",
+        NginxEvent::WorkerConnectionsExhausted => "worker_connections",
+        NginxEvent::RateLimited => "limiting requests",
+        NginxEvent::ConnLimited => "limiting connections",
+        NginxEvent::BufferedToFile => "buffered to file",
+        NginxEvent::WorkerDied => "worker died",
+        NginxEvent::Other => "other",
+    };
+    plain.to_owned()
+}
+
+fn fpm_kind(line: &FpmLine<'_>) -> String {
+    let of_pool = |name: &str| line.pool.map_or_else(|| name.to_owned(), |pool| format!("{name} {pool}"));
+    match line.event {
+        FpmEvent::MaxChildrenReached { .. } => of_pool("max_children"),
+        FpmEvent::SeemsBusy { .. } => of_pool("seems busy"),
+        FpmEvent::Slow { .. } => of_pool("slow"),
+        FpmEvent::TimedOut { .. } => of_pool("timed out"),
+        FpmEvent::ChildDied { .. } => of_pool("child died"),
+        FpmEvent::Output => of_pool("output"),
+        FpmEvent::BindFailed => "bind".to_owned(),
+        FpmEvent::Ready => "ready".to_owned(),
+        FpmEvent::Other => "other".to_owned(),
+    }
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    let Some(server) = server_of(observation, entry) else { return };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if let Some(path) = entry.item.strip_prefix(ITEM_ACCESS) {
+        let log = server.access_logs.entry(path.to_owned()).or_default();
+        log.push(entry.at_us, reading_of(&entry.outcome, |bytes| tally::access_log(&text(bytes))));
+    } else {
+        // The lack of all logs together has no path.
+        let path = entry.item.strip_prefix(ITEM_ERRORS).unwrap_or("all");
+        let log = server.error_logs.entry(path.to_owned()).or_default();
+        log.push(entry.at_us, reading_of(&entry.outcome, |bytes| tally::error_log(&text(bytes))));
+    }
+}

@@ -1,0 +1,109 @@
+//! The log files that a configuration names, with the formats of their lines.
+
+use std::collections::BTreeMap;
+
+use chokepoint_config::log_format::Escape;
+use chokepoint_config::nginx::{Destination, LogFormat, Nginx};
+use chokepoint_config::php_fpm::Fpm;
+use serde::{Deserialize, Serialize};
+
+use super::config::{Head, Parsed};
+use super::levels::levels;
+use super::master::absolute;
+
+/// Logs of one server that are followed.
+pub(super) const LOGS_MAX: usize = 64;
+/// Formats of one file; a file with lines of several formats is tried with each.
+const FORMATS_MAX: usize = 4;
+
+/// How the lines of a log are read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Lines {
+    /// nginx's access log: formats with the name of their escaping.
+    Access(Vec<(String, String)>),
+    /// nginx's error log.
+    Errors,
+    /// php-fpm's access log.
+    FpmAccess(String),
+    /// php-fpm's error log.
+    FpmErrors,
+}
+
+/// The logs of a configuration by their absolute paths.
+pub(super) fn logs(head: &Head, parsed: &Parsed) -> BTreeMap<String, Lines> {
+    let mut found = match parsed {
+        Parsed::Nginx(nginx) => of_nginx(head, nginx),
+        Parsed::PhpFpm(fpm) => of_php_fpm(head, fpm),
+    };
+    while found.len() > LOGS_MAX {
+        found.pop_last();
+    }
+    found
+}
+
+fn of_nginx(head: &Head, nginx: &Nginx) -> BTreeMap<String, Lines> {
+    let mut found: BTreeMap<String, Lines> = BTreeMap::new();
+    let mut add_errors = |settings: &chokepoint_config::nginx::Settings| {
+        let logs = settings.error_logs();
+        if logs.is_empty() && !head.error_log.is_empty() {
+            found.insert(absolute(&head.prefix, &head.error_log), Lines::Errors);
+        }
+        for log in logs {
+            if let Destination::File(path) = log.destination {
+                found.insert(absolute(&head.prefix, &path), Lines::Errors);
+            }
+        }
+    };
+    let levels = levels(nginx);
+    add_errors(&nginx.main.settings);
+    levels.iter().for_each(|level| add_errors(level.settings));
+    for level in &levels {
+        let formats = match level.http {
+            Some(http) => &http.log_formats,
+            None => nginx.stream.as_ref().map_or(&[][..], |stream| &stream.log_formats),
+        };
+        let named = |name: &str| formats.iter().rev().find(|format| format.name == name);
+        let logs = level.settings.access_logs();
+        let built_in = logs.logs.is_empty() && logs.origin == chokepoint_config::Origin::Default && level.http.is_some();
+        if built_in
+            && !head.access_log.is_empty()
+            && let Some(combined) = named("combined")
+        {
+            add_access(&mut found, absolute(&head.prefix, &head.access_log), combined);
+        }
+        for log in logs.logs.iter().filter(|log| !log.gzip) {
+            if let (Destination::File(path), Some(format)) = (&log.destination, named(&log.format)) {
+                add_access(&mut found, absolute(&head.prefix, path), format);
+            }
+        }
+    }
+    found
+}
+
+fn add_access(found: &mut BTreeMap<String, Lines>, path: String, format: &LogFormat) {
+    let escape = match format.escape {
+        Escape::Default => "default",
+        Escape::Json => "json",
+        Escape::None => "none",
+    };
+    let format = (format.format.clone(), escape.to_owned());
+    match found.entry(path).or_insert_with(|| Lines::Access(Vec::new())) {
+        Lines::Access(formats) if formats.len() < FORMATS_MAX && !formats.contains(&format) => formats.push(format),
+        _ => {}
+    }
+}
+
+fn of_php_fpm(head: &Head, fpm: &Fpm) -> BTreeMap<String, Lines> {
+    let mut found = BTreeMap::new();
+    // The built-in path differs by distribution and is not guessed.
+    if let Some(log) = fpm.global.error_log().filter(|log| log.value != "syslog" && !log.value.is_empty()) {
+        // php-fpm takes a relative error_log from PREFIX/var.
+        found.insert(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), Lines::FpmErrors);
+    }
+    for pool in &fpm.pools {
+        if let (Some(log), Some(format)) = (pool.access_log(), pool.text("access.format")) {
+            found.insert(absolute(&head.prefix, &log.value), Lines::FpmAccess(format.value));
+        }
+    }
+    found
+}

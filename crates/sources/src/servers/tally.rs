@@ -1,0 +1,232 @@
+//! Counts of a log's lines and how they stand in an entry: one fact a line.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use chokepoint_model::load::Percentiles;
+use chokepoint_model::observation::{AccessLog, ErrorLog};
+
+/// Kinds of errors that are told apart; all further ones are "other".
+const KINDS_MAX: usize = 64;
+/// Bytes of the first line of a kind.
+const SAMPLE_BYTES_MAX: usize = 300;
+/// Bits of a value that a histogram keeps: percentiles are at most one part in 128 too high.
+const BITS: u32 = 7;
+
+/// Durations by the upper end of their bucket, microseconds.
+#[derive(Debug, Default)]
+pub(super) struct Histogram {
+    counts: BTreeMap<u64, u64>,
+    total: u64,
+    max: u64,
+}
+
+impl Histogram {
+    pub(super) fn add(&mut self, value_us: u64) {
+        let shift = (u64::BITS - value_us.leading_zeros()).saturating_sub(BITS + 1);
+        *self.counts.entry(value_us | ((1 << shift) - 1)).or_default() += 1;
+        self.total += 1;
+        self.max = self.max.max(value_us);
+    }
+
+    pub(super) fn percentiles(&self) -> Option<Percentiles> {
+        let at = |permille: u64| {
+            let rank = (self.total.saturating_mul(permille)).div_ceil(1000).max(1);
+            let mut below = 0;
+            for (value, count) in &self.counts {
+                below += count;
+                if below >= rank {
+                    return (*value).min(self.max);
+                }
+            }
+            self.max
+        };
+        (self.total > 0).then(|| Percentiles {
+            p50: at(500),
+            p75: at(750),
+            p90: at(900),
+            p95: at(950),
+            p99: at(990),
+            p999: at(999),
+            max: self.max,
+        })
+    }
+}
+
+/// Adds a line of an error log to its kind.
+pub(super) fn add_error(log: &mut ErrorLog, kind: &str, line: &str) {
+    let kind = if log.kinds.len() < KINDS_MAX || log.kinds.contains_key(kind) { kind } else { "other" };
+    *log.kinds.entry(kind.to_owned()).or_default() += 1;
+    if !log.samples.contains_key(kind) {
+        let mut end = line.len().min(SAMPLE_BYTES_MAX);
+        while !line.is_char_boundary(end) {
+            end -= 1;
+        }
+        log.samples.insert(kind.to_owned(), line[..end].to_owned());
+    }
+}
+
+/// The text of an access log's figures.
+pub(super) fn access_text(log: &AccessLog) -> String {
+    let mut text = String::new();
+    let facts = [
+        ("lines", log.lines),
+        ("misfits", log.misfits),
+        ("has_status", u64::from(log.has_status)),
+        ("bytes", log.bytes),
+        ("rotated", u64::from(log.rotated)),
+        ("skipped_bytes", log.skipped_bytes),
+    ];
+    for (name, value) in facts {
+        let _ = writeln!(text, "{name} {value}");
+    }
+    for (status, count) in &log.status {
+        let _ = writeln!(text, "status {status} {count}");
+    }
+    for (name, times) in
+        [("request_time_us", log.request_time_us), ("upstream_time_us", log.upstream_time_us), ("duration_us", log.duration_us)]
+    {
+        if let Some(t) = times {
+            let _ = writeln!(text, "{name} {} {} {} {} {} {} {}", t.p50, t.p75, t.p90, t.p95, t.p99, t.p999, t.max);
+        }
+    }
+    text
+}
+
+/// The text of an error log's figures.
+pub(super) fn error_text(log: &ErrorLog) -> String {
+    let mut text = format!("rotated {}\nskipped_bytes {}\n", u64::from(log.rotated), log.skipped_bytes);
+    for (kind, count) in &log.kinds {
+        let _ = writeln!(text, "kind {count} {kind}");
+        if let Some(sample) = log.samples.get(kind) {
+            let _ = writeln!(text, "sample {}", sample.replace(['\n', '\r'], " "));
+        }
+    }
+    text
+}
+
+fn facts(text: &str) -> Result<Vec<(&str, &str)>, String> {
+    if !text.ends_with('\n') {
+        return Err("the last line is not whole".to_owned());
+    }
+    text.lines().map(|line| line.split_once(' ').ok_or_else(|| format!("expected \"name value\", found {line:?}"))).collect()
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("expected a number, found {text:?}"))
+}
+
+fn percentiles(text: &str) -> Result<Percentiles, String> {
+    let numbers: Vec<u64> = text.split(' ').map(number).collect::<Result<_, _>>()?;
+    let [p50, p75, p90, p95, p99, p999, max] = numbers[..] else { return Err(format!("expected 7 numbers, found {text:?}")) };
+    Ok(Percentiles { p50, p75, p90, p95, p99, p999, max })
+}
+
+/// Reads what [`access_text`] wrote.
+pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
+    let mut log = AccessLog::default();
+    for (name, value) in facts(text)? {
+        match name {
+            "lines" => log.lines = number(value)?,
+            "misfits" => log.misfits = number(value)?,
+            "has_status" => log.has_status = number::<u8>(value)? != 0,
+            "bytes" => log.bytes = number(value)?,
+            "rotated" => log.rotated = number::<u8>(value)? != 0,
+            "skipped_bytes" => log.skipped_bytes = number(value)?,
+            "status" => {
+                let (status, count) = value.split_once(' ').ok_or("expected a status and a count")?;
+                log.status.insert(number(status)?, number(count)?);
+            }
+            "request_time_us" => log.request_time_us = Some(percentiles(value)?),
+            "upstream_time_us" => log.upstream_time_us = Some(percentiles(value)?),
+            "duration_us" => log.duration_us = Some(percentiles(value)?),
+            _ => {}
+        }
+    }
+    Ok(log)
+}
+
+/// Reads what [`error_text`] wrote.
+pub(super) fn error_log(text: &str) -> Result<ErrorLog, String> {
+    let mut log = ErrorLog::default();
+    let mut last: Option<String> = None;
+    for (name, value) in facts(text)? {
+        match name {
+            "rotated" => log.rotated = number::<u8>(value)? != 0,
+            "skipped_bytes" => log.skipped_bytes = number(value)?,
+            "kind" => {
+                let (count, kind) = value.split_once(' ').ok_or("expected a count and a kind")?;
+                log.kinds.insert(kind.to_owned(), number(count)?);
+                last = Some(kind.to_owned());
+            }
+            "sample" => {
+                let kind = last.clone().ok_or("a sample without its kind")?;
+                log.samples.insert(kind, value.to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn access() -> AccessLog {
+        let mut times = Histogram::default();
+        (1..=1000).for_each(|ms| times.add(ms * 1000));
+        let times = times.percentiles();
+        let status = BTreeMap::from([(200, 990), (502, 10)]);
+        AccessLog {
+            lines: 1001,
+            misfits: 1,
+            has_status: true,
+            status,
+            request_time_us: times,
+            bytes: 7,
+            skipped_bytes: 3,
+            ..AccessLog::default()
+        }
+    }
+
+    #[test]
+    fn percentiles_are_within_a_hundredth() {
+        let times = access().request_time_us.unwrap();
+        for (found, exact) in [(times.p50, 500_000), (times.p90, 900_000), (times.p99, 990_000), (times.p999, 999_000)] {
+            assert!(found >= exact && found as f64 <= exact as f64 * 1.01, "{found} for {exact}");
+        }
+        assert_eq!((times.max, Histogram::default().percentiles()), (1_000_000, None));
+        let mut wide = Histogram::default();
+        [0, u64::MAX].into_iter().for_each(|value| wide.add(value));
+        assert_eq!(wide.percentiles().map(|times| (times.p50, times.max)), Some((0, u64::MAX)));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(access_log(&access_text(&access())), Ok(access()));
+        let mut errors = ErrorLog { rotated: true, ..ErrorLog::default() };
+        for n in 0..100 {
+            add_error(&mut errors, &format!("kind {n}"), &"\u{e4}".repeat(400));
+        }
+        assert_eq!((errors.kinds.len(), errors.count("other")), (KINDS_MAX + 1, 36));
+        assert!(errors.samples.values().all(|sample| sample.len() <= SAMPLE_BYTES_MAX));
+        assert_eq!(error_log(&error_text(&errors)), Ok(errors));
+    }
+
+    #[test]
+    fn a_text_cut_anywhere_is_an_error_or_whole_lines() {
+        let text = access_text(&access());
+        for end in 0..text.len() {
+            assert_eq!(access_log(&text[..end]).is_ok(), end > 0 && text[..end].ends_with('\n'), "{end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_an_answer(text in "((lines|status|kind|sample|duration_us|rotated)? ?[0-9a-z -]{0,12}\n?){0,6}") {
+            let _ = (access_log(&text), error_log(&text));
+        }
+    }
+}
