@@ -265,3 +265,56 @@ proptest! {
         }
     }
 }
+
+/// A running program, ended with this.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.0), rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_running_nginx_is_found_by_its_command_line_and_its_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().display();
+    let config = format!(
+        "pid {at}/pid;\nevents {{}}\nhttp {{ server {{ listen unix:{at}/s; access_log log timed; }} log_format timed '$status'; }}\n"
+    );
+    std::fs::write(directory.path().join("n.conf"), config).unwrap();
+    let started = std::process::Command::new("nginx")
+        .args(["-p", &at.to_string(), "-c", "n.conf", "-g", "daemon off;"])
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    let Ok(child) = started else {
+        eprintln!("skipped: nginx is not installed");
+        return;
+    };
+    let nginx = Running(child);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while !directory.path().join("s").exists() || !directory.path().join("pid").exists() {
+        if std::time::Instant::now() > until {
+            eprintln!("skipped: nginx does not start here");
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let (root, notes, scope) = (Root::default(), Notes::default(), Scope::Process(nginx.0.id()));
+    let context = |phase| ReadContext { root: &root, scope, phase, notes: &notes, netns: None, netlink: None };
+    let mut observation = Observation::default();
+    let mut put = |source: &Source, phase| {
+        for (item, outcome) in (source.read)(&context(phase)) {
+            (source.put)(&mut observation, &Entry { at_us: 1, source: source.name.to_owned(), scope, item, outcome });
+        }
+    };
+    put(&SERVER_CONFIG, Phase::First);
+    put(&SERVER_LOG, Phase::First);
+    std::fs::write(directory.path().join("log"), "200\n503\n").unwrap();
+    put(&SERVER_LOG, Phase::Last);
+    let server = &observation.servers[&nginx.0.id()];
+    let found = server.nginx().unwrap_or_else(|| panic!("{:?}", server.config.state()));
+    assert_eq!((found.file.as_str(), found.listens.len()), (format!("{at}/n.conf").as_str(), 1));
+    assert_eq!(server.access_logs[&format!("{at}/log")].last().unwrap().status, [(200, 1), (503, 1)].into());
+}
