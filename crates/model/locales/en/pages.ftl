@@ -108,7 +108,7 @@ page-ephemeral-ports-exhausted-limits =
 page-ephemeral-ports-exhausted-shows =
     Nine tenths or more of the usable ports taken towards one address and port, and error answers of the gateway.
 page-ephemeral-ports-exhausted-sure =
-    Medium: the errno stands in the server's error log and in no counter. Silent at 80 % use, and where ports are full but nothing failed.
+    Medium from 502s and full ports; high where the server's error log names errno 99, which no counter does; then half of the ports seen taken are enough, and no load is needed. Silent at 80 % use, and where ports are full but nothing failed.
 page-ephemeral-ports-exhausted-remedies =
     Best is to need fewer: reuse connections to the upstream (keepalive). Then a wider range, more addresses on either side, tcp_tw_reuse where the dialling side closes first. A wide range may collide with services that start later; reserve their ports.
 page-ephemeral-ports-exhausted-sources =
