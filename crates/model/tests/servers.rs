@@ -43,6 +43,7 @@ fn two_tiers(address: ListenerAddress, live: u16) -> Observation {
             address: SocketAddress::Tcp { local: (ip("10.0.0.2"), 20_000 + n), remote: (to, port) },
             state: TcpState::Established,
             inode: 500 + u64::from(n),
+            uid: None,
             receive_queue: 0,
             send_queue: 0,
             wait: None,
@@ -162,7 +163,7 @@ fn pool(workers: u32, pm: &str, max_children: u32, late: bool) -> Observation {
     }
     let socket = |inode: u64, local, remote| {
         let address = SocketAddress::Tcp { local, remote };
-        Socket { address, state: TcpState::Established, inode, receive_queue: 0, send_queue: 0, wait: None }
+        Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
     };
     let php = (ip("127.0.0.1"), 9000);
     for second in 1..=10_u64 {
