@@ -147,7 +147,8 @@ pub fn names_listener(view: &NetnsView, same_netns: bool, listener: &Listener, t
     }
 }
 
-fn plain(path: &str) -> &str {
+/// A path as the kernel binds it: /var/run is a link to /run.
+pub(crate) fn plain(path: &str) -> &str {
     path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path)
 }
 

@@ -1,7 +1,10 @@
 //! The remedies: what removes a finding's cause. A remedy is one file and one line in [`REMEDIES`].
 
+mod raise_accept_backlog;
 mod raise_conntrack_max;
+mod raise_max_children;
 mod reuse_time_wait;
+mod servers;
 mod shorten_conntrack_time_wait;
 mod widen_port_range;
 
@@ -37,8 +40,14 @@ pub struct Proposal {
 }
 
 /// All remedies; of those for one finding, the one to try first stands first.
-pub const REMEDIES: &[&RemedyDef] =
-    &[&raise_conntrack_max::REMEDY, &shorten_conntrack_time_wait::REMEDY, &widen_port_range::REMEDY, &reuse_time_wait::REMEDY];
+pub const REMEDIES: &[&RemedyDef] = &[
+    &raise_conntrack_max::REMEDY,
+    &shorten_conntrack_time_wait::REMEDY,
+    &raise_accept_backlog::REMEDY,
+    &widen_port_range::REMEDY,
+    &reuse_time_wait::REMEDY,
+    &raise_max_children::REMEDY,
+];
 
 /// The remedies for a finding at a station.
 pub fn remedies(ctx: &Context<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {

@@ -12,14 +12,14 @@ mod load_generator;
 mod worker_pool;
 
 use crate::catalogue::Catalogue;
-use crate::load::LoadResult;
+use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView, Observation, ServerView};
 use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
 
-pub(crate) use cpu::other_tenants;
+pub(crate) use cpu::{other_tenants, utilization_of as cpu_utilization};
 
 /// A station's definition.
 pub struct StationDef {
@@ -190,6 +190,14 @@ const SYN_RETRY_SEEN_US: u64 = 900_000;
 /// True where some request took as long as one does whose SYN was lost.
 fn waited_for_retry(load: &LoadResult) -> bool {
     load.connect_us.max >= SYN_RETRY_SEEN_US || load.latency_us.max >= SYN_RETRY_SEEN_US
+}
+
+/// Requests that were under way at once, at the most.
+pub(crate) fn in_flight_peak(load: &LoadResult) -> f64 {
+    match load.shape {
+        Loop::Closed { connections } => f64::from(connections),
+        Loop::Open { .. } => load.slices.iter().map(|slice| f64::from(slice.in_flight)).fold(0.0, f64::max),
+    }
 }
 
 /// Answers with one of these statuses.

@@ -65,3 +65,13 @@ evidence-logged = The server logged this { $count ->
     [one] once
    *[other] { $count } times
 } while it was watched, first: { $line }
+
+remedy-raise-max-children-text = Let the pool of { $tier } have { $to } workers instead of { $from }: as many as were asked for at once, as far as cores and memory carry them.
+remedy-raise-max-children-text-other = Give { $tier } { $to } workers instead of { $from } (how, its own documentation says): as many as were asked for at once, as far as cores and memory carry them.
+remedy-raise-max-children-risk = Takes up to { $mib } MiB of memory more. The reload lets workers finish their requests for as long as process_control_timeout says.
+remedy-raise-max-children-risk-lost = Takes up to { $mib } MiB of memory more. The reload ends the requests that are in service at that moment, because process_control_timeout is not set.
+remedy-raise-max-children-risk-other = Takes up to { $mib } MiB of memory more. Where the workers wait for another server, more of them load that one more.
+
+remedy-raise-accept-backlog-text = Let { $to } connections wait at { $listener } instead of { $from }: room for all that can come at once, while { $tier } accepts them one after the other.
+remedy-raise-accept-backlog-text-other = Let { $to } connections wait at { $listener } instead of { $from }: raise the backlog that { $tier } gives to listen() and net.core.somaxconn, then start it anew.
+remedy-raise-accept-backlog-risk = A longer queue hides nothing but a burst: were the server to fall behind for good, requests would wait longer before they fail. Each waiting connection takes a few KiB of kernel memory.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank, evidence, waited_for_retry};
-use crate::load::Loop;
+use super::{Context, Placed, StationDef, blank, evidence, in_flight_peak, waited_for_retry};
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
 use crate::path::PlacedListener;
@@ -120,12 +119,8 @@ fn harmed(ctx: &Context<'_>) -> bool {
 
 /// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).
 fn wait_s(ctx: &Context<'_>) -> Option<f64> {
-    let load = ctx.obs.load.as_ref()?;
-    let in_flight = match load.shape {
-        Loop::Closed { connections } => f64::from(connections),
-        Loop::Open { .. } => load.slices.iter().map(|slice| f64::from(slice.in_flight)).fold(0.0, f64::max),
-    };
-    (load.goodput_rps() > 0.0).then(|| in_flight / load.goodput_rps())
+    let load = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0)?;
+    Some(in_flight_peak(load) / load.goodput_rps())
 }
 
 /// A queue is a cause where a longer one would serve those who are refused: its process keeps up on average, and waiting would be shorter

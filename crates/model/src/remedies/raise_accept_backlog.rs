@@ -1,0 +1,109 @@
+//! Remedy `raise-accept-backlog`: an accept queue that holds all connections which can come at once, in the server and in the kernel.
+
+use super::servers::{self, Server, is_bound_to};
+use super::{Proposal, RemedyDef};
+use crate::change::{Activation, Change, ServerSetting};
+use crate::message::Message;
+use crate::observation::{ListenerAddress, NetnsId};
+use crate::path::{PlacedListener, Tier};
+use crate::report::{Prediction, Signal};
+use crate::stations::{Context, Placed, in_flight_peak};
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-accept-backlog", finding: "accept-queue-full", activation: Activation::Reload, propose };
+
+/// Sysctl that bounds the backlog of every listener of a namespace at listen(2).
+const KEY_SOMAXCONN: &str = "net.core.somaxconn";
+/// nginx's backlog where `listen` names none (ngx_connection.h, NGX_LISTEN_BACKLOG on Linux).
+const NGINX_BACKLOG: u32 = 511;
+/// Least limit proposed: the kernel's own default since 5.4 (Documentation/networking/ip-sysctl.rst).
+const LIMIT_MIN: u32 = 4_096;
+/// Largest limit proposed: what fits the kernel's counter on every version.
+const LIMIT_MAX: u32 = 65_535;
+/// Room above the largest number of requests that were under way at once: where clients give up and come again, both stand in the queue.
+const ROOM: f64 = 2.0;
+
+fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
+    let id = placed.netns?;
+    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let listener = listener_of(tier, placed, id)?;
+    let limit = listener.listener.accept_queue_limit;
+    let somaxconn = ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;
+    let backlog = configured(ctx, tier, &listener.listener.address);
+    let wanted = wanted(ctx, placed, limit);
+    let mut change: Vec<Change> = Vec::new();
+    // The kernel's bound first: listen(2) looks at it when it is called.
+    if somaxconn < u64::from(wanted) {
+        change.push(Change::Sysctl {
+            key: KEY_SOMAXCONN.to_owned(),
+            netns: id,
+            netns_name: ctx.netns_name(id),
+            from: somaxconn.to_string(),
+            to: wanted.to_string(),
+        });
+    }
+    let text = match &backlog {
+        Some(backlog) => {
+            change.push(backlog.change(wanted));
+            "remedy-raise-accept-backlog-text"
+        }
+        None => {
+            // Raising the kernel's bound alone changes nothing for a listener that is there: its server must listen again, with more.
+            change.clear();
+            "remedy-raise-accept-backlog-text-other"
+        }
+    };
+    let name = listener.listener.address.to_string();
+    let text = Message::new(text).with("listener", name).with("from", limit).with("to", wanted).with("tier", tier.name.as_str());
+    Some(Proposal {
+        change,
+        text,
+        risk: Message::new("remedy-raise-accept-backlog-risk"),
+        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-failing")) },
+    })
+}
+
+fn listener_of<'a>(tier: &'a Tier, placed: &Placed, netns: NetnsId) -> Option<&'a PlacedListener> {
+    let named = placed.station.at.listener.as_deref()?;
+    tier.listeners.iter().find(|listener| listener.netns == netns && listener.listener.address.to_string() == named)
+}
+
+/// Room for all that can be under way at once, as a power of two; more than there was in any case.
+fn wanted(ctx: &Context<'_>, placed: &Placed, limit: u32) -> u32 {
+    let peak = ctx.obs.load.as_ref().map_or_else(|| placed.station.used.unwrap_or(0.0), in_flight_peak);
+    let needed = (ROOM * peak).clamp(f64::from(LIMIT_MIN), f64::from(LIMIT_MAX)) as u32;
+    let rounded = needed.checked_next_power_of_two().unwrap_or(LIMIT_MAX).min(LIMIT_MAX);
+    if rounded > limit { rounded } else { limit.saturating_mul(2).clamp(limit, LIMIT_MAX.max(limit)) }
+}
+
+/// The setting that gives a listener its backlog.
+struct Backlog<'a> {
+    server: Server<'a>,
+    setting: ServerSetting,
+    from: i64,
+    activation: Activation,
+}
+
+impl Backlog<'_> {
+    /// A value that differs from the one in the file: with the same one the server would not listen again.
+    fn change(&self, wanted: u32) -> Change {
+        let to = if self.from == i64::from(wanted) { i64::from(wanted) + 1 } else { i64::from(wanted) };
+        self.server.change(self.setting.clone(), &self.from.to_string(), &to.to_string(), self.activation)
+    }
+}
+
+fn configured<'a>(ctx: &Context<'a>, tier: &Tier, bound: &ListenerAddress) -> Option<Backlog<'a>> {
+    servers::of(ctx, tier).into_iter().find_map(|server| {
+        let view = server.view();
+        if let Some(listen) = view.nginx().and_then(|nginx| nginx.listens.iter().find(|listen| is_bound_to(&listen.address, bound))) {
+            let setting = ServerSetting::NginxListenBacklog { address: listen.address.to_string() };
+            let from = i64::from(listen.backlog.unwrap_or(NGINX_BACKLOG));
+            return Some(Backlog { server, setting, from, activation: Activation::Reload });
+        }
+        let pool = view.php_fpm()?.pools.iter().find(|pool| is_bound_to(&pool.listen, bound))?;
+        let setting = ServerSetting::PhpFpmBacklog { pool: pool.name.clone() };
+        // A reload keeps the socket and its limit; listen(2) on a duplicate of it changes the limit and leaves its connections alone.
+        Some(Backlog { server, setting, from: pool.backlog.value, activation: Activation::Live })
+    })
+}

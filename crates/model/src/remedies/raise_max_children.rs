@@ -1,0 +1,94 @@
+//! Remedy `raise-max-children`: as many workers as are asked for at once, as far as cores and memory carry them.
+
+use super::servers::{self, is_bound_to};
+use super::{Proposal, RemedyDef};
+use crate::change::{Activation, ServerSetting};
+use crate::message::Message;
+use crate::observation::{PhpFpmConfig, PhpFpmPool};
+use crate::path::Tier;
+use crate::report::{Prediction, Signal};
+use crate::stations::{Context, Placed, cpu_utilization};
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-max-children", finding: "worker-pool-exhausted", activation: Activation::Reload, propose };
+
+/// Share of the available memory that the new workers may take: the rest is for what they grow to and for everybody else.
+const MEMORY_SHARE: f64 = 0.5;
+/// Room above the number of workers at which the cores would be busy: the CPU that a request costs falls as load rises (159 us idle, 119 us
+/// near saturation on the stack tried), and workers wait unevenly.
+const CORES_ROOM: f64 = 1.5;
+/// Workers that a pool gets at the most: each is a process, and beyond a few thousand of them their scheduling is a cost of its own.
+const WORKERS_MAX: f64 = 2_000.0;
+
+fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
+    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let workers = placed.station.limit?;
+    let size = size(ctx, tier, placed, workers);
+    let (change, from, risk) = match pool_of(ctx, tier) {
+        Some((server, pool, php_fpm)) => {
+            let from = pool.max_children.value;
+            let setting = ServerSetting::PhpFpmMaxChildren { pool: pool.name.clone() };
+            let change = server.change(setting, &from.to_string(), &size.workers.to_string(), Activation::Reload);
+            (vec![change], from, risk(php_fpm))
+        }
+        // A pool of another kind of server: how its size is set is its owner's knowledge.
+        None => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-other"),
+    };
+    if size.workers <= from {
+        return None;
+    }
+    let mib = f64::from(size.workers - from) * size.worker_bytes / f64::from(1 << 20);
+    let text = if change.is_empty() { "remedy-raise-max-children-text-other" } else { "remedy-raise-max-children-text" };
+    let text = Message::new(text).with("from", from).with("to", size.workers).with("tier", tier.name.as_str());
+    Some(Proposal {
+        change,
+        text,
+        risk: Message::new(risk).with("mib", mib),
+        signal: Signal::Goodput,
+        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-failing")) },
+    })
+}
+
+/// The pool behind the tier's listeners, where there is exactly one that this can be about.
+fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &'a PhpFpmPool, &'a PhpFpmConfig)> {
+    let mut found = Vec::new();
+    for server in servers::of(ctx, tier) {
+        let Some(php_fpm) = server.view().php_fpm() else { continue };
+        let here = |pool: &&PhpFpmPool| tier.listeners.iter().any(|placed| is_bound_to(&pool.listen, &placed.listener.address));
+        let pools: Vec<&PhpFpmPool> = php_fpm.pools.iter().filter(here).collect();
+        if let [pool] = pools[..] {
+            found.push((server, pool, php_fpm));
+        }
+    }
+    let only = found.pop()?;
+    found.is_empty().then_some(only)
+}
+
+/// A reload ends what is in service at that moment, unless the workers are given time.
+fn risk(php_fpm: &PhpFpmConfig) -> &'static str {
+    match php_fpm.process_control_timeout_s.value {
+        0 => "remedy-raise-max-children-risk-lost",
+        _ => "remedy-raise-max-children-risk",
+    }
+}
+
+/// A pool's size with what it costs.
+struct Size {
+    workers: u32,
+    /// Resident memory of one worker, the largest seen.
+    worker_bytes: f64,
+}
+
+/// As many workers as there were requests at the pool at once (Little's law: in service and waiting), but not more than keep the cores busy
+/// nor than memory has room for.
+fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
+    let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
+    let worker_bytes = tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64;
+    let wanted = workers + placed.station.waiting.unwrap_or(0.0).ceil();
+    let by_cores = cpu_utilization(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
+    let by_memory = match ctx.obs.memory.last() {
+        Some(memory) if worker_bytes > 0.0 => workers + MEMORY_SHARE * memory.available as f64 / worker_bytes,
+        _ => f64::MAX,
+    };
+    Size { workers: wanted.min(by_cores).min(by_memory).min(WORKERS_MAX).max(0.0) as u32, worker_bytes }
+}

@@ -1,0 +1,61 @@
+//! The servers of a tier as changes name them: by their master process and their main file.
+
+use crate::change::{Activation, Change, ServerSetting};
+use crate::observation::{ListenerAddress, ServerConfig, ServerView};
+use crate::path::Tier;
+use crate::stations::Context;
+
+/// A running server of a known kind whose configuration was read.
+pub(super) struct Server<'a> {
+    pid: u32,
+    start_ticks: u64,
+    view: &'a ServerView,
+}
+
+/// The servers of a tier, by their masters.
+pub(super) fn of<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<Server<'a>> {
+    let server = |pid: &u32| {
+        let view = ctx.obs.servers.get(pid)?;
+        let identity = ctx.obs.processes.get(pid)?.identity.last()?;
+        view.config.last()?;
+        Some(Server { pid: *pid, start_ticks: identity.start_ticks, view })
+    };
+    tier.pids.iter().filter_map(server).collect()
+}
+
+impl<'a> Server<'a> {
+    /// What was read of it.
+    pub(super) fn view(&self) -> &'a ServerView {
+        self.view
+    }
+
+    /// The change of one of its settings.
+    pub(super) fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
+        let file = match self.view.config.last() {
+            Some(ServerConfig::Nginx(nginx)) => nginx.file.clone(),
+            Some(ServerConfig::PhpFpm(php_fpm)) => php_fpm.file.clone(),
+            None => String::new(),
+        };
+        Change::Server {
+            server: setting.server(),
+            pid: self.pid,
+            start_ticks: self.start_ticks,
+            file,
+            setting,
+            from: from.to_owned(),
+            to: to.to_owned(),
+            activation,
+        }
+    }
+}
+
+/// True where a configured address is the one that a listener is bound to.
+pub(super) fn is_bound_to(configured: &ListenerAddress, bound: &ListenerAddress) -> bool {
+    match (configured, bound) {
+        (ListenerAddress::Tcp(ip, port), ListenerAddress::Tcp(bound, bound_port)) => {
+            port == bound_port && ip.to_canonical() == bound.to_canonical()
+        }
+        (ListenerAddress::Unix(path), ListenerAddress::Unix(bound)) => crate::path::plain(path) == crate::path::plain(bound),
+        _ => false,
+    }
+}
