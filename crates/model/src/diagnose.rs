@@ -7,9 +7,12 @@ use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::Observation;
 use crate::path::{self, Path};
+use crate::predict::Scene;
 use crate::readings::readings;
 use crate::remedies::remedies;
-use crate::report::{Diagnosis, Finding, LimitedBy, LoadReport, Mode, Role, SourceStatus, StationState, Target, TierReport, Verdict};
+use crate::report::{
+    Diagnosis, Finding, LimitedBy, LoadReport, Mode, Remedy, Role, SourceStatus, StationState, Target, TierReport, Verdict,
+};
 use crate::settle::{Moment, unsettled};
 use crate::stations::{Context, Placed, STATIONS};
 
@@ -32,16 +35,12 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
     let mut findings: Vec<Finding> = Vec::new();
     for def in STATIONS {
         let read = (def.read)(&ctx);
-        for mut finding in (def.judge)(&ctx, &read) {
-            if let Some(placed) = read.iter().find(|placed| placed.station.at == finding.at && placed.station.tier == finding.tier) {
-                finding.remedies = remedies(&ctx, &finding, placed);
-            }
-            findings.push(finding);
-        }
+        findings.extend((def.judge)(&ctx, &read));
         stations.extend(read);
     }
     link_symptoms(&mut findings);
     order(&mut findings, &stations);
+    prescribe(&ctx, &stations, &mut findings);
     let judgement = judge(&ctx, &stations, &findings);
     Diagnosis {
         schema: SCHEMA.to_owned(),
@@ -57,6 +56,19 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         warnings: warnings(&ctx),
         rounds: Vec::new(),
     }
+}
+
+/// Gives each finding its remedies, with what each should give beside all the others.
+fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
+    let scene = Scene { ctx, stations, findings };
+    let of = |finding: &Finding| {
+        let own = |placed: &&Placed| {
+            placed.station.station == finding.station && placed.station.at == finding.at && placed.station.tier == finding.tier
+        };
+        stations.iter().find(own).map(|placed| remedies(&scene, finding, placed)).unwrap_or_default()
+    };
+    let remedies: Vec<Vec<Remedy>> = scene.findings.iter().map(of).collect();
+    findings.iter_mut().zip(remedies).for_each(|(finding, remedies)| finding.remedies = remedies);
 }
 
 /// Which finding can be the symptom of which: what waits before a tier is caused by what holds that tier.

@@ -13,6 +13,7 @@ pub mod load;
 pub mod message;
 pub mod observation;
 pub mod path;
+pub mod predict;
 pub mod reading;
 pub mod readings;
 pub mod remedies;

@@ -10,7 +10,8 @@ mod widen_port_range;
 
 use crate::change::{Activation, Change};
 use crate::message::Message;
-use crate::report::{Finding, Prediction, Remedy, Signal};
+use crate::predict::{Lift, Scene, predict};
+use crate::report::{Finding, Remedy, Signal};
 use crate::stations::{Context, Placed};
 
 /// A remedy's definition.
@@ -35,8 +36,8 @@ pub struct Proposal {
     pub risk: Message,
     /// What will tell that it worked.
     pub signal: Signal,
-    /// What it should give.
-    pub prediction: Prediction,
+    /// What it lifts at the finding's station: what it should give follows from that.
+    pub lifts: Lift,
 }
 
 /// All remedies; of those for one finding, the one to try first stands first.
@@ -50,12 +51,14 @@ pub const REMEDIES: &[&RemedyDef] = &[
 ];
 
 /// The remedies for a finding at a station.
-pub fn remedies(ctx: &Context<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
+pub fn remedies(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
     let fitting = REMEDIES.iter().filter(|def| def.finding == finding.id);
-    fitting.filter_map(|def| (def.propose)(ctx, placed).map(|proposal| render(ctx, def, proposal))).collect()
+    let proposed = fitting.filter_map(|def| Some((def, (def.propose)(scene.ctx, placed)?)));
+    proposed.map(|(def, proposal)| render(scene, def, proposal, finding, placed)).collect()
 }
 
-fn render(ctx: &Context<'_>, def: &RemedyDef, proposal: Proposal) -> Remedy {
+fn render(scene: &Scene<'_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &Placed) -> Remedy {
+    let ctx = scene.ctx;
     let mut persistent = Vec::new();
     let mut last_file = String::new();
     for (file, line) in proposal.change.iter().filter_map(Change::persistent) {
@@ -75,7 +78,7 @@ fn render(ctx: &Context<'_>, def: &RemedyDef, proposal: Proposal) -> Remedy {
         risk: ctx.text(proposal.risk),
         undo: undo.join("; "),
         signal: proposal.signal,
-        prediction: proposal.prediction,
+        prediction: predict(scene, finding, placed, proposal.lifts),
         group: None,
         change: proposal.change,
     }

@@ -38,7 +38,6 @@ prediction-refused-few = only { $good } good answers were seen: too few to measu
 prediction-refused-hidden = only { $share } % of the requests were answered well, which hides what the next limit would be
 prediction-refused-failing = what fails now hides what an answer would cost once it succeeds
 prediction-refused-search = the search for ports hides what a connection costs without it
-prediction-refused-second-choice = a second choice, told for where the first cannot be applied
 
 verdict-unknown-cpu = Cannot tell: nothing refused, but the CPU times could not be read, so it cannot be said what limits the server.
 

@@ -4,7 +4,8 @@ use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView};
-use crate::report::{Prediction, Signal};
+use crate::predict::Lift;
+use crate::report::Signal;
 use crate::stations::conntrack_table::{KEY_MAX, Table};
 use crate::stations::{Context, Placed};
 
@@ -36,13 +37,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         Some((netns, writable)) => changes(ctx, netns, writable, wanted),
         None => Vec::new(),
     };
-    Some(Proposal {
-        change,
-        text,
-        risk,
-        signal: Signal::Refusals { station: "conntrack-table".to_owned() },
-        prediction: Prediction::Refused { refused: ctx.text(refusal(ctx)) },
-    })
+    Some(Proposal { change, text, risk, signal: Signal::Refusals { station: "conntrack-table".to_owned() }, lifts: Lift::Cliff })
 }
 
 /// The namespace in which the limit can be set: its own where the kernel lets it, else the host's.
@@ -81,13 +76,4 @@ fn wanted(ctx: &Context<'_>, view: &NetnsView, table: &Table) -> u64 {
     let rounded = needed.max(floor).max(1).checked_next_power_of_two().unwrap_or(1 << 31).min(1 << 31);
     // Never below what was there, whatever the memory.
     rounded.min(cap).max(table.max.saturating_add(1))
-}
-
-/// Why no goodput is predicted: the table has no ceiling, and what comes behind it is hidden while it drops.
-fn refusal(ctx: &Context<'_>) -> Message {
-    match &ctx.obs.load {
-        None => Message::new("prediction-refused-passive"),
-        Some(load) if load.good < 30 => Message::new("prediction-refused-few").with("good", load.good),
-        Some(load) => Message::new("prediction-refused-hidden").with("share", 100.0 * load.good as f64 / load.requests.max(1) as f64),
-    }
 }

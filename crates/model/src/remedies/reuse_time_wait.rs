@@ -3,7 +3,8 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::message::Message;
-use crate::report::{Prediction, Signal};
+use crate::predict::Lift;
+use crate::report::Signal;
 use crate::stations::ephemeral_ports::KEY_REUSE;
 use crate::stations::{Context, Placed};
 
@@ -23,6 +24,6 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text: Message::new("remedy-reuse-time-wait-text").with("from", from),
         risk: Message::new("remedy-reuse-time-wait-risk"),
         signal: Signal::Goodput,
-        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-search")) },
+        lifts: Lift::Cost,
     })
 }

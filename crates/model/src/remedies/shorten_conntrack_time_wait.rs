@@ -3,7 +3,8 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::message::Message;
-use crate::report::{Prediction, Signal};
+use crate::predict::Lift;
+use crate::report::Signal;
 use crate::stations::{Context, Placed};
 
 pub(super) const REMEDY: RemedyDef =
@@ -33,6 +34,6 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text: Message::new("remedy-shorten-conntrack-time-wait-text").with("from", from).with("to", SHORT_S).with("share", share),
         risk: Message::new("remedy-shorten-conntrack-time-wait-risk"),
         signal: Signal::Refusals { station: "conntrack-table".to_owned() },
-        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-second-choice")) },
+        lifts: Lift::Cliff,
     })
 }

@@ -4,8 +4,9 @@ use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView};
-use crate::report::{Prediction, Signal};
-use crate::stations::ephemeral_ports::{KEY_RANGE, all};
+use crate::predict::Lift;
+use crate::report::Signal;
+use crate::stations::ephemeral_ports::{KEY_RANGE, all, usable};
 use crate::stations::{Context, Placed};
 
 pub(super) const REMEDY: RemedyDef =
@@ -37,7 +38,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text,
         risk,
         signal: Signal::Refusals { station: "ephemeral-ports".to_owned() },
-        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-failing")) },
+        lifts: Lift::Limit(f64::from(usable(view, wide))),
     })
 }
 

@@ -157,7 +157,7 @@ fn range(view: &NetnsView) -> (u32, u32) {
 }
 
 /// Ports of the range that are not reserved ("8080,9000-9010").
-fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
+pub(crate) fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
     let reserved = view.sysctl(KEY_RESERVED).unwrap_or_default();
     let count = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
