@@ -1,6 +1,7 @@
 //! `chokepoint lab`: scenarios with real servers; `run` is the whole proof: break, diagnose, fix, undo, take away, and check what was expected.
 
 mod expectation;
+mod reference;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
 use chokepoint_load::{Control, Plan};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
-use chokepoint_model::report::{Diagnosis, Kept, Request, Round, RoundKind};
+use chokepoint_model::report::{Diagnosis, Request};
 use chokepoint_sources::{Root, netns};
 use serde::Serialize;
 
@@ -78,6 +79,12 @@ struct RunOutcome {
     generator_share: Option<f64>,
     goodput_rps_after: Option<f64>,
     latency_us_p99_after: Option<u64>,
+    /// Changes that were applied on the way, those taken back included.
+    changes_applied: usize,
+    /// The changes that stay, by their remedies.
+    kept: Vec<String>,
+    /// The result and the reference, measured by turns.
+    reference: Option<reference::Comparison>,
     /// From the end of the first load to its diagnosis, milliseconds.
     verdict_after_ms: Option<u64>,
     undone: bool,
@@ -87,12 +94,14 @@ struct RunOutcome {
 
 fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue, interrupt: &Interrupt) -> Result<RunOutcome> {
     let begin = Instant::now();
-    let lab = build(scenario, false, interrupt)?;
+    let lab = build(scenario, false, None, interrupt)?;
     let setup = setup(&lab, wanted.passive)?;
     let owner = format!("lab:{}", scenario.name);
     let mut live = Live::new(&setup, interrupt, true, &owner, wanted.record.is_some());
-    let fix = scenario.expect.remedy.is_some() && !wanted.passive;
+    let fix = scenario.expect.asks_for_fix() && !wanted.passive;
     let report = with_background(&lab, wanted.passive, || drive(&mut live, fix, words));
+    let wanted_reference = scenario.expect.reference.as_ref().filter(|_| fix && report.is_ok() && !interrupt.is_set());
+    let compared = wanted_reference.map(|wanted| reference::compare(&lab, &setup, wanted, interrupt));
     let verdict_after_ms = live.verdict_after_ms;
     if let Some(directory) = wanted.record {
         recordings::make_directory(directory)?;
@@ -102,22 +111,22 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     // Whatever came of the diagnosis, its changes and the lab are taken back first.
     let undo = Changes::undo_all(Some(&owner));
     let down = lab.down();
-    let (report, undo, down) = (report?, undo?, down?);
+    let (report, undo, down, compared) = (report?, undo?, down?, compared.transpose()?);
     if !wanted.json {
         output::print(&crate::text::render(&report, &output::style(), words))?;
     }
     let mut failures = expectation::check(&scenario.expect, &report, fix);
     failures.extend(not_undone(&report, &undo));
+    failures.extend(compared.iter().flat_map(|compared| compared.failures(scenario.expect.reference.as_ref())));
     if !down.is_clean() {
         failures.push(down.to_string());
     }
-    Ok(outcome(scenario, n, &report, verdict_after_ms, failures, &undo, down.is_clean(), begin.elapsed()))
+    Ok(outcome(scenario, n, &report, verdict_after_ms, failures, &undo, down.is_clean(), begin.elapsed()).with(compared))
 }
 
 /// What is wrong with how the changes were taken back.
 fn not_undone(report: &Diagnosis, undo: &UndoOutcome) -> Option<String> {
-    let stays = |round: &&Round| round.kind == RoundKind::Apply && round.kept != Kept::No;
-    let stayed = report.rounds.iter().filter(stays).count();
+    let stayed = expectation::kept(report).count();
     if !undo.problems.is_empty() {
         Some(format!("not everything was undone: {}", undo.problems.join("; ")))
     } else if undo.restored.is_empty() && stayed > 0 {
@@ -158,11 +167,20 @@ fn outcome(
         generator_share: station("load-generator").and_then(|generator| generator.utilization),
         goodput_rps_after: last.map(|load| load.goodput_rps),
         latency_us_p99_after: last.map(|load| load.latency_us.p99),
+        changes_applied: expectation::changes_applied(report),
+        kept: expectation::kept(report).map(|round| round.remedy.clone()).collect(),
+        reference: None,
         verdict_after_ms,
         undone: undo.problems.is_empty(),
         clean,
         failures,
         seconds: took.as_secs_f64(),
+    }
+}
+
+impl RunOutcome {
+    fn with(self, reference: Option<reference::Comparison>) -> Self {
+        Self { reference, ..self }
     }
 }
 
@@ -179,6 +197,9 @@ fn tell(outcome: &RunOutcome, json: bool) -> Result<()> {
     if let (Some(before), Some(after)) = (outcome.goodput_rps, outcome.goodput_rps_after) {
         text.push_str(&format!("; goodput {before:.0} -> {after:.0} requests/s with the fix"));
     }
+    if let Some(reference) = &outcome.reference {
+        text.push_str(&format!("; {reference}"));
+    }
     if outcome.goodput_rps_after.is_some() && outcome.undone {
         text.push_str("; the fix was undone and verified undone");
     }
@@ -189,10 +210,10 @@ fn tell(outcome: &RunOutcome, json: bool) -> Result<()> {
     output::print(&text)
 }
 
-fn build(scenario: &Scenario, outlive: bool, interrupt: &Interrupt) -> Result<Lab> {
+fn build(scenario: &Scenario, outlive: bool, within: Option<&str>, interrupt: &Interrupt) -> Result<Lab> {
     output::note(&format!("building {}: {}", scenario.name, scenario.title));
     let mut quiet = |_: &str| {};
-    let options = Options { run_root: chokepoint_lab::run_root(), outlive, cancelled: Some(interrupt.flag()), on_step: &mut quiet };
+    let options = Options { run_root: chokepoint_lab::run_root(), outlive, within, cancelled: Some(interrupt.flag()), on_step: &mut quiet };
     let lab = Lab::up(scenario, options)?;
     for (key, found, set) in lab.host_sysctls() {
         output::note(&format!("{key} of this machine is {set} until the lab is taken down (it was {found})"));
@@ -216,6 +237,7 @@ fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
         addresses: target.addresses.clone(),
         client_netns: client.id,
         expect: load.expect.0.clone(),
+        slo_p99_us: load.slo_p99.map(|span| u64::try_from(span.0.as_micros()).unwrap_or(u64::MAX)),
         loaded: !passive,
         ..Request::default()
     };
@@ -294,7 +316,7 @@ fn list(json: bool) -> Result<()> {
 
 fn up(name: &str, interrupt: &Interrupt) -> Result<()> {
     let scenario = Scenario::find(name)?;
-    let lab = build(&scenario, true, interrupt)?;
+    let lab = build(&scenario, true, None, interrupt)?;
     let client = lab.netns_name(&scenario.client.host).unwrap_or_default();
     let text = format!(
         "{} is up. Try:\n\n    chokepoint diagnose --load --client-netns {client} {}\n\nTake it down with: chokepoint lab down {}\n",

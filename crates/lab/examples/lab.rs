@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 fn up(scenario: &str) -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::find(scenario)?;
     let mut on_step = |step: &str| eprintln!("  {step}");
-    let lab = Lab::up(&scenario, Options { run_root: run_root(), outlive: true, cancelled: None, on_step: &mut on_step })?;
+    let lab = Lab::up(&scenario, Options { run_root: run_root(), outlive: true, within: None, cancelled: None, on_step: &mut on_step })?;
     println!(
         "url      {}\nclient   {} (cores {:?})\nfiles    {}",
         lab.url(),

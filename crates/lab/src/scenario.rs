@@ -9,7 +9,7 @@ mod validate;
 use std::path::Path;
 
 pub use document::{
-    Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Route, RouteTo, Scenario, Server, Setting, Shape,
+    Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Reference, Route, RouteTo, Scenario, Server, Setting, Shape,
 };
 pub use error::{Problem, ScenarioError};
 pub use units::{BitRate, ByteSize, Cidr, FileMode, StatusRanges, TimeSpan};
@@ -32,6 +32,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("healthy-static", include_str!("../../../lab/scenarios/healthy-static.toml")),
     ("healthy-static-closed", include_str!("../../../lab/scenarios/healthy-static-closed.toml")),
     ("healthy-php", include_str!("../../../lab/scenarios/healthy-php.toml")),
+    ("throughput-collapse", include_str!("../../../lab/scenarios/throughput-collapse.toml")),
+    ("throughput-by-hand", include_str!("../../../lab/scenarios/throughput-by-hand.toml")),
 ];
 
 impl Scenario {

@@ -30,6 +30,9 @@ pub struct Options<'o> {
     /// True: the lab stays when this process ends (`lab up`). False: dropping the [`Lab`] takes it down, and what a killed process leaves
     /// counts as left behind.
     pub outlive: bool,
+    /// A lab that is up and will stay up for longer than this one: a setting of the machine that it has set may be set anew, since this lab puts
+    /// back what it found before that one does.
+    pub within: Option<&'o str>,
     /// Building stops soon after this becomes true (Ctrl-C), and takes away what it has built.
     pub cancelled: Option<&'o AtomicBool>,
     /// Told what comes next, before each step.
@@ -250,7 +253,8 @@ fn claim(scenario: &Scenario, options: &Options<'_>) -> Result<(LabDir, State), 
             return Err(LabError::Exists { how: down::kind_of(other.as_ref()).to_string(), name });
         }
         let Some(other) = other.filter(|other| other.boot_id == state::boot_id()) else { continue };
-        if let Some(taken) = other.host_sysctls.iter().find(|taken| scenario.host_sysctls.contains_key(&taken.key)) {
+        let mut taken = other.host_sysctls.iter().filter(|_| options.within != Some(name.as_str()));
+        if let Some(taken) = taken.find(|taken| scenario.host_sysctls.contains_key(&taken.key)) {
             return Err(LabError::SysctlTaken { other: name, key: taken.key.clone() });
         }
         let taken = other.namespaces.iter().find(|taken| ours.iter().any(|(_, netns)| *netns == taken.netns));

@@ -76,7 +76,7 @@ fn run_root() -> Option<tempfile::TempDir> {
 }
 
 fn up(scenario: &Scenario, root: &Path, outlive: bool) -> Result<Lab, LabError> {
-    Lab::up(scenario, Options { run_root: root.to_owned(), outlive, cancelled: None, on_step: &mut |_| () })
+    Lab::up(scenario, Options { run_root: root.to_owned(), outlive, within: None, cancelled: None, on_step: &mut |_| () })
 }
 
 fn namespaces(lab: &str) -> BTreeSet<String> {
@@ -218,7 +218,7 @@ fn a_lab_that_is_dropped_or_interrupted_goes_too() {
             cancelled.fetch_or(step == stop_at, Ordering::Relaxed);
             step += 1;
         };
-        let options = Options { run_root: root.path().to_owned(), outlive: false, cancelled: Some(&cancelled), on_step: &mut on_step };
+        let options = Options { run_root: root.path().to_owned(), outlive: false, within: None, cancelled: Some(&cancelled), on_step: &mut on_step };
         let result = Lab::up(&scenario("t-drop", ""), options);
         match result {
             Err(LabError::Interrupted) => assert_nothing_left("t-drop", root.path()),
@@ -335,7 +335,7 @@ fn crashing_builder() {
         step += 1;
     };
     let more = "[host_sysctls]\n'fs.mqueue.msg_default' = 11\n";
-    let options = Options { run_root: root.into(), outlive: false, cancelled: None, on_step: &mut on_step };
+    let options = Options { run_root: root.into(), outlive: false, within: None, cancelled: None, on_step: &mut on_step };
     let _lab = Lab::up(&scenario("t-crash", more), options).unwrap();
     kill_self();
 }

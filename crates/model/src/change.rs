@@ -87,8 +87,8 @@ pub enum ServerSetting {
     },
 }
 
-/// When a change takes effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// When a change takes effect, the least means first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// At once.
@@ -175,6 +175,14 @@ impl Change {
                 (netns_name == HOST_NETNS).then(|| (SYSCTL_FILE.to_owned(), format!("{key} = {to}")))
             }
             Self::Server { file, setting, to, .. } => Some((file.clone(), setting.line(to))),
+        }
+    }
+
+    /// When it takes effect.
+    pub fn activation(&self) -> Activation {
+        match self {
+            Self::Sysctl { .. } => Activation::Live,
+            Self::Server { activation, .. } => *activation,
         }
     }
 

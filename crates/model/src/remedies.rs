@@ -20,7 +20,7 @@ pub struct RemedyDef {
     pub id: &'static str,
     /// The finding that it removes.
     pub finding: &'static str,
-    /// When it takes effect.
+    /// When it takes effect where it is made by hand.
     pub activation: Activation,
     /// The changes it would make here; nothing where it does not apply.
     pub propose: fn(&Context<'_>, &Placed) -> Option<Proposal>,
@@ -74,7 +74,7 @@ fn render(scene: &Scene<'_>, def: &RemedyDef, proposal: Proposal, finding: &Find
         text: ctx.text(proposal.text),
         runtime: proposal.change.iter().map(Change::command).collect(),
         persistent,
-        activation: def.activation,
+        activation: proposal.change.iter().map(Change::activation).max().unwrap_or(def.activation),
         risk: ctx.text(proposal.risk),
         undo: undo.join("; "),
         signal: proposal.signal,

@@ -1,7 +1,7 @@
 //! What a scenario expects, held against what a run gave. It compares; the verdict is the model's.
 
-use chokepoint_lab::scenario::Expect;
-use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Role};
+use chokepoint_lab::scenario::{Effect, Expect};
+use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Role, Round, RoundKind};
 use serde::Serialize;
 
 /// A word of the report's own vocabulary, as its JSON spells it.
@@ -43,31 +43,66 @@ pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<Str
         failures.push(format!("{} was found and is forbidden", finding.id));
     }
     if fixed {
-        failures.extend(effect(expect, report));
+        failures.extend(remedy(expect, report));
+        failures.extend(rounds(expect, report));
     }
     failures
 }
 
-fn effect(expect: &Expect, report: &Diagnosis) -> Vec<String> {
+/// Changes that stay, by the rounds in which they were made.
+pub(super) fn kept(report: &Diagnosis) -> impl Iterator<Item = &Round> {
+    report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No)
+}
+
+/// Changes that were applied on the way.
+pub(super) fn changes_applied(report: &Diagnosis) -> usize {
+    report.rounds.iter().filter(|round| round.kind == RoundKind::Apply).count()
+}
+
+/// What the rounds as a whole must show: the causes, the end, and that each change that stays was seen to be needed.
+fn rounds(expect: &Expect, report: &Diagnosis) -> Vec<String> {
+    let first = report.findings.iter().filter(|finding| finding.role == Role::Cause).map(|finding| finding.id.as_str());
+    let named: Vec<&str> = first.chain(report.rounds.iter().map(|round| round.finding.as_str())).collect();
+    let missing = expect.causes.iter().filter(|cause| !named.contains(&cause.as_str()));
+    let mut failures: Vec<String> = missing.map(|cause| format!("{cause} was not named as a cause in any round")).collect();
+    let unproven = kept(report).filter(|round| round.kept != Kept::Final);
+    failures.extend(unproven.map(|round| format!("{} stays and was not shown to be needed", round.remedy)));
+    let (Some(wanted), Some(before)) = (&expect.result, &report.load) else { return failures };
+    match report.result() {
+        Some(last) => failures.extend(effect(wanted, before, &last.load)),
+        None => failures.push("no change stays".to_owned()),
+    }
+    let applied = changes_applied(report);
+    if wanted.changes_at_most.is_some_and(|most| applied > most as usize) {
+        failures.push(format!("{applied} changes were applied, expected at most {}", wanted.changes_at_most.unwrap_or(0)));
+    }
+    failures
+}
+
+fn remedy(expect: &Expect, report: &Diagnosis) -> Vec<String> {
     let Some(wanted) = &expect.remedy else { return Vec::new() };
     let Some(round) = report.rounds.iter().find(|round| round.remedy == *wanted && round.kept != Kept::No) else {
         return vec![format!("remedy {wanted} was not applied and kept")];
     };
-    let (Some(effect), Some(before)) = (&expect.effect, &report.load) else { return Vec::new() };
+    let (Some(wanted), Some(before)) = (&expect.effect, &report.load) else { return Vec::new() };
+    effect(wanted, before, &round.load)
+}
+
+fn effect(wanted: &Effect, before: &LoadReport, after: &LoadReport) -> Vec<String> {
     let mut failures = Vec::new();
-    if let Some(times) = effect.goodput_times_at_least
-        && round.load.goodput_rps < times * before.goodput_rps
+    if let Some(times) = wanted.goodput_times_at_least
+        && after.goodput_rps < times * before.goodput_rps
     {
-        failures.push(format!("goodput {:.0} -> {:.0}, expected {times} times as much", before.goodput_rps, round.load.goodput_rps));
+        failures.push(format!("goodput {:.0} -> {:.0}, expected {times} times as much", before.goodput_rps, after.goodput_rps));
     }
-    let share = failed_share(&round.load);
-    if let Some(most) = effect.failed_share_at_most
+    let share = failed_share(after);
+    if let Some(most) = wanted.failed_share_at_most
         && share > most
     {
         failures.push(format!("{:.2} % failed after the fix, expected at most {:.2} %", share * 100.0, most * 100.0));
     }
-    let p99_us = round.load.latency_us.p99;
-    if let Some(most) = effect.latency_p99_at_most
+    let p99_us = after.latency_us.p99;
+    if let Some(most) = wanted.latency_p99_at_most
         && u128::from(p99_us) > most.0.as_micros()
     {
         failures.push(format!("p99 {p99_us} us after the fix, expected at most {} us", most.0.as_micros()));

@@ -289,6 +289,8 @@ pub struct Load {
     pub expect: StatusRanges,
     /// The generator's threads; its own choice where it is not given.
     pub threads: Option<u32>,
+    /// The objective: p99 of response time that is to be kept to.
+    pub slo_p99: Option<TimeSpan>,
 }
 
 fn duration_default() -> TimeSpan {
@@ -319,10 +321,17 @@ pub struct Expect {
     /// Ids that must not be found, as cause or symptom.
     #[serde(default)]
     pub forbidden: Vec<String>,
-    /// Id of the remedy that is applied.
+    /// Causes that must be named, at first or in a round of `--fix`, in any order.
+    #[serde(default)]
+    pub causes: Vec<String>,
+    /// Id of a remedy that is applied and kept.
     pub remedy: Option<String>,
     /// What the remedy must achieve.
     pub effect: Option<Effect>,
+    /// What all that stays must achieve in the end.
+    pub result: Option<Effect>,
+    /// Another scenario whose goodput the result is held against.
+    pub reference: Option<Reference>,
 }
 
 /// Accepts `"healthy"` where a list of one is meant.
@@ -347,6 +356,23 @@ fn one_or_several<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deseria
     deserializer.deserialize_any(Visitor(std::marker::PhantomData))
 }
 
+/// Another scenario, with a load of its own, that is measured by turns with the result.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// Name of a built-in scenario or path of a file.
+    pub scenario: String,
+    /// Times that each is measured; 3 where it is not given.
+    #[serde(default = "pairs_default")]
+    pub pairs: u32,
+    /// The median goodput of the result, at least so many times the reference's.
+    pub goodput_times_at_least: Option<f64>,
+}
+
+fn pairs_default() -> u32 {
+    3
+}
+
 /// What a remedy must achieve under the same load.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -357,9 +383,16 @@ pub struct Effect {
     pub failed_share_at_most: Option<f64>,
     /// p99 of response time after, at most.
     pub latency_p99_at_most: Option<TimeSpan>,
+    /// Changes that were applied on the way, those taken back included, at most.
+    pub changes_at_most: Option<u32>,
 }
 
 impl Expect {
+    /// True where what is expected can only be seen by fixing.
+    pub fn asks_for_fix(&self) -> bool {
+        self.remedy.is_some() || !self.causes.is_empty() || self.result.is_some() || self.reference.is_some()
+    }
+
     /// True where there must be no cause at all.
     pub fn finding_none(&self) -> bool {
         self.finding.as_deref() == Some("none")

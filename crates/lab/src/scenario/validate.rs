@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chokepoint_model::report::Verdict;
 
-use super::document::{End, Expect, FileSpec, Host, Link, Load, RouteTo, Scenario};
+use super::document::{Effect, End, Expect, FileSpec, Host, Link, Load, RouteTo, Scenario};
 use super::error::edit_distance;
 use super::locate::Path;
 use crate::names;
@@ -265,8 +265,8 @@ impl Check<'_> {
         if load.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e7)) {
             self.problem(path.key("rate"), "more than 0 and at most 10000000 requests a second are allowed");
         }
-        for (name, span, seconds_max) in [("duration", load.duration, 3600), ("timeout", load.timeout, 600)] {
-            if span.0.is_zero() || span.0.as_secs() > seconds_max {
+        for (name, span, seconds_max) in [("duration", Some(load.duration), 3600), ("timeout", Some(load.timeout), 600), ("slo_p99", load.slo_p99, 600)] {
+            if span.is_some_and(|span| span.0.is_zero() || span.0.as_secs() > seconds_max) {
                 self.problem(path.key(name), format!("more than 0 and at most {seconds_max} s are allowed"));
             }
         }
@@ -287,6 +287,7 @@ impl Check<'_> {
     fn expect(&mut self, expect: &Expect, path: &Path) {
         let ids = expect.finding.iter().map(|id| (path.key("finding"), id));
         let ids = ids.chain(expect.remedy.iter().map(|id| (path.key("remedy"), id)));
+        let ids = ids.chain(expect.causes.iter().enumerate().map(|(index, id)| (path.key("causes").index(index), id)));
         let ids = ids.chain(expect.forbidden.iter().enumerate().map(|(index, id)| (path.key("forbidden").index(index), id)));
         let wrong: Vec<_> = ids.filter(|(_, id)| names::check_name(id).is_err()).map(|(at, id)| (at, id.clone())).collect();
         for (at, id) in wrong {
@@ -304,22 +305,44 @@ impl Check<'_> {
         if !expect.limited_by.is_empty() && !expect.verdict.is_empty() && !expect.verdict.contains(&Verdict::Healthy) {
             self.problem(path.key("limited_by"), "only a verdict \"healthy\" has it");
         }
-        if expect.remedy.is_some() && expect.finding_none() {
-            self.problem(path.key("remedy"), "there is no remedy where no finding is expected");
+        for (name, given) in [("remedy", expect.remedy.is_some()), ("causes", !expect.causes.is_empty()), ("result", expect.result.is_some())] {
+            if given && expect.finding_none() {
+                self.problem(path.key(name), "nothing is fixed where no finding is expected");
+            }
         }
-        let Some(effect) = &expect.effect else { return };
-        let path = path.key("effect");
-        if expect.remedy.is_none() {
-            self.problem(path.clone(), "an effect is measured after a remedy: `remedy` must be given");
+        if let Some(reference) = &expect.reference {
+            let path = path.key("reference");
+            if !(1..=20).contains(&reference.pairs) {
+                self.problem(path.key("pairs"), "1 to 20 are allowed");
+            }
+            self.times(reference.goodput_times_at_least, &path);
         }
-        if effect.goodput_times_at_least.is_none() && effect.failed_share_at_most.is_none() && effect.latency_p99_at_most.is_none() {
-            self.problem(path.clone(), "one of goodput_times_at_least, failed_share_at_most and latency_p99_at_most is wanted");
+        if let Some(effect) = &expect.effect {
+            let path = path.key("effect");
+            if expect.remedy.is_none() {
+                self.problem(path.clone(), "an effect is measured after a remedy: `remedy` must be given");
+            }
+            self.effect(effect, &path);
         }
-        if effect.goodput_times_at_least.is_some_and(|times| !(times > 0.0 && times.is_finite())) {
-            self.problem(path.key("goodput_times_at_least"), "a number above 0 is wanted");
+        if let Some(result) = &expect.result {
+            self.effect(result, &path.key("result"));
         }
+    }
+
+    fn effect(&mut self, effect: &Effect, path: &Path) {
+        let given = [effect.goodput_times_at_least.is_some(), effect.failed_share_at_most.is_some(), effect.latency_p99_at_most.is_some()];
+        if given.iter().all(|given| !given) && effect.changes_at_most.is_none() {
+            self.problem(path.clone(), "one of goodput_times_at_least, failed_share_at_most, latency_p99_at_most, changes_at_most is wanted");
+        }
+        self.times(effect.goodput_times_at_least, path);
         if effect.failed_share_at_most.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             self.problem(path.key("failed_share_at_most"), "a share from 0 to 1 is wanted");
+        }
+    }
+
+    fn times(&mut self, times: Option<f64>, path: &Path) {
+        if times.is_some_and(|times| !(times > 0.0 && times.is_finite())) {
+            self.problem(path.key("goodput_times_at_least"), "a number above 0 is wanted");
         }
     }
 }

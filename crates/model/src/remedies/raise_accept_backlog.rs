@@ -6,7 +6,8 @@ use crate::change::{Activation, Change, ServerSetting};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier};
-use crate::report::{Prediction, Signal};
+use crate::predict::Lift;
+use crate::report::Signal;
 use crate::stations::{Context, Placed, in_flight_peak};
 
 pub(super) const REMEDY: RemedyDef =
@@ -60,7 +61,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text,
         risk: Message::new("remedy-raise-accept-backlog-risk"),
         signal: Signal::Refusals { station: "accept-queue".to_owned() },
-        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-failing")) },
+        lifts: Lift::Cliff,
     })
 }
 

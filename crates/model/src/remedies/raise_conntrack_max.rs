@@ -22,6 +22,9 @@ const TIME_WAIT_S: f64 = 120.0;
 const ENTRY_BYTES: u64 = 320;
 /// Entries a bucket above which look-ups walk long chains; the kernel's own default for the limit was four for ten years.
 const ENTRIES_PER_BUCKET_MAX: u64 = 4;
+/// Times the growth that was seen for which there is to be room: while the table was full, and whatever else was short, fewer connections
+/// came than will.
+const GROWTH_ROOM: f64 = 4.0;
 /// Share of the host's memory that the table may take when full: 1/16.
 const MEMORY_SHARE: u64 = 16;
 
@@ -66,11 +69,11 @@ fn changes(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView, wanted: u64) -> 
     changes
 }
 
-/// Entries needed: the fastest growth seen while there was room, for as long as an entry stays; at least four times the old limit and the
+/// Entries needed: the fastest growth seen while there was room with more on top, for as long as an entry stays; at least four times the old limit and the
 /// kernel's own default for this host (one a bucket); at most what memory allows.
 fn wanted(ctx: &Context<'_>, view: &NetnsView, table: &Table) -> u64 {
     let life_s = view.sysctl_number(KEY_TIME_WAIT).map_or(TIME_WAIT_S, |seconds| seconds as f64);
-    let needed = (table.growth_per_s * life_s).min(u64::MAX as f64 / 4.0) as u64;
+    let needed = (GROWTH_ROOM * table.growth_per_s * life_s).min(u64::MAX as f64 / 4.0) as u64;
     let floor = table.max.saturating_mul(4).max(view.sysctl_number(KEY_BUCKETS).unwrap_or(0));
     let cap = ctx.obs.memory.last().map_or(u64::MAX / 2, |memory| memory.total / MEMORY_SHARE / ENTRY_BYTES);
     let rounded = needed.max(floor).max(1).checked_next_power_of_two().unwrap_or(1 << 31).min(1 << 31);

@@ -6,7 +6,8 @@ use crate::change::{Activation, ServerSetting};
 use crate::message::Message;
 use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::path::Tier;
-use crate::report::{Prediction, Signal};
+use crate::predict::Lift;
+use crate::report::Signal;
 use crate::stations::{Context, Placed, cpu_utilization};
 
 pub(super) const REMEDY: RemedyDef =
@@ -45,7 +46,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text,
         risk: Message::new(risk).with("mib", mib),
         signal: Signal::Goodput,
-        prediction: Prediction::Refused { refused: ctx.text(Message::new("prediction-refused-failing")) },
+        lifts: Lift::Limit(f64::from(size.workers)),
     })
 }
 

@@ -171,7 +171,8 @@ fn proofs(ctx: &Context<'_>, station: &Station, listener: &str) -> Vec<Evidence>
             .with("p99", load.latency_us.p99 as f64 / 1e3);
         proofs.push(evidence(ctx.text(text), "load", Some(load.latency_us.p99 as f64)));
     }
-    if let Some(wait) = wait_s(ctx) {
+    // Where most requests fail for another reason, the rate that the wait follows from is not the queue's.
+    if let Some(wait) = wait_s(ctx).filter(|_| ctx.can_divide_by_good()) {
         let text = Message::new("evidence-accept-queue-wait").with("ms", wait * 1e3);
         proofs.push(evidence(ctx.text(text), "load", Some(wait)));
     }
