@@ -81,6 +81,13 @@ impl Ports {
         (self.logged.is_some() && self.share() >= LOGGED_SHARE) || (self.share() >= FULL_SHARE && refused(ctx))
     }
 
+    /// Connects that failed for want of a port: as many as the server logged, else, where all ports were taken, as many as a gateway's answers
+    /// tell. Nothing where neither was read.
+    fn refused(&self, ctx: &Context<'_>) -> Option<u64> {
+        let answered = || ctx.obs.load.as_ref().map(|load| if self.share() >= FULL_SHARE { answers_with(load, GATEWAY_ERRORS) } else { 0 });
+        self.logged.as_ref().filter(|_| self.is_exhausted(ctx)).map(|logged| logged.count).or_else(answered)
+    }
+
     /// connect() prefers ports of one parity and looks at each of them before it tries the other (net/ipv4/inet_hashtables.c,
     /// `__inet_hash_connect`): when as many are in TIME_WAIT, each connect walks them all.
     fn searches(&self) -> bool {
@@ -197,6 +204,7 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
     station.limit = Some(f64::from(ports.usable));
     station.used = Some(ports.used() as f64);
     station.utilization = Some(ports.share());
+    station.refused_per_s = ports.refused(ctx).map(|count| count as f64 / ctx.seconds().max(1e-6));
     let args = |id: &'static str| {
         let message = Message::new(id).with("used", ports.used()).with("usable", ports.usable).with("remote", ports.remote.as_str());
         message.with("waiting", ports.time_wait)
