@@ -186,6 +186,12 @@ pub(crate) enum LabVerb {
         /// Only watch while a load runs that is not ours (no --load, no fix)
         #[arg(long)]
         passive: bool,
+        /// Only diagnose: change nothing, whatever the scenario expects of a fix
+        #[arg(long)]
+        no_fix: bool,
+        /// Seconds of each load instead of the scenario's
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(3..=3600))]
+        duration: Option<u16>,
         /// Write a recording of each run into this directory
         #[arg(long, value_name = "DIR")]
         record: Option<PathBuf>,

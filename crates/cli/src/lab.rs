@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use chokepoint_lab::scenario::TimeSpan;
 use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
 use chokepoint_load::{Control, Plan};
 use chokepoint_model::catalogue::Catalogue;
@@ -34,9 +35,12 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
         LabVerb::List { json } => list(*json).map(|()| true),
         LabVerb::Up { scenario } => up(scenario, interrupt).map(|()| true),
         LabVerb::Down { scenario } => down(scenario.as_deref()),
-        LabVerb::Run { scenario, repeat, passive, record, json } => {
-            let scenario = Scenario::find(scenario)?;
-            let wanted = Wanted { passive: *passive, record: record.as_deref(), json: *json };
+        LabVerb::Run { scenario, repeat, passive, no_fix, duration, record, json } => {
+            let mut scenario = Scenario::find(scenario)?;
+            if let Some(seconds) = duration {
+                scenario.load.duration = TimeSpan(Duration::from_secs(u64::from(*seconds)));
+            }
+            let wanted = Wanted { passive: *passive, fix: !passive && !no_fix, record: record.as_deref(), json: *json };
             let mut held = true;
             for n in 1..=*repeat {
                 let outcome = run_once(&scenario, n, &wanted, words, interrupt)?;
@@ -55,6 +59,7 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
 /// How a scenario is to be run.
 struct Wanted<'a> {
     passive: bool,
+    fix: bool,
     record: Option<&'a Path>,
     json: bool,
 }
@@ -65,6 +70,9 @@ struct RunOutcome {
     schema: &'static str,
     scenario: String,
     n: u32,
+    passive: bool,
+    /// The finding that the scenario expects first; "none" where there must be none.
+    expected: Option<String>,
     ok: bool,
     failures: Vec<String>,
     verdict: String,
@@ -98,7 +106,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     let setup = setup(&lab, wanted.passive)?;
     let owner = format!("lab:{}", scenario.name);
     let mut live = Live::new(&setup, interrupt, true, &owner, wanted.record.is_some());
-    let fix = scenario.expect.asks_for_fix() && !wanted.passive;
+    let fix = scenario.expect.asks_for_fix() && wanted.fix;
     let report = with_background(&lab, wanted.passive, || drive(&mut live, fix, words));
     let wanted_reference = scenario.expect.reference.as_ref().filter(|_| fix && report.is_ok() && !interrupt.is_set());
     let compared = wanted_reference.map(|wanted| reference::compare(&lab, &setup, wanted, interrupt));
@@ -121,7 +129,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     if !down.is_clean() {
         failures.push(down.to_string());
     }
-    Ok(outcome(scenario, n, &report, verdict_after_ms, failures, &undo, down.is_clean(), begin.elapsed()).with(compared))
+    Ok(outcome(scenario, n, &report, verdict_after_ms, failures, &undo, down.is_clean(), begin.elapsed()).with(wanted.passive, compared))
 }
 
 /// What is wrong with how the changes were taken back.
@@ -156,6 +164,8 @@ fn outcome(
         schema: "chokepoint/lab-run/1",
         scenario: scenario.name.clone(),
         n,
+        passive: false,
+        expected: scenario.expect.finding.clone(),
         ok: failures.is_empty(),
         verdict: expectation::word(&report.verdict),
         limited_by: report.limited_by.as_ref().map(expectation::word),
@@ -179,8 +189,8 @@ fn outcome(
 }
 
 impl RunOutcome {
-    fn with(self, reference: Option<reference::Comparison>) -> Self {
-        Self { reference, ..self }
+    fn with(self, passive: bool, reference: Option<reference::Comparison>) -> Self {
+        Self { passive, reference, ..self }
     }
 }
 

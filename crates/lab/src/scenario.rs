@@ -9,7 +9,8 @@ mod validate;
 use std::path::Path;
 
 pub use document::{
-    Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Reference, Route, RouteTo, Scenario, Server, Setting, Shape,
+    Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Reference, Route, RouteTo, Scenario, Server, Setting,
+    Shape,
 };
 pub use error::{Problem, ScenarioError};
 pub use units::{BitRate, ByteSize, Cidr, FileMode, StatusRanges, TimeSpan};
@@ -32,6 +33,10 @@ const BUILTIN: &[(&str, &str)] = &[
     ("healthy-static", include_str!("../../../lab/scenarios/healthy-static.toml")),
     ("healthy-static-closed", include_str!("../../../lab/scenarios/healthy-static-closed.toml")),
     ("healthy-php", include_str!("../../../lab/scenarios/healthy-php.toml")),
+    ("pair-conntrack-queue", include_str!("../../../lab/scenarios/pair-conntrack-queue.toml")),
+    ("pair-ports-pool", include_str!("../../../lab/scenarios/pair-ports-pool.toml")),
+    ("pair-pool-queue", include_str!("../../../lab/scenarios/pair-pool-queue.toml")),
+    ("healthy-php-keepalive", include_str!("../../../lab/scenarios/healthy-php-keepalive.toml")),
     ("throughput-collapse", include_str!("../../../lab/scenarios/throughput-collapse.toml")),
     ("throughput-by-hand", include_str!("../../../lab/scenarios/throughput-by-hand.toml")),
 ];

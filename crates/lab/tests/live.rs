@@ -218,7 +218,8 @@ fn a_lab_that_is_dropped_or_interrupted_goes_too() {
             cancelled.fetch_or(step == stop_at, Ordering::Relaxed);
             step += 1;
         };
-        let options = Options { run_root: root.path().to_owned(), outlive: false, within: None, cancelled: Some(&cancelled), on_step: &mut on_step };
+        let options =
+            Options { run_root: root.path().to_owned(), outlive: false, within: None, cancelled: Some(&cancelled), on_step: &mut on_step };
         let result = Lab::up(&scenario("t-drop", ""), options);
         match result {
             Err(LabError::Interrupted) => assert_nothing_left("t-drop", root.path()),

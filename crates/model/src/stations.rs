@@ -19,7 +19,7 @@ use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
 
-pub(crate) use cpu::{other_tenants, utilization_of as cpu_utilization};
+pub(crate) use cpu::{other_tenants, own_share};
 
 /// A station's definition.
 pub struct StationDef {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::observation::{
-    AccessLog, Address, ErrorLog, Identity, ListenerAddress, NginxConfig, NginxPass, Observation, OpenFiles, Origin, PhpFpmConfig,
-    PhpFpmPool, ProcessView, ServerConfig, Setting, Socket, SocketAddress, TcpState,
+    AccessLog, Address, ErrorLog, ListenerAddress, NginxConfig, NginxPass, Observation, Origin, ServerConfig, Socket, SocketAddress,
+    TcpState,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Mode, Verdict};
@@ -16,14 +16,6 @@ use stage::*;
 
 const BACKEND: &str = "10.0.0.9";
 const LOG: &str = "/var/log/nginx/error.log";
-
-fn process(obs: &mut Observation, pid: u32, parent: u32, comm: &str, sockets: &[u64]) {
-    let mut view = ProcessView::default();
-    let identity = Identity { pid, parent, comm: comm.into(), start_ticks: u64::from(pid), cpus_allowed: vec![1], ..Identity::default() };
-    view.identity.push(0, Reading::Ok(identity));
-    view.files.push(0, Reading::Ok(OpenFiles { count: 9, sockets: sockets.to_vec() }));
-    obs.processes.insert(pid, view);
-}
 
 /// The web server (42) with a second listener on this host, held by `php-fpm` (50); `live` connections between them.
 fn two_tiers(address: ListenerAddress, live: u16) -> Observation {
@@ -149,77 +141,20 @@ fn edges_that_were_seen_count_and_not_those_that_are_merely_configured() {
     assert!(diagnosis.warnings.iter().all(|text| !text.contains("configuration")), "{:?}", diagnosis.warnings);
 }
 
-/// A pool of php-fpm with `workers` processes, all busy, `waiting` connections in its queue, configured for `max_children`.
-fn pool(workers: u32, pm: &str, max_children: u32, late: bool) -> Observation {
-    let address = ListenerAddress::Tcp(ip("127.0.0.1"), 9000);
-    let mut obs = healthy();
-    let view = obs.netns.get_mut(&SERVER).unwrap();
-    let points = view.listeners.points().to_vec();
-    view.listeners = Default::default();
-    for (at, mut listeners) in points {
-        let waiting = if (WINDOW.0..=WINDOW.1).contains(&at) { 40 } else { 0 };
-        listeners.push(listener(address.clone(), 200, waiting, 0));
-        view.listeners.push(at, Reading::Ok(listeners));
-    }
-    let socket = |inode: u64, local, remote| {
-        let address = SocketAddress::Tcp { local, remote };
-        Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
-    };
-    let php = (ip("127.0.0.1"), 9000);
-    for second in 1..=10_u64 {
-        let port = |n: u32| (ip("127.0.0.1"), 40_000 + n as u16);
-        let mut sockets: Vec<Socket> = (0..workers).map(|n| socket(1_000 + u64::from(n), php, port(n))).collect();
-        sockets.push(socket(500, port(0), php));
-        view.sockets.push(second * 1_000_000, Reading::Ok(sockets));
-    }
-    process(&mut obs, 42, 1, "nginx", &[100, 500]);
-    process(&mut obs, 50, 1, "php-fpm8.2", &[200]);
-    for n in 0..workers {
-        process(&mut obs, 51 + n, 50, "php-fpm8.2", &[200, 1_000 + u64::from(n)]);
-    }
-    if late {
-        let newest = obs.processes.get_mut(&(50 + workers)).unwrap();
-        newest.identity = Default::default();
-        let identity = Identity {
-            pid: 50 + workers,
-            parent: 50,
-            comm: "php-fpm8.2".into(),
-            start_ticks: 900,
-            cpus_allowed: vec![1],
-            ..Identity::default()
-        };
-        newest.identity.push(4_000_000, Reading::Ok(identity));
-    }
-    cpu(&mut obs, 0.2);
-    let number = |value| Setting { value, origin: Origin::default() };
-    let pool = PhpFpmPool {
-        name: "www".into(),
-        listen: address,
-        backlog: Setting { value: -1, origin: Origin::default() },
-        pm: Setting { value: pm.into(), origin: Origin::default() },
-        max_children: Setting { value: max_children, origin: Origin { file: "/etc/php/8.2/fpm/pool.d/www.conf".into(), line: 9 } },
-        max_requests: number(0),
-        terminate_timeout_s: number(0),
-    };
-    let config = PhpFpmConfig { pools: vec![pool], ..PhpFpmConfig::default() };
-    obs.servers.entry(50).or_default().config.push(0, Reading::Ok(ServerConfig::PhpFpm(config)));
-    obs
-}
-
 fn limit(diagnosis: &Diagnosis) -> Option<f64> {
     diagnosis.path.iter().find(|station| station.station == "worker-pool").unwrap().limit
 }
 
 #[test]
 fn a_pool_that_grew_to_its_limit_is_exhausted_and_one_below_it_is_not() {
-    let mut full = pool(5, "dynamic", 5, true);
+    let mut full = php_pool(5, "dynamic", 5, true);
     logged(&mut full, 50, "max_children www", 1);
     let diagnosis = told(&full);
     assert_eq!((causes(&diagnosis), limit(&diagnosis)), (vec!["worker-pool-exhausted"], Some(5.0)));
     let sources: Vec<&str> = diagnosis.findings[0].evidence.iter().map(|proof| proof.source.as_str()).collect();
     assert!(sources.contains(&LOG) && sources.contains(&"/etc/php/8.2/fpm/pool.d/www.conf:9"), "{sources:?}");
     for manager in ["dynamic", "ondemand"] {
-        let diagnosis = told(&pool(5, manager, 50, false));
+        let diagnosis = told(&php_pool(5, manager, 50, false));
         assert_eq!((causes(&diagnosis), limit(&diagnosis)), (vec![], Some(50.0)), "{manager}");
     }
 }
@@ -227,7 +162,7 @@ fn a_pool_that_grew_to_its_limit_is_exhausted_and_one_below_it_is_not() {
 #[test]
 fn a_static_pool_is_as_large_as_it_is() {
     // The file was changed and not loaded yet: what runs counts.
-    let diagnosis = told(&pool(5, "static", 50, false));
+    let diagnosis = told(&php_pool(5, "static", 50, false));
     assert_eq!((causes(&diagnosis), limit(&diagnosis)), (vec!["worker-pool-exhausted"], Some(5.0)));
 }
 

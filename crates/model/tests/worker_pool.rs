@@ -2,9 +2,7 @@
 
 mod stage;
 
-use chokepoint_model::observation::{
-    Identity, Listener, ListenerAddress, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState,
-};
+use chokepoint_model::observation::{Identity, Listener, ListenerAddress, Observation, Socket, SocketAddress, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{LimitedBy, Role, StationState, Verdict};
 use stage::*;
@@ -43,14 +41,6 @@ fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
 fn tcp(inode: u64, local: (std::net::IpAddr, u16), remote: (std::net::IpAddr, u16)) -> Socket {
     let address = SocketAddress::Tcp { local, remote };
     Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
-}
-
-fn process(obs: &mut Observation, pid: u32, parent: u32, comm: &str, sockets: &[u64]) {
-    let mut view = ProcessView::default();
-    let identity = Identity { pid, parent, comm: comm.into(), start_ticks: u64::from(pid), cpus_allowed: vec![1], ..Identity::default() };
-    view.identity.push(0, Reading::Ok(identity));
-    view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: sockets.to_vec() }));
-    obs.processes.insert(pid, view);
 }
 
 #[test]

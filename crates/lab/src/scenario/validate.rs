@@ -265,7 +265,9 @@ impl Check<'_> {
         if load.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e7)) {
             self.problem(path.key("rate"), "more than 0 and at most 10000000 requests a second are allowed");
         }
-        for (name, span, seconds_max) in [("duration", Some(load.duration), 3600), ("timeout", Some(load.timeout), 600), ("slo_p99", load.slo_p99, 600)] {
+        for (name, span, seconds_max) in
+            [("duration", Some(load.duration), 3600), ("timeout", Some(load.timeout), 600), ("slo_p99", load.slo_p99, 600)]
+        {
             if span.is_some_and(|span| span.0.is_zero() || span.0.as_secs() > seconds_max) {
                 self.problem(path.key(name), format!("more than 0 and at most {seconds_max} s are allowed"));
             }
@@ -305,7 +307,9 @@ impl Check<'_> {
         if !expect.limited_by.is_empty() && !expect.verdict.is_empty() && !expect.verdict.contains(&Verdict::Healthy) {
             self.problem(path.key("limited_by"), "only a verdict \"healthy\" has it");
         }
-        for (name, given) in [("remedy", expect.remedy.is_some()), ("causes", !expect.causes.is_empty()), ("result", expect.result.is_some())] {
+        for (name, given) in
+            [("remedy", expect.remedy.is_some()), ("causes", !expect.causes.is_empty()), ("result", expect.result.is_some())]
+        {
             if given && expect.finding_none() {
                 self.problem(path.key(name), "nothing is fixed where no finding is expected");
             }
@@ -332,7 +336,10 @@ impl Check<'_> {
     fn effect(&mut self, effect: &Effect, path: &Path) {
         let given = [effect.goodput_times_at_least.is_some(), effect.failed_share_at_most.is_some(), effect.latency_p99_at_most.is_some()];
         if given.iter().all(|given| !given) && effect.changes_at_most.is_none() {
-            self.problem(path.clone(), "one of goodput_times_at_least, failed_share_at_most, latency_p99_at_most, changes_at_most is wanted");
+            self.problem(
+                path.clone(),
+                "one of goodput_times_at_least, failed_share_at_most, latency_p99_at_most, changes_at_most is wanted",
+            );
         }
         self.times(effect.goodput_times_at_least, path);
         if effect.failed_share_at_most.is_some_and(|share| !(0.0..=1.0).contains(&share)) {

@@ -38,7 +38,7 @@ evidence-accept-queue-wait = In a queue long enough a connection would wait abou
 finding-worker-pool-exhausted-title = all { $workers } workers of { $tier } are taken, and they do not compute but wait
 finding-worker-pool-exhausted-explanation = Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
 
-evidence-worker-pool-busy = All { $workers } workers held a connection in { $full } of { $samples } samples.
+evidence-worker-pool-busy = { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
 evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
 evidence-worker-pool-ready = The workers ran, or were ready to, in { $share } % of their time; the rest they waited for something else than a core.

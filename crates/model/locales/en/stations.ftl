@@ -30,7 +30,7 @@ state-ports-searching = { $waiting } of { $usable } ports towards { $remote } ar
 
 state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
 state-worker-pool-near = { $busy } of { $workers } workers were busy on average: little is left.
-state-worker-pool-full = All { $workers } workers were busy in { $share } % of the samples and { $waiting } connections waited for one on average.
+state-worker-pool-full = { $busy } of { $workers } workers were busy on average, and in { $share } % of the samples connections waited for one, { $waiting } on average.
 
 state-cpu-ok = { $count ->
     [1] Core { $cores } was { $share } % busy.

@@ -63,7 +63,8 @@ fn changes(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView, wanted: u64) -> 
     if let Some(buckets) = view.sysctl_number(KEY_BUCKETS)
         && wanted > buckets * ENTRIES_PER_BUCKET_MAX
     {
-        changes.push(set(KEY_BUCKETS, buckets, wanted / ENTRIES_PER_BUCKET_MAX));
+        // The kernel fills up whole pages of buckets; a power of two is what it takes as it is.
+        changes.push(set(KEY_BUCKETS, buckets, (wanted / ENTRIES_PER_BUCKET_MAX).next_power_of_two()));
     }
     changes.push(set(KEY_MAX, max, wanted));
     changes

@@ -8,7 +8,7 @@ use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed, cpu_utilization};
+use crate::stations::{Context, Placed, in_flight_peak, own_share};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-max-children", finding: "worker-pool-exhausted", activation: Activation::Reload, propose };
@@ -18,6 +18,8 @@ const MEMORY_SHARE: f64 = 0.5;
 /// Room above the number of workers at which the cores would be busy: the CPU that a request costs falls as load rises (159 us idle, 119 us
 /// near saturation on the stack tried), and workers wait unevenly.
 const CORES_ROOM: f64 = 1.5;
+/// Share of the accept queue's limit that waits on average where the queue overflows rather than holds all who come.
+const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
 /// Workers that a pool gets at the most: each is a process, and beyond a few thousand of them their scheduling is a cost of its own.
 const WORKERS_MAX: f64 = 2_000.0;
 
@@ -85,8 +87,13 @@ struct Size {
 fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
     let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
     let worker_bytes = tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64;
-    let wanted = workers + placed.station.waiting.unwrap_or(0.0).ceil();
-    let by_cores = cpu_utilization(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
+    let waiting = placed.station.waiting.unwrap_or(0.0);
+    // A queue that overflows shows only a part of those who want to be served; the load knows them all.
+    let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
+    let cut_off = waiting >= QUEUE_CUT_OFF_SHARE * f64::from(room);
+    let all = ctx.obs.load.as_ref().filter(|_| cut_off).map_or(0.0, in_flight_peak);
+    let wanted = (workers + waiting.ceil()).max(all);
+    let by_cores = own_share(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
     let by_memory = match ctx.obs.memory.last() {
         Some(memory) if worker_bytes > 0.0 => workers + MEMORY_SHARE * memory.available as f64 / worker_bytes,
         _ => f64::MAX,

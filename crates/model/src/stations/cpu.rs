@@ -54,6 +54,17 @@ pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     (!cores.is_empty()).then(|| busy / cores.len() as f64)
 }
 
+/// Share of the cores on which a tier may run that the path's own processes used, of this tier and of those that share its cores; nothing where
+/// it could not be read.
+pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
+    let (_, _, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
+    let (cores, tiers) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
+    let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
+    let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
+    (!own.is_empty() && cores_s > 0.0).then(|| own.iter().sum::<f64>() / cores_s)
+}
+
 /// Share of the servers' cores that neither the servers nor the interrupts used, where it is over [`TENANTS_SHARE_MAX`]: the cores and the
 /// share. Nothing where the servers' own use could not be read: it cannot be told apart then.
 pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {

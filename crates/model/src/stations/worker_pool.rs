@@ -13,7 +13,8 @@ use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, S
 pub(super) const STATION: StationDef =
     StationDef { id: "worker-pool", kind: StationKind::Rate, findings: &["worker-pool-exhausted"], read, judge };
 
-/// Share of the samples in which every worker must have been busy: a pool at its limit is so all the time, one that touches it is not.
+/// Share of the workers that must be busy on average, and share of the samples in which somebody must wait for one: a pool at its limit is so
+/// all the time, one that touches it is not. Between two requests a worker is free for a moment, so that of many all are rarely busy at once.
 const BUSY_SHARE: f64 = 0.9;
 /// Samples below which nothing is said: sockets are read about once a second.
 const SAMPLES_MIN: usize = 3;
@@ -33,6 +34,8 @@ struct Pool {
     busy: Vec<usize>,
     /// Mean number of connections that waited to be accepted.
     waiting: f64,
+    /// Share of the samples in which any did.
+    waited_share: f64,
     /// True where workers were still being started in the window: the pool may grow further.
     grows: bool,
     /// The server's own words that the limit was reached.
@@ -79,29 +82,28 @@ impl Pool {
         let newest = workers.iter().map(|identity| identity.start_ticks).max()?;
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
+        let queued = queued(ctx, tier);
+        let samples = queued.len().max(1) as f64;
         let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier);
         Some(Self {
             workers: allowed.unwrap_or(0).max(workers.len()),
             busy,
-            waiting: waiting(ctx, tier),
+            waiting: queued.iter().sum::<u64>() as f64 / samples,
+            waited_share: queued.iter().filter(|queued| **queued > 0).count() as f64 / samples,
             // Where the configuration tells the limit, a pool that has reached it grows no further.
             grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
             reached: reached(ctx, tier),
         })
     }
 
-    fn busy_share(&self) -> f64 {
-        let full = self.busy.iter().filter(|busy| **busy >= self.workers).count();
-        full as f64 / self.busy.len().max(1) as f64
-    }
-
     fn busy_mean(&self) -> f64 {
         self.busy.iter().sum::<usize>() as f64 / self.busy.len().max(1) as f64
     }
 
-    /// Every worker busy all the time and connections waiting: the pool's definition of full, whatever the reason.
+    /// The workers busy and connections waiting for them all the time: the pool's definition of full, whatever the reason.
     fn is_full(&self) -> bool {
-        self.busy.len() >= SAMPLES_MIN && self.busy_share() >= BUSY_SHARE && self.waiting >= 1.0
+        let busy = self.busy_mean() >= BUSY_SHARE * self.workers as f64;
+        self.busy.len() >= SAMPLES_MIN && busy && self.waited_share >= BUSY_SHARE && self.waiting >= 1.0
     }
 }
 
@@ -155,14 +157,14 @@ fn in_service(tier: &Tier, sockets: &[Socket]) -> usize {
     sockets.iter().filter(ours).count()
 }
 
-fn waiting(ctx: &Context<'_>, tier: &Tier) -> f64 {
-    let Some(view) = ctx.obs.netns.get(&tier.netns) else { return 0.0 };
+/// Connections that waited at the tier's listeners, in each sample.
+fn queued(ctx: &Context<'_>, tier: &Tier) -> Vec<u64> {
+    let Some(view) = ctx.obs.netns.get(&tier.netns) else { return Vec::new() };
     let queued = |listeners: &[crate::observation::Listener]| -> u64 {
         let own = |inode: u64| tier.listeners.iter().any(|placed| placed.listener.inode == inode);
         listeners.iter().filter(|listener| own(listener.inode)).map(|listener| u64::from(listener.accept_queue)).sum()
     };
-    let samples: Vec<u64> = ctx.in_window(&view.listeners).map(|(_, listeners)| queued(listeners)).collect();
-    samples.iter().sum::<u64>() as f64 / samples.len().max(1) as f64
+    ctx.in_window(&view.listeners).map(|(_, listeners)| queued(listeners)).collect()
 }
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
@@ -181,7 +183,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
     station.ceiling_rps = ceiling(ctx, pool);
     let args = |id: &'static str| {
         let message = Message::new(id).with("workers", limit).with("busy", pool.busy_mean()).with("waiting", pool.waiting);
-        message.with("share", pool.busy_share() * 100.0)
+        message.with("share", pool.waited_share * 100.0)
     };
     let (state, why) = if pool.is_full() {
         (StationState::Saturated, args("state-worker-pool-full"))
@@ -236,6 +238,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
     let netns = ctx.netns_name(tier.netns);
     let busy = Message::new("evidence-worker-pool-busy")
         .with("workers", pool.workers as f64)
+        .with("busy", pool.busy_mean())
         .with("full", pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64)
         .with("samples", pool.busy.len() as f64);
     let mut proofs = vec![evidence(ctx.text(busy), format!("sock_diag, /proc/PID ({netns})"), Some(pool.busy_mean()))];
