@@ -83,7 +83,7 @@ fn a_small_pool_before_a_page_that_computes_is_right() {
 
 #[test]
 fn workers_that_are_free_or_nobody_waits_for_are_no_finding() {
-    for (busy, waiting) in [(5, 0), (3, 0), (4, 60)] {
+    for (busy, waiting) in [(5, 0), (3, 0), (3, 60)] {
         let diagnosis = told(&pool(5, busy, waiting));
         assert_eq!(causes(&diagnosis), [""; 0], "{busy} busy, {waiting} waiting");
     }

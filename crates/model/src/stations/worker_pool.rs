@@ -13,9 +13,14 @@ use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, S
 pub(super) const STATION: StationDef =
     StationDef { id: "worker-pool", kind: StationKind::Rate, findings: &["worker-pool-exhausted"], read, judge };
 
-/// Share of the workers that must be busy on average, and share of the samples in which somebody must wait for one: a pool at its limit is so
-/// all the time, one that touches it is not. Between two requests a worker is free for a moment, so that of many all are rarely busy at once.
-const BUSY_SHARE: f64 = 0.9;
+/// Share of the samples in which somebody must wait for a worker: a pool at its limit is waited for all the time, one that touches it is not.
+const WAITED_SHARE: f64 = 0.9;
+/// Share of the workers that must be busy on average. Between two requests a worker is free until it has a core, so that rarely all are busy at
+/// once, the less so where others take the cores.
+const BUSY_SHARE: f64 = 0.75;
+/// Times the workers that may seem to hold a connection on average: the sockets are not all read in the same moment, and one may be seen closed
+/// and its successor too. More than that is served by threads or event loops.
+const BUSY_TIMES_MAX: f64 = 1.1;
 /// Samples below which nothing is said: sockets are read about once a second.
 const SAMPLES_MIN: usize = 3;
 /// Share of their time in which the workers may run, or be ready to, for them to count as waiting for something else than a core: workers
@@ -74,8 +79,9 @@ impl Pool {
         let workers: Vec<&&Identity> = identities.iter().filter(|identity| !parents.contains(&identity.pid)).collect();
         let view = ctx.obs.netns.get(&tier.netns)?;
         let busy: Vec<usize> = ctx.in_window(&view.sockets).map(|(_, sockets)| in_service(tier, sockets)).collect();
+        let held = busy.iter().sum::<usize>() as f64 / busy.len().max(1) as f64;
         // One process, or more connections than processes: not a pool of this kind but threads or an event loop.
-        if workers.len() < 2 || busy.iter().any(|busy| *busy > workers.len()) || busy.iter().all(|busy| *busy == 0) {
+        if workers.len() < 2 || held > BUSY_TIMES_MAX * workers.len() as f64 || held == 0.0 {
             return None;
         }
         let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
@@ -85,9 +91,10 @@ impl Pool {
         let queued = queued(ctx, tier);
         let samples = queued.len().max(1) as f64;
         let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier);
+        let most = allowed.unwrap_or(0).max(workers.len());
         Some(Self {
-            workers: allowed.unwrap_or(0).max(workers.len()),
-            busy,
+            workers: most,
+            busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
             waiting: queued.iter().sum::<u64>() as f64 / samples,
             waited_share: queued.iter().filter(|queued| **queued > 0).count() as f64 / samples,
             // Where the configuration tells the limit, a pool that has reached it grows no further.
@@ -103,7 +110,7 @@ impl Pool {
     /// The workers busy and connections waiting for them all the time: the pool's definition of full, whatever the reason.
     fn is_full(&self) -> bool {
         let busy = self.busy_mean() >= BUSY_SHARE * self.workers as f64;
-        self.busy.len() >= SAMPLES_MIN && busy && self.waited_share >= BUSY_SHARE && self.waiting >= 1.0
+        self.busy.len() >= SAMPLES_MIN && busy && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0
     }
 }
 
