@@ -70,10 +70,12 @@ pub enum ServerSetting {
     NginxWorkerConnections,
     /// `worker_rlimit_nofile`.
     NginxWorkerRlimitNofile,
-    /// `keepalive` of an upstream of FastCGI servers, with `fastcgi_keep_conn on` where requests are passed to it.
-    NginxUpstreamKeepalive {
-        /// Name of the `upstream`.
-        upstream: String,
+    /// Reuse of the connections to a FastCGI server: `keepalive` and `keepalive_requests` of an upstream, and `fastcgi_keep_conn on` where
+    /// requests are passed to it. Its value is [`ServerSetting::reuse`].
+    NginxFastcgiReuse {
+        /// What is passed to: name of an `upstream`, which is edited in place, or an address ("127.0.0.1:9000", "[::1]:9000",
+        /// "unix:/run/php.sock"), which gets an upstream of its own.
+        pass: String,
     },
     /// `pm.max_children`.
     PhpFpmMaxChildren {
@@ -113,13 +115,18 @@ impl ServerSetting {
     /// Stands for the value of a setting that no file sets and that has no default.
     pub const UNSET: &'static str = "unset";
 
+    /// The value of [`ServerSetting::NginxFastcgiReuse`]: idle connections that each worker keeps, and requests after which one is closed.
+    pub fn reuse(connections: u32, requests: u32) -> String {
+        format!("keepalive={connections} requests={requests}")
+    }
+
     /// The server that has this setting.
     pub fn server(&self) -> ServerKind {
         match self {
             Self::NginxListenBacklog { .. }
             | Self::NginxWorkerConnections
             | Self::NginxWorkerRlimitNofile
-            | Self::NginxUpstreamKeepalive { .. } => ServerKind::Nginx,
+            | Self::NginxFastcgiReuse { .. } => ServerKind::Nginx,
             Self::PhpFpmMaxChildren { .. } | Self::PhpFpmBacklog { .. } => ServerKind::PhpFpm,
         }
     }
@@ -130,7 +137,7 @@ impl ServerSetting {
             Self::NginxListenBacklog { address } => format!("backlog of listen {address}"),
             Self::NginxWorkerConnections => "worker_connections".to_owned(),
             Self::NginxWorkerRlimitNofile => "worker_rlimit_nofile".to_owned(),
-            Self::NginxUpstreamKeepalive { upstream } => format!("keepalive of upstream {upstream}"),
+            Self::NginxFastcgiReuse { pass } => format!("reuse of connections to {pass}"),
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children of [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog of [{pool}]"),
         }
@@ -142,8 +149,10 @@ impl ServerSetting {
             Self::NginxListenBacklog { address } => format!("listen {address} ... backlog={value};"),
             Self::NginxWorkerConnections => format!("worker_connections {value};   # in events"),
             Self::NginxWorkerRlimitNofile => format!("worker_rlimit_nofile {value};"),
-            Self::NginxUpstreamKeepalive { upstream } => {
-                format!("keepalive {value};   # in upstream {upstream}, and fastcgi_keep_conn on; where requests are passed to it")
+            Self::NginxFastcgiReuse { pass } => {
+                // "keepalive=8 requests=5"
+                let directives = value.replacen("keepalive=", "keepalive ", 1).replacen(" requests=", "; keepalive_requests ", 1);
+                format!("{directives};   # in the upstream for {pass}, and fastcgi_keep_conn on; where requests are passed to it")
             }
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children = {value}   ; in [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog = {value}   ; in [{pool}]"),

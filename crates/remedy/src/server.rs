@@ -10,6 +10,7 @@ mod trial;
 use std::fs;
 use std::path::Path;
 
+use chokepoint_config::nginx::FastcgiReuse;
 use chokepoint_config::text;
 use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 
@@ -18,8 +19,8 @@ use crate::record::{Backup, Intent, Print};
 use crate::setting::{Found, Setting, State, Toward};
 use master::Master;
 
-/// Longest value that is set, bytes: a number.
-const VALUE_BYTES_MAX: usize = 20;
+/// Longest number that is set, bytes.
+const NUMBER_BYTES_MAX: usize = 20;
 
 /// A setting in a server's configuration.
 #[derive(Debug)]
@@ -180,9 +181,15 @@ impl Setting for Server {
     }
 
     fn check(&self, value: &str) -> Result<(), ApplyError> {
+        if value == ServerSetting::UNSET {
+            return Ok(());
+        }
+        if let ServerSetting::NginxFastcgiReuse { .. } = self.setting {
+            return value.parse::<FastcgiReuse>().map(drop).map_err(|error| self.bad(format!("\"{value}\": {error}")));
+        }
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let fits = is_number(value) || value.strip_prefix('-').is_some_and(is_number) || value == ServerSetting::UNSET;
-        if fits && value.len() <= VALUE_BYTES_MAX { Ok(()) } else { Err(self.bad(format!("\"{value}\" is no number"))) }
+        let fits = is_number(value) || value.strip_prefix('-').is_some_and(is_number);
+        if fits && value.len() <= NUMBER_BYTES_MAX { Ok(()) } else { Err(self.bad(format!("\"{value}\" is no number"))) }
     }
 
     fn same(&self, one: &str, other: &str) -> bool {

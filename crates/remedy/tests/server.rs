@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use chokepoint_model::change::{Activation, ServerSetting};
 use chokepoint_remedy::{ApplyError, Filter, Guard, PendingState, Step};
-use servers::{Nginx, PhpFpm, apply, limit_of, store};
+use servers::{Nginx, PhpFpm, apply, established_to, limit_of, store, until};
 
 fn backlog(nginx: &Nginx) -> ServerSetting {
     ServerSetting::NginxListenBacklog { address: format!("127.0.0.1:{}", nginx.port) }
@@ -195,6 +195,59 @@ fn php_fpm_gets_workers_and_a_longer_queue() {
         assert_eq!((fpm.workers(), limit_of(fpm.port)), (2, Some(5)));
         assert_eq!(fs::read_to_string(fpm.main()).unwrap(), before);
     }
+}
+
+/// A location that asks php-fpm's own page, which needs no script.
+fn pings(port: u16) -> String {
+    format!(
+        "location / {{\n        fastcgi_pass 127.0.0.1:{port}; # the pool\n        fastcgi_param REQUEST_METHOD GET;\n        fastcgi_param SCRIPT_NAME /ping;\n        fastcgi_param SCRIPT_FILENAME /ping;\n    }}"
+    )
+}
+
+#[test]
+fn connections_to_php_fpm_are_reused_and_the_file_is_put_back_byte_for_byte() {
+    let Some(fpm) = PhpFpm::start("reuse", false) else { return };
+    let Some(nginx) = Nginx::start_with("reuse", &[&pings(fpm.port)]) else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read(nginx.site()).unwrap();
+    assert!(nginx.answers());
+    until("a connection for each request is closed", || established_to(fpm.port) == 0);
+    let setting = || ServerSetting::NginxFastcgiReuse { pass: format!("127.0.0.1:{}", fpm.port) };
+    for bad in ["1", "keepalive=1", "keepalive=0 requests=1", "keepalive=1 requests=1;"] {
+        let refused = apply(guard, &[nginx.change(setting(), "unset", bad)]).unwrap_err();
+        assert!(matches!(refused, ApplyError::BadChange { .. }), "{refused}");
+    }
+    let first = apply(guard, &[nginx.change(setting(), "unset", &ServerSetting::reuse(1, 100))]).unwrap();
+    assert!(nginx.answers() && nginx.answers());
+    until("one connection is kept", || established_to(fpm.port) == 1);
+    // Over it another length, which ends after two requests.
+    apply(guard, &[nginx.change(setting(), &ServerSetting::reuse(1, 100), &ServerSetting::reuse(1, 2))]).unwrap();
+    let text = fs::read_to_string(nginx.site()).unwrap();
+    assert!(text.contains("keepalive_requests 2;") && text.contains("_pass chokepoint_127_0_0_1"), "{text}");
+    assert!(nginx.answers());
+    until("it is kept for a second one", || established_to(fpm.port) == 1);
+    assert!(nginx.answers());
+    until("it is closed after its second", || established_to(fpm.port) == 0);
+    assert!(guard.undo(&Filter::Id(first)).is_clean());
+    assert!(fs::read_to_string(nginx.site()).unwrap().contains("keepalive_requests 2;"), "the later one stands");
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!(fs::read(nginx.site()).unwrap(), before);
+    assert!(nginx.answers());
+    until("a connection for each request again", || established_to(fpm.port) == 0);
+}
+
+#[test]
+fn a_pass_in_several_files_is_refused_in_words_and_so_is_one_that_is_not_there() {
+    let Some(nginx) = Nginx::start_with("several", &["location /php { fastcgi_pass 127.0.0.1:9; } return 200 ok;"; 2]) else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.site()).unwrap();
+    for (pass, why) in [("127.0.0.1:9", "several files"), ("127.0.0.1:10", "has no reuse of connections to 127.0.0.1:10")] {
+        let setting = ServerSetting::NginxFastcgiReuse { pass: pass.to_owned() };
+        let refused = apply(guard, &[nginx.change(setting, "unset", &ServerSetting::reuse(4, 5))]).unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+    }
+    assert_eq!((fs::read_to_string(nginx.site()).unwrap(), guard.pending().len()), (before, 0));
 }
 
 #[test]

@@ -210,10 +210,7 @@ impl<'t> Editor<'t> {
             return if there == wanted { Ok(()) } else { Err(EditError::Exists(name.to_owned())) };
         }
         let (file, _) = self.editable(http)?;
-        let unit = indent_unit(file);
-        let mut block = vec![format!("upstream {} {{", quoted(name))];
-        block.extend(lines.iter().map(|line| format!("{unit}{line}")));
-        block.push("}".to_owned());
+        let block = upstream_block(file, name, lines.iter().map(|line| (*line).to_owned()));
         let own: Vec<Node> = self.tree.children(http).into_iter().filter(|node| node.file == http.file).collect();
         let is_it = |node: &&Node, name: &str| self.tree.directive(**node).name() == name;
         let last_upstream = own.iter().rev().find(|node| is_it(node, "upstream")).copied();
@@ -224,6 +221,19 @@ impl<'t> Editor<'t> {
             (None, None) => Position::End,
         };
         self.insert(Some(http), &block, position)
+    }
+
+    /// Adds an `upstream` with these directives of one argument before a `server` of the http block, in its very file. The name must be free.
+    pub(super) fn add_upstream_before(&mut self, server: Node, name: &str, lines: &[(&str, &str)]) -> Result<(), EditError> {
+        let (file, _) = self.editable(server)?;
+        let lines = lines.iter().map(|(directive, value)| format!("{directive} {};", quoted(value)));
+        let block = upstream_block(file, name, lines);
+        self.insert_before(server, &block)
+    }
+
+    /// True where a directive is one of a block's own, or of a file that is included right there.
+    pub(super) fn is_in(&self, node: Node, block: Node) -> bool {
+        self.tree.children(block).contains(&node)
     }
 
     /// Inserts lines into a block with its indentation and line endings.
@@ -324,6 +334,14 @@ impl<'t> Editor<'t> {
         }
         Ok(edited)
     }
+}
+
+fn upstream_block(file: &File, name: &str, lines: impl Iterator<Item = String>) -> Vec<String> {
+    let unit = indent_unit(file);
+    let mut block = vec![format!("upstream {} {{", quoted(name))];
+    block.extend(lines.map(|line| format!("{unit}{line}")));
+    block.push("}".to_owned());
+    block
 }
 
 fn words_of(directive: &Directive) -> Vec<String> {

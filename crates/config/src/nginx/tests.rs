@@ -3,6 +3,7 @@
 mod edits;
 mod in_force;
 mod parsing;
+mod reuse;
 mod selection;
 
 use super::*;

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, CString};
 use std::path::Path;
 
-use chokepoint_config::nginx::{self, Body, ListenSocket, Nginx, Position};
+use chokepoint_config::nginx::{self, FastcgiReuse, ListenSocket, Nginx, Position};
 use chokepoint_config::php_fpm::{self, Fpm};
-use chokepoint_config::{Edited, Node, Resolved, text};
+use chokepoint_config::{Edited, Resolved, text};
 use chokepoint_model::change::{ServerKind, ServerSetting};
 
 use super::file;
@@ -74,8 +74,9 @@ fn nginx_value(nginx: &Nginx, setting: &ServerSetting) -> Option<String> {
             Some(limit) => limit.value,
             None => return Some(ServerSetting::UNSET.to_owned()),
         },
-        ServerSetting::NginxUpstreamKeepalive { upstream } => {
-            nginx.http.as_ref()?.upstreams.iter().find(|one| one.name.eq_ignore_ascii_case(upstream))?.keepalive.value.connections
+        ServerSetting::NginxFastcgiReuse { pass } => {
+            let reuse = nginx::fastcgi_reuse(nginx, pass)?;
+            return Some(reuse.map_or_else(|| ServerSetting::UNSET.to_owned(), |reuse| reuse.to_string()));
         }
         ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return None,
     };
@@ -96,38 +97,17 @@ fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result
             editor.set(Some(events.ok_or_else(missing)?), "worker_connections", &[to], Position::End)
         }
         ServerSetting::NginxWorkerRlimitNofile => editor.set(None, "worker_rlimit_nofile", &[to], Position::End),
-        ServerSetting::NginxUpstreamKeepalive { upstream } => {
-            let http = nginx.http.as_ref().ok_or_else(missing)?;
-            let block = http.upstreams.iter().find(|one| one.name.eq_ignore_ascii_case(upstream)).ok_or_else(missing)?;
-            let mut passes = Vec::new();
-            passes_to(tree, http.place.node, upstream, &mut passes);
-            if passes.is_empty() {
-                return Err(format!("nothing is passed to upstream {upstream} by fastcgi_pass"));
+        ServerSetting::NginxFastcgiReuse { pass } => {
+            let reuse = to.parse::<FastcgiReuse>().map_err(|error| format!("\"{to}\": {error}"))?;
+            match nginx::keep_fastcgi(&mut editor, &nginx, pass, reuse) {
+                Ok(false) => return Err(format!("nothing is passed to {pass} by fastcgi_pass")),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
             }
-            let kept = editor.set(Some(block.place.node), "keepalive", &[to], Position::End);
-            kept.and_then(|()| {
-                passes.iter().try_for_each(|location| editor.set(Some(*location), "fastcgi_keep_conn", &["on"], Position::End))
-            })
         }
         ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return Err(missing()),
     };
     done.and_then(|()| editor.finish()).map_err(|error| error.to_string())
-}
-
-/// The blocks that pass their requests to an upstream of FastCGI servers.
-fn passes_to(tree: &nginx::Tree, block: Node, upstream: &str, found: &mut Vec<Node>) {
-    for node in tree.children(block) {
-        let directive = tree.directive(node);
-        match &directive.body {
-            Body::Block(_) => passes_to(tree, node, upstream, found),
-            _ if directive.name() == "fastcgi_pass"
-                && directive.args().first().is_some_and(|word| word.value.eq_ignore_ascii_case(upstream)) =>
-            {
-                found.push(block);
-            }
-            _ => {}
-        }
-    }
 }
 
 fn php_fpm_key(setting: &ServerSetting) -> Option<(&str, &'static str)> {

@@ -14,6 +14,8 @@ use chokepoint_remedy::{ApplyError, Guard, Purpose, Store, boot_id};
 use tempfile::TempDir;
 
 const PHP_FPM: &str = "php-fpm8.2";
+/// A site that needs no other server.
+const RETURNS: &str = "return 200 ok;";
 
 pub fn purpose() -> Purpose {
     Purpose { finding: "accept-queue-full".into(), remedy: "raise-accept-backlog".into(), owner: "lab:test".into() }
@@ -33,6 +35,12 @@ pub fn limit_of(port: u16) -> Option<u64> {
     String::from_utf8_lossy(&output.stdout).split_whitespace().nth(2)?.parse().ok()
 }
 
+/// Connections towards a port of this host that are established, as ss(8) shows them.
+pub fn established_to(port: u16) -> usize {
+    let output = Command::new("ss").args(["-Htn", "state", "established", &format!("dport = :{port}")]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).lines().count()
+}
+
 fn can_run(program: &str) -> bool {
     let runs = rustix::process::geteuid().is_root() && Command::new(program).arg("-v").output().is_ok_and(|output| output.status.success());
     if !runs {
@@ -49,7 +57,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}");
@@ -98,7 +106,15 @@ impl Nginx {
     }
 
     pub fn start_in(dir: &Path) -> Option<Self> {
-        Self::launch(dir, &mut Command::new("nginx"))
+        Self::launch(dir, &mut Command::new("nginx"), &[RETURNS])
+    }
+
+    /// With this in the server block of each of its sites.
+    pub fn start_with(name: &str, inner: &[&str]) -> Option<Self> {
+        let owned = temporary(name);
+        let mut nginx = Self::launch(owned.path(), &mut Command::new("nginx"), inner)?;
+        nginx._owned = Some(owned);
+        Some(nginx)
     }
 
     /// In a mount namespace with another file system over its directory.
@@ -107,12 +123,12 @@ impl Nginx {
         let script = r#"mkdir /tmp/$$ && cp -a "$1/." /tmp/$$ && mount -t tmpfs tmpfs "$1" && cp -a /tmp/$$/. "$1" && rm -r /tmp/$$ && shift && exec nginx "$@""#;
         let mut command = Command::new("unshare");
         command.args(["-m", "sh", "-c", script, "sh"]).arg(owned.path());
-        let mut nginx = Self::launch(owned.path(), &mut command)?;
+        let mut nginx = Self::launch(owned.path(), &mut command, &[RETURNS])?;
         nginx._owned = Some(owned);
         Some(nginx)
     }
 
-    fn launch(dir: &Path, command: &mut Command) -> Option<Self> {
+    fn launch(dir: &Path, command: &mut Command, inner: &[&str]) -> Option<Self> {
         if !can_run("nginx") {
             return None;
         }
@@ -126,10 +142,13 @@ impl Nginx {
             text("nginx.pid"),
             text("logs/error.log")
         );
-        let site = format!("server {{\n    listen 127.0.0.1:{port} backlog=10; # small\n    return 200 ok;\n}}\n");
         fs::write(dir.join("nginx.conf"), main).unwrap();
-        fs::write(dir.join("available/site"), site).unwrap();
-        std::os::unix::fs::symlink("../available/site", dir.join("enabled/site")).unwrap();
+        for (number, inner) in inner.iter().enumerate() {
+            let (name, backlog) = if number == 0 { ("site".to_owned(), " backlog=10") } else { (format!("site{number}"), "") };
+            let site = format!("server {{\n    listen 127.0.0.1:{port}{backlog}; # small\n    server_name s{number};\n    {inner}\n}}\n");
+            fs::write(dir.join("available").join(&name), site).unwrap();
+            std::os::unix::fs::symlink(format!("../available/{name}"), dir.join("enabled").join(&name)).unwrap();
+        }
         command.args(["-c", &text("nginx.conf"), "-p", &text(""), "-g", "daemon off;"]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut nginx = Self { dir: dir.to_owned(), _owned: None, port, ticks: 0, child };
@@ -190,7 +209,7 @@ impl PhpFpm {
         let (owned, port) = (temporary(name), free_port());
         let main = owned.path().join("fpm.conf");
         let text = format!(
-            "[global]\npid = {0}/fpm.pid\nerror_log = {0}/fpm.log\n\n[www]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\nlisten.backlog = 5\npm = static\npm.max_children = 2 ; few\n",
+            "[global]\npid = {0}/fpm.pid\nerror_log = {0}/fpm.log\n\n[www]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\nlisten.backlog = 5\nping.path = /ping\npm = static\npm.max_children = 2 ; few\n",
             owned.path().display()
         );
         fs::write(&main, text).unwrap();
