@@ -126,7 +126,8 @@ fn take_in(session: &mut Session<'_>, observation: &Observation, words: &Catalog
     if is_cut && session.current().is_some() {
         return session.interrupted();
     }
-    session.set_objective(Objective { latency_us_p99: observation.request.slo_p99_us });
+    let timeout_us = observation.load.as_ref().map(|load| load.timeout_us);
+    session.set_objective(Objective { latency_us_p99: observation.request.slo_p99_us, timeout_us });
     session.measured(diagnose(observation, words))
 }
 

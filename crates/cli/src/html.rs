@@ -43,11 +43,9 @@ struct Page<'a> {
     tiers: Vec<Tier<'a>>,
     outlet: Pipe,
     goodput: Option<Span>,
-    findings: Vec<Finding<'a>>,
-    /// True where there are commands to copy.
-    copies: bool,
-    /// What `--fix` would do, in pieces that are text and commands by turns; empty where it would do nothing.
-    offer: Vec<String>,
+    findings: Option<Part<'a>>,
+    /// What could be faster though nothing is choked.
+    improvements: Option<Part<'a>>,
     rounds: Vec<sheet::rounds::Row<'a>>,
     charts: Vec<Chart>,
     gaps: Vec<Gap<'a>>,
@@ -113,9 +111,30 @@ struct Station {
     pipe: Pipe,
 }
 
+/// Findings under one heading.
+struct Part<'a> {
+    id: &'static str,
+    heading: &'static str,
+    findings: Vec<Finding<'a>>,
+    /// True where there are commands to copy.
+    copies: bool,
+    /// What is to be said of them all, in pieces that are text and commands by turns.
+    note: Vec<String>,
+}
+
+impl<'a> Part<'a> {
+    /// Nothing where there is no finding.
+    fn of(id: &'static str, heading: &'static str, findings: Vec<Finding<'a>>, note: &str) -> Option<Self> {
+        let copies = findings.iter().flat_map(|finding| &finding.remedies).any(|fix| !fix.commands.is_empty());
+        // The catalogue writes commands between backticks.
+        let note = note.split('`').filter(|_| !note.is_empty()).map(str::to_owned).collect();
+        (!findings.is_empty()).then_some(Self { id, heading, findings, copies, note })
+    }
+}
+
 struct Finding<'a> {
     report: &'a chokepoint_model::report::Finding,
-    number: usize,
+    number: Option<usize>,
     class: &'static str,
     standing: String,
     title: Option<String>,
@@ -137,11 +156,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
     let result = sheet::rounds::result(diagnosis, phrases).zip(diagnosis.result());
     let title = Message::new("html-title").with("verdict", verdict.word.as_str()).with("url", diagnosis.target.url.as_str());
     let tiers = tiers(diagnosis, phrases);
-    let findings = findings(diagnosis, phrases);
     let is_choked = tiers.iter().flat_map(|tier| &tier.rows).any(|row| row.chokes);
-    let offer = if sheet::findings::offers_fix(diagnosis) { phrases.word("report-offer-fix") } else { String::new() };
-    // The catalogue writes commands between backticks.
-    let offer = offer.split('`').filter(|_| !offer.is_empty()).map(str::to_owned).collect();
     let page = Page {
         say: Say(phrases),
         report: diagnosis,
@@ -157,9 +172,8 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         tiers,
         outlet: Pipe::end(if is_choked { Flow::Behind } else { Flow::Before }),
         goodput: diagnosis.load.as_ref().map(|load| sheet::load::goodput(phrases, load)),
-        copies: findings.iter().flat_map(|finding| &finding.remedies).any(|fix| !fix.commands.is_empty()),
-        findings,
-        offer,
+        findings: findings(diagnosis, phrases),
+        improvements: improvements(diagnosis, phrases),
         rounds: sheet::rounds::rows(diagnosis, phrases),
         charts: chart::charts(diagnosis, phrases),
         gaps: sheet::readings::gaps(diagnosis),
@@ -233,7 +247,29 @@ fn tiers<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Tier<'a>> {
     tiers.map(tier).collect()
 }
 
-fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Finding<'a>> {
+fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<Part<'a>> {
+    let of = |(place, report): (usize, &'a chokepoint_model::report::Finding)| {
+        let class = if report.role == Role::Cause { "bad" } else { "warn" };
+        finding(diagnosis, report, Some(place + 1), class, sheet::findings::standing(diagnosis, report, phrases), phrases)
+    };
+    let note = if sheet::findings::offers_fix(diagnosis) { phrases.word("report-offer-fix") } else { String::new() };
+    Part::of("findings", "report-findings", diagnosis.findings.iter().enumerate().map(of).collect(), &note)
+}
+
+fn improvements<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<Part<'a>> {
+    let of = |report| finding(diagnosis, report, None, "plain", sheet::findings::standing_of_improvement(report, phrases), phrases);
+    let note = phrases.word("report-improvements-note");
+    Part::of("improvements", "report-improvements", diagnosis.improvements.iter().map(of).collect(), &note)
+}
+
+fn finding<'a>(
+    diagnosis: &'a Diagnosis,
+    report: &'a chokepoint_model::report::Finding,
+    number: Option<usize>,
+    class: &'static str,
+    standing: String,
+    phrases: Phrases<'_>,
+) -> Finding<'a> {
     let fix = |count: usize, choice: usize, remedy: &'a Remedy| {
         let undo: &[String] = if remedy.undo.is_empty() { &[] } else { std::slice::from_ref(&remedy.undo) };
         let all = [("report-label-now", &remedy.runtime[..]), ("report-label-keep", &remedy.persistent[..]), ("report-label-undo", undo)];
@@ -246,13 +282,12 @@ fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Finding<'
             terms: sheet::findings::terms(remedy, phrases).into_iter().map(|(id, text)| (phrases.word(id), text)).collect(),
         }
     };
-    let finding = |(place, report): (usize, &'a chokepoint_model::report::Finding)| Finding {
+    Finding {
         report,
-        number: place + 1,
-        class: if report.role == Role::Cause { "bad" } else { "warn" },
-        standing: sheet::findings::standing(diagnosis, report, phrases),
+        number,
+        class,
+        standing,
         title: sheet::findings::title(diagnosis, report),
         remedies: report.remedies.iter().enumerate().map(|(choice, remedy)| fix(report.remedies.len(), choice, remedy)).collect(),
-    };
-    diagnosis.findings.iter().enumerate().map(finding).collect()
+    }
 }

@@ -19,6 +19,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
     page.path(diagnosis);
     page.findings(diagnosis);
     page.rounds(diagnosis);
+    page.improvements(diagnosis);
     page.warnings(diagnosis);
     page.gaps(diagnosis);
     page.out
@@ -123,7 +124,8 @@ impl Page<'_> {
         }
         self.heading("report-findings");
         for (place, finding) in diagnosis.findings.iter().enumerate() {
-            self.finding(diagnosis, place + 1, finding);
+            let standing = prose(&sheet::findings::standing(diagnosis, finding, self.phrases));
+            self.finding(diagnosis, &format!("### {}. {} ({standing})", place + 1, code(&finding.id)), finding);
         }
         if sheet::findings::offers_fix(diagnosis) {
             let text = self.phrases.word("report-offer-fix");
@@ -132,9 +134,22 @@ impl Page<'_> {
         }
     }
 
-    fn finding(&mut self, diagnosis: &Diagnosis, number: usize, finding: &Finding) {
-        let standing = prose(&sheet::findings::standing(diagnosis, finding, self.phrases));
-        self.block(&format!("### {number}. {} ({standing})", code(&finding.id)));
+    /// What could be faster though nothing is choked.
+    fn improvements(&mut self, diagnosis: &Diagnosis) {
+        if diagnosis.improvements.is_empty() {
+            return;
+        }
+        self.heading("report-improvements");
+        for finding in &diagnosis.improvements {
+            let standing = prose(&sheet::findings::standing_of_improvement(finding, self.phrases));
+            self.finding(diagnosis, &format!("### {} ({standing})", code(&finding.id)), finding);
+        }
+        let text = prose(&self.phrases.word("report-improvements-note"));
+        self.block(&text);
+    }
+
+    fn finding(&mut self, diagnosis: &Diagnosis, head: &str, finding: &Finding) {
+        self.block(head);
         if let Some(title) = sheet::findings::title(diagnosis, finding) {
             self.block(&format!("**{}**", prose(&title)));
         }

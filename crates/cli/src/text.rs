@@ -45,6 +45,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) ->
     path::write(&mut page, diagnosis);
     findings::write(&mut page, diagnosis);
     rounds::write(&mut page, diagnosis);
+    findings::write_improvements(&mut page, diagnosis);
     readings::write(&mut page, diagnosis);
     page.finish()
 }

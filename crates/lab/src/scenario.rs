@@ -32,6 +32,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("time-wait-accepting", include_str!("../../../lab/scenarios/time-wait-accepting.toml")),
     ("healthy-static", include_str!("../../../lab/scenarios/healthy-static.toml")),
     ("healthy-static-closed", include_str!("../../../lab/scenarios/healthy-static-closed.toml")),
+    ("churn-php", include_str!("../../../lab/scenarios/churn-php.toml")),
     ("healthy-php", include_str!("../../../lab/scenarios/healthy-php.toml")),
     ("pair-conntrack-queue", include_str!("../../../lab/scenarios/pair-conntrack-queue.toml")),
     ("pair-ports-pool", include_str!("../../../lab/scenarios/pair-ports-pool.toml")),

@@ -3,6 +3,7 @@
 mod watched;
 
 use crate::catalogue::Catalogue;
+use crate::improvements::improvements;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::Observation;
@@ -41,6 +42,8 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
     link_symptoms(&mut findings);
     order(&mut findings, &stations);
     prescribe(&ctx, &stations, &mut findings);
+    let mut improvements = improvements(&ctx, &stations, &findings);
+    prescribe(&ctx, &stations, &mut improvements);
     let judgement = judge(&ctx, &stations, &findings);
     Diagnosis {
         schema: SCHEMA.to_owned(),
@@ -52,6 +55,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         load: obs.load.as_ref().map(load_report).or_else(|| watched::load(&ctx)),
         path: stations.into_iter().map(|placed| placed.station).collect(),
         findings,
+        improvements,
         readings: readings(obs, &path),
         warnings: warnings(&ctx),
         rounds: Vec::new(),

@@ -1,7 +1,8 @@
 //! The loop of `--fix` as a pure state machine: what to do next, given what was measured. The driver measures, applies and takes back.
 //!
 //! It goes in three phases. The **chain** takes the first cause that has a remedy not yet tried, applies it, measures, and keeps it for now
-//! where the signal that the remedy named improved and nothing got worse beyond noise, or the loss is explained by the next cause. The
+//! where the signal that the remedy named improved and nothing got worse beyond noise, or the loss is explained by the next cause. Where no
+//! cause is left and something was mended, what could be faster is tried in the same way, for goodput within the objective. The
 //! **whole** is then held against the best state seen on the way, the start included; changes that only led away from it are taken back.
 //! Last, each change is **left out** alone: what is missed is put back and final, what is not stays out. So no change is kept that was not
 //! measured to be needed beside the others.
@@ -284,6 +285,10 @@ impl<'w> Session<'w> {
             self.set_kept(only, Kept::Final);
         }
         let mut report = self.first?;
+        // What could be faster is told of the host as the run leaves it.
+        if let Some(last) = self.current.filter(|_| !self.rounds.is_empty()) {
+            report.improvements = last.improvements;
+        }
         report.rounds = self.rounds;
         report.warnings.extend(self.warnings);
         Some(report)

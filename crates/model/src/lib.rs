@@ -9,6 +9,7 @@ pub mod change;
 pub mod diagnose;
 pub mod explain;
 pub mod fix;
+mod improvements;
 pub mod load;
 pub mod message;
 pub mod observation;

@@ -4,6 +4,7 @@ mod raise_accept_backlog;
 mod raise_conntrack_max;
 mod raise_max_children;
 mod reuse_time_wait;
+mod reuse_upstream_connections;
 mod servers;
 mod shorten_conntrack_time_wait;
 mod widen_port_range;
@@ -47,8 +48,18 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &raise_accept_backlog::REMEDY,
     &widen_port_range::REMEDY,
     &reuse_time_wait::REMEDY,
+    &reuse_upstream_connections::SHORT,
+    &reuse_upstream_connections::MEDIUM,
+    &reuse_upstream_connections::LONG,
+    &reuse_upstream_connections::ADVICE,
     &raise_max_children::REMEDY,
 ];
+
+/// Remedies that are alternatives: the name of their group and their ids.
+const GROUPS: &[(&str, &[&str])] = &[(
+    reuse_upstream_connections::GROUP,
+    &[reuse_upstream_connections::SHORT.id, reuse_upstream_connections::MEDIUM.id, reuse_upstream_connections::LONG.id],
+)];
 
 /// The remedies for a finding at a station.
 pub fn remedies(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
@@ -79,7 +90,7 @@ fn render(scene: &Scene<'_>, def: &RemedyDef, proposal: Proposal, finding: &Find
         undo: undo.join("; "),
         signal: proposal.signal,
         prediction: predict(scene, finding, placed, proposal.lifts),
-        group: None,
+        group: GROUPS.iter().find(|(_, ids)| ids.contains(&def.id)).map(|(group, _)| (*group).to_owned()),
         change: proposal.change,
     }
 }

@@ -57,6 +57,9 @@ pub struct Diagnosis {
     pub path: Vec<Station>,
     /// Causes first, the most limiting first; then symptoms.
     pub findings: Vec<Finding>,
+    /// What could be faster though nothing is choked, each as a cause of what it costs. Told, and tried only once something else was mended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub improvements: Vec<Finding>,
     /// How each source fared.
     pub readings: Vec<SourceReport>,
     /// Things to know that are no findings.

@@ -9,6 +9,7 @@ mod cpu;
 pub(crate) mod ephemeral_ports;
 mod link;
 mod load_generator;
+pub(crate) mod upstream_connect;
 mod worker_pool;
 
 use crate::catalogue::Catalogue;
@@ -42,6 +43,7 @@ pub const STATIONS: &[&StationDef] = &[
     &conntrack_table::STATION,
     &accept_queue::STATION,
     &ephemeral_ports::STATION,
+    &upstream_connect::STATION,
     &worker_pool::STATION,
     &cpu::STATION,
 ];

@@ -12,7 +12,7 @@ use simulator::{Cure, Ended, Found, Settings, Truth, World, run};
 
 /// Noise of the simulator, either way.
 const NOISE: f64 = 0.04;
-const DECOYS: [Decoy; 6] = [Decoy::None, Decoy::Idle, Decoy::Harmful, Decoy::NotApplicable, Decoy::Front, Decoy::Steps];
+const DECOYS: [Decoy; 7] = [Decoy::None, Decoy::Idle, Decoy::Harmful, Decoy::NotApplicable, Decoy::Front, Decoy::Improvement, Decoy::Steps];
 
 fn rounds(report: &Diagnosis) -> String {
     let line = |round: &chokepoint_model::report::Round| {
@@ -33,6 +33,8 @@ fn best(world: &Php) -> f64 {
     let mut all: Vec<Settings> = vec![start.clone()];
     for key in FAULTS.iter().chain(&["backlog", "decoy"]) {
         let values: &[u32] = match *key {
+            // Where nothing is wrong, what could be faster is left as it is.
+            "decoy" if world.decoy == Decoy::Improvement && world.faults == 0 => &[0],
             "decoy" => &[0, 1, 5, 20, 100],
             _ if start[*key] == 1 => &[1],
             _ => &[0, 1],
@@ -123,6 +125,63 @@ fn of_alternatives_the_one_within_the_objective_is_kept() {
     // Without an objective the one with the lowest p99 among those alike in goodput.
     let ended = run(&world, NOISE, 1, None, None);
     assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
+}
+
+#[test]
+fn what_could_be_faster_is_tried_where_something_was_mended_and_only_there() {
+    let world = |faults| Php { faults, decoy: Decoy::Improvement, early: false, first: false, reverse: false };
+    let ended = run(&world(0), NOISE, 1, Some(OBJECTIVE_US), None);
+    assert_eq!((ended.measurements, ended.settings, ended.report.improvements.len()), (1, world(0).start(), 1), "told and left alone");
+    for objective in [Some(OBJECTIVE_US), None] {
+        let ended = run(&world(0b00100), NOISE, 1, objective, None);
+        let told = rounds(&ended.report);
+        assert_eq!(kept(&ended.report), ["lengthen-queues", "keep-20"], "{told}");
+        assert_eq!(ended.report.improvements, [], "it is in force: {told}");
+        let longest = ended.report.rounds.iter().find(|round| round.remedy == "keep-100").unwrap();
+        assert!(longest.kept == Kept::No && longest.why.contains("more requests failed"), "{told}");
+        let without = ended.report.rounds.iter().any(|round| round.kind == RoundKind::Without && round.remedy == "keep-20");
+        assert!(without, "it is left out like every other change: {told}");
+    }
+    // With an objective that the middle one misses, the shortest.
+    let ended = run(&world(0b00100), NOISE, 1, Some(300_000), None);
+    assert_eq!(kept(&ended.report), ["lengthen-queues", "keep-5"], "{}", rounds(&ended.report));
+}
+
+/// A longer reuse whose slowest requests come near to being given up, which no failure shows.
+struct LongTail(f64);
+
+impl World for LongTail {
+    fn start(&self) -> Settings {
+        Settings::from([("queue".to_owned(), 0), ("keep".to_owned(), 0)])
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let one = |id: &str, key: &str, signal| Cure { id: id.to_owned(), sets: vec![(key.to_owned(), 1)], signal, group: None };
+        let found = |id: &str, remedies| Found { id: id.to_owned(), station: id.to_owned(), role: Role::Cause, remedies };
+        let mut truth = Truth { goodput_rps: 3_000.0, latency_us_p99: 90_000.0, ..Truth::default() };
+        if settings["queue"] == 0 {
+            truth.refusals.insert("queue".to_owned(), 50.0);
+            truth.latency_us_p99 = 1_100_000.0;
+            truth.findings.push(found("queue", vec![one("lengthen", "queue", Signal::Refusals { station: "queue".to_owned() })]));
+        } else if settings["keep"] == 0 {
+            truth.improvements.push(found("churn", vec![one("keep", "keep", Signal::Goodput)]));
+        }
+        if settings["keep"] == 1 {
+            (truth.goodput_rps, truth.latency_us_p99) = (6_000.0, self.0);
+        }
+        truth
+    }
+}
+
+#[test]
+fn without_an_objective_the_tail_of_an_improvement_stays_below_half_of_the_timeout() {
+    for (p99, is_kept) in [(800_000.0, true), (1_300_000.0, false)] {
+        let ended = run(&LongTail(p99), NOISE, 1, None, None);
+        let told = rounds(&ended.report);
+        assert_eq!(kept(&ended.report).contains(&"keep"), is_kept, "{told}");
+        assert_eq!(told.contains("more than half of the time"), !is_kept, "{told}");
+        assert_eq!(ended.report.improvements.is_empty(), is_kept, "what is not in force is told: {told}");
+    }
 }
 
 #[test]

@@ -20,12 +20,20 @@ pub(crate) fn standing(diagnosis: &Diagnosis, finding: &Finding, phrases: Phrase
             phrases.say(&Message::new("report-symptom-of").with("ids", ids.join(", ")))
         }
     };
-    let confidence = phrases.word(match finding.confidence {
+    format!("{role}, {}", confidence(finding, phrases))
+}
+
+/// "no fault, high confidence": of something that could be faster.
+pub(crate) fn standing_of_improvement(finding: &Finding, phrases: Phrases<'_>) -> String {
+    phrases.say(&Message::new("report-improvement").with("confidence", confidence(finding, phrases)))
+}
+
+fn confidence(finding: &Finding, phrases: Phrases<'_>) -> String {
+    phrases.word(match finding.confidence {
         Confidence::Low => "report-confidence-low",
         Confidence::Medium => "report-confidence-medium",
         Confidence::High => "report-confidence-high",
-    });
-    format!("{role}, {confidence}")
+    })
 }
 
 /// The title as a sentence; nothing where the verdict's sentence has told it, as it usually has for the first finding.

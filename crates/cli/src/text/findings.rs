@@ -4,7 +4,7 @@ use chokepoint_model::report::{Diagnosis, Evidence, Finding, Remedy, Role};
 
 use super::page::Page;
 use super::wrap::columns;
-use crate::sheet::findings::{fix_title, offers_fix, standing, terms, title};
+use crate::sheet::findings::{fix_title, offers_fix, standing, standing_of_improvement, terms, title};
 use crate::sheet::{Ink, Span, span};
 
 /// Columns before the text of a finding.
@@ -32,12 +32,10 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
         if place > 0 {
             page.blank();
         }
-        head(page, diagnosis, place + 1, finding);
-        evidence(page, finding);
-        for (choice, remedy) in finding.remedies.iter().enumerate() {
-            let title = fix_title(choice, finding.remedies.len(), page.phrases());
-            fix(page, &title, remedy);
-        }
+        let ink = if finding.role == Role::Cause { Ink::BadStrong } else { Ink::WarnStrong };
+        let standing = standing(diagnosis, finding, page.phrases());
+        head(page, diagnosis, (ink, &format!("{:>3} ", place + 1)), finding, standing);
+        body(page, finding);
     }
     if offers_fix(diagnosis) {
         page.blank();
@@ -46,18 +44,37 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
     }
 }
 
+/// Writes what could be faster though nothing is choked.
+pub(super) fn write_improvements(page: &mut Page<'_>, diagnosis: &Diagnosis) {
+    if diagnosis.improvements.is_empty() {
+        return;
+    }
+    page.heading("report-improvements");
+    for finding in &diagnosis.improvements {
+        let standing = standing_of_improvement(finding, page.phrases());
+        head(page, diagnosis, (Ink::Strong, &" ".repeat(INDENT_COLUMNS)), finding, standing);
+        body(page, finding);
+        page.blank();
+    }
+    let text = page.word("report-improvements-note");
+    page.flow(&indent(), &indent(), &[span(Ink::Faint, text)]);
+}
+
+fn body(page: &mut Page<'_>, finding: &Finding) {
+    evidence(page, finding);
+    for (choice, remedy) in finding.remedies.iter().enumerate() {
+        let title = fix_title(choice, finding.remedies.len(), page.phrases());
+        fix(page, &title, remedy);
+    }
+}
+
 fn indent() -> [Span; 1] {
     [span(Ink::Plain, " ".repeat(INDENT_COLUMNS))]
 }
 
-fn head(page: &mut Page<'_>, diagnosis: &Diagnosis, number: usize, finding: &Finding) {
-    let ink = if finding.role == Role::Cause { Ink::BadStrong } else { Ink::WarnStrong };
-    let first = [span(ink, format!("{number:>3} "))];
-    page.flow(
-        &first,
-        &indent(),
-        &[span(ink, &finding.id), span(Ink::Faint, format!("({})", standing(diagnosis, finding, page.phrases())))],
-    );
+fn head(page: &mut Page<'_>, diagnosis: &Diagnosis, (ink, number): (Ink, &str), finding: &Finding, standing: String) {
+    let first = [span(ink, number)];
+    page.flow(&first, &indent(), &[span(ink, &finding.id), span(Ink::Faint, format!("({standing})"))]);
     if let Some(title) = title(diagnosis, finding) {
         page.flow(&indent(), &indent(), &[span(Ink::Strong, title)]);
     }

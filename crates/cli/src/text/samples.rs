@@ -156,6 +156,24 @@ pub(crate) fn healthy() -> Diagnosis {
         cpu,
     ];
     sample.readings = vec![read("netstat (web)"), read("cpu")];
+    let edge = At { netns: netns("web"), edge: Some("nginx->php-fpm".into()), listener: Some("127.0.0.1:9000".into()), ..At::default() };
+    sample.improvements = vec![Finding {
+        id: "upstream-connection-churn".into(),
+        station: "upstream-connect".into(),
+        tier: "nginx".into(),
+        at: edge,
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence: Confidence::High,
+        title: "nginx opens a connection to 127.0.0.1:9000 for each request".into(),
+        evidence: vec![Evidence {
+            text: "Connections opened for each request: 1.".into(),
+            source: "/proc/net/snmp Tcp.ActiveOpens (web)".into(),
+            value: Some(1.0),
+        }],
+        explanation: "Nothing is wrong, and the cores are the limit. But part of what they do is opening connections.".into(),
+        remedies: Vec::new(),
+    }];
     sample
 }
 
@@ -337,6 +355,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         load: None,
         path: Vec::new(),
         findings: Vec::new(),
+        improvements: Vec::new(),
         readings: Vec::new(),
         warnings: Vec::new(),
         rounds: Vec::new(),

@@ -61,6 +61,21 @@ remedy-widen-port-range-risk-listeners = Services listen on ports of the range (
 remedy-reuse-time-wait-text = Let new outgoing connections take over ports that have been in TIME_WAIT for a second (tcp_tw_reuse 1 instead of { $from }).
 remedy-reuse-time-wait-risk = Safe with timestamps, which tell old segments from new ones; behind NAT that several hosts share, a remote may see timestamps go backwards.
 
+finding-upstream-connection-churn-title = { $tier } opens a connection to { $remote } for each request
+finding-upstream-connection-churn-explanation = Nothing is wrong, and the cores are the limit. But part of what they do is opening, accepting and closing a connection from { $tier } to { $remote } for each request, and these pages cost so little that this counts. Connections that are kept for some requests save it. They also hold workers: what is kept must stay well below their number, and for how long is a trade between throughput and the response time of those who wait.
+finding-upstream-connection-churn-explanation-far = Before each request { $tier } waits for a new connection to { $remote } to be established: a round trip there and back, in which nothing else happens. The cores are idle meanwhile; the clients wait. A connection that is kept needs it once.
+
+evidence-churn-configured = { $kind }_pass to { $remote } without reuse: an upstream with keepalive, or what its protocol needs beside it, is not there.
+evidence-churn-opened = Connections opened for each request: { $opened }.
+evidence-churn-time = In { $share } % of a request's time it waited for its connection (connections in SYN-SENT, of all requests under way), and hardly a SYN was sent twice.
+evidence-churn-cpu = A request cost the servers { $us } µs of CPU; a connection of its own is up to { $connection } µs of that ({ $share } %).
+
+remedy-reuse-upstream-connections-text = Keep { $connections } connections to { $remote } in each of nginx's { $workers } workers, each for { $requests } requests.
+remedy-reuse-upstream-connections-risk = A kept connection holds one of the { $children } workers behind it even while nothing is asked of it: { $kept } are held at the most, and the rest serves all other connections, which wait longer the longer one is kept.
+remedy-reuse-upstream-connections-advice = Keep connections to { $remote }: an upstream with keepalive, and fastcgi_keep_conn on. Over all of nginx's workers keep fewer than the pool has workers, and close each after some requests (keepalive_requests): a kept connection holds a worker.
+remedy-reuse-upstream-connections-advice-proxy = Keep connections to { $remote }: an upstream with keepalive, proxy_http_version 1.1, and proxy_set_header Connection "" (nginx does so by itself from 1.29.7 on, but not for a literal address).
+remedy-reuse-upstream-connections-advice-risk = A server that gives each connection a worker of its own (prefork, php-fpm) starves the connections beyond its workers. The upstream must keep idle connections for longer than nginx does, or some requests meet a connection that is just being closed.
+
 evidence-logged = The server logged this { $count ->
     [one] once
    *[other] { $count } times

@@ -126,6 +126,30 @@ page-time-wait-port-search-remedies =
 page-time-wait-port-search-sources =
     As for station ephemeral-ports; `__inet_hash_connect`, `__inet_check_established`, `tcp_twsk_unique` in the kernel's source.
 
+page-upstream-connect-title = Connections towards an upstream
+page-upstream-connect-limits =
+    How often a tier waits for a handshake, and how much CPU both ends spend on opening, accepting and closing: once a request, or once for many.
+page-upstream-connect-shows =
+    Connections opened a second, in the namespace of the tier that dials, and what its configuration says of reuse.
+page-upstream-connect-sure =
+    The configuration tells what is meant, the counter what happens. For unix sockets nothing counts. Connections that another program of the same namespace opens are in the counter too: it can show that a request has no connection of its own, and not for which edge it has one.
+page-upstream-connect-remedies =
+    See upstream-connection-churn.
+page-upstream-connect-sources =
+    Tcp.ActiveOpens in /proc/net/snmp (RFC 4022); sock_diag(7) for connections in SYN-SENT; nginx: ngx_http_upstream_module (keepalive, keepalive_requests), ngx_http_fastcgi_module (fastcgi_keep_conn).
+
+page-upstream-connection-churn-title = A connection is opened for each request
+page-upstream-connection-churn-limits =
+    Throughput where pages are cheap, since opening a connection is a large part of their CPU; response time where the upstream is far, since each request waits a round trip first.
+page-upstream-connection-churn-shows =
+    No reuse in the configuration and about one connection opened a request. Under "Could be faster" where the cores are the limit, nothing is a cause and a connection is a tenth or more of the CPU that a request costs. A cause only where requests wait for their connection in a third or more of their time, the cores are idle and no SYN was lost.
+page-upstream-connection-churn-sure =
+    High where the counter shows it, medium for unix sockets, of which only the configuration tells. What it would give is measured, not promised. Silent where pages cost much more than a connection, where the load does not reach the upstream, where connections are kept, where cores are idle and connecting is quick, and while anything else is a cause. With a healthy server it is told and nothing is changed.
+page-upstream-connection-churn-remedies =
+    Reuse with a bound. A kept connection holds a worker that serves one connection at a time (php-fpm, prefork): unbounded reuse doubles the throughput of some connections while the others starve (p99 96 ms to 1.5 s, and timeouts, at 1,000 clients and 20 workers). So the connections that are kept over all of nginx's workers stay below four fifths of the pool, and each is closed after 5, 20 or 100 requests (keepalive_requests, from nginx 1.15.3 on). With --fix, once something else was mended, the three are measured one after the other, and the best within the objective is kept: by default a p99 below half of the request's timeout and no more failures. A literal address in fastcgi_pass gets an upstream block of its own; undo puts the file back byte for byte.
+page-upstream-connection-churn-sources =
+    As for station upstream-connect.
+
 page-worker-pool-title = Worker pool
 page-worker-pool-limits =
     Processes that serve one connection at a time: php-fpm children, prefork and sync workers. Workers divided by the time that one is held is the most they can give.

@@ -10,6 +10,7 @@ kept-no-fell = Its signal improved, but goodput fell from { $before } to { $afte
 kept-no-failed = Its signal improved, but more requests failed ({ $share_before } % before, { $share_after } % after) and goodput went from { $before } to { $after } requests/s.
 kept-no-latency = Its signal improved, but p99 went from { $p99_before_ms } to { $p99_after_ms } ms and goodput did not rise for it ({ $before } before, { $after } requests/s after).
 kept-no-objective = Goodput went from { $before } to { $after } requests/s, but p99 left the objective: { $p99_before_ms } ms before, { $p99_after_ms } ms after.
+kept-no-tail = Goodput went from { $before } to { $after } requests/s, but p99 went from { $p99_before_ms } to { $p99_after_ms } ms: more than half of the time after which a request is given up.
 kept-no-signal = Its signal did not improve (goodput { $before } before, { $after } requests/s after).
 kept-no-client = The load generator became the limit and goodput fell from { $before } to { $after } requests/s: nothing is proven.
 kept-no-alternative = It worked, but its alternative { $remedy } served better (goodput { $before } before, { $after } requests/s after).

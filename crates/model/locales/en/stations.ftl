@@ -28,6 +28,11 @@ state-ports-near = { $used } of { $usable } ports towards { $remote } were taken
 state-ports-refusing = { $used } of { $usable } ports towards { $remote } were taken, and connections to it failed.
 state-ports-searching = { $waiting } of { $usable } ports towards { $remote } are in TIME_WAIT and cannot be taken over: each new connection searches them for a free one.
 
+state-upstream-connect-each = { $tier } opens a connection to { $remote } for each request (opened a request: { $opened }).
+state-upstream-connect-each-configured = { $tier } opens a connection to { $remote } for each request: so it is configured.
+state-upstream-connect-kept = { $tier } keeps connections to { $remote } for further requests (opened a request: { $opened }).
+state-upstream-connect-kept-configured = { $tier } keeps connections to { $remote } for further requests: so it is configured.
+
 state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
 state-worker-pool-near = { $busy } of { $workers } workers were busy on average: little is left.
 state-worker-pool-full = { $busy } of { $workers } workers were busy on average, and in { $share } % of the samples connections waited for one, { $waiting } on average.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::judge::{Judgement, Place, Seen, Worse, figures, goodput, is_gain, judge, meets, refusals, worse};
+use super::judge::{Judgement, Place, Seen, Worse, figures, goodput, is_gain, judge, judge_improvement, meets, refusals, worse};
 use super::rounds::entry;
 use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
 use crate::change::Change;
@@ -25,6 +25,8 @@ pub(super) struct Attempt {
 /// The trial of one remedy, or of several alternatives one after the other.
 pub(super) struct Trial {
     place: Place,
+    /// True where it is about an improvement and no cause.
+    improves: bool,
     queue: VecDeque<Remedy>,
     results: Vec<Tried>,
     in_force: Option<u32>,
@@ -47,16 +49,20 @@ impl Session<'_> {
         };
         // Alternatives trade one thing for another: what else is wrong is mended before, or it would decide between them.
         let order = [(false, false), (false, true), (true, false), (true, true)];
-        let picked = order.into_iter().find_map(|(again, grouped)| self.candidates(current, again, grouped));
+        let causes = order.into_iter().find_map(|(again, grouped)| self.candidates(&current.findings, again, grouped));
+        // A server on which nothing was wrong is told what could be faster, and left alone.
+        let improvements = || order.into_iter().find_map(|(again, grouped)| self.candidates(&current.improvements, again, grouped));
+        let improves = causes.is_none();
+        let picked = causes.or_else(|| improvements().filter(|_| !self.made.standing.is_empty()));
         let Some((place, queue)) = picked else { return self.judge_whole() };
-        self.trial = Some(Trial { place, queue: queue.into(), results: Vec::new(), in_force: None });
+        self.trial = Some(Trial { place, improves, queue: queue.into(), results: Vec::new(), in_force: None });
         self.try_next()
     }
 
     /// The first cause with a remedy that may be tried, and the remedy with its alternatives. `again` asks for second attempts, `grouped` for
     /// remedies that have alternatives.
-    fn candidates(&self, diagnosis: &Diagnosis, again: bool, grouped: bool) -> Option<(Place, Vec<Remedy>)> {
-        diagnosis.findings.iter().filter(|finding| finding.role == Role::Cause).find_map(|finding| {
+    fn candidates(&self, findings: &[Finding], again: bool, grouped: bool) -> Option<(Place, Vec<Remedy>)> {
+        findings.iter().filter(|finding| finding.role == Role::Cause).find_map(|finding| {
             let may = |remedy: &&Remedy| remedy.group.is_some() == grouped && self.may_try(finding, remedy, again);
             let first = finding.remedies.iter().find(may)?;
             let alike = |remedy: &&Remedy| first.group.is_some() && remedy.group == first.group;
@@ -117,8 +123,12 @@ impl Session<'_> {
     /// Judges the measurement with the change in trial.
     pub(super) fn tried(&mut self, number: u32, after: Diagnosis) -> Action {
         let (Some(before), Some(made)) = (&self.current, self.made.get(number)) else { return self.unasked(Step::Trying(number)) };
-        let seen = Seen { is_gone: !made.place.is_cause(&after), has_next: self.has_next(before, &after, &made.place) };
-        let judged = judge(before, &after, &made.remedy, self.objective, seen);
+        let judged = if self.trial.as_ref().is_some_and(|trial| trial.improves) {
+            judge_improvement(before, &after, self.objective)
+        } else {
+            let seen = Seen { is_gone: !made.place.is_cause(&after), has_next: self.has_next(before, &after, &made.place) };
+            judge(before, &after, &made.remedy, self.objective, seen)
+        };
         let kept = if judged.works { Kept::Provisional } else { Kept::No };
         let (works, why, remedy) = (judged.works, judged.why.clone(), made.remedy.clone());
         let round = self.push_round(RoundKind::Apply, Some(number), &after, kept, &why);

@@ -9,6 +9,9 @@ use crate::report::{Diagnosis, Finding, Remedy, Role, Signal, StationState, Verd
 pub struct Objective {
     /// The p99 of response time that is to be kept to (`--slo`), microseconds; nothing where none was given.
     pub latency_us_p99: Option<u64>,
+    /// The time after which a request is given up, microseconds, where there is one: what an improvement's p99 is held against where no
+    /// objective was given.
+    pub timeout_us: Option<u64>,
 }
 
 /// By what a measurement is worse than another.
@@ -192,6 +195,26 @@ pub(super) fn judge(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy, obje
         (_, Some(Worse::Objective)) => told(false, "kept-no-objective"),
         (false, _) => told(false, "kept-no-signal"),
     }
+}
+
+/// Whether an improvement is one: more goodput, no more failures, and a tail that nobody gives up on.
+pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Judgement {
+    let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
+    let is_over = |most: Option<u64>| most.is_some_and(|most| p99(after) > most as f64);
+    if !rose(goodput(before), goodput(after)) {
+        let is_fall = after.verdict == Verdict::ClientLimited && fell(goodput(before), goodput(after));
+        return told(false, if is_fall { "kept-no-client" } else { "kept-no-signal" });
+    }
+    if failed_share(after) > failed_share(before) + FAILED_SHARE_NOISE {
+        return told(false, "kept-no-failed");
+    }
+    if is_over(objective.latency_us_p99) {
+        return told(false, "kept-no-objective");
+    }
+    if objective.latency_us_p99.is_none() && is_over(objective.timeout_us.map(|timeout| timeout / 2)) {
+        return told(false, "kept-no-tail");
+    }
+    told(true, "kept-yes")
 }
 
 /// Why a change is needed: what `without` it is worse than `with` all of them; nothing where it does nothing beside the others.

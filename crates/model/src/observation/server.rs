@@ -47,6 +47,8 @@ pub enum ServerConfig {
 /// What of an nginx configuration bears on throughput.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NginxConfig {
+    /// The version (1.22.1), where it is known.
+    pub version: Option<(u16, u16, u16)>,
     /// The main file.
     pub file: String,
     /// Every file that was included, the main one first, with the time of its last change (seconds since 1970).

@@ -15,7 +15,7 @@ pub(super) const STATION: StationDef = StationDef { id: "cpu", kind: StationKind
 /// ticks a second and a ten-second window one per cent is ten ticks, so 95 % is clear of the grain.
 const SATURATED_UTILIZATION: f64 = 0.95;
 /// Share from which the headroom is told as small.
-const NEAR_UTILIZATION: f64 = 0.80;
+pub(super) const NEAR_UTILIZATION: f64 = 0.80;
 /// Share of the servers' cores that other programs may use before what is said about the servers' CPU has to say so (DESIGN.md).
 const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The cost of an answer falls as load rises: 159 us when idle to 119 us near saturation on the stack tried (DESIGN.md). A ceiling

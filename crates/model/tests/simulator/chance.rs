@@ -65,7 +65,8 @@ impl World for Chance {
                 let role = if random.share() < 0.9 { Role::Cause } else { Role::Symptom };
                 // Two remedies share a finding now and then.
                 let (id, station) = (format!("finding-{}", number / 2), format!("station-{number}"));
-                truth.findings.push(Found { id, station, role, remedies: vec![cure, self.cure((number + 1) % self.remedies)] });
+                let found = Found { id, station, role, remedies: vec![cure, self.cure((number + 1) % self.remedies)] };
+                if random.share() < 0.2 { truth.improvements.push(found) } else { truth.findings.push(found) }
             }
         }
         truth.findings.sort_by_key(|found| found.role == Role::Symptom);

@@ -13,6 +13,9 @@ use chokepoint_model::load::{Errors, Percentiles};
 use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 
+/// The time after which a request is given up, microseconds.
+pub(crate) const TIMEOUT_US: u64 = 2_000_000;
+
 /// Settings by name.
 pub(crate) type Settings = BTreeMap<String, u32>;
 
@@ -45,6 +48,8 @@ pub(crate) struct Truth {
     pub(crate) refusals: BTreeMap<String, f64>,
     /// In the order in which a diagnosis would tell them.
     pub(crate) findings: Vec<Found>,
+    /// What could be faster.
+    pub(crate) improvements: Vec<Found>,
 }
 
 impl Truth {
@@ -118,7 +123,7 @@ pub(crate) struct Ended {
 pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u64>, stop_at: Option<u32>) -> Ended {
     let words = Catalogue::english();
     let mut session = Session::new(true, &words);
-    session.set_objective(Objective { latency_us_p99: objective });
+    session.set_objective(Objective { latency_us_p99: objective, timeout_us: Some(TIMEOUT_US) });
     let mut host = Host {
         world,
         settings: world.start(),
@@ -188,7 +193,8 @@ impl Host<'_> {
         let (good, failed, p99) = (noisy(truth.goodput_rps), noisy(truth.failed_rps), noisy(truth.latency_us_p99));
         let path = truth.refusals.iter().map(|(id, rate)| station(id, noisy(*rate))).collect();
         let findings: Vec<Finding> = truth.findings.iter().map(|found| finding(found, &self.settings)).collect();
-        diagnosis(load(good, failed, p99), path, findings)
+        let improvements = truth.improvements.iter().map(|found| finding(found, &self.settings)).collect();
+        Diagnosis { improvements, ..diagnosis(load(good, failed, p99), path, findings) }
     }
 }
 
@@ -275,6 +281,7 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         load: Some(load),
         path,
         findings,
+        improvements: Vec::new(),
         readings: Vec::new(),
         warnings: Vec::new(),
         rounds: Vec::new(),

@@ -25,6 +25,8 @@ pub(crate) enum Decoy {
     NotUndone,
     /// Kept connections in three lengths: each gives more and delays more; they end the port search too.
     Front,
+    /// The same lengths as an improvement: told once nothing is wrong. The longest starves those who get no kept connection until they give up.
+    Improvement,
     /// The children are raised in two steps.
     Steps,
 }
@@ -76,23 +78,31 @@ impl Php {
                 truth.refusals.insert("decoy".to_owned(), if is_off { 100.0 } else { 0.0 });
                 found("harmless", "decoy", Role::Cause, vec![cure("do-harm", &[("decoy", 1)], refusals("decoy"))])
             }
-            Decoy::Front => {
+            Decoy::Front | Decoy::Improvement => {
                 if !is_open {
                     return;
                 }
-                let (times, p99) = match settings["decoy"] {
-                    0 => (1.0, 0.0),
-                    5 => (1.2, 0.0),
-                    20 => (1.4, 500_000.0),
-                    _ => (1.5, 2_500_000.0),
+                let starves = self.decoy == Decoy::Improvement;
+                let (times, p99, failed) = match settings["decoy"] {
+                    0 => (1.0, 0.0, 0.0),
+                    5 => (1.2, 0.0, 0.0),
+                    20 => (1.4, 500_000.0, 0.0),
+                    _ if starves => (1.5, 2_000_000.0, 0.04),
+                    _ => (1.5, 2_500_000.0, 0.0),
                 };
                 truth.goodput_rps *= times;
+                truth.failed_rps += failed * truth.goodput_rps;
                 truth.latency_us_p99 = truth.latency_us_p99.max(p99);
                 let one = |length: u32| Cure {
                     group: Some("keep".to_owned()),
                     ..cure(&format!("keep-{length}"), &[("decoy", length)], Signal::Goodput)
                 };
-                found("churn", "edge", Role::Cause, vec![one(5), one(20), one(100)])
+                let churn = found("churn", "edge", Role::Cause, vec![one(5), one(20), one(100)]);
+                if starves {
+                    truth.improvements.extend((is_off && truth.causes().is_empty()).then_some(churn));
+                    return;
+                }
+                churn
             }
         };
         if is_off {

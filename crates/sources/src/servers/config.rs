@@ -1,7 +1,7 @@
 //! Source `server_config`: the files that a master's configuration is made of, in one text as `nginx -T` gives them.
 
 use chokepoint_config::{Resolved, dump, nginx, php_fpm, text};
-use chokepoint_model::observation::{Observation, ServerConfig};
+use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::files::{Files, NEEDS};
@@ -199,7 +199,10 @@ fn put(observation: &mut Observation, entry: &Entry) {
     let parse = |bytes: &[u8]| -> Result<ServerConfig, String> {
         let (head, parsed) = parsed(&String::from_utf8_lossy(bytes))?;
         Ok(match parsed {
-            Parsed::Nginx(nginx) => ServerConfig::Nginx(super::nginx::config(&nginx, head.files, cores)),
+            Parsed::Nginx(nginx) => {
+                let version = nginx::Version::parse(&head.version).map(|nginx::Version(major, minor, patch)| (major, minor, patch));
+                ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores) })
+            }
             Parsed::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files)),
         })
     };

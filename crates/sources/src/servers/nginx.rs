@@ -17,6 +17,7 @@ pub(super) fn config(nginx: &Nginx, files: Vec<(String, i64)>, cores: u32) -> Ng
     let sockets = nginx.http.iter().flat_map(|http| &http.sockets);
     let sockets = sockets.chain(nginx.stream.iter().flat_map(|stream| &stream.sockets));
     NginxConfig {
+        version: None,
         file: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
         files,
         worker_processes: worker_processes(&nginx.main, cores),

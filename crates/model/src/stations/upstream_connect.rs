@@ -1,0 +1,237 @@
+//! Station `upstream-connect`: the connections that a tier opens towards an upstream. One for each request costs the time of a handshake and
+//! the CPU of both ends; kept ones are opened once.
+
+use std::collections::BTreeMap;
+
+use super::cpu::{NEAR_UTILIZATION, utilization_of};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::load::Loop;
+use crate::message::Message;
+use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
+use crate::path::{Tier, names_listener};
+use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef { id: "upstream-connect", kind: StationKind::Rate, findings: &[CHURN], read, judge };
+
+/// A connection is opened for each request, and that costs.
+pub(crate) const CHURN: &str = "upstream-connection-churn";
+/// Connections a request from which on each request has one of its own: the counters' edges lie up to a sampling interval apart.
+const EACH_MIN: f64 = 0.9;
+/// Share of the response time from which connecting holds a closed loop back. Without TLS it can be no more than half of it (one round trip
+/// to connect, one for the request and its answer); at a third, a kept connection gives half as much again.
+const TIME_SHARE_MIN: f64 = 1.0 / 3.0;
+/// Samples of the sockets below which nothing is said of the time: they are read about once a second.
+const SAMPLES_MIN: usize = 3;
+/// SYNs sent again, as a share of the connections opened, above which connecting takes long because SYNs are lost and not for the distance.
+const RETRIED_SHARE_MAX: f64 = 0.01;
+
+/// The way from one tier to one upstream, as its configuration has it.
+pub(crate) struct Edge<'a> {
+    /// The tier that dials.
+    pub(crate) tier: &'a Tier,
+    /// The tier that answers, where it is on this host.
+    pub(crate) upstream: Option<&'a Tier>,
+    /// The address that is dialled.
+    pub(crate) address: &'a ListenerAddress,
+    /// The passes that lead there.
+    pub(crate) passes: Vec<&'a NginxPass>,
+    /// Connections opened in the dialling namespace for each request; nothing where no counter tells it (unix sockets have none).
+    pub(crate) opened: Option<f64>,
+    /// False where nothing but the configuration says that requests go there.
+    is_seen: bool,
+    at: At,
+}
+
+impl Edge<'_> {
+    /// True where each request has a connection of its own: so it is configured, and the counters do not contradict.
+    pub(crate) fn churns(&self) -> bool {
+        let configured = self.passes.iter().all(|pass| !pass.reuses);
+        let counted = match (self.address, self.opened) {
+            (ListenerAddress::Tcp(..), opened) => opened.is_some_and(|opened| opened >= EACH_MIN),
+            (ListenerAddress::Unix(_), _) => self.is_seen,
+        };
+        configured && counted
+    }
+
+    /// True where this reading is about this edge.
+    pub(crate) fn is_at(&self, placed: &Placed) -> bool {
+        placed.station.at == self.at && placed.station.tier == self.tier.name
+    }
+
+    fn name(&self) -> String {
+        let to = self.upstream.map_or_else(|| self.address.to_string(), |upstream| upstream.name.clone());
+        format!("{}->{to}", self.tier.name)
+    }
+
+    /// The sentences' arguments.
+    pub(crate) fn args(&self, id: &'static str) -> Message {
+        let message = Message::new(id).with("tier", self.tier.name.as_str()).with("remote", self.address.to_string());
+        message.with("edge", self.name()).with("opened", self.opened.unwrap_or(0.0))
+    }
+
+    /// What shows that nothing is reused.
+    pub(crate) fn proofs(&self, ctx: &Context<'_>) -> Vec<Evidence> {
+        let configured = |pass: &&NginxPass| {
+            let text = self.args("evidence-churn-configured").with("kind", pass.kind.as_str());
+            evidence(ctx.text(text), format!("{}:{}", pass.origin.file, pass.origin.line), None)
+        };
+        let mut proofs: Vec<Evidence> = self.passes.iter().map(configured).collect();
+        if let (ListenerAddress::Tcp(..), Some(opened)) = (self.address, self.opened) {
+            let source = format!("/proc/net/snmp Tcp.ActiveOpens ({})", ctx.netns_name(self.tier.netns));
+            proofs.push(evidence(ctx.text(self.args("evidence-churn-opened")), source, Some(opened)));
+        }
+        proofs
+    }
+
+    /// The finding, for where something follows from it.
+    pub(crate) fn finding(&self, ctx: &Context<'_>, proofs: Vec<Evidence>, explanation: &'static str) -> Finding {
+        Finding {
+            id: CHURN.to_owned(),
+            station: STATION.id.to_owned(),
+            tier: self.tier.name.clone(),
+            at: self.at.clone(),
+            role: Role::Cause,
+            symptom_of: Vec::new(),
+            // Of a unix socket only the configuration tells.
+            confidence: if self.opened.is_some() { Confidence::High } else { Confidence::Medium },
+            title: ctx.text(self.args("finding-upstream-connection-churn-title")),
+            evidence: proofs,
+            explanation: ctx.text(self.args(explanation)),
+            remedies: Vec::new(),
+        }
+    }
+}
+
+/// Every edge of the path that a known configuration tells of, and that can reuse its connections.
+pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
+    let mut found = Vec::new();
+    for (index, tier) in ctx.path.tiers.iter().enumerate() {
+        for nginx in tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()) {
+            found.extend(edges_of(ctx, index, tier, nginx));
+        }
+    }
+    found
+}
+
+fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a NginxConfig) -> Vec<Edge<'a>> {
+    let mut passes: BTreeMap<&ListenerAddress, Vec<&NginxPass>> = BTreeMap::new();
+    for pass in nginx.passes.iter().filter(|pass| ["fastcgi", "proxy"].contains(&pass.kind.as_str())) {
+        for address in &pass.servers {
+            passes.entry(address).or_default().push(pass);
+        }
+    }
+    let opened = opened(ctx, tier);
+    let mut edges: Vec<Edge<'a>> = Vec::new();
+    for (address, passes) in passes {
+        let upstream = answering(ctx, index, tier, address);
+        let is_dialled =
+            upstream.is_some_and(|upstream| !tier.configured.contains(&upstream)) || dialled(ctx, tier, address).next().is_some();
+        // An upstream elsewhere counts where connections to it were seen; one on this host is on the path or it is not.
+        if upstream.is_none() && !is_dialled {
+            continue;
+        }
+        let upstream = upstream.map(|upstream| &ctx.path.tiers[upstream]);
+        // Two addresses of one listener ("localhost") are one edge.
+        if let Some(upstream) = upstream
+            && edges.iter().any(|edge| edge.upstream == Some(upstream) && edge.passes == passes)
+        {
+            continue;
+        }
+        let mut edge = Edge { tier, upstream, address, passes, opened, is_seen: is_dialled, at: At::default() };
+        edge.at =
+            At { netns: Some(ctx.netns_name(tier.netns)), edge: Some(edge.name()), listener: Some(address.to_string()), ..At::default() };
+        edges.push(edge);
+    }
+    edges
+}
+
+/// The tier of the path that answers at an address, by its index.
+fn answering(ctx: &Context<'_>, index: usize, tier: &Tier, address: &ListenerAddress) -> Option<usize> {
+    let answers = |upstream: &&usize| {
+        let listeners = &ctx.path.tiers[**upstream].listeners;
+        listeners.iter().any(|placed| {
+            let view = ctx.obs.netns.get(&placed.netns);
+            view.is_some_and(|view| names_listener(view, placed.netns == tier.netns, &placed.listener, address))
+        })
+    };
+    tier.upstreams.iter().filter(|upstream| **upstream != index).find(answers).copied()
+}
+
+/// The sockets of a tier's namespace that dial an address, sample by sample.
+fn dialled<'a>(ctx: &Context<'a>, tier: &Tier, address: &'a ListenerAddress) -> impl Iterator<Item = &'a crate::observation::Socket> {
+    let view = ctx.obs.netns.get(&tier.netns);
+    let sockets = view.into_iter().flat_map(|view| ctx.in_window(&view.sockets)).flat_map(|(_, sockets)| sockets);
+    sockets.filter(move |socket| match (&socket.address, address) {
+        (SocketAddress::Tcp { remote, .. }, ListenerAddress::Tcp(ip, port)) => {
+            remote.1 == *port && remote.0.to_canonical() == ip.to_canonical()
+        }
+        _ => false,
+    })
+}
+
+/// How much a counter of a namespace grew in the window.
+fn grown(ctx: &Context<'_>, view: &NetnsView, name: &str) -> Option<f64> {
+    let (first, last, _) = ctx.around(&view.netstat)?;
+    Some((last.get(name)? - first.get(name)?).max(0) as f64)
+}
+
+/// Connections opened in a tier's namespace for each request; those of a generator in the same namespace are not the tier's.
+fn opened(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|load| load.requests > 0)?;
+    let all = grown(ctx, ctx.obs.netns.get(&tier.netns)?, "Tcp.ActiveOpens")?;
+    let own = if ctx.obs.request.client_netns == tier.netns { load.connections as f64 } else { 0.0 };
+    Some((all - own).max(0.0) / load.requests as f64)
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    edges(ctx).iter().map(|edge| Placed { netns: Some(edge.tier.netns), station: reading(ctx, edge) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> Station {
+    let mut station = blank(&STATION, edge.tier.name.clone(), edge.at.clone(), "connects/s");
+    let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
+    let opened = edge.opened.filter(|_| is_tcp);
+    station.used = opened.and_then(|opened| Some(opened * ctx.obs.load.as_ref()?.throughput_rps()));
+    station.state = StationState::Ok;
+    station.why = ctx.text(edge.args(match (edge.passes.iter().all(|pass| !pass.reuses), opened) {
+        (true, Some(_)) => "state-upstream-connect-each",
+        (true, None) => "state-upstream-connect-each-configured",
+        (false, Some(_)) => "state-upstream-connect-kept",
+        (false, None) => "state-upstream-connect-kept-configured",
+    }));
+    station
+}
+
+/// A cause only where it holds the server back whatever its cores do: a far upstream, whose connects take a large part of the response time
+/// of a closed loop.
+fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
+    let far = edges(ctx).into_iter().filter_map(|edge| Some((time_share(ctx, &edge)?, edge)));
+    let far = far.filter(|(share, edge)| *share >= TIME_SHARE_MIN && edge.churns() && is_idle(ctx, edge.tier));
+    far.map(|(share, edge)| {
+        let mut proofs = edge.proofs(ctx);
+        let text = edge.args("evidence-churn-time").with("share", share * 100.0);
+        proofs.push(evidence(ctx.text(text), format!("sock_diag SYN-SENT ({})", ctx.netns_name(edge.tier.netns)), Some(share)));
+        edge.finding(ctx, proofs, "finding-upstream-connection-churn-explanation-far")
+    })
+    .collect()
+}
+
+fn is_idle(ctx: &Context<'_>, tier: &Tier) -> bool {
+    utilization_of(ctx, tier).is_some_and(|share| share < NEAR_UTILIZATION)
+}
+
+/// Share of the response time for which a request waits for its connection, by Little's law: those in SYN-SENT on average, of all that are
+/// under way. Nothing where SYNs are lost: what is waited for then is the next SYN.
+fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let Loop::Closed { connections } = load.shape else { return None };
+    let view = ctx.obs.netns.get(&edge.tier.netns)?;
+    let samples = ctx.in_window(&view.sockets).count();
+    let retried = grown(ctx, view, "TcpExt.TCPSynRetrans")?;
+    let opened = grown(ctx, view, "Tcp.ActiveOpens")?;
+    if samples < SAMPLES_MIN || connections == 0 || retried > RETRIED_SHARE_MAX * opened {
+        return None;
+    }
+    let connecting = dialled(ctx, edge.tier, edge.address).filter(|socket| socket.state == TcpState::SynSent).count();
+    Some(connecting as f64 / samples as f64 / f64::from(connections))
+}
