@@ -37,7 +37,7 @@ prediction-refused-passive = no load was applied, so nothing was measured that a
 prediction-refused-few = only { $good } good answers were seen: too few to measure what one costs
 prediction-refused-hidden = only { $share } % of the requests were answered well, which hides what the next limit would be
 prediction-refused-failing = what fails now hides what an answer would cost once it succeeds
-prediction-refused-search = the search for ports hides what a connection costs without it
+prediction-refused-search = no reading tells what a request will cost then: it is measured
 
 verdict-unknown-cpu = Cannot tell: nothing refused, but the CPU times could not be read, so it cannot be said what limits the server.
 
