@@ -83,7 +83,7 @@ fn pass_of(edge: &Edge<'_>) -> Option<String> {
         let single = pass.upstream.is_none() || pass.servers.len() == 1;
         pass.kind == "fastcgi" && single && one(pass) == first
     };
-    (!first.is_empty() && edge.passes.iter().all(|pass| fits(&pass))).then_some(first)
+    (!first.is_empty() && edge.passes.iter().all(fits)).then_some(first)
 }
 
 fn propose(ctx: &Context<'_>, placed: &Placed, requests: u32) -> Option<Proposal> {
