@@ -5,7 +5,7 @@
 //! cause is left and something was mended, what could be faster is tried in the same way, for goodput within the objective. The
 //! **whole** is then held against the best state seen on the way, the start included; changes that only led away from it are taken back.
 //! Last, each change is **left out** alone: what is missed is put back and final, what is not stays out. So no change is kept that was not
-//! measured to be needed beside the others.
+//! measured to be needed beside the others. An improvement is left out first and put back last: the others are judged without it.
 
 mod chain;
 mod judge;
@@ -260,6 +260,7 @@ impl<'w> Session<'w> {
             self.close(number, Kept::No, &Message::new("kept-no-interrupted"));
         }
         self.drop_trial();
+        self.drop_held();
         match step {
             Step::Trying(number) => {
                 let remedy = self.made.remedy_id(number);

@@ -15,6 +15,7 @@ kept-no-signal = Its signal did not improve (goodput { $before } before, { $afte
 kept-no-client = The load generator became the limit and goodput fell from { $before } to { $after } requests/s: nothing is proven.
 kept-no-alternative = It worked, but its alternative { $remedy } served better (goodput { $before } before, { $after } requests/s after).
 kept-no-alternative-lost = It worked, but it could not be put back after its alternatives had been tried.
+kept-no-held = It worked, but it had been left out while the other changes were judged, and the run ended before it was put back.
 kept-no-idle = It worked when it was made, but does nothing beside the other changes: without it goodput was { $after } instead of { $before } requests/s.
 kept-no-replaced = A later change sets the same setting; this one does nothing any more.
 kept-no-whole = Taken back at the end: with all changes goodput was { $after } requests/s, while { $before } had been reached without this one.

@@ -98,15 +98,15 @@ impl Session<'_> {
     /// Applies the next remedy of the trial; nothing is in force of it now.
     pub(super) fn try_next(&mut self) -> Action {
         let budget = self.applied < ROUNDS_MAX;
-        let next = self.trial.as_mut().filter(|_| budget).and_then(|trial| Some((trial.place.clone(), trial.queue.pop_front()?)));
-        let Some((place, remedy)) = next else { return self.choose() };
+        let pop = |trial: &mut Trial| Some((trial.place.clone(), trial.improves, trial.queue.pop_front()?));
+        let Some((place, improves, remedy)) = self.trial.as_mut().filter(|_| budget).and_then(pop) else { return self.choose() };
         let attempt = self.attempt(&place.finding, &remedy);
         (attempt.times, attempt.rejected_beside) = (attempt.times + 1, None);
         let refused = match (&remedy.signal, &self.current) {
             (Signal::Refusals { station }, Some(current)) => refusals(current, station),
             _ => 0.0,
         };
-        let number = self.made.add(entry(&place, remedy.clone(), refused));
+        let number = self.made.add(entry(&place, remedy.clone(), refused, improves));
         self.step = Step::Applying(number);
         Action::Apply { number, finding: place.finding, remedy: Box::new(remedy) }
     }
@@ -123,7 +123,7 @@ impl Session<'_> {
     /// Judges the measurement with the change in trial.
     pub(super) fn tried(&mut self, number: u32, after: Diagnosis) -> Action {
         let (Some(before), Some(made)) = (&self.current, self.made.get(number)) else { return self.unasked(Step::Trying(number)) };
-        let judged = if self.trial.as_ref().is_some_and(|trial| trial.improves) {
+        let judged = if made.improves {
             judge_improvement(before, &after, self.objective)
         } else {
             let seen = Seen { is_gone: !made.place.is_cause(&after), has_next: self.has_next(before, &after, &made.place) };
@@ -245,6 +245,7 @@ impl Session<'_> {
     /// Tries nothing more: leaves what stands, unless the server does worse with it than it did at first.
     pub(super) fn break_off(&mut self) -> Action {
         self.broken = true;
+        self.drop_held();
         let (Some(first), Some(current)) = (&self.first, &self.current) else { return self.end() };
         if worse(first, current, self.objective).is_none() || self.made.standing.is_empty() {
             return self.end();

@@ -21,6 +21,10 @@ pub(super) struct LeaveOut {
     dropped: Vec<u32>,
     /// True where the last measurement was of the host as it now is.
     is_measured: bool,
+    /// Improvements that are needed and stay out until the others were judged, with the measurement that had them: an improvement may hide
+    /// for the time of a measurement what a fix is needed for.
+    held: Vec<u32>,
+    whole: Option<Diagnosis>,
 }
 
 impl Session<'_> {
@@ -32,7 +36,8 @@ impl Session<'_> {
             _ => false,
         };
         let Some(with) = self.current.clone().filter(|_| !is_proven && !self.broken) else { return self.end() };
-        self.leave_out = Some(LeaveOut { with, seen: BTreeSet::new(), dropped: Vec::new(), is_measured: true });
+        let (seen, dropped, held) = (BTreeSet::new(), Vec::new(), Vec::new());
+        self.leave_out = Some(LeaveOut { with, seen, dropped, is_measured: true, held, whole: None });
         self.leave_out_next()
     }
 
@@ -71,9 +76,10 @@ impl Session<'_> {
         match need {
             Some(need) => {
                 let why = need.told(&with, &without);
+                let improves = made.improves;
                 self.push_round(RoundKind::Without, Some(number), &without, Kept::Final, &why);
-                self.current = Some(without);
-                self.put_back(number, Step::PuttingBack(number))
+                self.current = Some(without.clone());
+                if improves { self.hold(number, without) } else { self.put_back(number, Step::PuttingBack(number)) }
             }
             None => {
                 self.push_round(RoundKind::Without, Some(number), &without, Kept::No, &figures("round-idle", &with, &without));
@@ -91,6 +97,23 @@ impl Session<'_> {
                 self.leave_out_next()
             }
         }
+    }
+
+    /// An improvement that is needed stays out while the others are judged.
+    fn hold(&mut self, number: u32, without: Diagnosis) -> Action {
+        if let Some(phase) = &mut self.leave_out {
+            let with = std::mem::replace(&mut phase.with, without);
+            phase.whole.get_or_insert(with);
+            phase.held.push(number);
+            phase.is_measured = true;
+        }
+        self.leave_out_next()
+    }
+
+    /// What is still held when the run ends early is not put back.
+    pub(super) fn drop_held(&mut self) {
+        let held = self.leave_out.as_mut().map(|phase| std::mem::take(&mut phase.held)).unwrap_or_default();
+        held.into_iter().for_each(|number| self.close(number, Kept::No, &Message::new("kept-no-held")));
     }
 
     /// A change that is needed is back.
@@ -113,8 +136,16 @@ impl Session<'_> {
         self.break_off()
     }
 
-    /// Measures once more what stays, unless the last measurement did that.
+    /// Measures once more what stays, with the improvements that were held, unless the last measurement did that.
     fn confirm(&mut self) -> Action {
+        if let Some(phase) = &mut self.leave_out
+            && let Some(number) = phase.held.pop()
+        {
+            if let Some(whole) = phase.whole.take() {
+                phase.with = whole;
+            }
+            return self.put_back(number, Step::PuttingBack(number));
+        }
         match &self.leave_out {
             Some(phase) if !phase.is_measured => {
                 self.step = Step::Confirming(1);

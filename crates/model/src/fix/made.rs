@@ -17,6 +17,8 @@ pub(super) struct Entry {
     pub(super) explained: bool,
     /// True where leaving it out showed that it is needed.
     pub(super) needed: bool,
+    /// True where it is an improvement and removes no cause.
+    pub(super) improves: bool,
 }
 
 /// All changes of a session.

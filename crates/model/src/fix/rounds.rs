@@ -104,6 +104,6 @@ impl Session<'_> {
 }
 
 /// An entry for a change that is about to be made.
-pub(super) fn entry(place: &Place, remedy: crate::report::Remedy, refused_before: f64) -> Entry {
-    Entry { place: place.clone(), remedy, round: None, refused_before, explained: false, needed: false }
+pub(super) fn entry(place: &Place, remedy: crate::report::Remedy, refused_before: f64, improves: bool) -> Entry {
+    Entry { place: place.clone(), remedy, round: None, refused_before, explained: false, needed: false, improves }
 }
