@@ -9,10 +9,10 @@ use crate::report::{Evidence, Finding, Role, StationState};
 use crate::stations::upstream_connect::{Edge, edges};
 use crate::stations::{Context, Placed};
 
-/// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: an answer of nginx and php-fpm cost 129 us
-/// with a connection each and 88 us with kept ones (docs/measuring.md, "What a connection costs"). Only its order counts: what it gives is
-/// measured before it is kept.
-const CONNECTION_CPU_US: f64 = 40.0;
+/// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: with kept ones an answer of nginx and
+/// php-fpm cost 63 to 75 us less (docs/measuring.md, "What a connection costs"). Only its order counts: what it gives is measured before it is
+/// kept.
+const CONNECTION_CPU_US: f64 = 60.0;
 
 /// The improvements of a server that nothing holds back but its cores.
 pub(crate) fn improvements(ctx: &Context<'_>, stations: &[Placed], findings: &[Finding]) -> Vec<Finding> {
