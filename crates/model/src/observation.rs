@@ -12,7 +12,7 @@ pub use netns::{
     Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState,
     TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,
 };
-pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView};
+pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall};
 pub use server::{
     AccessLog, ErrorLog, NginxConfig, NginxLimit, NginxListen, NginxPass, Origin, PhpFpmConfig, PhpFpmPool, ServerConfig, ServerView,
     Setting,

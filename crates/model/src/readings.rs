@@ -126,11 +126,12 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 11] {
     ]
 }
 
-fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 5] {
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 6] {
     [
         ("process_identity", fate(&view.identity)),
         ("process_cpu", fate(&view.cpu)),
         ("process_files", fate(&view.files)),
+        ("process_syscall", fate(&view.syscall)),
         ("process_limits", fate(&view.limits)),
         ("process_cgroups", fate(&view.cgroups)),
     ]

@@ -14,6 +14,8 @@ pub struct ProcessView {
     pub cpu: Series<CpuUse>,
     /// Open file descriptors.
     pub files: Series<OpenFiles>,
+    /// What its main thread waited for, over time.
+    pub syscall: Series<Syscall>,
     /// Resource limits in force.
     pub limits: Series<Limits>,
     /// cgroup paths by controller ("" for cgroup v2): proc(5), `/proc/PID/cgroup`.
@@ -69,6 +71,15 @@ pub struct OpenFiles {
     /// How many are open.
     pub count: u32,
     /// Inodes of those that are sockets.
+    pub sockets: Vec<u64>,
+}
+
+/// The system call that a process's main thread was in (`/proc/PID/syscall`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Syscall {
+    /// Its name ("recvfrom", "poll", "clock_nanosleep"), or its number where it has no name here; nothing where the process ran.
+    pub call: Option<String>,
+    /// Inodes of the sockets that it waited for in it; none of a call that waits for no socket, or for many (epoll_wait).
     pub sockets: Vec<u64>,
 }
 

@@ -49,6 +49,9 @@ const FILES: &str = "process_files";
 /// The source that tells whose a process is.
 const IDENTITY: &str = "process_identity";
 const FILES_AT_ONCE: usize = 8;
+/// The source that tells what a process waits for, likewise: a few hundred looks tell how a pool of any size spends its time.
+const SYSCALL: &str = "process_syscall";
+const SYSCALL_AT_ONCE: usize = 32;
 /// What the scout needs of a namespace and of a process.
 const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
 const SCOUTED: [&str; 5] = ["addresses", "listeners", "sockets", FILES, "server_config"];
@@ -60,8 +63,8 @@ struct Lane {
     fresh: Vec<Order>,
     /// Scopes that are read: its own, or the host and the processes on the path.
     scopes: BTreeSet<Scope>,
-    /// The process whose open files were read last, where there are too many to read all at once.
-    files_read_last: Option<Scope>,
+    /// The process that was read last, of each source that is read of a few at a time.
+    read_last: BTreeMap<&'static str, Scope>,
     busy: bool,
     gone: bool,
 }
@@ -69,19 +72,25 @@ struct Lane {
 impl Lane {
     fn new(reader: Reader, now_us: u64) -> Self {
         let schedule = Schedule::new(now_us);
-        Self { reader, schedule, fresh: Vec::new(), scopes: BTreeSet::new(), files_read_last: None, busy: false, gone: false }
+        Self { reader, schedule, fresh: Vec::new(), scopes: BTreeSet::new(), read_last: BTreeMap::new(), busy: false, gone: false }
     }
 
-    /// One source for all scopes of its kind. Of the open files, which cost most, those of a few processes at a time in turn: any worker of
-    /// a pool shows whom the pool calls.
+    /// One source for all scopes of its kind. Of what costs most, that of a few processes at a time in turn: any worker of a pool shows whom
+    /// the pool calls.
     fn orders(&mut self, source: &'static Source) -> Vec<Order> {
         let of_kind = self.scopes.iter().copied().filter(|scope| kind_of(*scope) == source.scope);
         let mut scopes: Vec<Scope> = of_kind.collect();
-        if source.name == FILES && scopes.len() > FILES_AT_ONCE {
-            let next = scopes.iter().position(|scope| Some(*scope) > self.files_read_last).unwrap_or(0);
+        let at_once = match source.name {
+            FILES => FILES_AT_ONCE,
+            SYSCALL => SYSCALL_AT_ONCE,
+            _ => usize::MAX,
+        };
+        if scopes.len() > at_once {
+            let last = self.read_last.get(source.name).copied();
+            let next = scopes.iter().position(|scope| Some(*scope) > last).unwrap_or(0);
             scopes.rotate_left(next);
-            scopes.truncate(FILES_AT_ONCE);
-            self.files_read_last = scopes.last().copied();
+            scopes.truncate(at_once);
+            self.read_last.extend(scopes.last().map(|scope| (source.name, *scope)));
         }
         scopes.into_iter().map(|scope| Order { source, scope, phase: Phase::Running }).collect()
     }
@@ -533,6 +542,7 @@ mod tests {
         assert_eq!(turn(FILES), (1..=8).collect::<Vec<_>>());
         assert_eq!(turn(FILES), (9..=16).collect::<Vec<_>>());
         assert_eq!(turn(FILES), [17, 18, 19, 20, 1, 2, 3, 4]);
+        assert_eq!(turn(SYSCALL).len(), 20);
         assert_eq!(turn("process_cpu").len(), 20);
         assert_eq!(turn("cpu"), [0]);
     }

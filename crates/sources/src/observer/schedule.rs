@@ -29,6 +29,9 @@ const TOGETHER_US: u64 = 2_000;
 /// by both.
 const EDGES: [&str; 2] = ["sockets", "process_files"];
 
+/// The source that tells for which of them a process waits: read right after them.
+const WAITS: &str = "process_syscall";
+
 pub(super) fn is_edge(source: &Source) -> bool {
     EDGES.contains(&source.name)
 }
@@ -93,7 +96,7 @@ impl Schedule {
                 slot
             })
             .collect();
-        slots.sort_by_key(|slot| !is_edge(slot.source));
+        slots.sort_by_key(|slot| (!is_edge(slot.source), slot.source.name != WAITS));
         Self { slots }
     }
 

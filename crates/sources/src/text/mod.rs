@@ -17,6 +17,7 @@ mod process_files;
 mod process_identity;
 mod process_limits;
 mod process_stat;
+mod process_syscall;
 mod sockstat;
 mod softnet;
 mod sysctls;
@@ -45,6 +46,7 @@ pub(crate) const ALL: &[&Source] = &[
     &process_identity::PROCESS_IDENTITY,
     &process_cpu::PROCESS_CPU,
     &process_files::PROCESS_FILES,
+    &process_syscall::PROCESS_SYSCALL,
     &process_limits::PROCESS_LIMITS,
     &process_cgroups::PROCESS_CGROUPS,
 ];

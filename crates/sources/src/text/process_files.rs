@@ -63,7 +63,7 @@ fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
 }
 
 /// The inode out of "socket:[123]" (proc_pid_fd(5)).
-fn socket_inode(target: &str) -> Option<u64> {
+pub(super) fn socket_inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 

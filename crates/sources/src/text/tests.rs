@@ -96,6 +96,7 @@ fn fared_of(observation: &Observation, source: &Source) -> Fared {
         "process_identity" => fared([&process.identity]),
         "process_cpu" => fared([&process.cpu]),
         "process_files" => fared([&process.files]),
+        "process_syscall" => fared([&process.syscall]),
         "process_limits" => fared([&process.limits]),
         "process_cgroups" => fared([&process.cgroups]),
         other => panic!("the source {other} has no fixture"),
@@ -199,6 +200,8 @@ fn process_values_of_the_tree() {
     assert!(cpu.run_ns > Some(0));
     let files = see("process_files").files.last().cloned().unwrap();
     assert_eq!((files.count, files.sockets.len()), (11, 3));
+    let syscall = see("process_syscall").syscall.last().cloned().unwrap();
+    assert_eq!((syscall.call.is_some(), syscall.sockets.len()), (true, 0), "an event loop waits for everything at once");
     assert_eq!(see("process_limits").limits.last().unwrap().open_files_soft, Some(20_000));
     assert_eq!(see("process_cgroups").cgroups.last().unwrap()[""], "/system.slice/nginx.service");
 }
@@ -355,7 +358,7 @@ fn without_privileges_what_is_missing_names_its_capability() {
             _ => None,
         });
         match source.name {
-            "process_files" => assert_eq!(missing.next(), source.needs, "{entries:?}"),
+            "process_files" | "process_syscall" => assert_eq!(missing.next(), source.needs, "{entries:?}"),
             "conntrack_states" | "kernel_log" => assert!(missing.next().is_none_or(|needs| Some(needs) == source.needs), "{entries:?}"),
             "process_identity" => {
                 let observation = observe(&entries, source);
