@@ -26,6 +26,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("accept-queue-unreached", include_str!("../../../lab/scenarios/accept-queue-unreached.toml")),
     ("pool-exhausted", include_str!("../../../lab/scenarios/pool-exhausted.toml")),
     ("pool-cpu", include_str!("../../../lab/scenarios/pool-cpu.toml")),
+    ("upstream-slow", include_str!("../../../lab/scenarios/upstream-slow.toml")),
+    ("upstream-quick", include_str!("../../../lab/scenarios/upstream-quick.toml")),
     ("ports-exhausted", include_str!("../../../lab/scenarios/ports-exhausted.toml")),
     ("ports-80", include_str!("../../../lab/scenarios/ports-80.toml")),
     ("port-search", include_str!("../../../lab/scenarios/port-search.toml")),

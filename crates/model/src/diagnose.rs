@@ -15,7 +15,7 @@ use crate::report::{
     Diagnosis, Finding, LimitedBy, LoadReport, Mode, Remedy, Role, SourceStatus, StationState, Target, TierReport, Verdict,
 };
 use crate::settle::{Moment, unsettled};
-use crate::stations::{Context, Placed, STATIONS};
+use crate::stations::{Context, Placed, STATIONS, waited_for};
 
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
@@ -39,7 +39,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         findings.extend((def.judge)(&ctx, &read));
         stations.extend(read);
     }
-    link_symptoms(&mut findings);
+    link_symptoms(&ctx, &mut findings);
     order(&mut findings, &stations);
     prescribe(&ctx, &stations, &mut findings);
     let mut improvements = improvements(&ctx, &stations, &findings);
@@ -76,11 +76,14 @@ fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
 }
 
 /// Which finding can be the symptom of which: what waits before a tier is caused by what holds that tier.
-const SYMPTOMS: &[(&str, &[&str])] = &[("accept-queue-full", &["worker-pool-exhausted"])];
+const SYMPTOMS: &[(&str, &[&str])] =
+    &[("accept-queue-full", &["worker-pool-exhausted"]), ("worker-pool-exhausted", &["workers-blocked-on-upstream"])];
+/// Whose cause may be another tier's: that of a server for which the tier waits.
+const WAITING: &str = "workers-blocked-on-upstream";
 
 /// Names the causes of each symptom: those of its own tier that can bring it about. An overflowing queue before a pool that is exhausted is
 /// a symptom even where it would pass for a cause by itself.
-fn link_symptoms(findings: &mut [Finding]) {
+fn link_symptoms(ctx: &Context<'_>, findings: &mut [Finding]) {
     let causes: Vec<(String, String)> = findings.iter().map(|finding| (finding.id.clone(), finding.tier.clone())).collect();
     for finding in findings.iter_mut() {
         let able = SYMPTOMS.iter().filter(|(symptom, _)| *symptom == finding.id).flat_map(|(_, causes)| causes.iter());
@@ -91,6 +94,17 @@ fn link_symptoms(findings: &mut [Finding]) {
         if !named.is_empty() {
             finding.role = Role::Symptom;
             finding.symptom_of = named;
+        }
+    }
+    // The innermost first: what it is the symptom of decides for those that wait for it.
+    for tier in ctx.path.tiers.iter().rev() {
+        let Some(at) = findings.iter().position(|finding| finding.id == WAITING && finding.tier == tier.name) else { continue };
+        let behind: Vec<&str> = waited_for(ctx, &tier.name).into_iter().map(|index| ctx.path.tiers[index].name.as_str()).collect();
+        let their = |finding: &&Finding| finding.role == Role::Cause && behind.contains(&finding.tier.as_str());
+        let named: Vec<String> = findings.iter().filter(their).map(|finding| finding.id.clone()).collect();
+        if !named.is_empty() {
+            findings[at].role = Role::Symptom;
+            findings[at].symptom_of = named;
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, Statio
 use crate::series::Series;
 
 pub(crate) use cpu::{other_tenants, own_share};
+pub(crate) use worker_pool::waited_for;
 
 /// A station's definition.
 pub struct StationDef {

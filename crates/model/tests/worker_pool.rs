@@ -2,46 +2,11 @@
 
 mod stage;
 
-use chokepoint_model::observation::{Identity, Listener, ListenerAddress, Observation, Socket, SocketAddress, TcpState};
+use chokepoint_model::observation::{Identity, Listener, Observation, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{LimitedBy, Role, StationState, Verdict};
+use stage::pool::pool;
 use stage::*;
-
-/// A pool of `workers` behind the web server, of which `busy` hold a connection in each sample, while `waiting` wait in its queue.
-fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
-    let mut obs = healthy();
-    let address = ListenerAddress::Tcp(ip("127.0.0.1"), 9000);
-    let view = obs.netns.get_mut(&SERVER).unwrap();
-    let front: Vec<(u64, Vec<Listener>)> = view.listeners.points().to_vec();
-    view.listeners = Default::default();
-    for (at, mut listeners) in front {
-        let inside = (WINDOW.0..=WINDOW.1).contains(&at);
-        listeners.push(listener(address.clone(), 200, if inside { waiting } else { 0 }, 0));
-        view.listeners.push(at, Reading::Ok(listeners));
-    }
-    for second in 1..=10_u64 {
-        let accepted = |n: u32| tcp(1_000 + u64::from(n), (ip("127.0.0.1"), 9000), (ip("127.0.0.1"), 40_000 + n as u16));
-        let mut sockets: Vec<Socket> = (0..busy).map(accepted).collect();
-        sockets.push(tcp(500, (ip("127.0.0.1"), 40_000), (ip("127.0.0.1"), 9000)));
-        // Those that wait have no inode yet.
-        sockets.extend((0..waiting.min(50)).map(|n| tcp(0, (ip("127.0.0.1"), 9000), (ip("127.0.0.1"), 50_000 + n as u16))));
-        view.sockets.push(second * 1_000_000, Reading::Ok(sockets));
-    }
-    process(&mut obs, 42, 1, "nginx", &[100, 500]);
-    process(&mut obs, 50, 1, "php-fpm8.2", &[200]);
-    for n in 0..workers {
-        process(&mut obs, 51 + n, 50, "php-fpm8.2", &[200, 1_000 + u64::from(n)]);
-    }
-    cpu(&mut obs, 0.2);
-    let load = obs.load.as_mut().unwrap();
-    (load.good, load.requests, load.status) = (2_500, 2_500, [(200, 2_500)].into());
-    obs
-}
-
-fn tcp(inode: u64, local: (std::net::IpAddr, u16), remote: (std::net::IpAddr, u16)) -> Socket {
-    let address = SocketAddress::Tcp { local, remote };
-    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
-}
 
 #[test]
 fn a_pool_whose_workers_wait_is_a_cause_whatever_its_size() {
@@ -110,6 +75,19 @@ fn a_pool_that_still_grows_is_not_called_exhausted() {
         Identity { pid: 55, parent: 50, comm: "php-fpm8.2".into(), start_ticks: 900, cpus_allowed: vec![1], ..Identity::default() };
     late.identity.push(4_000_000, Reading::Ok(identity));
     assert_eq!(causes(&told(&obs)), [""; 0]);
+}
+
+#[test]
+fn a_worker_whose_client_gave_up_is_still_taken() {
+    let mut obs = pool(5, 5, 60);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.sockets.points().to_vec();
+    view.sockets = Default::default();
+    for (at, mut sockets) in points {
+        sockets.iter_mut().filter(|socket| socket.inode % 2 == 1).for_each(|socket| socket.state = TcpState::CloseWait);
+        view.sockets.push(at, Reading::Ok(sockets));
+    }
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
 }
 
 /// The workers ran, or were ready to, for this share of their time.

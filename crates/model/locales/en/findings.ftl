@@ -45,6 +45,14 @@ evidence-worker-pool-ready = The workers ran, or were ready to, in { $share } % 
 evidence-worker-pool-cpu = The cores on which they may run were { $share } % busy.
 evidence-worker-pool-times = A request held its worker for about { $service } ms and had waited about { $wait } ms before.
 
+finding-workers-blocked-on-upstream-title = the workers of { $tier } wait for { $upstream }
+finding-workers-blocked-on-upstream-explanation = All { $workers } workers of { $tier } were taken, and most of them waited for an answer of { $upstream }. If { $upstream } is at its limit, more workers would only send it more requests at once, and those wait longer: look there first, at its own workers, locks, slow queries and connections. If it answers one request alone just as slowly (time one by hand), it has room, and more workers of { $tier } would help.
+finding-workers-blocked-on-upstream-symptom = All { $workers } workers of { $tier } were taken because most of them waited for an answer of { $upstream }, and the cores on which it, or what it calls, may run are all busy. More workers would not make them faster.
+
+evidence-workers-blocked = { $count } of { $looks } looks at busy workers found one waiting for { $upstream }.
+evidence-workers-blocked-time = A request held its worker for about { $ms } ms, of which it waited for other servers for about { $wait } ms.
+evidence-workers-blocked-door = On average { $waiting } connections waited for { $upstream } to accept them.
+
 finding-ephemeral-ports-exhausted-title = { $tier } has no local port left towards { $remote } ({ $usable } in all)
 finding-ephemeral-ports-exhausted-explanation = Each connection from { $tier } to { $remote } needs a local port of its own for as long as it lives, and where { $tier } closes first for a minute longer (TIME_WAIT). All { $usable } ports that it may use are taken, so connect() fails with "Cannot assign requested address" and the client gets an error answer at once.
 finding-time-wait-port-search-title = the search for a free local port on { $edge } burns the CPU

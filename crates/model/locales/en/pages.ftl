@@ -174,6 +174,18 @@ page-worker-pool-exhausted-remedies =
 page-worker-pool-exhausted-sources =
     As for station worker-pool.
 
+page-workers-blocked-on-upstream-title = Workers wait for another server
+page-workers-blocked-on-upstream-limits =
+    Every request of this tier: its workers are all taken, and what takes them is the wait for a server behind them, such as a database or an interface of another host.
+page-workers-blocked-on-upstream-shows =
+    A pool that is full as in worker-pool-exhausted, and of the looks at its busy workers, once a second each, at least half found one in a system call (read, recv, poll, select, connect and the like) that waits for a connection which it made itself. Where the other server is on this host, connections that wait for it to accept them show that it takes no more.
+page-workers-blocked-on-upstream-sure =
+    High where connections wait at the other server's door, else medium: from here, a server at its limit and one that always takes its time look alike. Silent where the workers wait for something else (a timer, a disk, a lock), where the other server is a pool with workers to spare (then more workers here help), and where the pool calls itself. A symptom where the other server is on this host and has a finding of its own, or computes on cores that are all busy.
+page-workers-blocked-on-upstream-remedies =
+    At the other server: its workers, locks, slow queries, its connection limit. Here: fewer calls for each request, calls side by side, a cache, a shorter timeout, so that a slow server does not take all workers. More workers help only where the other server has room: time one request to it alone, and again under load; if both take the same time, it has.
+page-workers-blocked-on-upstream-sources =
+    proc_pid_syscall(5) for the system call and its descriptor, /proc/PID/mem for the descriptors of poll(2) and select(2), /proc/PID/fd and sock_diag(7) for the address at the other end.
+
 page-cpu-title = CPU
 page-cpu-limits =
     The cores on which the servers of the path may run: cores divided by CPU-seconds per good answer is the most they can give.

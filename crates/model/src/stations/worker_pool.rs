@@ -1,6 +1,8 @@
 //! Station `worker-pool`: processes that serve one connection at a time (php-fpm, prefork servers). When all are busy, the rest waits in the
 //! accept queue, however idle the cores are.
 
+mod blocked;
+
 use std::collections::BTreeSet;
 
 use super::cpu::utilization_of;
@@ -10,8 +12,16 @@ use crate::observation::{Identity, ListenerAddress, PhpFpmPool, Socket, SocketAd
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "worker-pool", kind: StationKind::Rate, findings: &["worker-pool-exhausted"], read, judge };
+use blocked::Blocked;
+pub(crate) use blocked::waited_for;
+
+pub(super) const STATION: StationDef = StationDef {
+    id: "worker-pool",
+    kind: StationKind::Rate,
+    findings: &["worker-pool-exhausted", "workers-blocked-on-upstream"],
+    read,
+    judge,
+};
 
 /// Share of the samples in which somebody must wait for a worker: a pool at its limit is waited for all the time, one that touches it is not.
 const WAITED_SHARE: f64 = 0.9;
@@ -72,11 +82,21 @@ fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
     configured(ctx, tier).iter().find_map(|pool| ctx.logged(tier, &format!("max_children {}", pool.name)))
 }
 
+/// The processes of a tier that are nobody's parent there: its workers.
+fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity> {
+    let mut all: Vec<&Identity> = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first()).collect();
+    let parents: BTreeSet<u32> = all.iter().map(|identity| identity.parent).collect();
+    all.retain(|identity| !parents.contains(&identity.pid));
+    all
+}
+
+fn worker_pids(ctx: &Context<'_>, tier: &Tier) -> Vec<u32> {
+    identities(ctx, tier).into_iter().map(|identity| identity.pid).collect()
+}
+
 impl Pool {
     fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let identities: Vec<&Identity> = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first()).collect();
-        let parents: BTreeSet<u32> = identities.iter().map(|identity| identity.parent).collect();
-        let workers: Vec<&&Identity> = identities.iter().filter(|identity| !parents.contains(&identity.pid)).collect();
+        let workers: Vec<&Identity> = identities(ctx, tier);
         let view = ctx.obs.netns.get(&tier.netns)?;
         let busy: Vec<usize> = ctx.in_window(&view.sockets).map(|(_, sockets)| in_service(tier, sockets)).collect();
         let held = busy.iter().sum::<usize>() as f64 / busy.len().max(1) as f64;
@@ -114,20 +134,20 @@ impl Pool {
     }
 }
 
-/// Share of their time in which a tier's workers ran or were ready to; nothing where schedstats are missing.
-fn ready_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+/// Share of their time in which processes ran or were ready to; nothing where schedstats are missing.
+fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
     let share = |pid: &u32| {
         let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
         let ready_ns = (last.run_ns? + last.run_delay_ns?).saturating_sub(first.run_ns? + first.run_delay_ns?);
         Some(ready_ns as f64 / 1e3 / elapsed_us as f64)
     };
-    let shares: Vec<f64> = tier.pids.iter().filter_map(share).collect();
+    let shares: Vec<f64> = pids.iter().filter_map(share).collect();
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
 /// True where the workers of a tier wait for something that is no core, with the share that shows it.
 fn waits(ctx: &Context<'_>, tier: &Tier) -> Option<Idle> {
-    match ready_share(ctx, tier) {
+    match ready_share(ctx, &tier.pids) {
         Some(share) => (share <= READY_SHARE_MAX).then_some(Idle::Workers(share)),
         None => utilization_of(ctx, tier).filter(|share| *share <= CPU_SHARE_MAX).map(Idle::Cores),
     }
@@ -147,13 +167,13 @@ fn started_in_window(ctx: &Context<'_>, tier: &Tier) -> bool {
     tier.pids.iter().filter_map(first_us).any(|at| at > ctx.window_us.0)
 }
 
-/// Connections that the tier has accepted and not closed.
+/// Connections that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
 fn in_service(tier: &Tier, sockets: &[Socket]) -> usize {
     let ours = |socket: &&Socket| {
         socket.inode != 0
             && tier.listeners.iter().any(|placed| match (&placed.listener.address, &socket.address) {
                 (ListenerAddress::Tcp(ip, port), SocketAddress::Tcp { local, .. }) => {
-                    socket.state == TcpState::Established
+                    matches!(socket.state, TcpState::Established | TcpState::CloseWait)
                         && local.1 == *port
                         && (ip.is_unspecified() || ip.to_canonical() == local.0.to_canonical())
                 }
@@ -219,8 +239,10 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
     exhausted
         .filter_map(|(tier, pool)| {
             let idle = waits(ctx, tier)?;
-            Some(finding(ctx, tier, &pool, &idle))
+            let blocked = Blocked::of(ctx, tier).map(|blocked| blocked.finding(ctx, tier, &pool));
+            Some(std::iter::once(finding(ctx, tier, &pool, &idle)).chain(blocked))
         })
+        .flatten()
         .collect()
 }
 

@@ -1,0 +1,188 @@
+//! Finding `workers-blocked-on-upstream`: the cause where a full pool waits for a server that has none of its own, silent or a symptom else.
+
+mod stage;
+
+use chokepoint_model::observation::{
+    Address, CpuUse, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, Syscall, UnixPeer,
+};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Role, Verdict};
+use stage::pool::{pool, process, tcp};
+use stage::*;
+
+const DATABASE: NetnsId = NetnsId(9);
+
+/// Where the pool's workers wait.
+const AWAY: &str = "192.0.2.7";
+const BEHIND: &str = "10.0.1.2";
+
+/// Five workers, all taken, of which each is in this call for this socket at every look; worker N's own socket is 2,000 + N.
+fn waiting(call: &str, socket: impl Fn(u64) -> Vec<u64>) -> Observation {
+    let mut obs = pool(5, 5, 60);
+    for n in 0..5_u64 {
+        let view = obs.processes.get_mut(&(51 + n as u32)).unwrap();
+        for second in 1..=10_u64 {
+            view.syscall.push(second * 1_000_000, Reading::Ok(Syscall { call: Some(call.to_owned()), sockets: socket(n) }));
+        }
+    }
+    obs
+}
+
+/// The same with connections to a server at this address.
+fn towards(address: &str) -> Observation {
+    let mut obs = waiting("poll", |n| vec![2_000 + n]);
+    sockets(&mut obs, |n| tcp(2_000 + n, (ip("10.0.0.2"), 30_000 + n as u16), (ip(address), 5432)));
+    obs
+}
+
+/// Adds a socket for each worker to every sample, and to the files that the worker holds.
+fn sockets(obs: &mut Observation, made: impl Fn(u64) -> Socket) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.sockets.points().to_vec();
+    view.sockets = Default::default();
+    for (at, mut sockets) in points {
+        sockets.extend((0..5).map(&made));
+        view.sockets.push(at, Reading::Ok(sockets));
+    }
+    for n in 0..5_u64 {
+        let files = &mut obs.processes.get_mut(&(51 + n as u32)).unwrap().files;
+        let mut held = files.last().cloned().unwrap();
+        held.sockets.push(made(n).inode);
+        files.push(1, Reading::Ok(held));
+    }
+}
+
+/// A server of so many processes on another host of this machine, each of which holds so many of the pool's connections.
+fn behind(obs: &mut Observation, processes: u32, busy: u32, waiting: u32) {
+    let mut view = NetnsView { name: Some("database".into()), ..NetnsView::default() };
+    view.addresses.push(0, Reading::Ok(vec![Address { ip: ip(BEHIND), prefix_bits: 24, link: 2 }]));
+    for tick in 0..=220_u64 {
+        let listener = listener(ListenerAddress::Tcp(ip("0.0.0.0"), 5432), 700, waiting, 0);
+        view.listeners.push(tick * 50_000, Reading::Ok(vec![listener]));
+    }
+    for second in 1..=10_u64 {
+        let accepted = |n: u32| tcp(3_000 + u64::from(n), (ip(BEHIND), 5432), (ip("10.0.0.2"), 30_000 + n as u16));
+        view.sockets.push(second * 1_000_000, Reading::Ok((0..busy).map(accepted).collect()));
+    }
+    obs.netns.insert(DATABASE, view);
+    process(obs, 80, 1, "database", &[700]);
+    for n in 1..processes {
+        process(obs, 80 + n, 80, "database", &[700]);
+    }
+}
+
+fn roles(diagnosis: &Diagnosis) -> Vec<(&str, &str, Role)> {
+    diagnosis.findings.iter().map(|finding| (finding.id.as_str(), finding.tier.as_str(), finding.role)).collect()
+}
+
+#[test]
+fn a_server_away_from_this_host_is_the_cause_and_the_pool_its_symptom() {
+    for address in [AWAY, "2001:db8::7"] {
+        let diagnosis = told(&towards(address));
+        assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["workers-blocked-on-upstream"]));
+        let [blocked, exhausted] = &diagnosis.findings[..] else { panic!("{:?}", diagnosis.findings) };
+        assert_eq!((exhausted.id.as_str(), exhausted.symptom_of[0].as_str()), ("worker-pool-exhausted", blocked.id.as_str()));
+        assert!(blocked.title.contains(address) && blocked.remedies.is_empty(), "{}", blocked.title);
+        assert_eq!(blocked.confidence, Confidence::Medium, "nothing at its door can be seen");
+    }
+}
+
+#[test]
+fn connections_that_wait_at_its_door_make_it_sure() {
+    let mut obs = towards(BEHIND);
+    behind(&mut obs, 1, 2, 3);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["workers-blocked-on-upstream"]);
+    assert_eq!(diagnosis.findings[0].confidence, Confidence::High);
+    assert_eq!(diagnosis.findings[0].at.edge.as_deref(), Some("php-fpm->database"));
+}
+
+#[test]
+fn a_unix_socket_is_a_server_too() {
+    let path = "/run/mysqld/mysqld.sock";
+    let mut obs = waiting("recvfrom", |n| vec![2_000 + n]);
+    let end = |inode, path: Option<&str>, peer| Socket {
+        address: SocketAddress::Unix { path: path.map(str::to_owned), peer: UnixPeer::Inode(peer) },
+        ..tcp(inode, (ip("::"), 0), (ip("::"), 0))
+    };
+    sockets(&mut obs, |n| end(2_000 + n, None, 3_000 + n));
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"], "who is at the other end was not seen");
+    sockets(&mut obs, |n| end(3_000 + n, Some(path), 2_000 + n));
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["workers-blocked-on-upstream"]);
+    assert!(diagnosis.findings[0].title.contains(path));
+}
+
+#[test]
+fn a_server_behind_whose_pool_is_full_is_the_cause() {
+    let mut obs = towards(BEHIND);
+    behind(&mut obs, 3, 2, 3);
+    let diagnosis = told(&obs);
+    let expected = [
+        ("worker-pool-exhausted", "database", Role::Cause),
+        ("worker-pool-exhausted", "php-fpm", Role::Symptom),
+        ("workers-blocked-on-upstream", "php-fpm", Role::Symptom),
+    ];
+    assert_eq!(roles(&diagnosis), expected);
+    assert_eq!(diagnosis.findings[2].symptom_of, ["worker-pool-exhausted"]);
+}
+
+#[test]
+fn a_server_behind_that_computes_on_busy_cores_leaves_no_cause() {
+    let mut obs = towards(BEHIND);
+    behind(&mut obs, 1, 5, 0);
+    cpu(&mut obs, 0.99);
+    for pid in (50..56).chain([80]) {
+        for second in 0..=11_u64 {
+            let run_ns = Some(second * if pid == 80 { 950_000_000 } else { 10_000_000 });
+            let used = CpuUse { run_ns, run_delay_ns: Some(0), ..CpuUse::default() };
+            obs.processes.get_mut(&pid).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+    }
+    let diagnosis = told(&obs);
+    assert_eq!((diagnosis.verdict, diagnosis.limited_by, causes(&diagnosis)), (Verdict::Healthy, Some(LimitedBy::Cpu), vec![]));
+    assert_eq!(diagnosis.findings.len(), 2, "what was seen is told");
+}
+
+#[test]
+fn a_server_behind_with_workers_to_spare_is_no_cause() {
+    let mut obs = towards(BEHIND);
+    behind(&mut obs, 21, 5, 0);
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
+}
+
+#[test]
+fn a_pool_that_calls_itself_waits_for_its_own_workers() {
+    let mut obs = waiting("poll", |n| vec![2_000 + n]);
+    sockets(&mut obs, |n| tcp(2_000 + n, (ip("10.0.0.2"), 30_000 + n as u16), (ip(SERVER_IP), 80)));
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
+}
+
+#[test]
+fn workers_that_wait_for_anything_else_are_a_pool_that_is_too_small() {
+    let sleeping = waiting("clock_nanosleep", |_| vec![]);
+    let mut slow_clients = waiting("recvfrom", |n| vec![1_000 + n]);
+    sockets(&mut slow_clients, |n| tcp(2_000 + n, (ip("10.0.0.2"), 30_000 + n as u16), (ip(AWAY), 5432)));
+    let idle = waiting("accept", |_| vec![200]);
+    let unseen = waiting("poll", |n| vec![9_000 + n]);
+    let mut unread = waiting("poll", |_| vec![]);
+    (51..56).for_each(|pid| unread.processes.get_mut(&pid).unwrap().syscall = Default::default());
+    for (obs, why) in
+        [(sleeping, "a timer"), (slow_clients, "its own clients"), (idle, "a listener"), (unseen, "a socket not seen"), (unread, "not read")]
+    {
+        assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"], "{why}");
+    }
+}
+
+#[test]
+fn a_pool_that_is_not_full_is_silent_wherever_it_waits() {
+    let mut obs = towards(AWAY);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners[1].accept_queue = 0;
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+}
