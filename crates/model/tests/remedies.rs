@@ -9,6 +9,7 @@ use chokepoint_model::observation::{
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Remedy;
+use stage::pool::php_pool;
 use stage::*;
 
 /// nginx (42) whose queue has room for ten and overflows; `backlog` as its configuration says, `somaxconn` as the kernel does.
@@ -74,7 +75,7 @@ fn room_grows_with_the_load() {
 
 /// A pool of five (pids 51 to 55, master 50) that waits, with `waiting` in its queue of 511; each worker has 20 MB.
 fn full_pool(waiting: u32, available: u64) -> Observation {
-    let mut obs = stage::php_pool(5, "static", 5, false);
+    let mut obs = php_pool(5, "static", 5, false);
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.listeners.points().to_vec();
     view.listeners = Default::default();

@@ -12,6 +12,7 @@ use chokepoint_model::observation::{
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Mode, Verdict};
+use stage::pool::{php_pool, process};
 use stage::*;
 
 const BACKEND: &str = "10.0.0.9";

@@ -167,9 +167,13 @@ fn workers_that_wait_for_anything_else_are_a_pool_that_is_too_small() {
     let unseen = waiting("poll", |n| vec![9_000 + n]);
     let mut unread = waiting("poll", |_| vec![]);
     (51..56).for_each(|pid| unread.processes.get_mut(&pid).unwrap().syscall = Default::default());
-    for (obs, why) in
-        [(sleeping, "a timer"), (slow_clients, "its own clients"), (idle, "a listener"), (unseen, "a socket not seen"), (unread, "not read")]
-    {
+    for (obs, why) in [
+        (sleeping, "a timer"),
+        (slow_clients, "its own clients"),
+        (idle, "a listener"),
+        (unseen, "a socket not seen"),
+        (unread, "not read"),
+    ] {
         assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"], "{why}");
     }
 }

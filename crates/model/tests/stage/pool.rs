@@ -1,7 +1,9 @@
 //! A pool of workers behind the stage's web server.
+#![allow(dead_code, reason = "each test binary uses a part of the stage")]
 
 use chokepoint_model::observation::{
-    Identity, Listener, ListenerAddress, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState,
+    Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool, ProcessView, ServerConfig, Setting, Socket,
+    SocketAddress, TcpState,
 };
 use chokepoint_model::reading::Reading;
 
@@ -49,4 +51,57 @@ pub(crate) fn process(obs: &mut Observation, pid: u32, parent: u32, comm: &str, 
     view.identity.push(0, Reading::Ok(identity));
     view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: sockets.to_vec() }));
     obs.processes.insert(pid, view);
+}
+
+/// A pool of php-fpm with `workers` processes, all busy, `waiting` connections in its queue, configured for `max_children`.
+pub(crate) fn php_pool(workers: u32, pm: &str, max_children: u32, late: bool) -> Observation {
+    let address = ListenerAddress::Tcp(ip("127.0.0.1"), 9000);
+    let mut obs = healthy();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        let waiting = if (WINDOW.0..=WINDOW.1).contains(&at) { 40 } else { 0 };
+        listeners.push(listener(address.clone(), 200, waiting, 0));
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    let php = (ip("127.0.0.1"), 9000);
+    for second in 1..=10_u64 {
+        let port = |n: u32| (ip("127.0.0.1"), 40_000 + n as u16);
+        let mut sockets: Vec<Socket> = (0..workers).map(|n| tcp(1_000 + u64::from(n), php, port(n))).collect();
+        sockets.push(tcp(500, port(0), php));
+        view.sockets.push(second * 1_000_000, Reading::Ok(sockets));
+    }
+    process(&mut obs, 42, 1, "nginx", &[100, 500]);
+    process(&mut obs, 50, 1, "php-fpm8.2", &[200]);
+    for n in 0..workers {
+        process(&mut obs, 51 + n, 50, "php-fpm8.2", &[200, 1_000 + u64::from(n)]);
+    }
+    if late {
+        let newest = obs.processes.get_mut(&(50 + workers)).unwrap();
+        newest.identity = Default::default();
+        let identity = Identity {
+            pid: 50 + workers,
+            parent: 50,
+            comm: "php-fpm8.2".into(),
+            start_ticks: 900,
+            cpus_allowed: vec![1],
+            ..Identity::default()
+        };
+        newest.identity.push(4_000_000, Reading::Ok(identity));
+    }
+    cpu(&mut obs, 0.2);
+    let number = |value| Setting { value, origin: Origin::default() };
+    let pool = PhpFpmPool {
+        name: "www".into(),
+        listen: address,
+        backlog: Setting { value: -1, origin: Origin::default() },
+        pm: Setting { value: pm.into(), origin: Origin::default() },
+        max_children: Setting { value: max_children, origin: Origin { file: "/etc/php/8.2/fpm/pool.d/www.conf".into(), line: 9 } },
+        max_requests: number(0),
+        terminate_timeout_s: number(0),
+    };
+    let config = PhpFpmConfig { file: "/etc/php/8.2/fpm/php-fpm.conf".into(), pools: vec![pool], ..PhpFpmConfig::default() };
+    obs.servers.entry(50).or_default().config.push(0, Reading::Ok(ServerConfig::PhpFpm(config)));
+    obs
 }

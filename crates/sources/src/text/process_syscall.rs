@@ -262,9 +262,15 @@ mod tests {
     #[test]
     fn missing_inodes_are_an_error() {
         assert_eq!(parse(b"call running\nsockets 0\n"), Ok(Syscall::default()));
-        for wrong in
-            ["", "call x\n", "sockets 0\n", "call x\nsockets 1\n", "call \nsockets 0\n", "call x\nsockets 1\nsocket x\n", "call x\nsockets -1\n"]
-        {
+        for wrong in [
+            "",
+            "call x\n",
+            "sockets 0\n",
+            "call x\nsockets 1\n",
+            "call \nsockets 0\n",
+            "call x\nsockets 1\nsocket x\n",
+            "call x\nsockets -1\n",
+        ] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
         }
     }

@@ -73,7 +73,8 @@ impl Blocked {
                 continue;
             }
             looks += 1;
-            let upstream = at.into_iter().find_map(|end| if let End::Upstream(netns, address) = end { Some((*netns, address)) } else { None });
+            let upstream =
+                at.into_iter().find_map(|end| if let End::Upstream(netns, address) = end { Some((*netns, address)) } else { None });
             if let Some(upstream) = upstream {
                 *counts.entry(upstream).or_insert(0) += 1;
             }
