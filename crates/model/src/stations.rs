@@ -22,7 +22,6 @@ use crate::series::Series;
 
 pub(crate) use cpu::{other_tenants, own_share};
 pub(crate) use worker_pool::waited_for;
-pub(crate) use worker_pool::waited_for;
 
 /// A station's definition.
 pub struct StationDef {

@@ -109,14 +109,13 @@ impl Pool {
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
         let queued = queued(ctx, tier);
-        let samples = queued.len().max(1) as f64;
         let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier);
         let most = allowed.unwrap_or(0).max(workers.len());
         Some(Self {
             workers: most,
             busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
-            waiting: queued.iter().sum::<u64>() as f64 / samples,
-            waited_share: queued.iter().filter(|queued| **queued > 0).count() as f64 / samples,
+            waiting: mean(&queued),
+            waited_share: queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64,
             // Where the configuration tells the limit, a pool that has reached it grows no further.
             grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
             reached: reached(ctx, tier),
@@ -192,6 +191,10 @@ fn queued(ctx: &Context<'_>, tier: &Tier) -> Vec<u64> {
         listeners.iter().filter(|listener| own(listener.inode)).map(|listener| u64::from(listener.accept_queue)).sum()
     };
     ctx.in_window(&view.listeners).map(|(_, listeners)| queued(listeners)).collect()
+}
+
+fn mean(counts: &[u64]) -> f64 {
+    counts.iter().sum::<u64>() as f64 / counts.len().max(1) as f64
 }
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of the stage")]
 
 use chokepoint_model::observation::{
-    Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool, ProcessView, ServerConfig, Setting, Socket,
-    SocketAddress, TcpState,
+    Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool, ProcessView, ServerConfig, Setting,
+    Socket, SocketAddress, TcpState,
 };
 use chokepoint_model::reading::Reading;
 

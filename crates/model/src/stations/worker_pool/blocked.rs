@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Pool, READY_SHARE_MAX, STATION, ready_share, waiting, worker_pids};
+use super::{Pool, READY_SHARE_MAX, STATION, mean, queued, ready_share, worker_pids};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, UnixPeer};
 use crate::path::{Tier, answers};
@@ -155,7 +155,7 @@ impl Blocked {
     /// Requests that stand at the upstream's door: it is not merely slow, it has more of them than it takes.
     fn door(&self, ctx: &Context<'_>) -> Option<Evidence> {
         let upstream = &ctx.path.tiers[self.waits[0].tier?];
-        let mean = waiting(ctx, upstream);
+        let mean = mean(&queued(ctx, upstream));
         let text = Message::new("evidence-workers-blocked-door").with("waiting", mean).with("upstream", upstream.name.as_str());
         (mean >= 1.0).then(|| evidence(ctx.text(text), "sock_diag", Some(mean)))
     }
