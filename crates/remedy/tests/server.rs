@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use chokepoint_model::change::{Activation, ServerSetting};
-use chokepoint_remedy::{ApplyError, Filter, Guard, PendingState, Step};
+use chokepoint_remedy::{ApplyError, Filter, Guard, PendingState, Purpose, RemedyError, Step};
 use servers::{Nginx, PhpFpm, apply, established_to, limit_of, store, until};
 
 fn backlog(nginx: &Nginx) -> ServerSetting {
@@ -151,6 +151,38 @@ fn a_full_disk_loses_nothing() {
 }
 
 #[test]
+fn a_full_disk_under_the_journal_leaves_the_server_alone() {
+    let Some(disk) = servers::Disk::mount("journal") else { return };
+    let Some(nginx) = Nginx::start("full-journal") else { return };
+    let guard = &mut store(disk.path()).lock().unwrap();
+    let before = (fs::read(nginx.main()).unwrap(), fs::metadata(nginx.main()).unwrap().ino(), nginx.workers());
+    disk.fill();
+    // tmpfs gives whole pages: a short record may still fit into the journal's last one.
+    let purpose = Purpose { finding: "f".repeat(8192), ..servers::purpose() };
+    let change = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+    let refused = guard.apply(&[change], &purpose, &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, ApplyError::Journal(RemedyError::NoSpace { .. })), "{refused:?}");
+    assert!(refused.to_string().starts_with("nothing was changed: no space left"), "{refused}");
+    let after = (fs::read(nginx.main()).unwrap(), fs::metadata(nginx.main()).unwrap().ino(), nginx.workers());
+    assert_eq!(after, before, "neither touched nor reloaded");
+    assert!(nginx.answers() && guard.pending().is_empty());
+}
+
+#[test]
+fn a_loop_of_includes_is_refused_before_anything_is_written() {
+    let Some(nginx) = Nginx::start("loop") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let site = nginx.site();
+    let looped = fs::read_to_string(&site).unwrap() + "include enabled/site;\n";
+    fs::write(&site, &looped).unwrap();
+    let before = fs::metadata(nginx.main()).unwrap().ino();
+    let refused = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap_err();
+    assert!(refused.to_string().contains("enabled/site"), "{refused}");
+    assert_eq!((fs::metadata(nginx.main()).unwrap().ino(), fs::read_to_string(&site).unwrap()), (before, looped));
+    assert!(guard.pending().is_empty() && nginx.answers());
+}
+
+#[test]
 fn an_interrupted_change_is_put_back_and_in_force() {
     let Some(nginx) = Nginx::start("interrupted") else { return };
     let before = fs::read_to_string(nginx.main()).unwrap();
@@ -248,6 +280,42 @@ fn a_pass_in_several_files_is_refused_in_words_and_so_is_one_that_is_not_there()
         assert!(refused.to_string().contains(why), "{refused}");
     }
     assert_eq!((fs::read_to_string(nginx.site()).unwrap(), guard.pending().len()), (before, 0));
+}
+
+#[test]
+fn what_php_fpm_refuses_changes_nothing() {
+    let Some(fpm) = PhpFpm::start("refuses", false) else { return };
+    let guard = &mut store(fpm.dir()).lock().unwrap();
+    let before = (fs::read(fpm.main()).unwrap(), fs::metadata(fpm.main()).unwrap().ino(), fpm.worker_pids());
+    let children = |to| fpm.change(ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() }, "2", to, Activation::Reload);
+    let refused = apply(guard, &[children("0")]).unwrap_err();
+    assert!(matches!(&refused, ApplyError::ServerRefuses { .. }) && refused.to_string().contains("max_children"), "{refused}");
+    // What is wrong already is told apart.
+    let broken = [before.0.as_slice(), b"[two]\npm = static\n"].concat();
+    fs::write(fpm.main(), &broken).unwrap();
+    let refused = apply(guard, &[children("4")]).unwrap_err();
+    assert!(refused.to_string().contains("before any change") && refused.to_string().contains("two"), "{refused}");
+    assert_eq!(fs::read(fpm.main()).unwrap(), broken);
+    fs::write(fpm.main(), &before.0).unwrap();
+    assert_eq!((fs::read(fpm.main()).unwrap(), fs::metadata(fpm.main()).unwrap().ino(), fpm.worker_pids()), before);
+    assert!(guard.pending().is_empty());
+}
+
+#[test]
+fn a_php_fpm_that_dies_at_the_reload_is_told_and_its_file_is_put_back() {
+    let Some(fpm) = PhpFpm::start("reload-dies", false) else { return };
+    let guard = &mut store(fpm.dir()).lock().unwrap();
+    let change = fpm.change(ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() }, "2", "4", Activation::Reload);
+    // A pool that was added and not loaded, whose port is taken: php-fpm's own test does not bind it, and its reload ends the server.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let added = format!("[two]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\npm = static\npm.max_children = 1\n");
+    let before = fs::read_to_string(fpm.main()).unwrap() + &added;
+    fs::write(fpm.main(), &before).unwrap();
+    let failed = apply(guard, &[change]).unwrap_err();
+    assert!(failed.to_string().contains("the server ended as it reloaded"), "{failed}");
+    assert_eq!(fs::read_to_string(fpm.main()).unwrap(), before);
+    assert!(guard.pending().is_empty(), "{:?}", guard.pending());
 }
 
 #[test]

@@ -70,6 +70,11 @@ fn start_ticks(pid: u32) -> u64 {
     stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
 }
 
+fn children_of(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
 fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -173,6 +178,10 @@ impl Nginx {
         change(ServerKind::Nginx, self.child.id(), self.ticks, &self.main(), setting, (from, to), Activation::Reload)
     }
 
+    pub fn workers(&self) -> Vec<u32> {
+        children_of(self.child.id())
+    }
+
     pub fn answers(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
         let mut answer = String::new();
@@ -240,9 +249,11 @@ impl PhpFpm {
     }
 
     pub fn workers(&self) -> usize {
-        let master = self.master();
-        let children = fs::read_to_string(format!("/proc/{master}/task/{master}/children")).unwrap_or_default();
-        children.split_whitespace().count()
+        self.worker_pids().len()
+    }
+
+    pub fn worker_pids(&self) -> Vec<u32> {
+        children_of(self.master())
     }
 
     pub fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
