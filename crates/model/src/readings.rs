@@ -41,7 +41,9 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     for (pid, view) in &obs.servers {
         add(format!("server_config (pid {pid})"), fate(&view.config));
         for (path, log) in &view.access_logs {
-            add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes))));
+            let fate = told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes)));
+            let blind = log.last().is_some_and(|log| !log.has_status);
+            add(format!("server_log {path} (pid {pid})"), if blind { without_status(fate) } else { fate });
         }
         for (path, log) in &view.error_logs {
             add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes))));
@@ -93,6 +95,13 @@ fn told(fate: Option<Fate>, missing: Option<(bool, u64)>) -> Option<Fate> {
         _ => None,
     };
     Some((status, why.or(gap), needs))
+}
+
+/// The fate of a log whose lines do not say how a request was answered.
+fn without_status(fate: Option<Fate>) -> Option<Fate> {
+    let (status, why, needs) = fate?;
+    let blind = "its format has no status: good and failed answers cannot be told apart";
+    Some((status, Some(why.map_or_else(|| blind.to_owned(), |why| format!("{why}; {blind}"))), needs))
 }
 
 fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {

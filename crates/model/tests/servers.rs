@@ -10,8 +10,8 @@ use chokepoint_model::observation::{
     AccessLog, Address, ErrorLog, ListenerAddress, NginxConfig, NginxPass, Observation, Origin, ServerConfig, Socket, SocketAddress,
     TcpState,
 };
-use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Confidence, Diagnosis, Mode, Verdict};
+use chokepoint_model::reading::{Lack, Reading};
+use chokepoint_model::report::{Confidence, Diagnosis, Mode, SourceStatus, Verdict};
 use stage::pool::{php_pool, process};
 use stage::*;
 
@@ -220,4 +220,30 @@ fn what_is_missing_of_a_log_is_told_among_the_readings() {
     let told = diagnosis.readings.iter().find(|reading| reading.source.contains("access.log")).unwrap();
     let why = told.why.as_deref().unwrap();
     assert!(why.contains("77 bytes") && why.contains("replaced"), "{why}");
+}
+
+#[test]
+fn a_log_without_status_is_told_among_the_readings_and_one_with_it_is_not() {
+    for (has_status, expected) in [(false, true), (true, false)] {
+        let mut obs = healthy();
+        passive(&mut obs);
+        access(&mut obs, AccessLog { has_status, status: BTreeMap::new(), ..watched() });
+        let diagnosis = told(&obs);
+        let log = diagnosis.readings.iter().find(|reading| reading.source.contains("access.log")).unwrap();
+        assert_eq!(log.why.as_deref().is_some_and(|why| why.contains("no status")), expected, "{log:?}");
+    }
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_told_and_the_diagnosis_goes_on() {
+    let why = "/etc/nginx/conf.d/site.conf:7: unexpected \"}\"";
+    let mut obs = two_tiers(tcp_backend(), 60);
+    passive(&mut obs);
+    logged(&mut obs, 42, "connect 99", 500);
+    obs.servers.get_mut(&42).unwrap().config.push(0, Reading::Failed(Lack::new(why)));
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["ephemeral-ports-exhausted"], "what does not need the configuration is judged");
+    assert_eq!(tiers(&diagnosis), ["nginx", "php-fpm"]);
+    let reading = diagnosis.readings.iter().find(|reading| reading.source.starts_with("server_config")).unwrap();
+    assert_eq!((reading.status, reading.why.as_deref()), (SourceStatus::Failed, Some(why)));
 }

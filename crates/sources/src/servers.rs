@@ -5,6 +5,7 @@ mod files;
 mod follow;
 mod levels;
 mod logs;
+mod mark;
 mod master;
 mod nginx;
 mod php_fpm;

@@ -90,7 +90,7 @@ impl Files {
     }
 
     /// Names in a directory; none where there is no such directory.
-    fn names(&self, path: &str) -> io::Result<Vec<String>> {
+    pub(super) fn names(&self, path: &str) -> io::Result<Vec<String>> {
         let opened = match self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK) {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
             opened => opened?,

@@ -1,18 +1,16 @@
 //! Source `server_log`: what a master's access and error logs gained during the observation, counted while it is read.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 
 use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
 use chokepoint_config::log_format::{Access, Escape, FpmFormat, LINE_BYTES_MAX, LogFormat, Record};
 use chokepoint_model::observation::{AccessLog, ErrorLog, Observation};
 use chokepoint_recording::{Entry, Outcome};
-use serde::{Deserialize, Serialize};
 
 use super::config::{collect, parsed};
 use super::files::{Files, NEEDS};
 use super::logs::{Lines, logs};
+use super::mark::Mark;
 use super::master::master;
 use super::server_of;
 use super::tally::{self, Histogram, add_error};
@@ -24,8 +22,6 @@ const NAME: &str = "server_log";
 const BYTES_MAX: u64 = 64 << 20;
 /// What one read(2) takes.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Descriptors of a master among which a log that was renamed is looked for.
-const FILES_MAX: usize = 4096;
 const ITEM_ACCESS: &str = "access ";
 const ITEM_ERRORS: &str = "error ";
 
@@ -34,15 +30,6 @@ const ITEM_ERRORS: &str = "error ";
 /// half a microsecond, 64 MiB about a quarter of a second, both after the load has ended.
 pub(crate) const SERVER_LOG: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Text };
-
-/// A log as it was at first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
-    path: String,
-    lines: Lines,
-    /// Device, inode and size; nothing where it was not there.
-    was: Option<(u64, u64, u64)>,
-}
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(pid) = context.pid() else { return Vec::new() };
@@ -80,16 +67,7 @@ fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
     let files = Files::of(root, pid).ok()?;
     let Outcome::Ok(dump) = collect(&files, &master) else { return None };
     let (head, parsed) = parsed(&String::from_utf8_lossy(&dump)).ok()?;
-    let mark = |(path, lines): (String, Lines)| {
-        let was = files.open(&path).and_then(|file| identity(&file)).ok();
-        Mark { path, lines, was }
-    };
-    Some(logs(&head, &parsed).into_iter().map(mark).collect())
-}
-
-fn identity(file: &File) -> io::Result<(u64, u64, u64)> {
-    let about = file.metadata()?;
-    Ok((about.dev(), about.ino(), about.size()))
+    Some(logs(&head, &parsed).into_iter().map(|(path, lines)| Mark::of(&files, path, lines)).collect())
 }
 
 /// What one log gained, and how many bytes were read.
@@ -99,15 +77,15 @@ fn follow(root: &Root, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> 
         Err(why) => return (Outcome::Failed(why, None), 0),
     };
     let mut left = bytes_max;
-    let followed = pieces(root, pid, files, mark).and_then(|(pieces, rotated)| {
-        for (mut file, from) in pieces {
-            let to = identity(&file)?.2;
+    let followed = mark.pieces(root, pid, files).and_then(|pieces| {
+        for (mut file, from) in pieces.files {
+            let to = file.metadata()?.len();
             let skip = (to - from.min(to)).saturating_sub(left);
             file.seek(SeekFrom::Start(from + skip))?;
             left -= count(&mut file.take(to.saturating_sub(from + skip)), skip > 0, &mut |line| counted.add(line))?;
             counted.skipped_bytes += skip;
         }
-        counted.rotated = rotated;
+        counted.rotated = pieces.rotated;
         Ok(())
     });
     let outcome = match followed {
@@ -117,35 +95,6 @@ fn follow(root: &Root, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> 
         Err(error) => outcome_of(&error, Some(NEEDS)),
     };
     (outcome, bytes_max - left)
-}
-
-/// The files to read with the place to begin at, and whether the log was replaced or cut.
-fn pieces(root: &Root, pid: u32, files: &Files, mark: &Mark) -> io::Result<(Vec<(File, u64)>, bool)> {
-    let file = files.open(&mark.path)?;
-    let (device, inode, size) = identity(&file)?;
-    match mark.was {
-        None => Ok((vec![(file, 0)], false)),
-        Some((old_device, old_inode, from)) if (old_device, old_inode) == (device, inode) => {
-            // Cut: what was there between is gone.
-            if size < from { Ok((vec![(file, 0)], true)) } else { Ok((vec![(file, from)], false)) }
-        }
-        Some((old_device, old_inode, from)) => {
-            let old = open_renamed(root, pid, (old_device, old_inode)).map(|old| (old, from));
-            let rotated = old.is_none();
-            Ok((old.into_iter().chain([(file, 0)]).collect(), rotated))
-        }
-    }
-}
-
-/// The old file of a log that was renamed, as long as the master has it open still.
-fn open_renamed(root: &Root, pid: u32, was: (u64, u64)) -> Option<File> {
-    let directory = format!("proc/{pid}/fd");
-    let (names, _) = root.names(&directory, FILES_MAX, None).ok()?;
-    let path = names
-        .into_iter()
-        .map(|name| root.path(&directory).join(name))
-        .find(|path| std::fs::metadata(path).is_ok_and(|about| about.is_file() && (about.dev(), about.ino()) == was))?;
-    File::open(path).ok()
 }
 
 /// Gives each whole line without its line feed; the first one is left out where reading begins in its middle, and so is one that has no end

@@ -1,5 +1,8 @@
 //! Both sources against trees with a master, its configuration and its logs: what is told, what is missing, and what is damaged.
 
+mod running;
+
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -174,30 +177,55 @@ fn only_what_came_meanwhile_is_counted() {
     assert!(server.error_sample("connect 99").unwrap().1.contains("Cannot assign"));
 }
 
-#[test]
-fn a_log_that_was_renamed_or_cut_is_told() {
-    let path = "/var/log/nginx/a.log";
-    let log = |observation: &Observation| observation.servers[&42].access_logs[path].last().unwrap().clone();
-    let renamed = |keep_open: bool| {
-        let host = Host::nginx();
-        host.write(path, "200 0.001 -\n");
-        let observation = host.follow(|| {
-            host.append(path, "200 0.001 -\n");
-            std::fs::rename(host.at(path), host.at("/var/log/nginx/a.log.1")).unwrap();
-            if keep_open {
-                std::os::unix::fs::symlink(host.at("/var/log/nginx/a.log.1"), host.tree.path().join("proc/42/fd/7")).unwrap();
-            }
-            host.write(path, "404 0.001 -\n");
-        });
-        log(&observation)
-    };
-    let (whole, partly) = (renamed(true), renamed(false));
-    assert_eq!((whole.rotated, whole.status), (false, [(200, 1), (404, 1)].into()), "the old file is open still");
-    assert_eq!((partly.rotated, partly.status), (true, [(404, 1)].into()));
+const ACCESS: &str = "/var/log/nginx/a.log";
+
+fn access_log(observation: &Observation) -> (bool, BTreeMap<u16, u64>) {
+    let log = observation.servers[&42].access_logs[ACCESS].last().unwrap();
+    assert_eq!((log.misfits, log.skipped_bytes), (0, 0));
+    (log.rotated, log.status.clone())
+}
+
+/// A log with an old line, one more before it is renamed to `to`, and one in the new file.
+fn renamed(to: &str, also: impl FnOnce(&Host)) -> (bool, BTreeMap<u16, u64>) {
     let host = Host::nginx();
-    host.write(path, &"200 0.001 -\n".repeat(9));
-    let cut = log(&host.follow(|| host.write(path, "404 0.001 -\n")));
-    assert_eq!((cut.rotated, cut.status), (true, [(404, 1)].into()));
+    host.write(ACCESS, "200 0.001 -\n");
+    std::fs::create_dir_all(host.at("/var/log/old")).unwrap();
+    let observation = host.follow(|| {
+        host.append(ACCESS, "200 0.002 -\n");
+        std::fs::rename(host.at(ACCESS), host.at(to)).unwrap();
+        also(&host);
+    });
+    access_log(&observation)
+}
+
+#[test]
+fn a_log_that_was_renamed_is_counted_to_its_end_and_no_line_twice() {
+    let anew = |host: &Host| host.write(ACCESS, "404 0.001 -\n");
+    let both = BTreeMap::from([(200, 1), (404, 1)]);
+    let open = |host: &Host| {
+        std::os::unix::fs::symlink(host.at("/var/log/old/a"), host.tree.path().join("proc/42/fd/7")).unwrap();
+        anew(host);
+    };
+    assert_eq!(renamed("/var/log/old/a", open), (false, both.clone()), "the old file is open still");
+    assert_eq!(renamed("/var/log/nginx/a.log.1", anew), (false, both), "the old file lies beside it");
+    assert_eq!(renamed("/var/log/old/a", anew), (true, [(404, 1)].into()), "the old file is not found");
+    assert_eq!(renamed("/var/log/nginx/a.log.1", |_| {}), (false, [(200, 1)].into()), "the new file is not there yet");
+}
+
+#[test]
+fn a_log_that_was_cut_is_told_also_where_it_grew_past_its_old_size() {
+    let line = |n: u32, status: u32| format!("{status} 0.{n:03} -\n");
+    let lines = |status, count| -> String { (0..count).map(|n| line(n, status)).collect() };
+    let told = |before: u32, after: &str| {
+        let host = Host::nginx();
+        host.write(ACCESS, &lines(200, before));
+        access_log(&host.follow(|| host.write(ACCESS, after)))
+    };
+    assert_eq!(told(9, &lines(404, 1)), (true, [(404, 1)].into()));
+    assert_eq!(told(9, &lines(404, 9)), (true, [(404, 9)].into()), "to the same size");
+    assert_eq!(told(200, &lines(404, 300)), (true, [(404, 300)].into()), "and further");
+    assert_eq!(told(0, &lines(404, 3)), (false, [(404, 3)].into()), "it was empty");
+    assert_eq!(told(9, &(lines(200, 9) + &lines(404, 2))), (false, [(404, 2)].into()), "it goes on");
 }
 
 #[test]
@@ -264,54 +292,4 @@ proptest! {
             }
         }
     }
-}
-
-/// A running program, ended with this.
-struct Running(std::process::Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.0), rustix::process::Signal::TERM);
-        let _ = self.0.wait();
-    }
-}
-
-#[test]
-fn a_running_nginx_is_found_by_its_command_line_and_its_program() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = directory.path().display();
-    let config = format!(
-        "pid {at}/pid;\nevents {{}}\nhttp {{ log_format timed '$status'; server {{ listen unix:{at}/s; access_log log timed; }} }}\n"
-    );
-    std::fs::write(directory.path().join("n.conf"), config).unwrap();
-    let started = std::process::Command::new("nginx")
-        .args(["-p", &at.to_string(), "-c", "n.conf", "-g", "daemon off;"])
-        .stderr(std::process::Stdio::null())
-        .spawn();
-    let Ok(child) = started else {
-        eprintln!("skipped: nginx is not installed");
-        return;
-    };
-    let nginx = Running(child);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !directory.path().join("s").exists() || !directory.path().join("pid").exists() {
-        assert!(std::time::Instant::now() < until, "nginx does not start");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let (root, notes, scope) = (Root::default(), Notes::default(), Scope::Process(nginx.0.id()));
-    let context = |phase| ReadContext { root: &root, scope, phase, notes: &notes, netns: None, netlink: None };
-    let mut observation = Observation::default();
-    let mut put = |source: &Source, phase| {
-        for (item, outcome) in (source.read)(&context(phase)) {
-            (source.put)(&mut observation, &Entry { at_us: 1, source: source.name.to_owned(), scope, item, outcome });
-        }
-    };
-    put(&SERVER_CONFIG, Phase::First);
-    put(&SERVER_LOG, Phase::First);
-    std::fs::write(directory.path().join("log"), "200\n503\n").unwrap();
-    put(&SERVER_LOG, Phase::Last);
-    let server = &observation.servers[&nginx.0.id()];
-    let found = server.nginx().unwrap_or_else(|| panic!("{:?}", server.config.state()));
-    assert_eq!((found.file.as_str(), found.listens.len()), (format!("{at}/n.conf").as_str(), 1));
-    assert_eq!(server.access_logs[&format!("{at}/log")].last().unwrap().status, [(200, 1), (503, 1)].into());
 }
