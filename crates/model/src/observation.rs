@@ -14,8 +14,8 @@ pub use netns::{
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall};
 pub use server::{
-    AccessLog, ErrorLog, NginxConfig, NginxLimit, NginxListen, NginxPass, Origin, PhpFpmConfig, PhpFpmPool, ServerConfig, ServerView,
-    Setting,
+    AccessLog, ErrorLog, NginxConfig, NginxLimit, NginxListen, NginxPass, NginxStatus, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus,
+    ServerConfig, ServerStatus, ServerView, Setting,
 };
 
 use std::collections::BTreeMap;

@@ -48,6 +48,9 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
         for (path, log) in &view.error_logs {
             add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes))));
         }
+        for (item, status) in &view.status {
+            add(format!("server_status {item} (pid {pid})"), fate(status));
+        }
     }
     let mut alike: BTreeMap<(&str, String), (Fate, u32)> = BTreeMap::new();
     for view in obs.processes.values() {

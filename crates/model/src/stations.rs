@@ -15,7 +15,7 @@ mod worker_pool;
 use crate::catalogue::Catalogue;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::{NetnsId, NetnsView, Observation, ServerView};
+use crate::observation::{NetnsId, NetnsView, Observation, ServerStatus, ServerView};
 use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
@@ -112,6 +112,21 @@ impl<'a> Context<'a> {
         let count: u64 = views.iter().map(|view| view.errors(kind)).sum();
         let (path, line) = views.iter().find_map(|view| view.error_sample(kind)).unwrap_or_default();
         (count > 0).then(|| Logged { count, path: path.to_owned(), line: line.to_owned() })
+    }
+
+    /// Connections that a tier's nginx accepted in the window and closed at once, for it had no free connection to serve them with (accepts
+    /// minus handled of `stub_status`); nothing where no status page told of both ends, or nginx was started anew meanwhile.
+    pub fn dropped_accepts(&self, tier: &Tier) -> Option<u64> {
+        let pages = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.nginx_status());
+        let dropped = |status: &ServerStatus| match status {
+            ServerStatus::Nginx(nginx) => nginx.accepts.checked_sub(nginx.handled),
+            ServerStatus::PhpFpm(_) => None,
+        };
+        let told = pages.filter_map(|page| {
+            let (first, last, _) = self.around(page)?;
+            dropped(last)?.checked_sub(dropped(first)?)
+        });
+        told.reduce(|sum, more| sum.saturating_add(more))
     }
 
     /// Good answers, where load was applied.

@@ -244,20 +244,18 @@ pub fn resolve(root: &Root, wanted: &str) -> Result<NetnsRef, NetnsError> {
         return of_path(&namespaces, root, &by_name); // A second name of one namespace.
     }
     match wanted.parse::<u32>() {
-        Ok(pid) => match link_of(root, pid) {
-            Ok(id) => Ok(namespaces.get(id).cloned().unwrap_or(NetnsRef {
-                id,
-                name: None,
-                is_host: false,
-                path: root.path(&format!("proc/{pid}/ns/net")),
-            })),
-            Err(outcome) => Err(NetnsError::Process { pid, why: why(&outcome) }),
-        },
+        Ok(pid) => of_process(root, pid).map(|found| namespaces.get(found.id).cloned().unwrap_or(found)),
         Err(_) => Err(NetnsError::Unknown {
             wanted: wanted.to_owned(),
             known: namespaces.found.iter().filter_map(|netns| netns.name.clone()).collect(),
         }),
     }
+}
+
+/// The namespace of a process, without its name.
+pub(crate) fn of_process(root: &Root, pid: u32) -> Result<NetnsRef, NetnsError> {
+    let id = link_of(root, pid).map_err(|outcome| NetnsError::Process { pid, why: why(&outcome) })?;
+    Ok(NetnsRef { id, name: None, is_host: false, path: root.path(&format!("proc/{pid}/ns/net")) })
 }
 
 fn of_path(namespaces: &Namespaces, root: &Root, path: &Path) -> Result<NetnsRef, NetnsError> {

@@ -1,5 +1,6 @@
 //! One observation of the running host: finds what lies on the request's path, samples it, and gives back everything that was read.
 
+mod askers;
 mod holders;
 mod reader;
 mod sampler;

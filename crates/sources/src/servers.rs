@@ -1,5 +1,7 @@
-//! Servers of a known kind, read richly: the configuration that their master was started with, and what their logs told meanwhile.
+//! Servers of a known kind, read richly: the configuration that their master was started with, what their logs told meanwhile, and their
+//! status pages.
 
+mod ask;
 mod config;
 mod files;
 mod follow;
@@ -8,7 +10,9 @@ mod logs;
 mod mark;
 mod master;
 mod nginx;
+mod pages;
 mod php_fpm;
+mod status;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -18,8 +22,10 @@ use chokepoint_recording::{Entry, Scope};
 
 use crate::table::Source;
 
+pub(crate) use status::SERVER_STATUS;
+
 /// The sources of this module.
-pub(crate) const ALL: &[&Source] = &[&config::SERVER_CONFIG, &follow::SERVER_LOG];
+pub(crate) const ALL: &[&Source] = &[&config::SERVER_CONFIG, &follow::SERVER_LOG, &status::SERVER_STATUS];
 
 /// The view that an entry of a master belongs to; an entry of another scope is told as unplaced.
 fn server_of<'o>(observation: &'o mut Observation, entry: &Entry) -> Option<&'o mut ServerView> {

@@ -18,6 +18,8 @@ pub enum ScopeKind {
     Netns,
     /// Once for each process on the request's path.
     Process,
+    /// Once for each master of a server of a known kind on the path, by a thread of its own that may wait; entries have the master's scope.
+    Server,
 }
 
 /// How often a source is read.
@@ -117,7 +119,7 @@ pub struct Source {
     pub cadence: Cadence,
     /// Capability without which it is absent.
     pub needs: Option<&'static str>,
-    /// Reads raw bytes: item (empty where the source has only one) and what came of it. Never parses, never waits.
+    /// Reads raw bytes: item (empty where the source has only one) and what came of it. Never parses; never waits, but for scope Server.
     pub read: fn(&ReadContext<'_>) -> Vec<(String, Outcome)>,
     /// Parses one entry and puts it into its place; pure.
     pub put: fn(&mut Observation, &Entry),

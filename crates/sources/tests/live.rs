@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, Observation, TcpState, UnixPeer};
+use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NginxStatus, Observation, ServerStatus, TcpState, UnixPeer};
 use chokepoint_model::report::Request;
 use chokepoint_model::series::SeriesState;
 use chokepoint_recording::{Entry, Outcome, Scope};
@@ -212,6 +212,71 @@ fn a_server_in_another_namespace_is_found_by_its_address() {
     let nobody = Observer::start(ObserveOptions::new(client.request("10.78.0.9", port))).unwrap();
     assert!(!nobody.path_found());
     drop((nobody, decoy));
+}
+
+/// nginx with a status page, inside a namespace; ended with this.
+struct Nginx {
+    child: Child,
+    _files: tempfile::TempDir,
+}
+
+impl Nginx {
+    fn start(netns: &Netns) -> Option<Self> {
+        if !Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            eprintln!("skipped: nginx is not installed");
+            return None;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().display().to_string();
+        let config = format!(
+            "pid {at}/pid;\nerror_log {at}/e.log;\nevents {{}}\nhttp {{ access_log off; server {{\nlisten 127.0.0.1:8080;\nlisten [::1]:8080;\n\
+            location /status {{ stub_status; }}\n}} }}\n"
+        );
+        std::fs::write(directory.path().join("n.conf"), config).unwrap();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &netns.name, "nginx", "-p", &at, "-c", "n.conf", "-g", "daemon off;"]);
+        let nginx = Self { child: command.stderr(Stdio::null()).spawn().unwrap(), _files: directory };
+        let until = Instant::now() + Duration::from_secs(20);
+        while netns.inside(|| TcpStream::connect("127.0.0.1:8080")).is_err() {
+            assert!(Instant::now() < until, "nginx does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(nginx)
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_status_page_in_another_namespace_is_asked_at_both_ends_and_seldom_between() {
+    let Some(netns) = Netns::new("status") else { return };
+    let Some(nginx) = Nginx::start(&netns) else { return };
+    for address in ["127.0.0.1", "::1"] {
+        let request = Request { server_netns: Some(netns.id), ..netns.request(address, 8080) };
+        let observer = Observer::start(ObserveOptions::new(request)).unwrap();
+        netns.inside(|| drop(TcpStream::connect("127.0.0.1:8080").unwrap()));
+        while observer.elapsed_us() < 1_500_000 {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let entries = observer.finish();
+        let observation = assemble(&entries);
+        let page = observation.servers[&nginx.child.id()].nginx_status().unwrap_or_else(|| panic!("{:?}", observation.servers));
+        let counts: Vec<&NginxStatus> =
+            page.values().filter_map(|told| if let ServerStatus::Nginx(counts) = told { Some(counts) } else { None }).collect();
+        assert!(counts.len() >= 2, "{page:?}");
+        let asked = counts.windows(2).all(|pair| pair[1].accepts > pair[0].accepts && pair[1].handled == pair[1].accepts);
+        assert!(asked, "{counts:?}");
+        let gaps: Vec<u64> = page.points().windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        let (_, between) = gaps.split_last().unwrap();
+        assert!(between.iter().all(|gap| *gap >= 1_000_000), "never more than once a second but at the end: {gaps:?}");
+    }
 }
 
 #[test]

@@ -40,6 +40,8 @@ finding-worker-pool-exhausted-explanation = Each worker of { $tier } serves one 
 
 evidence-worker-pool-busy = { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
+evidence-worker-pool-active = php-fpm's status page counted all { $workers } workers of pool { $pool } as active in { $full } of { $looks } looks.
+evidence-worker-pool-reached = php-fpm's status page says that pool { $pool } wanted more than { $workers } workers { $times } times meanwhile.
 evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
 evidence-worker-pool-ready = The workers ran, or were ready to, in { $share } % of their time; the rest they waited for something else than a core.
 evidence-worker-pool-cpu = The cores on which they may run were { $share } % busy.

@@ -172,7 +172,7 @@ page-worker-pool-exhausted-sure =
 page-worker-pool-exhausted-remedies =
     More workers: the number that is needed is the rate times the time one is held (Little's law), bounded by memory divided by what one worker takes. If they wait for a database or another server that is itself at its limit, more workers make it worse: look there first.
 page-worker-pool-exhausted-sources =
-    As for station worker-pool.
+    As for station worker-pool, with the status page of php-fpm where there is one. Set pm.status_listen: without it a worker of the pool answers for the page, which is not to be had when all are taken.
 
 page-workers-blocked-on-upstream-title = Workers wait for another server
 page-workers-blocked-on-upstream-limits =

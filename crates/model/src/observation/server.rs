@@ -15,6 +15,64 @@ pub struct ServerView {
     pub access_logs: BTreeMap<String, Series<AccessLog>>,
     /// Error logs, by path, each counted over the observation.
     pub error_logs: BTreeMap<String, Series<ErrorLog>>,
+    /// Its status pages, where it has any: "nginx", and "pool NAME" or "own pool NAME" of php-fpm (answered apart, or by a worker of the
+    /// pool).
+    pub status: BTreeMap<String, Series<ServerStatus>>,
+}
+
+/// What a server says of itself on its status page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerStatus {
+    /// nginx's `stub_status`.
+    Nginx(NginxStatus),
+    /// php-fpm's `pm.status_path`.
+    PhpFpm(PhpFpmStatus),
+}
+
+/// nginx's counts over all workers, our own request among them (ngx_http_stub_status_module).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NginxStatus {
+    /// Connections of clients now, idle ones included.
+    pub active: u64,
+    /// Connections accepted since it was started; a reload keeps the counts.
+    pub accepts: u64,
+    /// Of those, the ones that were not closed at once for want of a free connection of `worker_connections`.
+    pub handled: u64,
+    /// Requests since it was started.
+    pub requests: u64,
+    /// Connections of which a request is being read.
+    pub reading: u64,
+    /// Connections to which an answer is being made or sent.
+    pub writing: u64,
+    /// Kept connections without a request.
+    pub waiting: u64,
+}
+
+/// The counts of one pool of php-fpm (fpm_status.c).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PhpFpmStatus {
+    /// Name.
+    pub pool: String,
+    /// Requests taken since it was started.
+    pub accepted: u64,
+    /// Connections that wait to be accepted; always 0 on a unix socket, where php-fpm cannot tell.
+    pub listen_queue: u64,
+    /// The most that waited since it was started; always 0 on a unix socket.
+    pub max_listen_queue: u64,
+    /// The queue's limit; always 0 on a unix socket.
+    pub listen_queue_len: u64,
+    /// Workers that wait for a request.
+    pub idle: u64,
+    /// Workers that have one, without the worker that answered for the page.
+    pub active: u64,
+    /// Workers.
+    pub total: u64,
+    /// The most that were active since it was started, those that answered for the page included.
+    pub max_active: u64,
+    /// Times that `pm.max_children` kept it from starting a worker; always 0 where `pm = static`.
+    pub max_children_reached: u64,
+    /// Requests that took longer than `request_slowlog_timeout`.
+    pub slow_requests: u64,
 }
 
 /// Where a setting stands.
@@ -211,6 +269,17 @@ impl ServerView {
             ServerConfig::PhpFpm(php_fpm) => Some(php_fpm),
             ServerConfig::Nginx(_) => None,
         }
+    }
+
+    /// Readings of nginx's status page, where it has one.
+    pub fn nginx_status(&self) -> Option<&Series<ServerStatus>> {
+        self.status.get("nginx")
+    }
+
+    /// Readings of the status page of a pool of php-fpm, and whether a worker of the pool answered for it.
+    pub fn pool_status(&self, pool: &str) -> Option<(&Series<ServerStatus>, bool)> {
+        let apart = self.status.get(&format!("pool {pool}")).map(|series| (series, false));
+        apart.or_else(|| self.status.get(&format!("own pool {pool}")).map(|series| (series, true)))
     }
 
     /// Lines of this kind in all of its error logs together.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::cpu::utilization_of;
 use super::{Context, Logged, Placed, StationDef, blank, evidence};
 use crate::message::Message;
-use crate::observation::{Identity, ListenerAddress, PhpFpmPool, Socket, SocketAddress, TcpState};
+use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
@@ -131,6 +131,28 @@ impl Pool {
         let busy = self.busy_mean() >= BUSY_SHARE * self.workers as f64;
         self.busy.len() >= SAMPLES_MIN && busy && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0
     }
+}
+
+/// What the pool's own status page says for it: that all its workers were active, and that it wanted more. A page for which a worker of the
+/// pool answers cannot be had while all are taken, so that it never says the first.
+fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Evidence> {
+    let Some((page, _)) = tier.pids.iter().find_map(|pid| ctx.obs.servers.get(pid)?.pool_status(&pool.name)) else { return Vec::new() };
+    let counts = |status: &ServerStatus| match status {
+        ServerStatus::PhpFpm(counts) => Some((counts.active, counts.max_children_reached)),
+        ServerStatus::Nginx(_) => None,
+    };
+    let limit = u64::from(pool.max_children.value);
+    let looks: Vec<u64> = ctx.in_window(page).filter_map(|(_, status)| counts(status)).map(|(active, _)| active).collect();
+    let full = looks.iter().filter(|active| **active >= limit).count();
+    // The counter also counts at a start, long before the window (a reload sets it to zero).
+    let ends = ctx.around(page).and_then(|(first, last, _)| counts(last)?.1.checked_sub(counts(first)?.1));
+    let args = |id: &'static str| Message::new(id).with("pool", pool.name.as_str()).with("workers", limit);
+    let source = format!("pm.status_path ({})", pool.name);
+    let active = (full > 0).then(|| args("evidence-worker-pool-active").with("full", full as f64).with("looks", looks.len() as f64));
+    let reached = ends.filter(|reached| *reached > 0).map(|reached| (args("evidence-worker-pool-reached").with("times", reached), reached));
+    let active = active.map(|text| evidence(ctx.text(text), source.as_str(), Some(full as f64)));
+    let reached = reached.map(|(text, times)| evidence(ctx.text(text), source.as_str(), Some(times as f64)));
+    active.into_iter().chain(reached).collect()
 }
 
 /// Share of their time in which processes ran or were ready to; nothing where schedstats are missing.
@@ -281,6 +303,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
         let text = text.with("limit", configured.max_children.value).with("pm", configured.pm.value.as_str());
         let limit = f64::from(configured.max_children.value);
         proofs.push(evidence(ctx.text(text), format!("{}:{}", origin.file, origin.line), Some(limit)));
+        proofs.extend(told_by_page(ctx, tier, configured));
     }
     let waiting = Message::new("evidence-worker-pool-waiting").with("waiting", pool.waiting);
     proofs.push(evidence(ctx.text(waiting), format!("sock_diag ({netns})"), Some(pool.waiting)));

@@ -10,6 +10,7 @@ use chokepoint_model::observation::{NetnsId, Observation};
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
+use super::askers::{Askers, Told};
 use super::holders::Holding;
 use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
 use super::schedule::{Pace, SHARE_EAGER, SHARE_SLOW, Schedule, is_edge};
@@ -28,6 +29,8 @@ use crate::{SOURCES, source};
 pub(super) enum Event {
     /// A reader is done.
     Reply(Reply),
+    /// A server was asked for its status page.
+    Told(Told),
     /// An entry that is no reading.
     Note(Entry),
     /// Take the last readings and end.
@@ -44,8 +47,12 @@ const SCOUT_PERIOD_US: u64 = 1_000_000;
 const SURVEYED_MAX: usize = 1_024;
 /// A reader that has not answered for this long when the observation ends is left behind: it hangs in the kernel.
 const PATIENCE_US: u64 = 10_000_000;
+/// The first answers of status pages are waited for so long before the observation counts as begun.
+const FIRST_PAGES_US: u64 = 2_500_000;
 /// The source that tells which sockets a process holds, and of how many processes it is read in one turn.
 const FILES: &str = "process_files";
+/// The source that finds something to read only where a process is a server of a known kind.
+const CONFIG: &str = "server_config";
 /// The source that tells whose a process is.
 const IDENTITY: &str = "process_identity";
 const FILES_AT_ONCE: usize = 8;
@@ -54,7 +61,7 @@ const SYSCALL: &str = "process_syscall";
 const SYSCALL_AT_ONCE: usize = 32;
 /// What the scout needs of a namespace and of a process.
 const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
-const SCOUTED: [&str; 5] = ["addresses", "listeners", "sockets", FILES, "server_config"];
+const SCOUTED: [&str; 5] = ["addresses", "listeners", "sockets", FILES, CONFIG];
 
 struct Lane {
     reader: Reader,
@@ -106,6 +113,7 @@ pub(super) struct Sampler {
     store: Store,
     /// The newest entry of each scouted source, by scope.
     latest: BTreeMap<(Scope, &'static str), Entry>,
+    askers: Askers,
     holding: Holding,
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
@@ -133,6 +141,7 @@ impl Sampler {
             namespaces: Namespaces { found: Vec::new(), unreadable: 0 },
             store: Store::new(bound_bytes),
             latest: BTreeMap::new(),
+            askers: Askers::default(),
             holding: Holding::new(),
             hold_wanted: None,
             scout_due_us: 0,
@@ -168,6 +177,12 @@ impl Sampler {
         while self.look()? {
             self.drain(PATIENCE_US);
         }
+        let until_us = self.shared.clock.now_us() + FIRST_PAGES_US;
+        while self.askers.begin()
+            && let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(until_us.saturating_sub(self.shared.clock.now_us())))
+        {
+            self.hear(event);
+        }
         self.scout_due_us = self.shared.clock.now_us() + SCOUT_PERIOD_US;
         Ok(())
     }
@@ -195,6 +210,7 @@ impl Sampler {
     }
 
     fn finish(mut self) -> Vec<Entry> {
+        self.askers.finish();
         self.drain(PATIENCE_US);
         self.catch_up();
         for lane in self.lanes.values_mut().filter(|lane| !lane.gone) {
@@ -205,6 +221,10 @@ impl Sampler {
             );
         }
         self.drain(PATIENCE_US);
+        std::mem::take(&mut self.askers).join();
+        while let Ok(event) = self.inbox.try_recv() {
+            self.hear(event);
+        }
         let slowed = self.lanes.iter().flat_map(|(scope, lane)| lane.schedule.slowed(*scope)).collect::<Vec<_>>();
         self.bounds.extend(slowed);
         self.bounds.extend(self.store.losses());
@@ -344,6 +364,10 @@ impl Sampler {
         match event {
             Event::Note(entry) => self.store.add(vec![entry], Cadence::Once, Phase::First),
             Event::Reply(reply) => self.take(reply),
+            Event::Told(told) => {
+                self.askers.heard(&told);
+                self.store.add(told.entries, Cadence::Slow, told.phase);
+            }
             // Only the caller's first word to end counts; it is heard in `run`.
             Event::Finish | Event::Abandon => {}
         }
@@ -387,6 +411,9 @@ impl Sampler {
             {
                 return; // That it ended is told once.
             }
+        }
+        if let (CONFIG, Scope::Process(pid), false) = (order.source.name, order.scope, entries.is_empty()) {
+            self.askers.start(&self.shared, pid);
         }
         self.remember(order.source, &entries);
         self.store.add(entries, order.source.cadence, order.phase);

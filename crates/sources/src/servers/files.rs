@@ -47,6 +47,11 @@ impl Files {
         }
     }
 
+    /// The file itself, of whatever kind, opened for no more than to be named by its descriptor (open(2), O_PATH).
+    pub(super) fn locate(&self, path: &str) -> io::Result<File> {
+        Ok(File::from(self.open_with(path, OFlags::PATH)?))
+    }
+
     /// Bytes of a file and the time of its last change, seconds since 1970. One of more than `bytes_max` bytes is an error.
     pub(super) fn read(&self, path: &str, bytes_max: usize) -> io::Result<(Vec<u8>, i64)> {
         let file = self.open(path)?;

@@ -12,7 +12,9 @@ use super::files::{Files, NEEDS};
 use super::logs::{Lines, logs};
 use super::mark::Mark;
 use super::master::master;
+use super::pages::MARK;
 use super::server_of;
+use super::status::is_asked;
 use super::tally::{self, Histogram, add_error};
 use crate::root::{Root, outcome_of, reading_of};
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
@@ -52,9 +54,9 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let mut items = Vec::new();
     for (done, mark) in marks.iter().enumerate() {
         let share = left / (marks.len() - done) as u64;
-        let (outcome, took) = follow(context.root, pid, &files, mark, share);
+        let (outcome, took) = follow(context, pid, &files, mark, share);
         left -= took.min(left);
-        let kind = if matches!(mark.lines, Lines::Access(_) | Lines::FpmAccess(_)) { ITEM_ACCESS } else { ITEM_ERRORS };
+        let kind = if matches!(mark.lines, Lines::Access(_) | Lines::FpmAccess { .. }) { ITEM_ACCESS } else { ITEM_ERRORS };
         items.push((format!("{kind}{}", mark.path), outcome));
     }
     context.notes.set(NAME, (spent + allowed - left).to_le_bytes().to_vec());
@@ -71,13 +73,13 @@ fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
 }
 
 /// What one log gained, and how many bytes were read.
-fn follow(root: &Root, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> (Outcome, u64) {
-    let mut counted = match Counted::new(&mark.lines) {
+fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> (Outcome, u64) {
+    let mut counted = match Counted::new(&mark.lines, is_asked(context, pid)) {
         Ok(counted) => counted,
         Err(why) => return (Outcome::Failed(why, None), 0),
     };
     let mut left = bytes_max;
-    let followed = mark.pieces(root, pid, files).and_then(|pieces| {
+    let followed = mark.pieces(context.root, pid, files).and_then(|pieces| {
         for (mut file, from) in pieces.files {
             let to = file.metadata()?.len();
             let skip = (to - from.min(to)).saturating_sub(left);
@@ -133,13 +135,16 @@ fn count(from: &mut impl Read, in_the_middle: bool, each: &mut dyn FnMut(&[u8]))
 /// How the lines of one log are counted.
 enum Reader {
     Access(Vec<(LogFormat, Record)>),
-    FpmAccess(Box<(FpmFormat, Record)>),
+    /// With the path of the status page: its requests are no work of the application.
+    FpmAccess(Box<(FpmFormat, Record, Option<String>)>),
     Errors,
     FpmErrors,
 }
 
 struct Counted {
     reader: Reader,
+    /// Lines of our own requests are in it.
+    has_ours: bool,
     access: AccessLog,
     errors: ErrorLog,
     request: Histogram,
@@ -150,7 +155,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(lines: &Lines) -> Result<Self, String> {
+    fn new(lines: &Lines, has_ours: bool) -> Result<Self, String> {
         let mut access = AccessLog::default();
         let reader = match lines {
             Lines::Access(formats) => {
@@ -168,11 +173,11 @@ impl Counted {
                 access.has_status = formats.iter().all(|(format, _)| format.has_status());
                 Reader::Access(formats)
             }
-            Lines::FpmAccess(text) => {
-                let format = FpmFormat::compile(text).map_err(|error| error.to_string())?;
+            Lines::FpmAccess { format, status_path } => {
+                let format = FpmFormat::compile(format).map_err(|error| error.to_string())?;
                 access.has_status = format.has_status();
                 let record = format.record();
-                Reader::FpmAccess(Box::new((format, record)))
+                Reader::FpmAccess(Box::new((format, record, status_path.clone())))
             }
             Lines::Errors => Reader::Errors,
             Lines::FpmErrors => Reader::FpmErrors,
@@ -181,6 +186,7 @@ impl Counted {
         let errors = ErrorLog::default();
         Ok(Self {
             reader,
+            has_ours,
             access,
             errors,
             request: histogram(),
@@ -192,6 +198,9 @@ impl Counted {
     }
 
     fn add(&mut self, line: &[u8]) {
+        if self.has_ours && contains(line, MARK.as_bytes()) {
+            return;
+        }
         match &mut self.reader {
             Reader::Access(formats) => {
                 self.access.lines += 1;
@@ -202,9 +211,14 @@ impl Counted {
                 }
             }
             Reader::FpmAccess(format) => {
+                let (format, record, status_path) = &mut **format;
+                let access = format.read(line, record);
+                let path = access.as_ref().ok().and_then(|access| access.uri?.split(|byte| *byte == b'?').next());
+                if status_path.as_ref().is_some_and(|status| path == Some(status.as_bytes())) {
+                    return;
+                }
                 self.access.lines += 1;
-                let (format, record) = &mut **format;
-                match format.read(line, record) {
+                match access {
                     Ok(access) => {
                         access.duration_us.into_iter().for_each(|us| self.duration.add(us));
                         access.status.into_iter().for_each(|status| *self.access.status.entry(status).or_default() += 1);
@@ -238,6 +252,12 @@ impl Counted {
         self.access.duration_us = self.duration.percentiles();
         tally::access_text(&self.access)
     }
+}
+
+fn contains(line: &[u8], mark: &[u8]) -> bool {
+    let Some((first, rest)) = mark.split_first() else { return false };
+    let mut at = line.iter().enumerate().filter(|(_, byte)| *byte == first);
+    at.any(|(at, _)| line[at + 1..].starts_with(rest))
 }
 
 fn add_access(log: &mut AccessLog, request: &mut Histogram, upstream: &mut Histogram, access: &Access<'_>) {

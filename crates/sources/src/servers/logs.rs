@@ -24,7 +24,12 @@ pub(super) enum Lines {
     /// nginx's error log.
     Errors,
     /// php-fpm's access log.
-    FpmAccess(String),
+    FpmAccess {
+        /// `access.format`.
+        format: String,
+        /// `pm.status_path`.
+        status_path: Option<String>,
+    },
     /// php-fpm's error log.
     FpmErrors,
 }
@@ -102,7 +107,8 @@ fn of_php_fpm(head: &Head, fpm: &Fpm) -> BTreeMap<String, Lines> {
     }
     for pool in &fpm.pools {
         if let (Some(log), Some(format)) = (pool.access_log(), pool.text("access.format")) {
-            found.insert(absolute(&head.prefix, &log.value), Lines::FpmAccess(format.value));
+            let status_path = pool.text("pm.status_path").map(|path| path.value);
+            found.insert(absolute(&head.prefix, &log.value), Lines::FpmAccess { format: format.value, status_path });
         }
     }
     found

@@ -23,7 +23,7 @@ fn scope_of(source: &Source, pid: u32) -> Scope {
     match source.scope {
         ScopeKind::Host => Scope::Host,
         ScopeKind::Netns => Scope::Netns(NETNS),
-        ScopeKind::Process => Scope::Process(pid),
+        ScopeKind::Process | ScopeKind::Server => Scope::Process(pid),
     }
 }
 

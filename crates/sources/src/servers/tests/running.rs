@@ -1,8 +1,9 @@
-//! Both servers as they run: their configuration and their logs through every kind of rotation. Skipped where they are
+//! Both servers as they run: their configuration, their logs through every kind of rotation, and their status pages. Skipped where they are
 //! not installed.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,14 +11,15 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use chokepoint_model::observation::{AccessLog, Observation};
+use chokepoint_model::observation::{AccessLog, NginxStatus, Observation, PhpFpmStatus, ServerStatus};
 use chokepoint_recording::{Entry, Scope};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::config::SERVER_CONFIG;
 use super::super::follow::SERVER_LOG;
+use super::super::status::SERVER_STATUS;
 use crate::netns::enter::spawn_inside;
-use crate::netns::resolve;
+use crate::netns::of_process;
 use crate::root::Root;
 use crate::table::{Notes, Phase, ReadContext, Source};
 
@@ -41,6 +43,10 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}");
         sleep(Duration::from_millis(20));
     }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Running {
@@ -99,7 +105,7 @@ impl Running {
     /// Reads in a thread that is inside the server's namespace, as the sampler does.
     fn read(&self, source: &'static Source, phase: Phase, observation: &mut Observation) {
         let (root, scope) = (Root::default(), Scope::Process(self.child.id()));
-        let netns = resolve(&root, &self.child.id().to_string()).unwrap();
+        let netns = of_process(&root, self.child.id()).unwrap();
         let notes = Arc::clone(&self.notes);
         let thread = spawn_inside(netns, root, move |inside| {
             let (root, inside) = (Root::default(), inside.unwrap());
@@ -162,4 +168,142 @@ fn a_log_that_logrotate_copies_and_cuts_is_told() {
     (0..2).for_each(|_| nginx.answer("a.log"));
     nginx.read(&SERVER_LOG, Phase::Last, &mut observation);
     assert_eq!(access_log(&nginx, &observation), (2, true, [(200, 2)].into()), "what is there is counted, and that some is lost is told");
+}
+
+fn nginx_status(nginx: &Running, observation: &Observation) -> NginxStatus {
+    let page = observation.servers[&nginx.child.id()].nginx_status().unwrap();
+    match page.last() {
+        Some(ServerStatus::Nginx(counts)) => counts.clone(),
+        other => panic!("{other:?} {:?}", page.state()),
+    }
+}
+
+#[test]
+fn the_status_page_of_a_running_nginx_counts_what_it_dropped_and_our_requests_are_in_no_figure() {
+    let port = free_port();
+    let listen = format!("listen 127.0.0.1:{port};");
+    let Some(nginx) = Running::nginx(&listen, "location = /status { stub_status; }") else { return };
+    let mut observation = Observation::default();
+    nginx.read(&SERVER_LOG, Phase::First, &mut observation);
+    nginx.read(&SERVER_STATUS, Phase::First, &mut observation);
+    let before = nginx_status(&nginx, &observation);
+    assert_eq!(before.accepts, before.handled);
+    // Requests that are never whole take every connection of the worker; each further one is accepted and closed.
+    let mut stuck = Vec::new();
+    until("connections are dropped", || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let _ = stream.write_all(b"GET / HTTP/1.0\r\n");
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let closed = !matches!(stream.read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock);
+        stuck.push(stream);
+        closed
+    });
+    nginx.read(&SERVER_STATUS, Phase::Running, &mut observation);
+    let page = observation.servers[&nginx.child.id()].nginx_status().unwrap();
+    assert_eq!(page.points().len(), 1, "there was no connection for us either: absent, and not zero");
+    drop(stuck);
+    until("it answers again", || {
+        nginx.read(&SERVER_STATUS, Phase::Running, &mut observation);
+        observation.servers[&nginx.child.id()].nginx_status().unwrap().points().len() > 1
+    });
+    let after = nginx_status(&nginx, &observation);
+    assert!(after.accepts > after.handled, "{after:?}");
+    nginx.answer("a.log");
+    nginx.read(&SERVER_LOG, Phase::Last, &mut observation);
+    let text = std::fs::read_to_string(nginx.at("a.log")).unwrap();
+    let (all, ours) = (text.lines().count() as u64, text.matches("chokepoint-status").count() as u64);
+    assert_eq!((access_log(&nginx, &observation).0, ours >= 2), (all - ours, true), "{text}");
+}
+
+#[test]
+fn a_page_that_is_refused_is_asked_for_once() {
+    let Some(nginx) = Running::nginx("", "location = /status { stub_status; deny all; }") else { return };
+    let mut observation = Observation::default();
+    for phase in [Phase::First, Phase::Running, Phase::Last] {
+        nginx.read(&SERVER_STATUS, phase, &mut observation);
+    }
+    let page = observation.servers[&nginx.child.id()].nginx_status().unwrap();
+    assert!(matches!(page.state(), chokepoint_model::series::SeriesState::Absent(lack) if lack.why.contains("status 403")), "{page:?}");
+    let log = std::fs::read_to_string(nginx.at("e.log")).unwrap();
+    assert_eq!(log.matches("access forbidden").count(), 1, "{log}");
+}
+
+/// A pool of two workers.
+fn php_fpm(listen: &str, more: &str) -> Option<Running> {
+    let user = if rustix::process::geteuid().is_root() { "user = root\ngroup = root\n" } else { "" };
+    let config = format!(
+        "[global]\nerror_log = DIR/fpm.log\npid = DIR/pid\ndaemonize = no\n[www]\n{user}listen = {listen}\npm = static\npm.max_children = 2\n\
+        pm.status_path = /fpm-status\naccess.log = DIR/a.log\naccess.format = \"%s %r\"\n{more}\n"
+    );
+    let php_fpm = Running::start("php-fpm8.2", &config, &["-F", "-R", "-y", "DIR/c.conf"])?;
+    until("php-fpm starts", || {
+        php_fpm.at("pid").exists() && std::fs::read_to_string(php_fpm.at("fpm.log")).is_ok_and(|log| log.contains("ready"))
+    });
+    Some(php_fpm)
+}
+
+fn pool_status(php_fpm: &Running, observation: &Observation) -> (Vec<PhpFpmStatus>, String) {
+    let (page, _) = observation.servers[&php_fpm.child.id()].pool_status("www").unwrap();
+    let counts = page.values().filter_map(|status| match status {
+        ServerStatus::PhpFpm(counts) => Some(counts.clone()),
+        ServerStatus::Nginx(_) => None,
+    });
+    (counts.collect(), format!("{:?}", page.state()))
+}
+
+#[test]
+fn a_pool_that_answers_for_itself_is_asked_only_while_a_worker_is_free() {
+    let port = free_port();
+    let Some(php_fpm) = php_fpm(&format!("127.0.0.1:{port}"), "") else { return };
+    let mut observation = Observation::default();
+    php_fpm.read(&SERVER_STATUS, Phase::First, &mut observation);
+    let (counts, state) = pool_status(&php_fpm, &observation);
+    assert_eq!(counts.len(), 1, "{state}");
+    assert_eq!(
+        (counts[0].pool.as_str(), counts[0].active, counts[0].idle, counts[0].total),
+        ("www", 0, 2, 2),
+        "without the one that answers"
+    );
+    // Connections without a request hold the workers; the third waits in the queue.
+    let held: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    let why = |observation: &Observation| {
+        let series = observation.servers[&php_fpm.child.id()].pool_status("www").unwrap().0;
+        format!("{series:?}")
+    };
+    until("connections wait", || {
+        php_fpm.read(&SERVER_STATUS, Phase::Running, &mut observation);
+        why(&observation).contains("connections wait for the pool's workers")
+    });
+    drop(held);
+    until("it answers again", || {
+        php_fpm.read(&SERVER_STATUS, Phase::Last, &mut observation);
+        pool_status(&php_fpm, &observation).0.len() > 1
+    });
+}
+
+#[test]
+fn a_page_behind_a_listener_of_its_own_counts_workers_that_are_all_taken() {
+    let Some(php_fpm) = php_fpm("DIR/f.sock", "pm.status_listen = DIR/status.sock") else { return };
+    let mut observation = Observation::default();
+    php_fpm.read(&SERVER_LOG, Phase::First, &mut observation);
+    php_fpm.read(&SERVER_STATUS, Phase::First, &mut observation);
+    assert_eq!(pool_status(&php_fpm, &observation).0[0].active, 0);
+    let held: Vec<UnixStream> = (0..3).map(|_| UnixStream::connect(php_fpm.at("f.sock")).unwrap()).collect();
+    for stream in &held {
+        // A begun request: the worker reads its head and waits for more.
+        (&*stream).write_all(&[1, 1, 0, 1, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]).unwrap();
+    }
+    until("both workers are active", || {
+        php_fpm.read(&SERVER_STATUS, Phase::Running, &mut observation);
+        pool_status(&php_fpm, &observation).0.last().is_some_and(|counts| counts.active == 2)
+    });
+    let last = pool_status(&php_fpm, &observation).0.pop().unwrap();
+    assert_eq!((last.idle, last.total, last.listen_queue), (0, 2, 0), "the queue of a unix socket is not told");
+    drop(held);
+    php_fpm.read(&SERVER_LOG, Phase::Last, &mut observation);
+    let logs = &observation.servers[&php_fpm.child.id()].access_logs;
+    assert!(
+        logs.values().all(|log| log.last().is_none_or(|log| log.lines == 0)),
+        "requests for the page are no work of the application: {logs:?}"
+    );
 }

@@ -1,0 +1,266 @@
+//! The status pages that a configuration enables, and where each can be asked for from the server's own network namespace.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use chokepoint_config::nginx::{Address, Destination, Http, Listen, LocalAddress, Location, Nginx, Server, ServerName};
+use chokepoint_config::php_fpm;
+use chokepoint_model::observation::ListenerAddress;
+use serde::{Deserialize, Serialize};
+
+use super::config::Parsed;
+
+/// What a request of ours carries in its query and as its agent: lines of logs that have it are not counted.
+pub(super) const MARK: &str = "chokepoint-status";
+/// Pools of one php-fpm that are asked.
+const POOLS_MAX: usize = 16;
+/// Variables with which a line of nginx's access log shows [`MARK`].
+const SHOWS_MARK: [&str; 5] = ["request", "request_uri", "args", "query_string", "http_user_agent"];
+
+/// A page and how it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Page {
+    /// nginx's `stub_status`, by HTTP.
+    Nginx {
+        at: ListenerAddress,
+        /// The `Host` that leads to its server; empty for none.
+        host: String,
+        path: String,
+    },
+    /// php-fpm's `pm.status_path`, by FastCGI.
+    PhpFpm {
+        pool: String,
+        at: ListenerAddress,
+        path: String,
+        /// True where a worker of the pool itself answers (no `pm.status_listen`).
+        own: bool,
+    },
+    /// One that is enabled and cannot be asked for, with the reason.
+    Barred {
+        /// Whose it is, as [`Page::item`] says.
+        item: String,
+        why: String,
+    },
+}
+
+/// Items of the source for nginx, for a pool's page behind its own listener, and for one that the pool itself answers.
+pub(super) const ITEM_NGINX: &str = "nginx";
+pub(super) const ITEM_POOL: &str = "pool ";
+pub(super) const ITEM_OWN_POOL: &str = "own pool ";
+
+impl Page {
+    /// The item of its readings.
+    pub(super) fn item(&self) -> String {
+        match self {
+            Self::Nginx { .. } => ITEM_NGINX.to_owned(),
+            Self::PhpFpm { pool, own: false, .. } => format!("{ITEM_POOL}{pool}"),
+            Self::PhpFpm { pool, own: true, .. } => format!("{ITEM_OWN_POOL}{pool}"),
+            Self::Barred { item, .. } => item.clone(),
+        }
+    }
+
+    /// Whether it can only be asked for inside the server's network namespace; a unix socket is reached from anywhere, its queue is not.
+    pub(super) fn needs_netns(&self) -> bool {
+        match self {
+            Self::Nginx { at, .. } => matches!(at, ListenerAddress::Tcp(..)),
+            Self::PhpFpm { at, own, .. } => *own || matches!(at, ListenerAddress::Tcp(..)),
+            Self::Barred { .. } => false,
+        }
+    }
+}
+
+/// The pages of a configuration: at most one of an nginx, for all its workers count together, and one of each pool of a php-fpm.
+pub(super) fn pages(parsed: &Parsed) -> Vec<Page> {
+    match parsed {
+        Parsed::Nginx(nginx) => of_nginx(nginx).into_iter().collect(),
+        Parsed::PhpFpm(fpm) => fpm.pools.iter().filter_map(of_pool).take(POOLS_MAX).collect(),
+    }
+}
+
+/// A location with `stub_status`, with its server.
+type Found<'a> = (&'a Server, &'a Location);
+
+fn of_nginx(nginx: &Nginx) -> Option<Page> {
+    let http = nginx.http.as_ref()?;
+    let mut found: Vec<Found<'_>> = Vec::new();
+    for server in &http.servers {
+        add(server, &server.locations, &mut found);
+    }
+    let mut why = None;
+    for (server, location) in found {
+        match reached(http, server, location) {
+            Ok(page) => return Some(page),
+            Err(lack) => why = why.or(Some(lack)),
+        }
+    }
+    why.map(|why| Page::Barred { item: ITEM_NGINX.to_owned(), why })
+}
+
+fn add<'a>(server: &'a Server, locations: &'a [Location], found: &mut Vec<Found<'a>>) {
+    for location in locations {
+        if location.stub_status().is_some() {
+            found.push((server, location));
+        }
+        add(server, &location.locations, found);
+    }
+}
+
+/// How a location is reached, or why it is not.
+fn reached(http: &Http, server: &Server, location: &Location) -> Result<Page, String> {
+    let place = &location.place;
+    let path = location.path().filter(|_| !location.is_internal());
+    let path = path.ok_or_else(|| format!("{place}: no path leads to this location for sure"))?;
+    if !shows_mark(http, location) {
+        return Err(format!("{place}: its access log could not tell our requests from others (access_log off; would do)"));
+    }
+    let plain = server.listens.iter().filter(|listen| !(listen.ssl || listen.quic || listen.udp || listen.proxy_protocol));
+    let addresses = plain.flat_map(|listen: &Listen| listen.address.each().take(1)).filter_map(|address| literal(&address));
+    for at in addresses {
+        let local = match &at {
+            ListenerAddress::Tcp(ip, port) => LocalAddress::Ip(*ip, *port),
+            ListenerAddress::Unix(path) => LocalAddress::Unix(path.clone()),
+        };
+        let names = server.names.iter().filter_map(|name| match name {
+            ServerName::Exact(name) => Some(name.as_str()),
+            _ => None,
+        });
+        let leads = |host: &&str| {
+            let selected = http.select(&local, host, path).filter(chokepoint_config::nginx::Selection::is_certain);
+            selected.and_then(|selected| selected.location).is_some_and(|selected| std::ptr::eq(selected, location))
+        };
+        if let Some(host) = names.chain([""]).find(leads) {
+            return Ok(Page::Nginx { at, host: host.to_owned(), path: path.to_owned() });
+        }
+    }
+    Err(format!("{place}: no address without TLS, and no name, leads to this location for sure"))
+}
+
+/// An address to connect to; a wildcard is reached by loopback.
+fn literal(address: &Address) -> Option<ListenerAddress> {
+    Some(match address {
+        Address::Ip(IpAddr::V4(ip), port) if ip.is_unspecified() => ListenerAddress::Tcp(Ipv4Addr::LOCALHOST.into(), *port),
+        Address::Ip(IpAddr::V6(ip), port) if ip.is_unspecified() => ListenerAddress::Tcp(Ipv6Addr::LOCALHOST.into(), *port),
+        Address::Ip(ip, port) => ListenerAddress::Tcp(*ip, *port),
+        Address::Name(name, port) if name == "localhost" => ListenerAddress::Tcp(Ipv4Addr::LOCALHOST.into(), *port),
+        Address::Name(..) => return None,
+        Address::Unix(path) => ListenerAddress::Unix(path.clone()),
+    })
+}
+
+/// Whether our requests are not logged there, or every log that is followed shows that they are ours.
+fn shows_mark(http: &Http, location: &Location) -> bool {
+    let logs = location.settings.access_logs();
+    let followed = logs.logs.iter().filter(|log| !log.gzip && matches!(log.destination, Destination::File(_)));
+    let mut formats = followed.map(|log| http.log_format(&log.format));
+    formats.all(|format| format.is_none_or(|format| variables(&format.format).any(|name| SHOWS_MARK.contains(&name))))
+}
+
+/// The names of the variables of a text: `$name` and `${name}`.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    text.split('$').skip(1).map(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        &rest[..end]
+    })
+}
+
+fn of_pool(pool: &php_fpm::Pool) -> Option<Page> {
+    let path = pool.text("pm.status_path").map(|path| path.value).filter(|path| path.starts_with('/'))?;
+    let apart = pool.status_listen();
+    let own = apart.is_none();
+    let barred = |why: String| {
+        let item = format!("{}{}", if own { ITEM_OWN_POOL } else { ITEM_POOL }, pool.name);
+        Some(Page::Barred { item, why })
+    };
+    let at = match apart.or_else(|| pool.listen())?.value {
+        php_fpm::Listen::Port(port) => ListenerAddress::Tcp(Ipv6Addr::UNSPECIFIED.into(), port),
+        php_fpm::Listen::Ip(ip, port) => ListenerAddress::Tcp(ip, port),
+        php_fpm::Listen::Name(name, port) if name == "localhost" => ListenerAddress::Tcp(Ipv4Addr::LOCALHOST.into(), port),
+        php_fpm::Listen::Name(name, port) => return barred(format!("it listens at a name, {name}:{port}, which is not looked up")),
+        php_fpm::Listen::Unix(path) => ListenerAddress::Unix(path),
+    };
+    if own && pool.manager().is_some_and(|manager| manager.value == php_fpm::Manager::Ondemand) {
+        return barred("to ask would start workers (pm = ondemand without pm.status_listen)".to_owned());
+    }
+    Some(Page::PhpFpm { pool: pool.name.clone(), at, path, own })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chokepoint_config::nginx::{Tree, Version};
+
+    fn nginx(http: &str) -> Vec<Page> {
+        let text = format!("events {{}}\nhttp {{\n{http}\n}}\n");
+        let tree = Tree::load("/n.conf", None, &mut |_: &str| vec![("/n.conf".to_owned(), Ok(text.clone()))]).unwrap();
+        pages(&Parsed::Nginx(Box::new(Nginx::of(&tree, Version::FALLBACK))))
+    }
+
+    fn fpm(text: &str) -> Vec<Page> {
+        let text = format!("[www]\n{text}\n");
+        let tree = php_fpm::Tree::load("/f.conf", None, &mut |_: &str| vec![("/f.conf".to_owned(), Ok(text.clone()))]).unwrap();
+        pages(&Parsed::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, php_fpm::Version::FALLBACK))))
+    }
+
+    fn asked(http: &str) -> String {
+        match nginx(http).as_slice() {
+            [] => "none".to_owned(),
+            [Page::Nginx { at, host, path }] => format!("{at} {host} {path}"),
+            [Page::Barred { why, .. }] => why.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_location_is_asked_where_its_server_answers() {
+        let status = "location = /status { stub_status; allow 127.0.0.1; deny all; }";
+        assert_eq!(asked(&format!("server {{ listen 80; {status} }}")), "127.0.0.1:80  /status");
+        assert_eq!(asked(&format!("server {{ listen [::]:81; {status} }}")), "[::1]:81  /status");
+        assert_eq!(asked(&format!("server {{ listen 10.0.0.2:8080; server_name a.b; {status} }}")), "10.0.0.2:8080 a.b /status");
+        assert_eq!(asked(&format!("server {{ listen unix:/run/n.sock; {status} }}")), "unix:/run/n.sock  /status");
+        let second = format!("server {{ listen 80; }} server {{ listen 80; server_name b.c; {status} }}");
+        assert_eq!(asked(&second), "127.0.0.1:80 b.c /status", "its name leads past the default server");
+        let mixed = format!("server {{ listen 443 ssl; listen 127.0.0.1:8081; {status} }}");
+        assert_eq!(asked(&mixed), "127.0.0.1:8081  /status");
+        assert_eq!(asked("server { location /in { location /in/status { stub_status on; } } }"), "127.0.0.1:80  /in/status");
+    }
+
+    #[test]
+    fn a_location_that_is_not_surely_reached_is_told() {
+        assert_eq!(asked("server { listen 80; location / { return 200; } }"), "none");
+        for (http, why) in [
+            ("server { listen 443 ssl; location /s { stub_status; } }", "without TLS"),
+            ("server { listen 80; server_name ~x; location /s { stub_status; } } server { listen 80 default_server; }", "no name"),
+            ("server { location ~ /s { stub_status; } }", "no path"),
+            ("server { location @s { stub_status; } }", "no path"),
+            ("server { location /s { internal; stub_status; } }", "no path"),
+            ("log_format bare '$status $request_time'; access_log /a bare; server { location /s { stub_status; } }", "access log"),
+        ] {
+            assert!(asked(http).contains(why) && asked(http).starts_with("/n.conf:"), "{http}: {}", asked(http));
+        }
+        let bare = "log_format bare '$status'; access_log /a bare; server {";
+        assert!(asked(&format!("{bare} location /s {{ access_log off; stub_status; }} }}")).ends_with("/s"));
+        assert!(asked("log_format f '$status ${request}'; access_log /a f; server { location /s { stub_status; } }").ends_with("/s"));
+        let both = "server { listen 443 ssl; location /s { stub_status; } } server { listen 80; location /t { stub_status; } }";
+        assert!(asked(both).ends_with("/t"), "one that is reached counts");
+    }
+
+    #[test]
+    fn a_pool_is_asked_at_its_own_listener_or_the_one_for_its_status() {
+        let page = |at: &str, own| {
+            let at = match at.strip_prefix("unix:") {
+                Some(path) => ListenerAddress::Unix(path.to_owned()),
+                None => at.parse::<std::net::SocketAddr>().map(|to| ListenerAddress::Tcp(to.ip(), to.port())).unwrap(),
+            };
+            vec![Page::PhpFpm { pool: "www".into(), at, path: "/status".into(), own }]
+        };
+        let pool = |rest: &str| fpm(&format!("listen = 9000\npm = static\npm.max_children = 2\npm.status_path = /status\n{rest}"));
+        assert_eq!(pool(""), page("[::]:9000", true));
+        assert_eq!(pool("listen = /run/f.sock"), page("unix:/run/f.sock", true));
+        assert_eq!(pool("pm.status_listen = 127.0.0.1:9001"), page("127.0.0.1:9001", false));
+        assert_eq!(pool("pm.status_listen = [::1]:9001\npm = ondemand"), page("[::1]:9001", false));
+        assert_eq!(fpm("listen = 9000\npm = static\npm.max_children = 2"), []);
+        let told = |pages: Vec<Page>, part: &str| matches!(&pages[..], [Page::Barred { why, .. }] if why.contains(part));
+        assert!(told(pool("pm = ondemand"), "would start workers"));
+        assert!(told(pool("listen = db.example:9000"), "not looked up"));
+    }
+}

@@ -1,0 +1,317 @@
+//! Source `server_status`: what a master of a known kind tells on its own status page, where its configuration enables one.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use chokepoint_model::observation::{Listener, ListenerAddress, NginxStatus, Observation, PhpFpmStatus, ServerStatus};
+use chokepoint_recording::{Entry, Outcome};
+use serde::Deserialize;
+
+use super::ask::{self, AskError};
+use super::config::{collect, parsed};
+use super::files::Files;
+use super::master::master;
+use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, Page, pages};
+use super::server_of;
+use crate::root::{Root, WHY_DENIED, reading_of};
+use crate::sock_diag::{LISTENERS, parse_listeners};
+use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
+
+const NAME: &str = "server_status";
+/// A page is waited for so long at most, and all pages of one turn together so long.
+const PAGE_TIME_MAX: Duration = Duration::from_millis(500);
+const TURN_TIME_MAX: Duration = Duration::from_secs(2);
+/// To enter the server's network namespace.
+const NEEDS: &str = "CAP_SYS_ADMIN";
+
+/// Once a second at the most, by a thread of its own inside the server's network namespace, for it waits for an answer. A page that is refused
+/// is not asked for again. A pool that has to answer itself is asked only while nobody waits for it.
+pub(crate) const SERVER_STATUS: Source =
+    Source { name: NAME, scope: ScopeKind::Server, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Text };
+
+/// Whether pages of this master are asked for, so that its logs hold lines of ours.
+pub(super) fn is_asked(context: &ReadContext<'_>, pid: u32) -> bool {
+    context.notes.get(&key(pid)).is_some()
+}
+
+fn key(pid: u32) -> String {
+    format!("{NAME} {pid}")
+}
+
+fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let Some(pid) = context.pid() else { return Vec::new() };
+    let kept = || serde_json::from_slice::<Vec<Page>>(&context.notes.get(&key(pid))?).ok();
+    let enabled = if context.phase == Phase::First { enabled(context.root, pid) } else { kept() };
+    let (Some(mut enabled), Ok(files)) = (enabled.filter(|pages| !pages.is_empty()), Files::of(context.root, pid)) else {
+        return Vec::new();
+    };
+    // Noted before the first request, so that whoever reads the logs knows of it.
+    note(context, pid, &enabled);
+    let until = Instant::now() + TURN_TIME_MAX;
+    let mut items = Vec::new();
+    enabled.retain(|page| {
+        let (outcome, again) = ask(context, &files, page, until);
+        items.push((page.item(), outcome));
+        again
+    });
+    note(context, pid, &enabled);
+    items
+}
+
+fn note(context: &ReadContext<'_>, pid: u32, pages: &[Page]) {
+    if let Ok(json) = serde_json::to_vec(pages) {
+        context.notes.set(&key(pid), json);
+    }
+}
+
+/// The pages of a master; nothing where it is none or its configuration cannot be read, which `server_config` tells.
+fn enabled(root: &Root, pid: u32) -> Option<Vec<Page>> {
+    let master = master(root, pid).ok()??;
+    let files = Files::of(root, pid).ok()?;
+    let Outcome::Ok(dump) = collect(&files, &master) else { return None };
+    let (_, parsed) = parsed(&String::from_utf8_lossy(&dump)).ok()?;
+    Some(pages(&parsed))
+}
+
+/// What came of asking for a page, and whether it may be asked for again.
+fn ask(context: &ReadContext<'_>, files: &Files, page: &Page, until: Instant) -> (Outcome, bool) {
+    let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
+    let time = until.saturating_duration_since(Instant::now()).min(PAGE_TIME_MAX);
+    if time.is_zero() {
+        return (absent("no time was left for it in any turn"), true);
+    }
+    let (at, answer) = match page {
+        Page::Barred { why, .. } => return (absent(why), false),
+        page if context.netns.is_none() && page.needs_netns() => {
+            return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
+        }
+        Page::Nginx { at, host, path } => (at, ask::http(files, at, host, &format!("{path}?{MARK}"), time)),
+        Page::PhpFpm { at, own: true, .. } if queued(context, at) != Some(0) => {
+            return (absent("connections wait for the pool's workers, and one of those would have to answer"), true);
+        }
+        Page::PhpFpm { at, path, .. } => (at, ask::fastcgi(files, at, path, &format!("json&{MARK}"), time)),
+    };
+    match answer {
+        Ok(body) => (Outcome::Ok(body), true),
+        Err(error) => lack(page, at, &error),
+    }
+}
+
+fn lack(page: &Page, at: &ListenerAddress, error: &AskError) -> (Outcome, bool) {
+    let is_pool = matches!(page, Page::PhpFpm { .. });
+    let (why, again) = match error {
+        // What a client did wrong it would do again, and each time with a line in the server's log.
+        AskError::Status(status) => (error.to_string(), *status >= 500),
+        AskError::Broken(_) => (error.to_string(), false),
+        // nginx does so for want of connections, php-fpm where this client is not among listen.allowed_clients.
+        AskError::Closed => (error.to_string(), !is_pool),
+        AskError::System(system) => match system.kind() {
+            io::ErrorKind::PermissionDenied => {
+                return (Outcome::Absent(format!("{at}: {WHY_DENIED}"), Some("CAP_DAC_OVERRIDE".to_owned())), false);
+            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                let whose = if is_pool { "no worker was free" } else { "no answer" };
+                (format!("{whose} for {} ms", PAGE_TIME_MAX.as_millis()), true)
+            }
+            _ => (system.to_string(), true),
+        },
+    };
+    (Outcome::Absent(format!("{at}: {why}"), None), again)
+}
+
+/// Connections that wait at a listener of this namespace; nothing where it is not found.
+fn queued(context: &ReadContext<'_>, at: &ListenerAddress) -> Option<u32> {
+    let dump = (LISTENERS.read)(context).into_iter().find(|(item, _)| item.is_empty())?;
+    let Outcome::Ok(bytes) = dump.1 else { return None };
+    let listeners = parse_listeners(&bytes).ok()?;
+    let waiting = listeners.iter().filter(|listener| is_at(listener, at)).map(|listener| listener.accept_queue);
+    waiting.reduce(u32::saturating_add)
+}
+
+fn is_at(listener: &Listener, at: &ListenerAddress) -> bool {
+    // /var/run is /run (Filesystem Hierarchy Standard 3.0), and the kernel shows the path as the server gave it.
+    let plain = |path: &str| path.strip_prefix("/var").filter(|path| path.starts_with("/run/")).unwrap_or(path).to_owned();
+    match (&listener.address, at) {
+        (ListenerAddress::Unix(bound), ListenerAddress::Unix(path)) => plain(bound) == plain(path),
+        (ListenerAddress::Tcp(bound, bound_port), ListenerAddress::Tcp(ip, port)) => {
+            bound_port == port && (bound.to_canonical() == ip.to_canonical() || (bound.is_unspecified() && ip.is_unspecified()))
+        }
+        _ => false,
+    }
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    let is_nginx = entry.item == ITEM_NGINX;
+    let own = entry.item.starts_with(ITEM_OWN_POOL);
+    let reading = reading_of(&entry.outcome, |bytes| {
+        if is_nginx {
+            nginx(&String::from_utf8_lossy(bytes)).map(ServerStatus::Nginx)
+        } else {
+            php_fpm(bytes, own).map(ServerStatus::PhpFpm)
+        }
+    });
+    if let Some(server) = server_of(observation, entry) {
+        server.status.entry(entry.item.clone()).or_default().push(entry.at_us, reading);
+    }
+}
+
+/// Reads the page of `stub_status`: four lines, the last ending with a line feed. Forks add a column (Tengine's request_time), which is left out.
+fn nginx(text: &str) -> Result<NginxStatus, String> {
+    let wrong = |what: &str| format!("expected {what} of stub_status, found {:?}", text.chars().take(80).collect::<String>());
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let ([connections, names, counts, states, ..], true) = (lines.as_slice(), text.ends_with('\n')) else {
+        return Err(wrong("four lines"));
+    };
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong("a number"));
+    let active = connections.strip_prefix("Active connections: ").ok_or_else(|| wrong("\"Active connections\""))?;
+    if !names.starts_with("server accepts handled requests") {
+        return Err(wrong("\"server accepts handled requests\""));
+    }
+    let counts: Vec<&str> = counts.split_ascii_whitespace().collect();
+    let [accepts, handled, requests, ..] = counts[..] else { return Err(wrong("three counts")) };
+    let words: Vec<&str> = states.split_ascii_whitespace().collect();
+    let ["Reading:", reading, "Writing:", writing, "Waiting:", waiting, ..] = words[..] else { return Err(wrong("\"Reading\"")) };
+    Ok(NginxStatus {
+        active: number(active.trim())?,
+        accepts: number(accepts)?,
+        handled: number(handled)?,
+        requests: number(requests)?,
+        reading: number(reading)?,
+        writing: number(writing)?,
+        waiting: number(waiting)?,
+    })
+}
+
+/// The page's JSON, of which all further keys are left out (they differ by version).
+#[derive(Deserialize)]
+struct Pool {
+    pool: String,
+    #[serde(rename = "accepted conn")]
+    accepted: u64,
+    #[serde(rename = "listen queue")]
+    listen_queue: u64,
+    #[serde(rename = "max listen queue")]
+    max_listen_queue: u64,
+    #[serde(rename = "listen queue len")]
+    listen_queue_len: u64,
+    #[serde(rename = "idle processes")]
+    idle: u64,
+    #[serde(rename = "active processes")]
+    active: u64,
+    #[serde(rename = "total processes")]
+    total: u64,
+    #[serde(rename = "max active processes")]
+    max_active: u64,
+    #[serde(rename = "max children reached")]
+    max_children_reached: u64,
+    #[serde(rename = "slow requests")]
+    slow_requests: u64,
+}
+
+/// Reads the page of a pool; one that was answered by a worker of the pool counts that worker as active, which is taken off.
+fn php_fpm(bytes: &[u8], own: bool) -> Result<PhpFpmStatus, String> {
+    let pool: Pool = serde_json::from_slice(bytes).map_err(|error| format!("the page of pm.status_path: {error}"))?;
+    let ours = u64::from(own && pool.active > 0);
+    Ok(PhpFpmStatus {
+        pool: pool.pool,
+        accepted: pool.accepted,
+        listen_queue: pool.listen_queue,
+        max_listen_queue: pool.max_listen_queue,
+        listen_queue_len: pool.listen_queue_len,
+        idle: pool.idle.saturating_add(ours),
+        active: pool.active - ours,
+        total: pool.total,
+        max_active: pool.max_active,
+        max_children_reached: pool.max_children_reached,
+        slow_requests: pool.slow_requests,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chokepoint_recording::Scope;
+    use proptest::prelude::*;
+
+    /// Captured from nginx 1.22.1 and PHP 8.2.
+    const NGINX: &str = include_str!("../../tests/data/status/nginx-1.22.txt");
+    const PHP_FPM: &str = include_str!("../../tests/data/status/php-fpm-8.2.json");
+
+    #[test]
+    fn captured_pages() {
+        let found = nginx(NGINX).unwrap();
+        assert_eq!((found.active, found.accepts, found.handled, found.requests), (3, 24, 7, 7));
+        assert_eq!((found.reading, found.writing, found.waiting), (2, 1, 0));
+        let apart = php_fpm(PHP_FPM.as_bytes(), false).unwrap();
+        assert_eq!((apart.pool.as_str(), apart.accepted, apart.active, apart.idle, apart.total), ("www", 13, 3, 0, 3));
+        assert_eq!((apart.listen_queue, apart.max_listen_queue, apart.listen_queue_len), (6, 6, 128));
+        assert_eq!((apart.max_children_reached, apart.max_active, apart.slow_requests), (1, 3, 0));
+        let own = php_fpm(PHP_FPM.as_bytes(), true).unwrap();
+        assert_eq!((own.active, own.idle, own.total), (2, 1, 3), "without the worker that answered");
+    }
+
+    #[test]
+    fn pages_of_forks_and_other_versions() {
+        let tengine = NGINX.replace("requests", "requests request_time").replace(" 7 7 ", " 7 7 881 ");
+        assert_eq!(nginx(&tengine).unwrap(), nginx(NGINX).unwrap());
+        let newer = PHP_FPM.replace("\"pool\"", "\"memory peak\":2097152,\"pool\"");
+        assert_eq!(php_fpm(newer.as_bytes(), false), php_fpm(PHP_FPM.as_bytes(), false));
+    }
+
+    #[test]
+    fn another_page_and_one_cut_anywhere_are_errors() {
+        for text in
+            ["", "\n\n\n\n", "<html>\n<h1>Welcome\n\n\n", &NGINX.replace(": 3", ": -3"), &NGINX.replace("24", "99999999999999999999")]
+        {
+            assert!(nginx(text).is_err(), "{text}");
+        }
+        for end in 0..NGINX.len() {
+            assert!(nginx(&NGINX[..end]).is_err(), "{end}");
+        }
+        for end in 0..PHP_FPM.trim_end().len() {
+            assert!(php_fpm(&PHP_FPM.as_bytes()[..end], true).is_err(), "{end}");
+        }
+        assert!(php_fpm(PHP_FPM.replace("\"idle processes\"", "\"idle\"").as_bytes(), true).unwrap_err().contains("idle processes"));
+    }
+
+    #[test]
+    fn what_was_not_had_is_absent_and_not_zero() {
+        let mut observation = Observation::default();
+        let mut add = |at_us, item: &str, outcome| {
+            put(&mut observation, &Entry { at_us, source: NAME.into(), scope: Scope::Process(7), item: item.into(), outcome });
+        };
+        add(1, "own pool www", Outcome::Absent("no worker was free".into(), None));
+        add(2, "own pool www", Outcome::Ok(PHP_FPM.into()));
+        add(3, "nginx", Outcome::Ok(b"Forbidden".to_vec()));
+        let server = &observation.servers[&7];
+        assert_eq!(server.pool_status("www").unwrap().0.points().len(), 1);
+        assert!(server.nginx_status().unwrap().last().is_none() && server.pool_status("other").is_none());
+    }
+
+    #[test]
+    fn listeners_are_known_by_their_address() {
+        let at = |text: &str| match text.strip_prefix("unix:") {
+            Some(path) => ListenerAddress::Unix(path.to_owned()),
+            None => text.parse::<std::net::SocketAddr>().map(|to| ListenerAddress::Tcp(to.ip(), to.port())).unwrap(),
+        };
+        for (bound, asked, is) in [
+            ("127.0.0.1:9000", "127.0.0.1:9000", true),
+            ("0.0.0.0:9000", "[::]:9000", true),
+            ("[::ffff:10.0.0.1]:9000", "10.0.0.1:9000", true),
+            ("127.0.0.2:9000", "127.0.0.1:9000", false),
+            ("unix:/run/php/a.sock", "unix:/var/run/php/a.sock", true),
+            ("unix:/run/php/a.sock", "unix:/var/lib/a.sock", false),
+            ("unix:/run/php/a.sock", "127.0.0.1:9000", false),
+        ] {
+            let listener = Listener { address: at(bound), v6_only: false, inode: 1, accept_queue: 0, accept_queue_limit: 1, drops: None };
+            assert_eq!(is_at(&listener, &at(asked)), is, "{bound} {asked}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "(Active connections: |[0-9]{1,22}|server accepts handled requests|Reading:| Writing: |\n|\\{\"pool\":){0,12}", own: bool) {
+            let _ = (nginx(&String::from_utf8_lossy(&bytes)), nginx(&text), php_fpm(&bytes, own), php_fpm(text.as_bytes(), own));
+        }
+    }
+}
