@@ -8,6 +8,7 @@ use chokepoint_model::observation::{NginxStatus, Observation, PhpFpmStatus, Serv
 use chokepoint_model::path::discover;
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::stations::Context;
+use stage::pool::php_pool;
 use stage::*;
 
 /// nginx's page told these (accepts, handled) at these times.
