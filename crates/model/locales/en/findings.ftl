@@ -28,9 +28,11 @@ evidence-generator-local = Its own limits refused: { $ports } times no local por
 
 finding-accept-queue-full-title = the accept queue of { $tier } at { $listener } overflows (room for { $limit })
 finding-accept-queue-full-explanation = { $tier } accepts connections fast enough on average, but they come in bursts, and only { $limit } may wait at { $listener }. What finds the queue full is dropped, and the client tries again after 1, 3 and 7 seconds, although waiting in a longer queue would take a fraction of that. The limit is the smaller of the backlog that { $tier } asked for and net.core.somaxconn.
+finding-accept-queue-full-unix = { $tier } accepts connections fast enough on average, but they come in bursts, and only { $limit } may wait at { $listener }. At a unix socket what finds the queue full is not tried again: the connect fails at once (errno 11, EAGAIN) and the client gets an error such as 502, although waiting in a longer queue would take a moment. The limit is the smaller of the backlog that { $tier } asked for and net.core.somaxconn.
 finding-accept-queue-full-symptom = Connections stand at { $listener } because { $tier } does not come to accept them: it waits for something behind it, or has too few workers. A longer queue would only add waiting.
 
 evidence-accept-queue-drops = { $count } connections found the queue of { $listener } full in { $seconds } s.
+evidence-accept-queue-gateway = The queue of { $listener } was seen full, and { $count } requests were answered with 502 or 503 in { $seconds } s; no log of the calling server could be read that counts who was turned away.
 evidence-accept-queue-limit = At most { $peak } waited with room for { $limit }; { $mean } on average.
 evidence-accept-queue-harm = { $failed } of { $requests } requests failed, and the p99 of response time was { $p99 } ms.
 evidence-accept-queue-wait = In a queue long enough a connection would wait about { $ms } ms.

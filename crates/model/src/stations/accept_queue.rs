@@ -1,11 +1,13 @@
 //! Station `accept-queue`: established connections that wait for a listener's process to accept them.
 
+mod unix;
+
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank, evidence, in_flight_peak, waited_for_retry};
+use super::{Context, Logged, Placed, StationDef, blank, evidence, in_flight_peak, waited_for_retry};
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
-use crate::path::PlacedListener;
+use crate::path::{PlacedListener, Tier};
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef =
@@ -34,11 +36,9 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
     for tier in &ctx.path.tiers {
         for placed in &tier.listeners {
             let Some(view) = ctx.obs.netns.get(&placed.netns) else { continue };
-            let station = match watch(ctx, view, placed) {
-                Some(queue) => reading(ctx, &tier.name, placed, queue, overflows(ctx, view)),
-                None => continue,
-            };
-            read.push(Placed { netns: Some(placed.netns), station });
+            let Some(queue) = watch(ctx, view, placed) else { continue };
+            let refused = refused(ctx, tier, placed, view, queue);
+            read.push(Placed { netns: Some(placed.netns), station: reading(ctx, &tier.name, placed, queue, refused) });
         }
     }
     read
@@ -72,7 +72,25 @@ fn overflows(ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
     Some(u64::try_from(count(last)?.saturating_sub(count(first)?)).unwrap_or(0))
 }
 
-fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue, overflows: Option<u64>) -> Station {
+impl Queue {
+    /// True where it was seen at its limit, at which the next connection is refused or the one after it.
+    fn is_full(self) -> bool {
+        self.peak > self.limit || (self.peak == self.limit && self.limit > 0)
+    }
+}
+
+/// Connections that were turned away in the window; nothing where nothing tells.
+fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, view: &NetnsView, queue: Queue) -> Option<u64> {
+    if let Some(path) = unix::path_of(placed) {
+        return unix::refused(ctx, tier, path, queue);
+    }
+    // The kernel counts a listener's own drops; where it does not tell them, overflows of the namespace are this listener's only if its
+    // queue was seen full.
+    let overflows = overflows(ctx, view);
+    queue.drops.or(if queue.is_full() { overflows } else { overflows.filter(|count| *count == 0) })
+}
+
+fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue, refused: Option<u64>) -> Station {
     let name = placed.listener.address.to_string();
     let at = At { netns: Some(ctx.netns_name(placed.netns)), listener: Some(name.clone()), ..At::default() };
     let mut station = blank(&STATION, tier.to_owned(), at, "connections");
@@ -81,10 +99,6 @@ fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue,
     station.used = Some(f64::from(queue.peak));
     station.waiting = Some(queue.mean);
     station.utilization = (queue.limit > 0).then(|| f64::from(queue.peak) / limit);
-    // The kernel counts a listener's own drops; where it does not tell them, overflows of the namespace are this listener's only if its
-    // queue was seen full.
-    let full = queue.peak > queue.limit || (queue.peak == queue.limit && queue.limit > 0);
-    let refused = queue.drops.or(if full { overflows } else { overflows.filter(|count| *count == 0) });
     station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
     let args = |id: &'static str| {
         Message::new(id)
@@ -93,7 +107,8 @@ fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue,
             .with("limit", queue.limit)
             .with("count", refused.unwrap_or(0))
     };
-    let (state, why) = if refused.is_some_and(|count| count > 0) && harmed(ctx) {
+    let harmed = if unix::path_of(placed).is_some() { unix::harmed(ctx) } else { harmed(ctx) };
+    let (state, why) = if refused.is_some_and(|count| count > 0) && harmed {
         (StationState::Refusing, args("state-accept-queue-refusing"))
     } else if refused.is_some_and(|count| count > 0) {
         (StationState::Near, args("state-accept-queue-harmless"))
@@ -112,6 +127,15 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     refusing.map(|placed| finding(ctx, placed)).collect()
 }
 
+/// The tier of a reading and its listener.
+fn listener_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<(&'a Tier, &'a PlacedListener)> {
+    let own = |listener: &&PlacedListener| {
+        Some(listener.netns) == placed.netns && Some(listener.listener.address.to_string()) == placed.station.at.listener
+    };
+    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    Some((tier, tier.listeners.iter().find(own)?))
+}
+
 /// True where the load's own requests suffered as those suffer whose SYN was dropped; without load of our own, overflows count as harm.
 fn harmed(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_none_or(|load| load.good < load.requests || waited_for_retry(load))
@@ -128,16 +152,23 @@ fn wait_s(ctx: &Context<'_>) -> Option<f64> {
 fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
     let station = &placed.station;
     let limit = station.limit.unwrap_or(0.0);
+    let at_unix = listener_of(ctx, placed).and_then(|(tier, listener)| Some((tier, unix::path_of(listener)?)));
     let standing = station.waiting.unwrap_or(0.0) >= STANDING_SHARE * limit.max(1.0);
-    let too_long = wait_s(ctx).is_some_and(|wait| wait >= RETRY_S);
+    // Who is turned away at a unix socket does not come again: any wait within the client's patience is better.
+    let patience = if at_unix.is_some() { unix::patience_s(ctx) } else { RETRY_S };
+    let too_long = wait_s(ctx).is_some_and(|wait| wait >= patience);
     let role = if standing && too_long { Role::Symptom } else { Role::Cause };
     let listener = station.at.listener.clone().unwrap_or_default();
     let args =
         |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", station.tier.as_str());
     let explanation = match role {
+        Role::Cause if at_unix.is_some() => args("finding-accept-queue-full-unix"),
         Role::Cause => args("finding-accept-queue-full-explanation"),
         Role::Symptom => args("finding-accept-queue-full-symptom"),
     };
+    let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, station.used.unwrap_or(0.0) > limit));
+    // What the load got for answers does not say who turned the connections away; a line of the server that was turned away does.
+    let is_sure = ctx.obs.load.is_some() && (at_unix.is_none() || logged.is_some());
     Finding {
         id: "accept-queue-full".to_owned(),
         station: STATION.id.to_owned(),
@@ -145,22 +176,23 @@ fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
         at: station.at.clone(),
         role,
         symptom_of: Vec::new(),
-        confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
+        confidence: if is_sure { Confidence::High } else { Confidence::Medium },
         title: ctx.text(args("finding-accept-queue-full-title")),
-        evidence: proofs(ctx, station, &listener),
+        evidence: proofs(ctx, station, &listener, at_unix.is_some(), logged.as_ref()),
         explanation: ctx.text(explanation),
         remedies: Vec::new(),
     }
 }
 
-fn proofs(ctx: &Context<'_>, station: &Station, listener: &str) -> Vec<Evidence> {
+fn proofs(ctx: &Context<'_>, station: &Station, listener: &str, is_unix: bool, logged: Option<&Logged>) -> Vec<Evidence> {
     let netns = station.at.netns.clone().unwrap_or_default();
-    let refused = station.refused_per_s.unwrap_or(0.0) * ctx.seconds();
-    let text = Message::new("evidence-accept-queue-drops")
-        .with("count", refused.round())
-        .with("listener", listener)
-        .with("seconds", ctx.seconds());
-    let mut proofs = vec![evidence(ctx.text(text), format!("sock_diag SKMEMINFO ({netns})"), Some(refused.round()))];
+    let refused = (station.refused_per_s.unwrap_or(0.0) * ctx.seconds()).round();
+    let args = |id: &'static str| Message::new(id).with("count", refused).with("listener", listener).with("seconds", ctx.seconds());
+    let mut proofs = vec![match logged {
+        Some(logged) => logged.proof(ctx),
+        None if is_unix => evidence(ctx.text(args("evidence-accept-queue-gateway")), "load", Some(refused)),
+        None => evidence(ctx.text(args("evidence-accept-queue-drops")), format!("sock_diag SKMEMINFO ({netns})"), Some(refused)),
+    }];
     let text = Message::new("evidence-accept-queue-limit").with("limit", station.limit.unwrap_or(0.0));
     let text = text.with("peak", station.used.unwrap_or(0.0)).with("mean", station.waiting.unwrap_or(0.0));
     proofs.push(evidence(ctx.text(text), format!("sock_diag ({netns})"), station.limit));

@@ -1,0 +1,93 @@
+//! Accept queues of unix sockets: the kernel counts nobody whom it turns away there, so their callers' words must tell.
+//!
+//! A connection that finds the queue full is not put off but refused at once where its caller does not wait: EAGAIN, errno 11 (unix(7)). nginx
+//! then answers 502.
+
+use super::super::{Context, Logged, answers_with};
+use super::Queue;
+use crate::observation::ListenerAddress;
+use crate::path::{PlacedListener, Tier, plain};
+
+/// The kind of log line in which a caller tells that it was turned away for want of room.
+const KIND_NO_ROOM: &str = "connect 11";
+/// What a gateway answers whose upstream turned it away, or did not answer.
+const GATEWAY_STATUSES: [u16; 3] = [502, 503, 504];
+
+/// The path of a unix listener; nothing for others.
+pub(super) fn path_of(placed: &PlacedListener) -> Option<&str> {
+    match &placed.listener.address {
+        ListenerAddress::Unix(path) => Some(path),
+        ListenerAddress::Tcp(..) => None,
+    }
+}
+
+/// Connections that were turned away at a tier's unix socket: what its callers logged; where their logs tell nothing at all, and the queue was
+/// seen beyond its limit, the answers of a gateway without an upstream.
+pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, path: &str, queue: Queue) -> Option<u64> {
+    // One more than the limit may wait: a queue that holds them all was full.
+    let was_full = queue.peak > queue.limit;
+    if let Some(logged) = logged(ctx, tier, path, was_full) {
+        return Some(logged.count);
+    }
+    match lines(ctx, tier) {
+        // A log without any line may be kept at a level at which this is not told.
+        Some(0) | None if was_full => ctx.obs.load.as_ref().map(|load| answers_with(load, &GATEWAY_STATUSES[..2])),
+        lines => lines.map(|_| 0),
+    }
+}
+
+/// The lines in which a tier's callers tell that they were turned away at this path. Of a log only the first line is known: where it speaks of
+/// another socket, the others are this one's only if its queue was seen full.
+pub(super) fn logged(ctx: &Context<'_>, tier: &Tier, path: &str, was_full: bool) -> Option<Logged> {
+    let about = |logged: &Logged| names(&logged.line, path) || (was_full && logged.line.contains("unix:"));
+    let told = callers(ctx, tier).filter_map(|caller| ctx.logged(caller, KIND_NO_ROOM)).filter(about);
+    told.max_by_key(|logged| logged.count)
+}
+
+/// True where a line speaks of a socket: "connect() to unix:/run/php.sock failed (11: ...".
+fn names(line: &str, path: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_'));
+    let named = |from: &str| from.strip_prefix(path).or_else(|| plain(from).strip_prefix(plain(path))).is_some_and(ends);
+    line.match_indices("unix:").any(|(at, prefix)| named(&line[at + prefix.len()..]))
+}
+
+/// Lines in the error logs of a tier's callers; nothing where no log could be read.
+fn lines(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
+    let views = callers(ctx, tier).flat_map(|caller| caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)));
+    let logs = views.flat_map(|view| view.error_logs.values().filter_map(|log| log.last()));
+    logs.map(|log| log.kinds.values().sum::<u64>()).reduce(|all, lines| all + lines)
+}
+
+fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier> {
+    let index = ctx.path.tiers.iter().position(|other| other.name == tier.name);
+    ctx.path.tiers.iter().filter(move |caller| index.is_some_and(|index| caller.upstreams.contains(&index)))
+}
+
+/// True where the load got answers of a gateway whose upstream did not take its request; without load of our own, those who were turned away
+/// count as harm.
+pub(super) fn harmed(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.as_ref().is_none_or(|load| answers_with(load, &GATEWAY_STATUSES) > 0)
+}
+
+/// Seconds that a client waits for its answer.
+pub(super) fn patience_s(ctx: &Context<'_>) -> f64 {
+    ctx.obs.load.as_ref().map_or(f64::INFINITY, |load| load.timeout_us as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_line_names_the_very_path() {
+        let line =
+            "connect() to unix:/run/php.sock failed (11: Resource temporarily unavailable), upstream: \"fastcgi://unix:/run/php.sock:\"";
+        assert!(names(line, "/run/php.sock") && names(line, "/var/run/php.sock"));
+        for other in ["/run/php", "/run/php.soc", "/run/php.sock2", "/php.sock", "/run/other.sock"] {
+            assert!(!names(line, other), "{other}");
+        }
+        assert!(names("connect() to unix:/var/run/php.sock failed (11: ", "/run/php.sock"));
+        assert!(!names("connect() to unix:/run/php.sock.old failed (11: ", "/run/php.sock"));
+        assert!(!names("connect() to 10.0.0.1:80 failed (11: ", "/run/php.sock") && !names("unix:", "/run/php.sock"));
+    }
+}
