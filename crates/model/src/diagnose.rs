@@ -6,7 +6,7 @@ use crate::catalogue::Catalogue;
 use crate::improvements::improvements;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::Observation;
+use crate::observation::{ListenerAddress, Observation};
 use crate::path::{self, Path};
 use crate::predict::Scene;
 use crate::readings::readings;
@@ -330,6 +330,11 @@ fn warnings(ctx: &Context<'_>) -> Vec<String> {
             let told = Message::new("warning-edge-configured").with("tier", tier.name.as_str()).with("upstream", upstream.name.as_str());
             warnings.push(ctx.text(told));
         }
+    }
+    for hop in &ctx.path.translated {
+        let name = |(ip, port)| ListenerAddress::Tcp(ip, port).to_string();
+        let told = Message::new("warning-translated").with("original", name(hop.original)).with("translated", name(hop.translated));
+        warnings.push(ctx.text(told.with("netns", ctx.netns_name(hop.netns))));
     }
     if ctx.path.tiers.is_empty() && ctx.path.ambiguous.is_empty() && ctx.obs.load.is_some() {
         warnings.push(ctx.text(Message::new("warning-no-listener")));

@@ -10,7 +10,7 @@ mod server;
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use netns::{
     Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState,
-    TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,
+    TimeWaitAccepted, TimeWaitDialled, TimeWaits, Translation, UnixPeer, Wait,
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall};
 pub use server::{

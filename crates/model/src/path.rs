@@ -1,7 +1,12 @@
 //! The request's path, discovered from what was read: URL -> listener -> processes -> their outgoing peers -> the next listener, and so on.
 
+mod target;
+mod translation;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+
+pub use translation::{Endpoint, Hop, Place, Translations};
 
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, UnixPeer};
 
@@ -44,22 +49,20 @@ pub struct Path {
     pub tiers: Vec<Tier>,
     /// Namespaces that all have a listener for the target, where more than one has and none is nearer: the path is not followed then.
     pub ambiguous: Vec<NetnsId>,
+    /// The translations that connections pass on their way to the first tier and between tiers.
+    pub translated: Vec<Hop>,
 }
 
 /// Follows the request from the target of `obs` through every tier that was read.
 pub fn discover(obs: &Observation) -> Path {
-    let found = target_listeners(obs);
-    let namespaces: BTreeSet<NetnsId> = found.iter().map(|placed| placed.netns).collect();
-    let nearest = if namespaces.len() > 1 && namespaces.contains(&obs.request.client_netns) {
-        found.into_iter().filter(|placed| placed.netns == obs.request.client_netns).collect()
-    } else if namespaces.len() > 1 {
-        return Path { tiers: Vec::new(), ambiguous: namespaces.into_iter().collect() };
-    } else {
-        found
-    };
-    let mut path = Path::default();
-    if !nearest.is_empty() {
-        Walk { obs, listeners: all_listeners(obs), path: &mut path }.follow(nearest, None, 0);
+    let translations = Translations::of(obs);
+    let found = target::find(obs, &translations);
+    if !found.ambiguous.is_empty() {
+        return Path { ambiguous: found.ambiguous.into_iter().collect(), ..Path::default() };
+    }
+    let mut path = Path { translated: found.hops, ..Path::default() };
+    if !found.listeners.is_empty() {
+        Walk { obs, listeners: all_listeners(obs), translations, path: &mut path }.follow(found.listeners, None, 0);
     }
     name_tiers(obs, &mut path);
     path
@@ -79,36 +82,11 @@ pub fn answers(view: &NetnsView, same_netns: bool, listener: &Listener, target: 
 }
 
 /// True where `ip` is an address of the namespace itself. Loopback is local everywhere, but only to a client inside.
-fn is_local(view: &NetnsView, same_netns: bool, ip: IpAddr) -> bool {
+pub fn is_local(view: &NetnsView, same_netns: bool, ip: IpAddr) -> bool {
     if ip.is_loopback() || ip.is_unspecified() {
         return same_netns;
     }
     view.addresses.last().is_some_and(|addresses| addresses.iter().any(|address| address.ip.to_canonical() == ip))
-}
-
-fn target_listeners(obs: &Observation) -> Vec<PlacedListener> {
-    let request = &obs.request;
-    let mut found = Vec::new();
-    for (&netns, view) in &obs.netns {
-        if request.server_netns.is_some_and(|named| named != netns) {
-            continue;
-        }
-        // A namespace that the user named stands for the client's own where the target is a loopback address.
-        let same = netns == request.client_netns || request.server_netns == Some(netns);
-        for target in &request.addresses {
-            let exact = newest_listeners(view).filter(|listener| answers(view, same, listener, *target, request.port));
-            // The kernel prefers a listener bound to the very address over one bound to all.
-            let mut here: Vec<&Listener> = exact.collect();
-            let specific = |listener: &&Listener| matches!(listener.address, ListenerAddress::Tcp(ip, _) if !ip.is_unspecified());
-            if here.iter().any(specific) {
-                here.retain(specific);
-            }
-            found.extend(here.into_iter().map(|listener| PlacedListener { netns, listener: listener.clone() }));
-        }
-    }
-    found.sort_by(|a, b| (a.netns, &a.listener.address, a.listener.inode).cmp(&(b.netns, &b.listener.address, b.listener.inode)));
-    found.dedup_by(|a, b| a.netns == b.netns && a.listener.inode == b.listener.inode);
-    found
 }
 
 /// The listeners of a namespace as last seen; one that was there at first and went away still counts, for its queue was on the path.
@@ -155,6 +133,7 @@ pub(crate) fn plain(path: &str) -> &str {
 struct Walk<'a> {
     obs: &'a Observation,
     listeners: Vec<PlacedListener>,
+    translations: Translations,
     path: &'a mut Path,
 }
 
@@ -175,14 +154,16 @@ impl Walk<'_> {
             if fresh && depth < DEPTH_MAX {
                 // Connections that live a millisecond are easily missed. Where some were seen they tell which of the targets this request has.
                 let (mut called, mut edge) = (self.called_by(index), Edge::Seen);
-                if called.is_empty() {
+                if called.listeners.is_empty() {
                     called = self.called_by_user(index);
                 }
-                if called.is_empty() {
-                    (called, edge) = (self.configured_for(index), Edge::Configured);
+                if called.listeners.is_empty() {
+                    (called.listeners, edge) = (self.configured_for(index), Edge::Configured);
                 }
-                if !called.is_empty() {
-                    self.follow(called, Some((index, edge)), depth + 1);
+                called.hops.retain(|hop| !self.path.translated.contains(hop));
+                self.path.translated.extend(called.hops);
+                if !called.listeners.is_empty() {
+                    self.follow(called.listeners, Some((index, edge)), depth + 1);
                 }
             }
         }
@@ -241,24 +222,21 @@ impl Walk<'_> {
     }
 
     /// The listeners to which the processes of a tier hold outgoing connections.
-    fn called_by(&self, index: usize) -> Vec<PlacedListener> {
+    fn called_by(&self, index: usize) -> Called {
         let tier = &self.path.tiers[index];
         let held: BTreeSet<u64> = (tier.pids.iter())
             .filter_map(|pid| self.obs.processes.get(pid))
             .flat_map(|process| process.files.values().flat_map(|files| files.sockets.iter().copied()))
             .collect();
-        let mut called: Vec<PlacedListener> = Vec::new();
+        let mut called = Called::default();
         for (&netns, view) in &self.obs.netns {
             for sockets in view.sockets.values() {
                 let unix_paths = unix_paths(sockets);
                 let ours = sockets.iter().filter(|socket| socket.inode != 0 && held.contains(&socket.inode));
-                let mut reached: Vec<&PlacedListener> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
-                reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)));
-                for placed in reached {
-                    let own = tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode);
-                    if !own && !called.contains(placed) {
-                        called.push(placed.clone());
-                    }
+                let mut reached: Vec<Reached<'_>> = ours.flat_map(|socket| self.peers(netns, &socket.address, &unix_paths)).collect();
+                reached.extend(sockets.iter().flat_map(|socket| self.waited_for(&socket.address, &held)).map(Reached::directly));
+                for reached in reached.into_iter().filter(|reached| !is_own(tier, reached.placed)) {
+                    called.add(&reached);
                 }
             }
         }
@@ -267,25 +245,24 @@ impl Walk<'_> {
 
     /// Where no connection could be told to be the tier's own, because each lives for less than a reading takes: the listeners to which
     /// connections of its user go, if many were seen. Root's are everybody's and tell nothing.
-    fn called_by_user(&self, index: usize) -> Vec<PlacedListener> {
+    fn called_by_user(&self, index: usize) -> Called {
         let tier = &self.path.tiers[index];
         let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
         let users: BTreeSet<u32> = tier.pids.iter().filter_map(identity).map(|identity| identity.uid).filter(|uid| *uid != 0).collect();
-        let Some(view) = self.obs.netns.get(&tier.netns) else { return Vec::new() };
-        let mut counts: BTreeMap<(NetnsId, u64), (usize, &PlacedListener)> = BTreeMap::new();
+        let mut called = Called::default();
+        let Some(view) = self.obs.netns.get(&tier.netns) else { return called };
+        let mut counts: BTreeMap<(NetnsId, u64), (usize, Reached<'_>)> = BTreeMap::new();
         let none = BTreeMap::new();
         for socket in
             view.sockets.values().flatten().filter(|socket| socket.inode != 0 && socket.uid.is_some_and(|uid| users.contains(&uid)))
         {
-            for placed in self.peers(tier.netns, &socket.address, &none) {
-                counts.entry((placed.netns, placed.listener.inode)).or_insert((0, placed)).0 += 1;
+            for reached in self.peers(tier.netns, &socket.address, &none) {
+                counts.entry((reached.placed.netns, reached.placed.listener.inode)).or_insert((0, reached)).0 += 1;
             }
         }
-        let own = |placed: &PlacedListener| {
-            tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode)
-        };
-        let many = counts.into_values().filter(|(count, placed)| *count >= SEEN_MIN && !own(placed));
-        many.map(|(_, placed)| placed.clone()).collect()
+        let many = counts.into_values().filter(|(count, reached)| *count >= SEEN_MIN && !is_own(tier, reached.placed));
+        many.for_each(|(_, reached)| called.add(&reached));
+        called
     }
 
     /// The listeners to which the configuration of a tier's master passes requests.
@@ -293,13 +270,10 @@ impl Walk<'_> {
         let tier = &self.path.tiers[index];
         let servers = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.nginx());
         let targets: Vec<&ListenerAddress> = servers.flat_map(|nginx| &nginx.passes).flat_map(|pass| &pass.servers).collect();
-        let own = |placed: &PlacedListener| {
-            tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode)
-        };
         let named = |placed: &&PlacedListener| {
             let view = &self.obs.netns[&placed.netns];
             let same = placed.netns == tier.netns;
-            !own(placed) && targets.iter().any(|target| names_listener(view, same, &placed.listener, target))
+            !is_own(tier, placed) && targets.iter().any(|target| names_listener(view, same, &placed.listener, target))
         };
         self.listeners.iter().filter(named).cloned().collect()
     }
@@ -319,7 +293,7 @@ impl Walk<'_> {
     }
 
     /// The listeners at the other end of a socket held in `netns`.
-    fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<&PlacedListener> {
+    fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<Reached<'_>> {
         match address {
             SocketAddress::Tcp { local, remote } => {
                 // A socket whose local end is a listener's is an accepted one: its peer called us.
@@ -331,23 +305,72 @@ impl Walk<'_> {
                 if self.listeners.iter().any(|placed| accepted(&placed)) {
                     return Vec::new();
                 }
-                let reached = |placed: &&PlacedListener| {
-                    let view = &self.obs.netns[&placed.netns];
-                    answers(view, placed.netns == netns, &placed.listener, remote.0, remote.1)
-                };
-                self.listeners.iter().filter(reached).collect()
+                let direct: Vec<Reached<'_>> = self.answering(netns, *remote).map(Reached::directly).collect();
+                if direct.is_empty() { self.sent_on(netns, *remote) } else { direct }
             }
-            SocketAddress::Unix { peer: UnixPeer::Inode(peer), path: None } => match unix_paths.get(peer) {
-                Some(path) => {
-                    let bound =
-                        |placed: &&PlacedListener| matches!(&placed.listener.address, ListenerAddress::Unix(bound) if bound == *path);
-                    self.listeners.iter().filter(bound).collect()
-                }
-                None => Vec::new(),
-            },
+            SocketAddress::Unix { peer: UnixPeer::Inode(peer), path: None } => {
+                unix_paths.get(peer).into_iter().flat_map(|path| self.bound_to(path)).map(Reached::directly).collect()
+            }
             SocketAddress::Unix { .. } => Vec::new(),
         }
     }
+
+    /// The listeners at which a connection ends that is made in `netns`.
+    fn answering(&self, netns: NetnsId, (ip, port): Endpoint) -> impl Iterator<Item = &PlacedListener> {
+        let reached = move |placed: &&PlacedListener| {
+            let view = &self.obs.netns[&placed.netns];
+            answers(view, placed.netns == netns, &placed.listener, ip, port)
+        };
+        self.listeners.iter().filter(reached)
+    }
+
+    /// The same for one whose address is translated on its way.
+    fn sent_on(&self, netns: NetnsId, remote: Endpoint) -> Vec<Reached<'_>> {
+        let mut reached = Vec::new();
+        for place in self.translations.places(netns, remote).into_iter().filter(|place| !place.hops.is_empty() && !place.is_passed) {
+            let here = self.answering(place.from(netns), place.endpoint);
+            reached.extend(here.map(|placed| Reached { placed, hops: place.hops.clone() }));
+        }
+        reached
+    }
+}
+
+/// A listener at the other end of a connection.
+struct Reached<'a> {
+    placed: &'a PlacedListener,
+    /// The translations on the way there.
+    hops: Vec<Hop>,
+}
+
+impl<'a> Reached<'a> {
+    fn directly(placed: &'a PlacedListener) -> Self {
+        Self { placed, hops: Vec::new() }
+    }
+}
+
+/// What a tier calls.
+#[derive(Default)]
+struct Called {
+    listeners: Vec<PlacedListener>,
+    hops: Vec<Hop>,
+}
+
+impl Called {
+    fn add(&mut self, reached: &Reached<'_>) {
+        if !self.listeners.contains(reached.placed) {
+            self.listeners.push(reached.placed.clone());
+        }
+        for hop in &reached.hops {
+            if !self.hops.contains(hop) {
+                self.hops.push(*hop);
+            }
+        }
+    }
+}
+
+/// True where a listener is one of the tier's own.
+fn is_own(tier: &Tier, placed: &PlacedListener) -> bool {
+    tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode)
 }
 
 /// Paths of bound unix sockets by inode.

@@ -122,13 +122,14 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
     all
 }
 
-fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 11] {
+fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 12] {
     [
         ("netstat", fate(&view.netstat)),
         ("sockstat", fate(&view.sockstat)),
         ("conntrack_count", fate(&view.conntrack_count)),
         ("conntrack_cpus", fate(&view.conntrack_cpus)),
         ("conntrack_states", fate(&view.conntrack_states)),
+        ("conntrack_translations", fate(&view.conntrack_translations)),
         ("listeners", fate(&view.listeners)),
         ("sockets", fate(&view.sockets)),
         ("time_wait", fate(&view.time_waits)),

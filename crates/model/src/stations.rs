@@ -149,6 +149,7 @@ impl<'a> Context<'a> {
     pub fn netns_on_path(&self) -> Vec<(NetnsId, &'a NetnsView)> {
         let mut ids = vec![self.obs.request.client_netns];
         ids.extend(self.path.tiers.iter().flat_map(|tier| tier.listeners.iter().map(|placed| placed.netns)));
+        ids.extend(self.path.translated.iter().map(|hop| hop.netns));
         // A packet between two namespaces of this host passes the host's own where they are bridged or routed there.
         ids.extend(self.obs.netns.iter().filter(|(_, view)| view.is_host).map(|(&id, _)| id));
         let mut seen = Vec::new();
@@ -160,10 +161,15 @@ impl<'a> Context<'a> {
         seen.into_iter().filter_map(|id| self.obs.netns.get(&id).map(|view| (id, view))).collect()
     }
 
-    /// The name of the tier that listens in a namespace, "client" for the client's, else "host".
+    /// The name of the tier that listens in a namespace, "router" for one that translates addresses on the way and is not this host's
+    /// own, "client" for the client's, else "host".
     pub fn tier_of(&self, id: NetnsId) -> String {
+        let is_host = self.obs.netns.get(&id).is_some_and(|view| view.is_host);
+        let translates = self.path.translated.iter().any(|hop| hop.netns == id);
         match self.path.tiers.iter().find(|tier| tier.netns == id) {
             Some(tier) => tier.name.clone(),
+            // Servers are published where the host translates: what is short there is no fault of a client that happens to run beside them.
+            None if translates && (is_host || id != self.obs.request.client_netns) => if is_host { "host" } else { "router" }.to_owned(),
             None if id == self.obs.request.client_netns => "client".to_owned(),
             None => "host".to_owned(),
         }

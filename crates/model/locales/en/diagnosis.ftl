@@ -31,6 +31,7 @@ warning-failed-readings = { $count ->
    *[other] { $count } sources could not be read or understood; see the readings.
 }
 warning-edge-configured = No connection from { $tier } to { $upstream } was seen: the edge is taken from the configuration, and requests for this URL may not take it.
+warning-translated = Connections to { $original } are translated to { $translated } in the network namespace { $netns } (conntrack).
 warning-unplaced = Part of the recording was not understood: { $what }.
 
 prediction-refused-passive = no load was applied, so nothing was measured that a prediction could start from

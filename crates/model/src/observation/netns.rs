@@ -38,6 +38,8 @@ pub struct NetnsView {
     pub conntrack_cpus: Series<Vec<ConntrackCpu>>,
     /// Conntrack entries by protocol and state ("tcp ESTABLISHED", "tcp TIME_WAIT", "udp"), counted while reading, bounded.
     pub conntrack_states: Series<BTreeMap<String, u64>>,
+    /// Addresses that conntrack entries of this namespace show to be translated to others (destination NAT), bounded.
+    pub conntrack_translations: Series<Vec<Translation>>,
     /// Sysctls by dotted name ("net.core.somaxconn") as this namespace sees them.
     pub sysctls: BTreeMap<String, Series<String>>,
     /// Listening sockets, TCP and unix, at 20 Hz.
@@ -73,6 +75,17 @@ impl NetnsView {
 pub struct ConntrackCpu {
     /// Counter by column name: "drop", "early_drop", "insert_failed", "clashres", ...
     pub counters: BTreeMap<String, u64>,
+}
+
+/// A destination that a namespace translates: what comes to one TCP address and port is sent on to another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Translation {
+    /// Address and port that the connections were made to.
+    pub original: (IpAddr, u16),
+    /// Address and port that they were sent on to.
+    pub translated: (IpAddr, u16),
+    /// Entries of the table that show it.
+    pub count: u64,
 }
 
 /// An address that belongs to an interface.

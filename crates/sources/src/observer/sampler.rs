@@ -1,5 +1,7 @@
 //! The one thread that decides what is read when: it gives work to the readers, keeps what they read, and lets the scout look at it.
 
+mod translations;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +24,7 @@ use crate::netns::{Namespaces, NetnsRef, list, own};
 use crate::root::WHY_ENDED;
 use crate::seen::NAMESPACES;
 use crate::table::{Cadence, Notes, Phase, ScopeKind, Source};
+use crate::text::conntrack_translations::NAME as TRANSLATIONS;
 use crate::{SOURCES, source};
 
 /// What the sampler hears of.
@@ -61,7 +64,7 @@ const SYSCALL: &str = "process_syscall";
 const SYSCALL_AT_ONCE: usize = 32;
 /// What the scout needs of a namespace and of a process.
 const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
-const SCOUTED: [&str; 5] = ["addresses", "listeners", "sockets", FILES, CONFIG];
+const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, TRANSLATIONS];
 
 struct Lane {
     reader: Reader,
@@ -118,6 +121,8 @@ pub(super) struct Sampler {
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
     look_due_us: u64,
+    translations_due_us: u64,
+    translations_turns: u32,
     /// Something that the scout has not seen yet.
     news: bool,
     path: Wanted,
@@ -146,6 +151,8 @@ impl Sampler {
             hold_wanted: None,
             scout_due_us: 0,
             look_due_us: 0,
+            translations_due_us: 0,
+            translations_turns: 0,
             news: true,
             path: Wanted::default(),
             found,
@@ -177,6 +184,7 @@ impl Sampler {
         while self.look()? {
             self.drain(PATIENCE_US);
         }
+        self.call_unanswered()?;
         let until_us = self.shared.clock.now_us() + FIRST_PAGES_US;
         while self.askers.begin()
             && let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(until_us.saturating_sub(self.shared.clock.now_us())))
@@ -194,6 +202,7 @@ impl Sampler {
             if now_us >= self.scout_due_us {
                 self.hold_wanted = Some(listener_inodes(&self.view(&["listeners"])));
                 self.scout_due_us = now_us + SCOUT_PERIOD_US;
+                self.order_translations_in_turn(now_us);
             }
             self.dispatch();
             let wait = self.next_due_us().saturating_sub(self.shared.clock.now_us());
@@ -385,6 +394,7 @@ impl Sampler {
         // Files and sockets are read at one time by two readers, and whichever comes last completes the pair.
         let edges = pace == Pace::Eager && reply.reads.iter().any(|read| is_edge(read.order.source));
         for read in reply.reads {
+            self.translations_cost(now_us, &read);
             self.keep(read);
         }
         let searched = reply.holding.is_some();

@@ -1,9 +1,10 @@
 //! Which namespaces and processes matter for a request, as far as has been seen: a pure function over what was read last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
-use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, Observation, SocketAddress, UnixPeer};
-use chokepoint_model::path::{answers, names_listener};
+use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
+use chokepoint_model::path::{Endpoint, Place, Translations, answers, is_local, names_listener};
 use chokepoint_model::report::Request;
 
 use super::holders::Holding;
@@ -42,9 +43,12 @@ type Placed<'a> = (NetnsId, &'a Listener);
 pub(super) fn scout(known: &Known<'_>) -> Wanted {
     let mut wanted = Wanted::default();
     let by_port = listeners_by_port(known.view);
+    let translations = Translations::of(known.view);
     let mut visited: BTreeSet<(NetnsId, u64)> = BTreeSet::new();
-    let mut tier = targets(known, &by_port);
+    let places = places(known, &translations);
+    let mut tier = targets(known, &places, &by_port);
     wanted.answered = !tier.is_empty();
+    wanted.netns.extend(on_the_way(known, &places, wanted.answered));
     let mut linked = false;
     for _ in 0..DEPTH_MAX {
         tier.retain(|(netns, listener)| visited.insert((*netns, listener.inode)));
@@ -65,7 +69,7 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
                 named.extend(configured(known.view, pid, *netns));
             }
         }
-        tier = called(known.view, &by_port, &held);
+        tier = called(known.view, &translations, &by_port, &held);
         // Only a connection that was seen ends the eager search for one.
         linked = tier.iter().any(|(netns, listener)| !visited.contains(&(*netns, listener.inode)));
         tier.extend(named);
@@ -92,16 +96,44 @@ fn listeners_by_port(view: &Observation) -> BTreeMap<u16, Vec<Placed<'_>>> {
     by_port
 }
 
-fn targets<'a>(known: &Known<'a>, by_port: &BTreeMap<u16, Vec<Placed<'a>>>) -> Vec<Placed<'a>> {
+/// Where connections to the target may arrive.
+fn places(known: &Known<'_>, translations: &Translations) -> Vec<Place> {
     let request = known.request;
-    let answering = |(netns, listener): &&Placed<'a>| {
-        if request.server_netns.is_some_and(|server| server != *netns) {
-            return false;
-        }
-        let same = *netns == request.client_netns || request.server_netns == Some(*netns);
-        request.addresses.iter().any(|target| answers(&known.view.netns[netns], same, listener, *target, request.port))
+    let of = |target: &IpAddr| translations.places(request.client_netns, (*target, request.port));
+    request.addresses.iter().flat_map(of).collect()
+}
+
+fn targets<'a>(known: &Known<'a>, places: &[Place], by_port: &BTreeMap<u16, Vec<Placed<'a>>>) -> Vec<Placed<'a>> {
+    let request = known.request;
+    let at = |place: &Place| {
+        let here = answering(known.view, by_port, place.from(request.client_netns), place.endpoint, request.server_netns);
+        here.into_iter().filter(|(netns, _)| request.server_netns.is_none_or(|server| server == *netns)).collect::<Vec<_>>()
     };
-    by_port.get(&request.port).into_iter().flatten().filter(answering).copied().collect()
+    places.iter().flat_map(at).collect()
+}
+
+/// The namespaces between client and servers: those that translate the target's address, and as long as nobody is known to listen for it, those
+/// that have the address, for there it can be told where it leads.
+fn on_the_way(known: &Known<'_>, places: &[Place], answered: bool) -> BTreeSet<NetnsId> {
+    let mut namespaces: BTreeSet<NetnsId> = places.iter().flat_map(|place| &place.hops).map(|hop| hop.netns).collect();
+    if !answered {
+        let has = |view: &NetnsView| places.iter().any(|place| is_local(view, false, place.endpoint.0));
+        namespaces.extend(known.view.netns.iter().filter(|(_, view)| has(view)).map(|(netns, _)| *netns));
+    }
+    namespaces
+}
+
+/// The listeners at which a connection ends that is made in namespace `from`; one that the user named stands for it at a loopback address.
+fn answering<'a>(
+    view: &Observation,
+    by_port: &BTreeMap<u16, Vec<Placed<'a>>>,
+    from: NetnsId,
+    (ip, port): Endpoint,
+    named: Option<NetnsId>,
+) -> Vec<Placed<'a>> {
+    let candidates = by_port.get(&port).into_iter().flatten();
+    let here = |(netns, listener): &&Placed<'a>| answers(&view.netns[netns], *netns == from || named == Some(*netns), listener, ip, port);
+    candidates.filter(here).copied().collect()
 }
 
 /// Processes that hold a listener: without the observer, and without process 1 where it merely passed the listener on (socket activation).
@@ -124,7 +156,12 @@ fn configured(view: &Observation, pid: u32, netns: NetnsId) -> Vec<Placed<'_>> {
 }
 
 /// Listeners at the other end of the sockets held.
-fn called<'a>(view: &'a Observation, by_port: &BTreeMap<u16, Vec<Placed<'a>>>, held: &BTreeSet<u64>) -> Vec<Placed<'a>> {
+fn called<'a>(
+    view: &'a Observation,
+    translations: &Translations,
+    by_port: &BTreeMap<u16, Vec<Placed<'a>>>,
+    held: &BTreeSet<u64>,
+) -> Vec<Placed<'a>> {
     let mut paths: BTreeSet<&str> = BTreeSet::new();
     let mut called = Vec::new();
     for (netns, netns_view) in &view.netns {
@@ -132,10 +169,9 @@ fn called<'a>(view: &'a Observation, by_port: &BTreeMap<u16, Vec<Placed<'a>>>, h
         for socket in sockets {
             match &socket.address {
                 SocketAddress::Tcp { local, remote } if held.contains(&socket.inode) && !is_accepted(*netns, local, by_port) => {
-                    let candidates = by_port.get(&remote.1).into_iter().flatten();
-                    let reached =
-                        |(other, listener): &&Placed<'a>| answers(&view.netns[other], other == netns, listener, remote.0, remote.1);
-                    called.extend(candidates.filter(reached).copied());
+                    for place in translations.places(*netns, *remote) {
+                        called.extend(answering(view, by_port, place.from(*netns), place.endpoint, None));
+                    }
                 }
                 // The accepted end has the listener's path; while it waits to be accepted it has no inode of its own.
                 SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => {
@@ -160,9 +196,8 @@ fn is_accepted(netns: NetnsId, local: &(std::net::IpAddr, u16), by_port: &BTreeM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chokepoint_model::observation::{Address, OpenFiles, Socket, TcpState};
+    use chokepoint_model::observation::{Address, OpenFiles, Socket, TcpState, Translation};
     use chokepoint_model::reading::Reading;
-    use std::net::IpAddr;
 
     const CLIENT: NetnsId = NetnsId(1);
     const SERVER: NetnsId = NetnsId(2);
@@ -227,6 +262,28 @@ mod tests {
         assert_eq!(wanted.pids, BTreeSet::from([10, 20, 21, 30]), "not the observer, not a stranger on the same port");
         assert_eq!(wanted.netns, BTreeSet::from([SERVER, OTHER]));
         assert!(wanted.answered && wanted.upstream);
+    }
+
+    #[test]
+    fn a_translated_target_leads_to_the_servers_and_to_who_translates() {
+        let mut view = Observation::default();
+        let router = NetnsId(9);
+        add(&mut view, CLIENT, "10.0.0.1", vec![], vec![]);
+        add(&mut view, router, "10.0.0.254", vec![], vec![]);
+        let sockets = vec![connected(201, ("172.20.0.2", 40_000), ("172.20.0.3", 9000))];
+        add(&mut view, SERVER, "172.20.0.2", vec![tcp("::", 80, 100)], sockets);
+        add(&mut view, OTHER, "172.20.0.3", vec![tcp("0.0.0.0", 9000, 102)], vec![]);
+        holds(&mut view, 10, &[100, 201]);
+        let holding: [(u64, &[u32]); 2] = [(100, &[10]), (102, &[30])];
+        let unknown = run(&view, &request("10.0.0.254", 8080), &holding);
+        assert!(!unknown.answered);
+        assert_eq!(unknown.netns, BTreeSet::from([router]), "who has the address is looked at, for it may translate it");
+        let seen = Translation { original: (ip("10.0.0.254"), 8080), translated: (ip("172.20.0.2"), 80), count: 1 };
+        view.netns.get_mut(&router).unwrap().conntrack_translations.push(0, Reading::Ok(vec![seen]));
+        let wanted = run(&view, &request("10.0.0.254", 8080), &holding);
+        assert!(wanted.answered && wanted.upstream);
+        assert_eq!((wanted.netns, wanted.pids), (BTreeSet::from([router, SERVER, OTHER]), BTreeSet::from([10, 30])));
+        assert!(!run(&view, &request("10.0.0.254", 8081), &holding).answered, "another port");
     }
 
     #[test]

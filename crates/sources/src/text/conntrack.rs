@@ -14,7 +14,7 @@ use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
 
 const COUNT: &str = "conntrack_count";
 const CPUS: &str = "conntrack_cpus";
-const COUNT_FILE: &str = "proc/sys/net/netfilter/nf_conntrack_count";
+pub(super) const COUNT_FILE: &str = "proc/sys/net/netfilter/nf_conntrack_count";
 /// One row of about 160 bytes for each possible CPU, 8192 at most.
 const CPUS_BYTES_MAX: usize = 2 << 20;
 

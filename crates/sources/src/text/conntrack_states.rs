@@ -2,13 +2,14 @@
 //! table or the timeouts are at fault.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
-use std::time::{Duration, Instant};
+use std::io::Read;
+use std::time::Duration;
 
 use chokepoint_model::observation::Observation;
 use chokepoint_recording::{Entry, Outcome};
 
 use super::conntrack::told;
+use super::conntrack_entries::{FILE, ITEM_PARTIAL, LINES_MAX, NEEDS, Progress, TIME_MAX, each_line};
 use super::error::{ParseError, lines, whole};
 use super::one;
 use crate::assemble::netns_view;
@@ -16,17 +17,8 @@ use crate::root::{outcome_of, reading_of};
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
 
 const NAME: &str = "conntrack_states";
-/// The file is readable for root alone (mode 0440).
-const NEEDS: &str = "CAP_DAC_READ_SEARCH";
-/// Entries that are counted at most, and the time in which they are.
-const LINES_MAX: u64 = 300_000;
-const TIME_MAX: Duration = Duration::from_millis(200);
-/// An entry has about 200 bytes; of a longer line only the beginning counts.
-const LINE_BYTES_MAX: usize = 4096;
 /// Protocols times states are a few dozen.
 const KINDS_MAX: usize = 256;
-/// Item that says how many entries were counted where a bound ended the count.
-const ITEM_PARTIAL: &str = "partial";
 
 /// At both ends in each namespace: lines "protocol STATE count" ("tcp TIME_WAIT 12", "udp 3"), counted from at most 300,000 entries or in
 /// at most 200 ms. Where there were more, item "partial" fails and says how many were counted; the file goes by the entries' hashes, so
@@ -35,17 +27,15 @@ pub(crate) const CONNTRACK_STATES: Source =
     Source { name: NAME, scope: ScopeKind::Netns, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::None };
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
-    let file = match context.root.open("proc/thread-self/net/nf_conntrack") {
+    let file = match context.root.open(FILE) {
         Ok(file) => file,
         Err(error) => return one(told(context.root, outcome_of(&error, Some(NEEDS)))),
     };
     match count(file, LINES_MAX, TIME_MAX) {
         Ok(counted) => {
             let mut entries = one(Outcome::Ok(counted.text));
-            if counted.is_partial {
-                let why =
-                    format!("only {} entries were counted, then the time of {TIME_MAX:?} or {LINES_MAX} entries was over", counted.entries);
-                entries.push((ITEM_PARTIAL.to_owned(), Outcome::Failed(why, None)));
+            if counted.progress.is_partial {
+                entries.push((ITEM_PARTIAL.to_owned(), Outcome::Failed(counted.progress.why_partial(), None)));
             }
             entries
         }
@@ -58,49 +48,22 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
 struct Counted {
     /// Lines "kind count".
     text: Vec<u8>,
-    /// Entries that were counted.
-    entries: u64,
-    /// True where there are more.
-    is_partial: bool,
+    /// How far the count came.
+    progress: Progress,
 }
 
 /// Counts the lines of the file by kind; the state of a connection is all that is kept of it.
-fn count(mut file: impl Read, lines_max: u64, time_max: Duration) -> std::io::Result<Counted> {
-    let started = Instant::now();
+fn count(file: impl Read, lines_max: u64, time_max: Duration) -> std::io::Result<Counted> {
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    let mut entries = 0;
-    let mut line = Vec::new();
-    // The kernel fills about a page a read whatever is asked for.
-    let mut buffer = vec![0; 64 << 10];
-    let is_partial = 'reading: loop {
-        let length = match file.read(&mut buffer) {
-            Ok(0) => break false,
-            Ok(length) => length,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        for piece in buffer[..length].split_inclusive(|&byte| byte == b'\n') {
-            line.extend_from_slice(&piece[..piece.len().min(LINE_BYTES_MAX.saturating_sub(line.len()))]);
-            if !piece.ends_with(b"\n") {
-                continue;
-            }
-            if entries == lines_max {
-                break 'reading true;
-            }
-            entries += 1;
-            let mut kind = kind_of(&line);
-            if kinds.len() == KINDS_MAX && !kinds.contains_key(&kind) {
-                kind = "other".to_owned();
-            }
-            *kinds.entry(kind).or_default() += 1;
-            line.clear();
+    let progress = each_line(file, lines_max, time_max, |line| {
+        let mut kind = kind_of(line);
+        if kinds.len() == KINDS_MAX && !kinds.contains_key(&kind) {
+            kind = "other".to_owned();
         }
-        if started.elapsed() > time_max {
-            break true;
-        }
-    };
+        *kinds.entry(kind).or_default() += 1;
+    })?;
     let text = kinds.iter().flat_map(|(kind, count)| format!("{kind} {count}\n").into_bytes()).collect();
-    Ok(Counted { text, entries, is_partial })
+    Ok(Counted { text, progress })
 }
 
 /// The kind of one entry: "tcp ESTABLISHED" or "udp". An entry is "l3name l3num l4name l4num [seconds] [STATE] src=...", where entries that
@@ -180,7 +143,7 @@ mod tests {
         ];
         for bytes_a_read in [1, 7, 4096] {
             let counted = count(Drip(ENTRIES, bytes_a_read), LINES_MAX, Duration::from_secs(60)).unwrap();
-            assert!(!counted.is_partial);
+            assert!(!counted.progress.is_partial);
             let states = parse(&counted.text).unwrap();
             assert_eq!(states.iter().map(|(kind, count)| (kind.as_str(), *count)).collect::<Vec<_>>(), expected);
         }
@@ -189,12 +152,12 @@ mod tests {
     #[test]
     fn a_bound_is_told() {
         let counted = count(ENTRIES, 3, Duration::from_secs(60)).unwrap();
-        assert_eq!((counted.entries, counted.is_partial), (3, true));
+        assert_eq!(counted.progress, Progress { entries: 3, is_partial: true });
         assert_eq!(parse(&counted.text).unwrap().values().sum::<u64>(), 3);
         let counted = count(Drip(ENTRIES, 300), LINES_MAX, Duration::ZERO).unwrap();
-        assert!(counted.is_partial && counted.entries < 14);
+        assert!(counted.progress.is_partial && counted.progress.entries < 14);
         let counted = count(ENTRIES, 14, Duration::from_secs(60)).unwrap();
-        assert!(!counted.is_partial, "a count that reached the end is whole");
+        assert!(!counted.progress.is_partial, "a count that reached the end is whole");
     }
 
     #[test]

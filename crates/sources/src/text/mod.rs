@@ -2,7 +2,9 @@
 //! each.
 
 mod conntrack;
+mod conntrack_entries;
 mod conntrack_states;
+pub(crate) mod conntrack_translations;
 mod cpu;
 mod error;
 mod facts;
@@ -43,6 +45,7 @@ pub(crate) const ALL: &[&Source] = &[
     &conntrack::CONNTRACK_COUNT,
     &conntrack::CONNTRACK_CPUS,
     &conntrack_states::CONNTRACK_STATES,
+    &conntrack_translations::CONNTRACK_TRANSLATIONS,
     &process_identity::PROCESS_IDENTITY,
     &process_cpu::PROCESS_CPU,
     &process_files::PROCESS_FILES,

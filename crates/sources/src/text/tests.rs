@@ -93,6 +93,7 @@ fn fared_of(observation: &Observation, source: &Source) -> Fared {
         "conntrack_count" => fared([&netns.conntrack_count]),
         "conntrack_cpus" => fared([&netns.conntrack_cpus]),
         "conntrack_states" => fared([&netns.conntrack_states]),
+        "conntrack_translations" => fared([&netns.conntrack_translations]),
         "process_identity" => fared([&process.identity]),
         "process_cpu" => fared([&process.cpu]),
         "process_files" => fared([&process.files]),

@@ -1,0 +1,65 @@
+//! The lines of `/proc/net/nf_conntrack`, of which there may be a million, read one after the other within bounds.
+
+use std::io::{ErrorKind, Read};
+use std::time::{Duration, Instant};
+
+/// The file; it lists the entries of the namespace of the thread that reads it.
+pub(super) const FILE: &str = "proc/thread-self/net/nf_conntrack";
+/// The file is readable for root alone (mode 0440).
+pub(super) const NEEDS: &str = "CAP_DAC_READ_SEARCH";
+/// Entries that are looked at in one read at most, and the time in which they are.
+pub(super) const LINES_MAX: u64 = 300_000;
+pub(super) const TIME_MAX: Duration = Duration::from_millis(200);
+/// An entry has about 200 bytes; of a longer line only the beginning counts.
+const LINE_BYTES_MAX: usize = 4096;
+/// Item that says how many entries were looked at where a bound ended the reading.
+pub(super) const ITEM_PARTIAL: &str = "partial";
+
+/// How far a read went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Entries that were looked at.
+    pub(super) entries: u64,
+    /// True where there are more.
+    pub(super) is_partial: bool,
+}
+
+impl Progress {
+    /// Why not all entries were looked at.
+    pub(super) fn why_partial(self) -> String {
+        format!("only {} entries were counted, then the time of {TIME_MAX:?} or {LINES_MAX} entries was over", self.entries)
+    }
+}
+
+/// Gives each whole line of the file, with its newline, to `each`.
+pub(super) fn each_line(mut file: impl Read, lines_max: u64, time_max: Duration, mut each: impl FnMut(&[u8])) -> std::io::Result<Progress> {
+    let started = Instant::now();
+    let mut entries = 0;
+    let mut line = Vec::new();
+    // The kernel fills about a page a read whatever is asked for.
+    let mut buffer = vec![0; 64 << 10];
+    let is_partial = 'reading: loop {
+        let length = match file.read(&mut buffer) {
+            Ok(0) => break false,
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        for piece in buffer[..length].split_inclusive(|&byte| byte == b'\n') {
+            line.extend_from_slice(&piece[..piece.len().min(LINE_BYTES_MAX.saturating_sub(line.len()))]);
+            if !piece.ends_with(b"\n") {
+                continue;
+            }
+            if entries == lines_max {
+                break 'reading true;
+            }
+            entries += 1;
+            each(&line);
+            line.clear();
+        }
+        if started.elapsed() > time_max {
+            break true;
+        }
+    };
+    Ok(Progress { entries, is_partial })
+}
