@@ -40,6 +40,12 @@ const BUILTIN: &[(&str, &str)] = &[
     ("pair-ports-pool", include_str!("../../../lab/scenarios/pair-ports-pool.toml")),
     ("pair-pool-queue", include_str!("../../../lab/scenarios/pair-pool-queue.toml")),
     ("healthy-php-keepalive", include_str!("../../../lab/scenarios/healthy-php-keepalive.toml")),
+    ("pool-unix", include_str!("../../../lab/scenarios/pool-unix.toml")),
+    ("accept-queue-unix", include_str!("../../../lab/scenarios/accept-queue-unix.toml")),
+    ("healthy-unix", include_str!("../../../lab/scenarios/healthy-unix.toml")),
+    ("nat-bridge", include_str!("../../../lab/scenarios/nat-bridge.toml")),
+    ("nat-bridge-pool", include_str!("../../../lab/scenarios/nat-bridge-pool.toml")),
+    ("nat-bridge-conntrack", include_str!("../../../lab/scenarios/nat-bridge-conntrack.toml")),
     ("throughput-collapse", include_str!("../../../lab/scenarios/throughput-collapse.toml")),
     ("throughput-by-hand", include_str!("../../../lab/scenarios/throughput-by-hand.toml")),
 ];
