@@ -83,6 +83,7 @@ evidence-churn-time = In { $share } % of a request's time it waited for its conn
 evidence-churn-cpu = A request cost the servers { $us } µs of CPU; a connection of its own is up to { $connection } µs of that ({ $share } %).
 
 remedy-reuse-upstream-connections-text = Keep { $connections } connections to { $remote } in each of nginx's { $workers } workers, each for { $requests } requests.
+remedy-reuse-upstream-connections-text-grown = Give the pool { $children } workers and keep { $connections } connections to { $remote } in each of nginx's { $workers } workers, each for { $requests } requests.
 remedy-reuse-upstream-connections-risk = A kept connection holds one of the { $children } workers behind it even while nothing is asked of it: { $kept } are held at the most, and the rest serves all other connections, which wait longer the longer one is kept.
 remedy-reuse-upstream-connections-advice = Keep connections to { $remote }: an upstream with keepalive, and fastcgi_keep_conn on. Over all of nginx's workers keep fewer than the pool has workers, and close each after some requests (keepalive_requests): a kept connection holds a worker.
 remedy-reuse-upstream-connections-advice-proxy = Keep connections to { $remote }: an upstream with keepalive, proxy_http_version 1.1, and proxy_set_header Connection "" (nginx does so by itself from 1.29.7 on, but not for a literal address).

@@ -85,8 +85,6 @@ struct Size {
 /// As many workers as there were requests at the pool at once (Little's law: in service and waiting), but not more than keep the cores busy
 /// nor than memory has room for.
 fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
-    let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
-    let worker_bytes = tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64;
     let waiting = placed.station.waiting.unwrap_or(0.0);
     // A queue that overflows shows only a part of those who want to be served; the load knows them all.
     let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
@@ -94,9 +92,22 @@ fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
     let all = ctx.obs.load.as_ref().filter(|_| cut_off).map_or(0.0, in_flight_peak);
     let wanted = (workers + waiting.ceil()).max(all);
     let by_cores = own_share(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
-    let by_memory = match ctx.obs.memory.last() {
-        Some(memory) if worker_bytes > 0.0 => workers + MEMORY_SHARE * memory.available as f64 / worker_bytes,
+    let by_memory = by_memory(ctx, tier, workers);
+    let most = by_cores.min(by_memory).min(WORKERS_MAX);
+    Size { workers: wanted.min(most).max(0.0) as u32, worker_bytes: worker_bytes(ctx, tier) }
+}
+
+/// Resident memory of one worker of a tier, the largest seen; nothing (zero) where none was read.
+fn worker_bytes(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
+    tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64
+}
+
+/// Workers for which the host has memory, of a tier that has `workers` now.
+pub(super) fn by_memory(ctx: &Context<'_>, tier: &Tier, workers: f64) -> f64 {
+    let bytes = worker_bytes(ctx, tier);
+    match ctx.obs.memory.last() {
+        Some(memory) if bytes > 0.0 => workers + MEMORY_SHARE * memory.available as f64 / bytes,
         _ => f64::MAX,
-    };
-    Size { workers: wanted.min(by_cores).min(by_memory).min(WORKERS_MAX).max(0.0) as u32, worker_bytes }
+    }
 }

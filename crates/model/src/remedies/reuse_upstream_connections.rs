@@ -1,9 +1,10 @@
 //! Remedies `reuse-upstream-connections-*`: connections to a FastCGI pool are kept for some requests, in three lengths. A kept connection holds
 //! a worker: the longer, the less it costs and the longer the connections beyond the kept ones wait. Measuring chooses.
 
+use super::raise_max_children::by_memory;
 use super::servers::{self, Server, is_bound_to};
 use super::{Proposal, RemedyDef};
-use crate::change::{Activation, ServerSetting};
+use crate::change::{Activation, Change, ServerSetting};
 use crate::message::Message;
 use crate::observation::{NginxPass, PhpFpmPool};
 use crate::predict::Lift;
@@ -25,6 +26,11 @@ pub(super) const ADVICE: RemedyDef = def("reuse-upstream-connections", advise);
 const REQUESTS: [u32; 3] = [5, 20, 100];
 /// One worker of this many is left to connections that are not kept, and at least one.
 const RESERVE: u32 = 5;
+/// Connections that each of nginx's workers is to keep where the pool can be made large enough: with four in each of two workers there was a
+/// fifth to be had, with eight four fifths (docs/measuring.md, "What a connection costs").
+const KEPT_WANTED: u32 = 8;
+/// Times that the pool may grow for that: more would make another server of it.
+const POOL_TIMES_MAX: u32 = 4;
 /// The first version in which an upstream has `keepalive_requests` (nginx's changes, 1.15.3).
 const VERSION_MIN: (u16, u16, u16) = (1, 15, 3);
 
@@ -41,7 +47,10 @@ struct Keep<'a> {
     connections: u32,
     /// Workers of nginx.
     workers: u32,
+    /// Workers of the pool, with those that it gets for this.
     children: u32,
+    /// The change that gives the pool more workers, where it has too few to keep a connection of.
+    grown: Option<Change>,
 }
 
 fn edge_at<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<Edge<'a>> {
@@ -52,23 +61,47 @@ fn edge_at<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<Edge<'a>> {
 fn keep<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<Keep<'a>> {
     let server = servers::of(ctx, edge.tier).into_iter().find(|server| server.view().nginx().is_some())?;
     let nginx = server.view().nginx()?;
-    let pool = pool_of(ctx, edge)?;
+    let (pool_server, pool) = pool_of(ctx, edge)?;
     let pass = pass_of(edge)?;
     if nginx.version.is_some_and(|version| version < VERSION_MIN) {
         return None;
     }
-    let (children, workers) = (pool.max_children.value, nginx.worker_processes.value.max(1));
-    let connections = children.saturating_sub((children / RESERVE).max(1)) / workers;
-    (connections > 0).then_some(Keep { server, pass, connections, workers, children })
+    let (found, workers) = (pool.max_children.value, nginx.worker_processes.value.max(1));
+    let children = grown(ctx, edge, found, workers).unwrap_or(found);
+    let grown = (children > found).then(|| {
+        let setting = ServerSetting::PhpFpmMaxChildren { pool: pool.name.clone() };
+        pool_server.change(setting, &found.to_string(), &children.to_string(), Activation::Reload)
+    });
+    let connections = kept(children, workers);
+    (connections > 0).then_some(Keep { server, pass, connections, workers, children, grown })
+}
+
+/// Connections that each of nginx's workers may keep, of a pool with so many.
+fn kept(children: u32, workers: u32) -> u32 {
+    children.saturating_sub((children / RESERVE).max(1)) / workers
+}
+
+/// Workers that the pool needs for as many kept connections as are worth while; nothing where it has them or cannot have them.
+fn grown(ctx: &Context<'_>, edge: &Edge<'_>, children: u32, workers: u32) -> Option<u32> {
+    if kept(children, workers) >= KEPT_WANTED {
+        return None;
+    }
+    let needed = KEPT_WANTED.saturating_mul(workers).saturating_mul(RESERVE).div_ceil(RESERVE - 1);
+    let room = by_memory(ctx, edge.upstream?, f64::from(children));
+    (needed <= children.saturating_mul(POOL_TIMES_MAX) && f64::from(needed) <= room).then_some(needed)
 }
 
 /// The pool that answers, where it is known that there is but one.
-fn pool_of<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<&'a PhpFpmPool> {
+fn pool_of<'a>(ctx: &Context<'a>, edge: &Edge<'a>) -> Option<(Server<'a>, &'a PhpFpmPool)> {
     let upstream = edge.upstream?;
-    let pools = servers::of(ctx, upstream).into_iter().filter_map(|server| server.view().php_fpm()).flat_map(|php_fpm| &php_fpm.pools);
     let here = |pool: &&PhpFpmPool| upstream.listeners.iter().any(|placed| is_bound_to(&pool.listen, &placed.listener.address));
-    let mut pools = pools.filter(here);
-    pools.next().filter(|_| pools.next().is_none())
+    let mut found: Vec<(Server<'a>, &'a PhpFpmPool)> = Vec::new();
+    for server in servers::of(ctx, upstream) {
+        let pools: Vec<&PhpFpmPool> = server.view().php_fpm().into_iter().flat_map(|php_fpm| &php_fpm.pools).filter(here).collect();
+        found.extend(pools.into_iter().map(|pool| (server.clone(), pool)));
+    }
+    let only = found.pop()?;
+    found.is_empty().then_some(only)
 }
 
 /// What all FastCGI passes to the pool name. Two names would be two upstreams, each with connections of its own; an upstream with several
@@ -91,11 +124,12 @@ fn propose(ctx: &Context<'_>, placed: &Placed, requests: u32) -> Option<Proposal
     let keep = keep(ctx, &edge)?;
     let setting = ServerSetting::NginxFastcgiReuse { pass: keep.pass };
     let to = ServerSetting::reuse(keep.connections, requests);
-    let text = edge.args("remedy-reuse-upstream-connections-text").with("connections", keep.connections).with("requests", requests);
+    let id = if keep.grown.is_some() { "remedy-reuse-upstream-connections-text-grown" } else { "remedy-reuse-upstream-connections-text" };
+    let text = edge.args(id).with("connections", keep.connections).with("requests", requests);
     let risk = Message::new("remedy-reuse-upstream-connections-risk").with("kept", keep.connections * keep.workers);
     Some(Proposal {
-        change: vec![keep.server.change(setting, ServerSetting::UNSET, &to, Activation::Reload)],
-        text: text.with("workers", keep.workers),
+        change: keep.grown.into_iter().chain([keep.server.change(setting, ServerSetting::UNSET, &to, Activation::Reload)]).collect(),
+        text: text.with("workers", keep.workers).with("children", keep.children),
         risk: risk.with("children", keep.children),
         signal: Signal::Goodput,
         lifts: Lift::Cost,

@@ -6,6 +6,7 @@ use crate::path::Tier;
 use crate::stations::Context;
 
 /// A running server of a known kind whose configuration was read.
+#[derive(Clone)]
 pub(super) struct Server<'a> {
     pid: u32,
     start_ticks: u64,
