@@ -1,11 +1,20 @@
 //! What a remedy should give, from what it lifts: the one place where goodput is predicted, or where that is refused with its reason.
+//!
+//! The prediction is the lowest ceiling of what remains once the station's limit is the new one (operational analysis, Denning & Buzen 1978). A
+//! ceiling that agrees with what was measured in the same run proves nothing; only the measurement after the change does.
 
+mod network;
+mod refusal;
+
+use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::report::{Finding, Prediction};
+use crate::report::{Ceiling, Finding, Prediction, StationKind};
 use crate::stations::{Context, Placed};
 
-/// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).
-const GOOD_MIN: u64 = 30;
+/// Times that the upper bound of a prediction may be the lower one: beyond, nothing that is measured could contradict it.
+const WIDTH_MAX: f64 = 2.5;
+/// Stations whose limit is a number of requests under way: the rest of the path is a delay to them, and the cores a queue.
+const COUNTED: &[&str] = &["clients", "ephemeral-ports", "worker-pool"];
 
 /// What a remedy lifts at the station of its finding.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,16 +37,84 @@ pub struct Scene<'a> {
     pub findings: &'a [Finding],
 }
 
+/// The most requests a second that a station will pass after the change.
+#[derive(Debug, Clone, Copy)]
+struct Remaining<'a> {
+    station: &'a str,
+    /// Its limit after the change, in its own unit.
+    limit: f64,
+    ceiling: Ceiling,
+}
+
 /// The goodput that lifting this finding's station should give.
-pub fn predict(scene: &Scene<'_>, _finding: &Finding, _placed: &Placed, lift: Lift) -> Prediction {
-    let why = match (lift, &scene.ctx.obs.load) {
-        (_, None) => Message::new("prediction-refused-passive"),
-        (_, Some(load)) if load.good < GOOD_MIN => Message::new("prediction-refused-few").with("good", load.good),
-        (Lift::Limit(_), Some(_)) => Message::new("prediction-refused-failing"),
-        (Lift::Cost, Some(_)) => Message::new("prediction-refused-search"),
-        (Lift::Cliff, Some(load)) => {
-            Message::new("prediction-refused-hidden").with("share", 100.0 * load.good as f64 / load.requests.max(1) as f64)
-        }
+pub fn predict(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) -> Prediction {
+    outlook(scene, finding, placed, lift).unwrap_or_else(|why| Prediction::Refused { refused: scene.ctx.text(why) })
+}
+
+fn outlook(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) -> Result<Prediction, Message> {
+    let load = refusal::measured(scene)?;
+    let limit = match lift {
+        Lift::Limit(limit) => limit,
+        Lift::Cliff => return Err(refusal::cliff(load, &remaining(scene, None), &finding.station)),
+        Lift::Cost => return Err(Message::new("prediction-refused-search")),
     };
-    Prediction::Refused { refused: scene.ctx.text(why) }
+    refusal::failing(scene, finding, placed, load)?;
+    let remaining = remaining(scene, Some((placed, limit)));
+    let next = refusal::untold(scene, placed, &remaining, load)?;
+    let goodput = expected(&remaining, load);
+    refusal::fills(scene, goodput.value)?;
+    if goodput.high > WIDTH_MAX * goodput.low {
+        let why = Message::new("prediction-refused-wide").with("low", goodput.low).with("high", goodput.high);
+        return Err(why.with("station", next));
+    }
+    let Ceiling { value, low, high } = goodput;
+    Ok(Prediction::Goodput { goodput_rps: value, low, high, next_station: next.to_owned() })
+}
+
+/// The ceilings of every rate station that has one, with that of the lifted station at its new limit.
+fn remaining<'a>(scene: &Scene<'a>, lifted: Option<(&Placed, f64)>) -> Vec<Remaining<'a>> {
+    let rates = scene.stations.iter().filter(|placed| placed.station.kind == StationKind::Rate);
+    let after = |placed: &'a Placed| {
+        let station = &placed.station;
+        let (ceiling, limit) = (station.ceiling_rps?, station.limit?);
+        let times = match lifted {
+            Some((other, new)) if is_same(placed, other) => new / limit,
+            _ => 1.0,
+        };
+        let ceiling = Ceiling { value: ceiling.value * times, low: ceiling.low * times, high: ceiling.high * times };
+        ceiling.value.is_finite().then_some(Remaining { station: station.station.as_str(), limit: limit * times, ceiling })
+    };
+    rates.filter_map(after).collect()
+}
+
+fn is_same(placed: &Placed, other: &Placed) -> bool {
+    let (a, b) = (&placed.station, &other.station);
+    a.station == b.station && a.at == b.at && a.tier == b.tier
+}
+
+/// The one with the lowest of these.
+fn lowest<'r, 'a>(remaining: impl Iterator<Item = &'r Remaining<'a>>) -> Option<&'r Remaining<'a>>
+where
+    'a: 'r,
+{
+    remaining.min_by(|a, b| a.ceiling.value.total_cmp(&b.ceiling.value))
+}
+
+/// The lowest ceiling. Where requests under way are counted and the cores come near their limit together, less gets through than either would
+/// pass alone: some wait for a core while others, that could use it, wait for their turn to be under way.
+fn expected(remaining: &[Remaining<'_>], load: &LoadResult) -> Ceiling {
+    let least = |part: fn(&Ceiling) -> f64| remaining.iter().map(|station| part(&station.ceiling)).fold(f64::INFINITY, f64::min);
+    let (mut value, mut low, high) = (least(|c| c.value), least(|c| c.low), least(|c| c.high));
+    let closed = matches!(load.shape, Loop::Closed { .. });
+    let is_counted = |station: &&Remaining<'_>| COUNTED.contains(&station.station) && (closed || station.station != "clients");
+    let counted = lowest(remaining.iter().filter(is_counted));
+    let cores = lowest(remaining.iter().filter(|station| station.station == "cpu"));
+    if let (Some(counted), Some(cores)) = (counted, cores) {
+        let together = |part: fn(&Ceiling) -> f64| {
+            network::throughput(counted.limit, counted.limit / part(&counted.ceiling), cores.limit, cores.limit / part(&cores.ceiling))
+        };
+        value = value.min(together(|c| c.value));
+        low = low.min(together(|c| c.low));
+    }
+    Ceiling { value, low: low.min(value), high: high.max(value) }
 }

@@ -37,7 +37,15 @@ warning-unplaced = Part of the recording was not understood: { $what }.
 prediction-refused-passive = no load was applied, so nothing was measured that a prediction could start from
 prediction-refused-few = only { $good } good answers were seen: too few to measure what one costs
 prediction-refused-hidden = only { $share } % of the requests were answered well, which hides what the next limit would be
-prediction-refused-failing = what fails now hides what an answer would cost once it succeeds
+prediction-refused-cliff = nothing tells how many of those that { $station } turns away would be served: at most { $high }/s, where { $next } limits
+prediction-refused-other = { $what } holds it back as well, and what comes behind both is hidden
+prediction-refused-losses = { $count } of { $requests } requests failed in a way that { $station } does not explain, and no model tells what that costs
+prediction-refused-unread = the readings do not tell how much { $station } could pass
+prediction-refused-service = the readings do not tell how long an answer takes where nothing waits
+prediction-refused-tenants = other programs use { $share } % of the servers' cores, which would limit next
+prediction-refused-slept = { $station } hides what an answer costs the cores, which would limit next
+prediction-refused-fills = at { $rate }/s { $station } would fill
+prediction-refused-wide = { $station } would limit next somewhere between { $low } and { $high }/s, too wide to be held against
 prediction-refused-search = no reading tells what a request will cost then: it is measured
 
 verdict-unknown-cpu = Cannot tell: nothing refused, but the CPU times could not be read, so it cannot be said what limits the server.

@@ -30,6 +30,18 @@ page-load-generator-limited-remedies =
 page-load-generator-limited-sources =
     As for station load-generator.
 
+page-clients-title = Clients
+page-clients-limits =
+    The demand: a fixed number of connections with one request under way each can be answered no more often than one answer takes, and a fixed rate gives no more than itself.
+page-clients-shows =
+    Connections and their peak use. The ceiling of a closed loop is its connections over the time of an answer without any queue: the time for which it holds a worker, and its CPU. That of an open loop is its rate.
+page-clients-sure =
+    It is never a fault. Where it is the lowest ceiling the server is healthy and limited by demand, and a prediction that names it says that more connections would show the next limit. Without a worker pool on the path, the time of an answer has queues in it that cannot be told apart, and no ceiling is given for a closed loop.
+page-clients-remedies =
+    More connections (-c) or a higher rate (-q), to see what the server can do beyond.
+page-clients-sources =
+    The load's own shape and outcome counts; the sockets and processes of worker pools for the time of service.
+
 page-link-title = Link
 page-link-limits =
     The network interface through which the answers leave, at the device's speed or at the rate of the shaper on it, whichever is lower.
@@ -92,7 +104,7 @@ page-accept-queue-full-sources =
 
 page-ephemeral-ports-title = Ephemeral ports
 page-ephemeral-ports-limits =
-    How many connections a tier can have at once to one upstream address and port from one local address: the ports of net.ipv4.ip_local_port_range without the reserved ones.
+    How many connections a tier can have at once to one upstream address and port from one local address: the ports of net.ipv4.ip_local_port_range without the reserved ones. Divided by the time that a request keeps one taken they are the most that can pass: the life of the connection where the upstream closes first, and its TIME_WAIT (60 s, or net.ipv4.tcp_tw_reuse_delay where it may be taken over) where the dialling side does.
 page-ephemeral-ports-shows =
     Live connections and, on the dialling side, sockets in TIME_WAIT towards that address and port, against the number of ports.
 page-ephemeral-ports-sure =
@@ -152,7 +164,7 @@ page-upstream-connection-churn-sources =
 
 page-worker-pool-title = Worker pool
 page-worker-pool-limits =
-    Processes that serve one connection at a time: php-fpm children, prefork and sync workers. Workers divided by the time that one is held is the most they can give.
+    Processes that serve one connection at a time: php-fpm children, prefork and sync workers. Workers divided by the time that one is held, without what it waits for a core or for a tier behind, is the most they can give.
 page-worker-pool-shows =
     Connections that the processes hold against the number of processes, and connections that wait in the accept queue in front of them.
 page-worker-pool-sure =
@@ -160,7 +172,7 @@ page-worker-pool-sure =
 page-worker-pool-remedies =
     See worker-pool-exhausted.
 page-worker-pool-sources =
-    sock_diag(7) for connections with an inode at the pool's listener; /proc/PID/stat for the processes; Little 1961 for the ceiling.
+    sock_diag(7) for connections with an inode at the pool's listener; /proc/PID/stat for the processes; the pool's own access log where it has durations; Little 1961 for the ceiling.
 
 page-worker-pool-exhausted-title = All workers are taken and wait
 page-worker-pool-exhausted-limits =
@@ -192,7 +204,7 @@ page-cpu-limits =
 page-cpu-shows =
     All of those cores busy 95 % of the time or more. Then the server is healthy and limited by CPU; that is no fault but physics.
 page-cpu-sure =
-    Busy time is counted in clock ticks per core. An average over cores hides one hot core, so only the cores that the servers may use are counted, and each is read apart. Programs that poll burn 100 % doing nothing. The cost of an answer falls by about a quarter as load rises, which the ceiling's upper bound allows for.
+    Busy time is counted in clock ticks per core. An average over cores hides one hot core, so only the cores that the servers may use are counted, and each is read apart. Programs that poll burn 100 % doing nothing. The cost of an answer falls by about a quarter as load rises, which the ceiling allows for; what failed answers cost and what other programs took is left out of it.
 page-cpu-remedies =
     Cheaper answers (profile first), more cores, fewer other programs on them.
 page-cpu-sources =

@@ -6,6 +6,9 @@ state-generator-cpu = The generator used { $share } % of its CPU and was itself 
 state-generator-late = { $count } requests were sent late although their time had come.
 state-generator-local = { $count } requests failed for want of the generator's own ports, files or memory.
 
+state-clients-closed = { $connections } connections, each with one request under way at a time.
+state-clients-open = { $rate } requests/s were offered over at most { $connections } connections.
+
 state-link-no-rate = { $link } carried { $megabits } Mbit/s; it knows no speed and has no shaper, so it has no limit to compare with.
 state-link-ok = { $link } carried { $megabits } of { $rate } Mbit/s.
 state-link-near = { $link } carried { $megabits } of { $rate } Mbit/s: little is left.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::load_generator::core_list;
-use super::{Context, Placed, StationDef, blank};
+use super::{Context, Placed, StationDef, blank, ceiling_between};
+use crate::load::GeneratorThread;
 use crate::message::Message;
 use crate::observation::CoreTimes;
 use crate::path::Tier;
@@ -18,11 +19,15 @@ pub(super) const SATURATED_UTILIZATION: f64 = 0.95;
 pub(super) const NEAR_UTILIZATION: f64 = 0.80;
 /// Share of the servers' cores that other programs may use before what is said about the servers' CPU has to say so (DESIGN.md).
 const TENANTS_SHARE_MAX: f64 = 0.15;
-/// The cost of an answer falls as load rises: 159 us when idle to 119 us near saturation on the stack tried (DESIGN.md). A ceiling
-/// computed from idle cores may therefore be this much too low.
-const COST_FALL_MAX: f64 = 159.0 / 119.0 - 1.0;
-/// Spread of the cost of an answer between runs alike (worst of the prototype's undisturbed runs, DESIGN.md).
-const COST_SPREAD: f64 = 0.14;
+/// CPU time of a page on the stack tried, microseconds: with idle cores, and near saturation (DESIGN.md). The cost of an answer falls as load
+/// rises, because work is done in larger batches.
+const COST_US_IDLE: f64 = 159.0;
+/// The same near saturation.
+const COST_US_BUSY: f64 = 119.0;
+/// What a failed answer costs of a good one: 27 to 46 us where a page cost 119 to 159 (DESIGN.md). Least, most and the middle of them.
+const FAILED_SHARE_LEAST: f64 = 27.0 / COST_US_IDLE;
+const FAILED_SHARE_MOST: f64 = 46.0 / COST_US_BUSY;
+const FAILED_SHARE: f64 = (27.0 + 46.0) / (COST_US_IDLE + COST_US_BUSY);
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
     groups(ctx).iter().map(|(cores, tiers)| Placed { netns: None, station: reading(ctx, cores, tiers) }).collect()
@@ -48,9 +53,8 @@ fn groups<'a>(ctx: &Context<'a>) -> BTreeMap<BTreeSet<u32>, Vec<&'a Tier>> {
 
 /// Busy share of the cores on which a tier may run; nothing where it could not be read.
 pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let (first, last, _) = ctx.inside(&ctx.obs.cpu)?;
     let (cores, _) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
-    let busy: f64 = cores.iter().filter_map(|core| Some(busy_share(times(&first.cores, *core)?, times(&last.cores, *core)?))).sum();
+    let busy = busy(ctx, &cores)?;
     (!cores.is_empty()).then(|| busy / cores.len() as f64)
 }
 
@@ -65,33 +69,36 @@ pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     (!own.is_empty() && cores_s > 0.0).then(|| own.iter().sum::<f64>() / cores_s)
 }
 
-/// Share of the servers' cores that neither the servers nor the interrupts used, where it is over [`TENANTS_SHARE_MAX`]: the cores and the
-/// share. Nothing where the servers' own use could not be read: it cannot be told apart then.
+/// The servers' cores of which other programs used more than [`TENANTS_SHARE_MAX`], and the share.
 pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
-    let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
-    let share = |(cores, tiers): (&BTreeSet<u32>, &Vec<&Tier>)| {
-        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
-        let used = |core: &u32| {
-            let (before, after) = (times(&first.cores, *core)?, times(&last.cores, *core)?);
-            let interrupts = (after.irq + after.softirq + after.steal).saturating_sub(before.irq + before.softirq + before.steal);
-            Some(after.busy().saturating_sub(before.busy()).saturating_sub(interrupts) as f64 / ticks_per_s)
-        };
-        let all: f64 = cores.iter().filter_map(used).sum();
-        let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
-        let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
-        let generator: f64 = ctx
-            .obs
-            .load
-            .iter()
-            .flat_map(|load| &load.threads)
-            .filter(|thread| thread.cpus.iter().any(|core| cores.contains(core)))
-            .map(|thread| thread.cpu_us as f64 / 1e6)
-            .sum();
-        let others = (all - own.iter().sum::<f64>() - generator) / cores_s.max(1e-6);
-        let list: Vec<u32> = cores.iter().copied().collect();
-        (!own.is_empty() && others > TENANTS_SHARE_MAX).then(|| (core_list(&list), others))
+    let groups = groups(ctx);
+    let shares = groups.iter().filter_map(|(cores, tiers)| Some((cores, others_share(ctx, cores, tiers)?)));
+    let named = |(cores, share): (&BTreeSet<u32>, f64)| (core_list(&cores.iter().copied().collect::<Vec<u32>>()), share);
+    shares.filter(|(_, share)| *share > TENANTS_SHARE_MAX).map(named).collect()
+}
+
+/// Share of these cores that neither their servers nor the interrupts nor the load generator used. Nothing where the servers' own use could
+/// not be read: it cannot be told apart then.
+fn others_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<f64> {
+    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
+    let ticks_per_s = ticks_per_s(ctx);
+    let used = |core: &u32| {
+        let (before, after) = (times(&first.cores, *core)?, times(&last.cores, *core)?);
+        let interrupts = (after.irq + after.softirq + after.steal).saturating_sub(before.irq + before.softirq + before.steal);
+        Some(after.busy().saturating_sub(before.busy()).saturating_sub(interrupts) as f64 / ticks_per_s)
     };
-    groups(ctx).iter().filter_map(share).collect()
+    let all: f64 = cores.iter().filter_map(used).sum();
+    let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
+    let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
+    let shares_cores = |thread: &&GeneratorThread| thread.cpus.iter().any(|core| cores.contains(core));
+    let generator = ctx.obs.load.iter().flat_map(|load| &load.threads).filter(shares_cores).map(|thread| thread.cpu_us as f64 / 1e6);
+    let others = (all - own.iter().sum::<f64>() - generator.sum::<f64>()) / cores_s.max(1e-6);
+    (!own.is_empty()).then_some(others)
+}
+
+/// Clock ticks a second in which the kernel counts CPU time.
+fn ticks_per_s(ctx: &Context<'_>) -> f64 {
+    ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64
 }
 
 /// CPU time of a process in the window, seconds.
@@ -106,18 +113,17 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     let at = At { cpu: Some(core_list(&list)), ..At::default() };
     let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
     let mut station = blank(&STATION, names.join("+"), at, "cores");
-    let Some((first, last, _)) = ctx.inside(&ctx.obs.cpu) else {
+    let Some(busy) = busy(ctx, cores) else {
         station.why = ctx.text(Message::new("state-cpu-unknown"));
         return station;
     };
-    let busy: f64 = cores.iter().filter_map(|core| Some(busy_share(times(&first.cores, *core)?, times(&last.cores, *core)?))).sum();
     let limit = cores.len() as f64;
     let utilization = if limit > 0.0 { busy / limit } else { 0.0 };
     station.limit = Some(limit);
     station.used = Some(busy);
     station.utilization = Some(utilization);
     station.waiting = waiting(ctx, tiers);
-    station.ceiling_rps = ceiling(ctx, busy, limit, utilization);
+    station.ceiling_rps = Cost::of(ctx, cores, tiers, busy).and_then(|cost| cost.ceiling());
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
     let (state, why) = if utilization >= SATURATED_UTILIZATION {
         (StationState::Saturated, args("state-cpu-saturated"))
@@ -152,14 +158,50 @@ fn waiting(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<f64> {
     (!delays.is_empty()).then(|| delays.iter().sum())
 }
 
-/// Cores over CPU-seconds per good answer, with the fall of the cost under load in the upper bound.
-fn ceiling(ctx: &Context<'_>, busy: f64, limit: f64, utilization: f64) -> Option<Ceiling> {
-    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
-    let cost_s = busy / load.goodput_rps();
-    if !cost_s.is_finite() || cost_s <= 0.0 {
-        return None;
+/// CPU time that a good answer will cost under full load, seconds: without what failed answers cost, nor what other programs took.
+struct Cost {
+    /// Cores that other programs leave. What they take beyond [`TENANTS_SHARE_MAX`] is contested, and no prediction may rest on it.
+    cores: f64,
+    value_s: f64,
+    least_s: f64,
+    most_s: f64,
+}
+
+impl Cost {
+    /// From the busy time of these cores. It is counted by clock ticks, so that few of them tell it badly: twice the standard deviation of their
+    /// number is in the bounds. The fall under load is in the estimate, and in the least of it alone.
+    fn of(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier], busy: f64) -> Option<Self> {
+        let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+        let limit = cores.len() as f64;
+        let others = others_share(ctx, cores, tiers).unwrap_or(0.0).max(0.0) * limit;
+        let own = (busy - others).max(0.0);
+        let failed_rps = load.throughput_rps() - load.goodput_rps();
+        let cost_s = |failed_share: f64| own / (load.goodput_rps() + failed_share * failed_rps);
+        let idle = if limit > 0.0 { (1.0 - busy / limit).clamp(0.0, 1.0) } else { 0.0 };
+        let fall = 1.0 + (COST_US_IDLE / COST_US_BUSY - 1.0) * idle;
+        let grain = 2.0 / (own * ctx.seconds() * ticks_per_s(ctx)).sqrt();
+        let (least_s, most_s) = (cost_s(FAILED_SHARE_MOST) / fall / (1.0 + grain), cost_s(FAILED_SHARE_LEAST) * (1.0 + grain));
+        (own > 0.0).then(|| Self {
+            cores: limit - others.min(TENANTS_SHARE_MAX * limit),
+            value_s: cost_s(FAILED_SHARE) / fall,
+            least_s,
+            most_s,
+        })
     }
-    let value = limit / cost_s;
-    let idle = (1.0 - utilization).clamp(0.0, 1.0);
-    Some(Ceiling { value, low: value * (1.0 - COST_SPREAD), high: value * (1.0 + COST_SPREAD + COST_FALL_MAX * idle) })
+
+    fn ceiling(&self) -> Option<Ceiling> {
+        ceiling_between(self.cores / self.value_s, self.cores / self.most_s, self.cores / self.least_s)
+    }
+}
+
+/// CPU time of a good answer on all cores of the path together, seconds; zero where it cannot be told.
+pub(super) fn cost_s(ctx: &Context<'_>) -> f64 {
+    let cost_s = |(cores, tiers): (&BTreeSet<u32>, &Vec<&Tier>)| Some(Cost::of(ctx, cores, tiers, busy(ctx, cores)?)?.value_s);
+    groups(ctx).iter().filter_map(cost_s).sum()
+}
+
+/// How many of these cores were busy on average.
+fn busy(ctx: &Context<'_>, cores: &BTreeSet<u32>) -> Option<f64> {
+    let (first, last, _) = ctx.inside(&ctx.obs.cpu)?;
+    Some(cores.iter().filter_map(|core| Some(busy_share(times(&first.cores, *core)?, times(&last.cores, *core)?))).sum())
 }

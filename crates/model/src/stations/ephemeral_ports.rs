@@ -1,13 +1,15 @@
 //! Station `ephemeral-ports`: the local ports from which a tier can dial one upstream address and port. Each connection takes one for its
 //! life, and for its TIME_WAIT where the dialling side closes first.
 
+mod ceiling;
+
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::cpu::utilization_of;
 use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
 use crate::message::Message;
-use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress};
+use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::path::{PlacedListener, Tier};
 use crate::report::{At, Confidence, Finding, Role, Station, StationKind, StationState};
 
@@ -56,8 +58,16 @@ pub(crate) struct Ports {
     pub(crate) usable: u32,
     /// Most live connections seen from one local address.
     pub(crate) live: u64,
+    /// The same on average over the window.
+    live_mean: f64,
+    /// Live connections of the tier to this upstream from and to everywhere, on average.
+    live_all: f64,
+    /// Of the live ones those that wait, on average, in the queues of the upstream and of the tiers behind it.
+    queued: f64,
     /// Most sockets in TIME_WAIT seen from one local address on the dialling side.
     pub(crate) time_wait: u64,
+    /// What these grew by in the window.
+    time_wait_grown: u64,
     /// True where a port in TIME_WAIT can be taken over for this remote address.
     pub(crate) reuses: bool,
     /// Failed connects for want of a port (errno 99, EADDRNOTAVAIL) in the dialling tier's error log, where this edge is the one that they
@@ -101,11 +111,14 @@ pub(crate) fn all(ctx: &Context<'_>) -> Vec<Ports> {
     for tier in &ctx.path.tiers {
         let from = ports.len();
         for upstream in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
+            let edge = ports.len();
             for placed in &upstream.listeners {
                 if let Some(found) = of(ctx, tier, upstream, placed) {
                     ports.push(found);
                 }
             }
+            let live_all = ports[edge..].iter().map(|ports: &Ports| ports.live_all).sum();
+            ports[edge..].iter_mut().for_each(|ports| ports.live_all = live_all);
         }
         let fullest = ports[from..].iter_mut().max_by(|a: &&mut Ports, b| a.share().total_cmp(&b.share()));
         if let Some(fullest) = fullest {
@@ -120,7 +133,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     let view = ctx.obs.netns.get(&tier.netns)?;
     let is_remote =
         |remote: &(IpAddr, u16)| remote.1 == port && (bound.is_unspecified() || bound.to_canonical() == remote.0.to_canonical());
-    let mut live = 0;
+    let (mut live, mut live_sum, mut live_all, mut samples) = (0, 0, 0, 0_u32);
     let mut dialled: BTreeSet<IpAddr> = BTreeSet::new();
     for (_, sockets) in ctx.in_window(&view.sockets) {
         let mut from: std::collections::BTreeMap<(IpAddr, IpAddr), u64> = std::collections::BTreeMap::new();
@@ -132,7 +145,9 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
                 dialled.insert(remote.0);
             }
         }
-        live = live.max(from.values().copied().max().unwrap_or(0));
+        let fullest = from.values().copied().max().unwrap_or(0);
+        (live, live_sum) = (live.max(fullest), live_sum + fullest);
+        (live_all, samples) = (live_all + from.values().sum::<u64>(), samples + 1);
     }
     let waits = view.time_waits.values().flat_map(|waits| &waits.dialled).filter(|wait| is_remote(&wait.remote)).collect::<Vec<_>>();
     let time_wait = waits.iter().map(|wait| wait.count).max().unwrap_or(0);
@@ -140,6 +155,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     if live == 0 && time_wait == 0 {
         return None;
     }
+    let mean = |sum: u64| sum as f64 / f64::from(samples.max(1));
     let range = range(view);
     let loopback = dialled.iter().all(IpAddr::is_loopback);
     Some(Ports {
@@ -149,10 +165,21 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         range,
         usable: usable(view, range),
         live,
+        live_mean: mean(live_sum),
+        live_all: mean(live_all),
+        queued: ctx.queued_mean([upstream]) + ctx.queued_mean(ctx.behind(upstream)),
         time_wait,
+        time_wait_grown: time_wait_grown(ctx, view, is_remote),
         reuses: reuses(view, loopback),
         logged: None,
     })
+}
+
+/// What the largest group of sockets in TIME_WAIT towards a remote grew by in the window.
+fn time_wait_grown(ctx: &Context<'_>, view: &NetnsView, is_remote: impl Fn(&(IpAddr, u16)) -> bool) -> u64 {
+    let Some((first, last, _)) = ctx.around(&view.time_waits) else { return 0 };
+    let most = |waits: &TimeWaits| waits.dialled.iter().filter(|wait| is_remote(&wait.remote)).map(|wait| wait.count).max().unwrap_or(0);
+    most(last).saturating_sub(most(first))
 }
 
 fn range(view: &NetnsView) -> (u32, u32) {
@@ -205,6 +232,7 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
     station.used = Some(ports.used() as f64);
     station.utilization = Some(ports.share());
     station.refused_per_s = ports.refused(ctx).map(|count| count as f64 / ctx.seconds().max(1e-6));
+    station.ceiling_rps = ceiling::of(ctx, ports);
     let args = |id: &'static str| {
         let message = Message::new(id).with("used", ports.used()).with("usable", ports.usable).with("remote", ports.remote.as_str());
         message.with("waiting", ports.time_wait)

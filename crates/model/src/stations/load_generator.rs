@@ -1,6 +1,6 @@
 //! Station `load-generator`: the client that offers the load must not itself be the limit.
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, GOOD_MIN, Placed, StationDef, blank, ceiling_between, evidence};
 use crate::load::{GeneratorThread, LoadResult, Loop};
 use crate::message::Message;
 use crate::report::{At, Confidence, Finding, Role, StationKind, StationState};
@@ -32,6 +32,9 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
     station.limit = Some(cores);
     station.used = Some(busy * cores);
     station.utilization = Some(busy);
+    // What the generator itself could send, as answers: once nothing fails, all that it asks for are good.
+    let most = load.throughput_rps() / busy;
+    station.ceiling_rps = if load.good >= GOOD_MIN { ceiling_between(most, most, most) } else { None };
     station.refused_per_s = Some(load.errors.local() as f64 / (load.duration_us.max(1) as f64 / 1e6));
     let (state, why) = match limit(busy, load) {
         Some(Limit::Local(count)) => (StationState::Refusing, Message::new("state-generator-local").with("count", count)),

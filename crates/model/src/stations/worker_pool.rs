@@ -2,11 +2,14 @@
 //! accept queue, however idle the cores are.
 
 mod blocked;
+mod service;
 
 use std::collections::BTreeSet;
 
+use service::Service;
+
 use super::cpu::utilization_of;
-use super::{Context, Logged, Placed, StationDef, blank, evidence};
+use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, evidence, mean};
 use crate::message::Message;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
@@ -38,8 +41,6 @@ const SAMPLES_MIN: usize = 3;
 const READY_SHARE_MAX: f64 = 0.5;
 /// Busy share of the pool's cores that stands in for it where the kernel keeps no scheduler statistics.
 const CPU_SHARE_MAX: f64 = 0.9;
-/// Spread of a service time between runs alike, as for the CPU.
-const SERVICE_SPREAD: f64 = 0.15;
 
 /// What a pool did in the window.
 struct Pool {
@@ -108,13 +109,13 @@ impl Pool {
         let newest = workers.iter().map(|identity| identity.start_ticks).max()?;
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
-        let queued = queued(ctx, tier);
+        let queued = ctx.queued(tier);
         let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier);
         let most = allowed.unwrap_or(0).max(workers.len());
         Some(Self {
             workers: most,
             busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
-            waiting: mean(&queued),
+            waiting: mean(queued.iter().copied()),
             waited_share: queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64,
             // Where the configuration tells the limit, a pool that has reached it grows no further.
             grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
@@ -205,20 +206,6 @@ fn in_service(tier: &Tier, sockets: &[Socket]) -> usize {
     sockets.iter().filter(ours).count()
 }
 
-/// Connections that waited at the tier's listeners, in each sample.
-fn queued(ctx: &Context<'_>, tier: &Tier) -> Vec<u64> {
-    let Some(view) = ctx.obs.netns.get(&tier.netns) else { return Vec::new() };
-    let queued = |listeners: &[crate::observation::Listener]| -> u64 {
-        let own = |inode: u64| tier.listeners.iter().any(|placed| placed.listener.inode == inode);
-        listeners.iter().filter(|listener| own(listener.inode)).map(|listener| u64::from(listener.accept_queue)).sum()
-    };
-    ctx.in_window(&view.listeners).map(|(_, listeners)| queued(listeners)).collect()
-}
-
-fn mean(counts: &[u64]) -> f64 {
-    counts.iter().sum::<u64>() as f64 / counts.len().max(1) as f64
-}
-
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
     let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
     pools.map(|(tier, pool)| Placed { netns: Some(tier.netns), station: reading(ctx, tier, &pool) }).collect()
@@ -232,7 +219,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
     station.used = pool.busy.iter().max().map(|busy| *busy as f64);
     station.waiting = Some(pool.waiting);
     station.utilization = Some(pool.busy_mean() / limit);
-    station.ceiling_rps = ceiling(ctx, pool);
+    station.ceiling_rps = ceiling(ctx, tier, pool);
     let args = |id: &'static str| {
         let message = Message::new(id).with("workers", limit).with("busy", pool.busy_mean()).with("waiting", pool.waiting);
         message.with("share", pool.waited_share * 100.0)
@@ -249,13 +236,18 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
     station
 }
 
-/// Workers over the time one is held (Little's law), where the pool was not itself the limit: at the limit this would only give back what was
-/// measured.
-fn ceiling(ctx: &Context<'_>, pool: &Pool) -> Option<Ceiling> {
-    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good() && !pool.is_full() && pool.busy.len() >= SAMPLES_MIN)?;
-    let held_s = pool.busy_mean() / load.goodput_rps();
-    let value = pool.workers as f64 / held_s;
-    value.is_finite().then_some(Ceiling { value, low: value * (1.0 - SERVICE_SPREAD), high: value * (1.0 + SERVICE_SPREAD) })
+/// Workers over the time for which a request holds one. A pool at its limit gives back what was measured, and that proves nothing; what it
+/// would give with another number of workers can be measured then.
+fn ceiling(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Ceiling> {
+    let service = Service::of(ctx, tier, pool)?;
+    let rate = |held_s: f64| pool.workers as f64 / held_s;
+    ceiling_between(rate(service.held_s), rate(service.held_s_most), rate(service.held_s_least))
+}
+
+/// The longest that a request holds a worker of one of the path's pools, seconds; nothing where there is no pool whose time can be told.
+pub(super) fn held_s(ctx: &Context<'_>) -> Option<f64> {
+    let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
+    pools.filter_map(|(tier, pool)| Some(Service::of(ctx, tier, &pool)?.held_s)).reduce(f64::max)
 }
 
 fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {

@@ -1,6 +1,7 @@
 //! A stage for the model: an observation of one nginx-like server behind a firewall, healthy by default, to be spoilt by each test.
 #![allow(dead_code, reason = "each test binary uses a part of the stage")]
 
+pub(crate) mod edge;
 pub(crate) mod pool;
 
 use std::collections::BTreeMap;

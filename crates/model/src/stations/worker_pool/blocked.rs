@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Pool, READY_SHARE_MAX, STATION, mean, queued, ready_share, worker_pids};
+use super::{Pool, READY_SHARE_MAX, STATION, ready_share, worker_pids};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, UnixPeer};
 use crate::path::{Tier, answers};
 use crate::report::{At, Confidence, Evidence, Finding, Role};
 use crate::stations::cpu::{SATURATED_UTILIZATION, utilization_of};
-use crate::stations::{Context, evidence};
+use crate::stations::{Context, evidence, mean};
 
 /// Looks at busy workers below which nothing is said.
 const LOOKS_MIN: usize = 5;
@@ -155,7 +155,7 @@ impl Blocked {
     /// Requests that stand at the upstream's door: it is not merely slow, it has more of them than it takes.
     fn door(&self, ctx: &Context<'_>) -> Option<Evidence> {
         let upstream = &ctx.path.tiers[self.waits[0].tier?];
-        let mean = mean(&queued(ctx, upstream));
+        let mean = mean(ctx.queued(upstream));
         let text = Message::new("evidence-workers-blocked-door").with("waiting", mean).with("upstream", upstream.name.as_str());
         (mean >= 1.0).then(|| evidence(ctx.text(text), "sock_diag", Some(mean)))
     }

@@ -1,0 +1,52 @@
+//! Station `clients`: the demand. A fixed number of connections, each with one request under way, or a fixed rate, passes no more than this
+//! however fast the server is. It is a station of its own because the generator's station is about the generator's cores.
+
+use super::{Context, GOOD_MIN, Placed, StationDef, blank, ceiling_between, cpu, in_flight_peak, worker_pool};
+use crate::load::{LoadResult, Loop};
+use crate::message::Message;
+use crate::report::{At, Ceiling, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef { id: "clients", kind: StationKind::Rate, findings: &[], read, judge: |_, _| Vec::new() };
+
+/// Share of an open loop's rate that may be missing although nothing held it back: requests under way at the end.
+const RATE_MISSING_MAX: f64 = 0.02;
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    let Some(load) = &ctx.obs.load else { return Vec::new() };
+    let at = At { netns: Some(ctx.netns_name(ctx.obs.request.client_netns)), ..At::default() };
+    let mut station = blank(&STATION, "client".to_owned(), at, "connections");
+    let (limit, why) = match load.shape {
+        Loop::Closed { connections } => (connections, Message::new("state-clients-closed").with("connections", connections)),
+        Loop::Open { rate_per_s, connections } => {
+            (connections, Message::new("state-clients-open").with("rate", rate_per_s).with("connections", connections))
+        }
+    };
+    let used = in_flight_peak(load).min(f64::from(limit));
+    station.limit = Some(f64::from(limit));
+    station.used = Some(used);
+    station.utilization = (limit > 0).then(|| used / f64::from(limit));
+    station.ceiling_rps = ceiling(ctx, load);
+    // Few connections are no fault: a closed loop always has all of them under way.
+    station.state = StationState::Ok;
+    station.why = ctx.text(why);
+    vec![Placed { netns: Some(ctx.obs.request.client_netns), station }]
+}
+
+/// An open loop's own rate. For a closed one, connections over the time that an answer takes without any queue: the time for which it holds a
+/// worker, and its CPU. Where no pool tells that time the response time has queues in it, and nothing is said.
+fn ceiling(ctx: &Context<'_>, load: &LoadResult) -> Option<Ceiling> {
+    if load.good < GOOD_MIN {
+        return None;
+    }
+    match load.shape {
+        Loop::Open { rate_per_s, .. } => (rate_per_s > 0.0).then_some(Ceiling {
+            value: rate_per_s,
+            low: rate_per_s * (1.0 - RATE_MISSING_MAX),
+            high: rate_per_s * (1.0 + RATE_MISSING_MAX),
+        }),
+        Loop::Closed { connections } => {
+            let rate = f64::from(connections) / (worker_pool::held_s(ctx)? + cpu::cost_s(ctx));
+            ceiling_between(rate, rate, rate)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How long a request holds a worker of a pool, without the time that it waits for something which has a limit of its own.
+
+use super::{Pool, SAMPLES_MIN};
+use crate::load::Percentiles;
+use crate::observation::{AccessLog, CpuUse};
+use crate::path::Tier;
+use crate::stations::{Context, GOOD_MIN};
+
+/// How long a request holds a worker, without what it waits for elsewhere: for a core, or in the queue of a tier behind. Seconds.
+pub(super) struct Service {
+    pub(super) held_s: f64,
+    pub(super) held_s_least: f64,
+    pub(super) held_s_most: f64,
+}
+
+impl Service {
+    /// From the workers' own log where it has durations; else from the sockets by Little's law, where the answers tell how many were served.
+    pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
+        let load = ctx.obs.load.as_ref().filter(|load| load.good >= GOOD_MIN && pool.busy.len() >= SAMPLES_MIN)?;
+        let logs: Vec<&AccessLog> = access_logs(ctx, tier);
+        let lines: u64 = logs.iter().map(|log| log.lines).sum();
+        let served = match ctx.can_divide_by_good() {
+            true => load.goodput_rps(),
+            false if lines > 0 => lines as f64 / ctx.seconds().max(1e-6),
+            false => return None,
+        };
+        // Of the requests that failed none, or all, may have held a worker.
+        let served_most = served.max(load.throughput_rps());
+        let (elsewhere_s, running_s) = (elsewhere(ctx, tier) / served, processes(ctx, tier, |used| used.run_ns) / served);
+        let net_s = |held_s: f64| (held_s - elsewhere_s).max(running_s);
+        let by_sockets = net_s(pool.busy_mean() / served);
+        let by_log = logs.iter().max_by_key(|log| log.lines).and_then(|log| log.duration_us).map(|times| net_s(mean_s(&times)));
+        let held_s = by_log.unwrap_or(by_sockets);
+        let least = net_s(pool.busy_mean() / served_most).min(held_s);
+        (held_s > 0.0 && held_s.is_finite()).then_some(Self { held_s, held_s_least: least, held_s_most: by_sockets.max(held_s) })
+    }
+}
+
+/// The access logs of a tier's servers that were read whole.
+fn access_logs<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a AccessLog> {
+    let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
+    let logs = views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last());
+    logs.filter(|log| !log.rotated && log.skipped_bytes == 0 && log.lines >= GOOD_MIN).collect()
+}
+
+/// Mean number of requests that hold a worker and wait for a core, or in the queues of the tiers behind.
+fn elsewhere(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    processes(ctx, tier, |used| used.run_delay_ns) + ctx.queued_mean(ctx.behind(tier))
+}
+
+/// Mean number of a tier's processes that do what this clock counts, over the window.
+fn processes(ctx: &Context<'_>, tier: &Tier, clock_ns: fn(&CpuUse) -> Option<u64>) -> f64 {
+    let share = |pid: &u32| {
+        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+        Some(clock_ns(last)?.saturating_sub(clock_ns(first)?) as f64 / 1e3 / elapsed_us as f64)
+    };
+    tier.pids.iter().filter_map(share).sum()
+}
+
+/// The mean of which these are percentiles: between two of them values are taken to rise evenly, and the lower half to be as high as the
+/// median, so that it is rather too long than too short. Seconds.
+fn mean_s(times: &Percentiles) -> f64 {
+    let points = [(0.5, times.p50), (0.75, times.p75), (0.9, times.p90), (0.95, times.p95), (0.99, times.p99), (0.999, times.p999)];
+    let between = points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) as f64 / 2.0);
+    let tail = 0.001 * times.p999 as f64;
+    (0.5 * times.p50 as f64 + between.sum::<f64>() + tail) / 1e6
+}
