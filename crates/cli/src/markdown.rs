@@ -196,23 +196,25 @@ impl Page<'_> {
         }
         self.heading("report-rounds");
         let titles = [
+            "html-column-before",
             "html-column-found",
             "html-column-changed",
             "html-column-predicted",
-            "report-column-goodput",
+            "html-column-after",
             "report-column-p99",
             "report-column-failed",
             "html-column-outcome",
         ];
         let titles = titles.map(|id| prose(&self.phrases.word(id)));
         self.block(&format!("| # | {} |", titles.join(" | ")));
-        self.line("|--:|---|---|---|--:|--:|--:|---|");
+        self.line("|--:|--:|---|---|---|--:|--:|--:|---|");
         for row in rows {
             let fate = row.fate.map(|fate| format!("**{}**", prose(&fate.text))).unwrap_or_default();
             let colon = if fate.is_empty() || row.why.is_empty() { "" } else { ": " };
             let after = format!("**{}**", prose(&row.after));
             self.row(&[
                 row.n,
+                prose(&row.before),
                 cell_code(&row.found),
                 if row.round.is_some() { cell_code(&row.changed) } else { prose(&row.changed) },
                 prose(&row.predicted),

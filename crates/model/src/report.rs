@@ -444,6 +444,9 @@ pub struct Round {
     /// Whether the measured goodput was within the predicted interval; nothing where none was predicted.
     #[serde(default)]
     pub prediction_held: Option<bool>,
+    /// Goodput of the measurement that this one is held against: before the change, or with it where it is left out.
+    #[serde(default)]
+    pub before_rps: Option<f64>,
     /// Goodput measured.
     pub measured_rps: f64,
     /// What became of the change, the one that was left out included.

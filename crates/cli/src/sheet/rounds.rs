@@ -43,17 +43,6 @@ pub(crate) fn fate(round: &Round, phrases: Phrases<'_>) -> Option<Span> {
     Some(span(ink, phrases.word(id)))
 }
 
-/// Why it stayed or not, and what had been predicted.
-pub(crate) fn outcome(round: &Round, phrases: Phrases<'_>) -> String {
-    match &round.prediction {
-        Prediction::Refused { .. } => round.why.clone(),
-        Prediction::Goodput { goodput_rps, low, high, .. } => {
-            let message = Message::new("report-round-predicted").with("rate", *goodput_rps).with("low", *low).with("high", *high);
-            format!("{} {}", round.why, phrases.say(&message))
-        }
-    }
-}
-
 /// One measurement as a row of a table; empty where there is nothing to say.
 pub(crate) struct Row<'a> {
     /// The round, nothing for the measurement before any change.
@@ -66,6 +55,8 @@ pub(crate) struct Row<'a> {
     pub(crate) changed: String,
     /// What had been predicted and whether it came true, or why nothing had been.
     pub(crate) predicted: String,
+    /// Goodput of the measurement that it is held against.
+    pub(crate) before: String,
     /// Goodput measured after it.
     pub(crate) after: String,
     /// p99 of response time after it.
@@ -90,6 +81,7 @@ pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Vec<Ro
         found: round.finding.clone(),
         changed: change(round, phrases),
         predicted: predicted(round, phrases),
+        before: round.before_rps.map(|rate| per_second(rate, phrases)).unwrap_or_default(),
         fate: fate(round, phrases),
         why: round.why.clone(),
         ..measured(Some(&round.load), phrases)
@@ -105,7 +97,8 @@ fn measured<'a>(load: Option<&LoadReport>, phrases: Phrases<'_>) -> Row<'a> {
         found: String::new(),
         changed: String::new(),
         predicted: String::new(),
-        after: figure(&|load| phrases.say(&Message::new("html-per-second").with("rate", load.goodput_rps))),
+        before: String::new(),
+        after: figure(&|load| per_second(load.goodput_rps, phrases)),
         p99: figure(&|load| phrases.duration_us(load.latency_us.p99 as f64)),
         failed: figure(&|load| phrases.percent(failed_share(load))),
         fate: None,
@@ -113,7 +106,12 @@ fn measured<'a>(load: Option<&LoadReport>, phrases: Phrases<'_>) -> Row<'a> {
     }
 }
 
-fn predicted(round: &Round, phrases: Phrases<'_>) -> String {
+fn per_second(rate: f64, phrases: Phrases<'_>) -> String {
+    phrases.say(&Message::new("html-per-second").with("rate", rate))
+}
+
+/// What had been predicted and whether it came true, or why nothing had been.
+pub(crate) fn predicted(round: &Round, phrases: Phrases<'_>) -> String {
     match &round.prediction {
         // Only a change has something to predict.
         Prediction::Refused { .. } if round.kind != RoundKind::Apply => String::new(),

@@ -1,14 +1,16 @@
 //! The rounds of `--fix` as a table: what was changed, what it gave, whether it stayed.
 
-use chokepoint_model::report::{Diagnosis, LoadReport, Round};
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, LoadReport, Prediction, Round, RoundKind};
 
 use super::page::Page;
 use super::wrap::columns;
-use crate::sheet::rounds::{change, failed_share, fate, outcome as outcome_of, result};
+use crate::sheet::rounds::{change, failed_share, fate, predicted, result};
 use crate::sheet::{Ink, Span, span};
 
 /// Titles of the columns.
-const TITLES: [&str; 4] = ["report-column-change", "report-column-goodput", "report-column-p99", "report-column-failed"];
+const TITLES: [&str; 5] =
+    ["report-column-change", "report-column-before", "report-column-goodput", "report-column-p99", "report-column-failed"];
 /// Columns before the table.
 const MARGIN: &str = "  ";
 /// Columns of the round's number and the space behind it.
@@ -27,13 +29,13 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
         return;
     }
     page.heading("report-rounds");
-    let mut rows: Vec<[String; 4]> = vec![TITLES.map(|id| page.word(id))];
-    rows.push(cells(page, page.word("report-as-found"), diagnosis.load.as_ref()));
-    rows.extend(diagnosis.rounds.iter().map(|round| cells(page, change(round, page.phrases()), Some(&round.load))));
+    let mut rows: Vec<[String; 5]> = vec![TITLES.map(|id| page.word(id))];
+    rows.push(cells(page, page.word("report-as-found"), None, diagnosis.load.as_ref()));
+    rows.extend(diagnosis.rounds.iter().map(|round| cells(page, change(round, page.phrases()), round.before_rps, Some(&round.load))));
     let wide = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
     let figures: usize = (1..TITLES.len()).map(|column| wide(column) + 2).sum();
     let room = page.width().saturating_sub(MARGIN.len() + NUMBER_COLUMNS + figures);
-    let widths = [wide(0).min(room.max(columns(&rows[0][0]))), wide(1), wide(2), wide(3)];
+    let widths = [wide(0).min(room.max(columns(&rows[0][0]))), wide(1), wide(2), wide(3), wide(4)];
     for (place, row) in rows.iter().enumerate() {
         let number = match place {
             0 => String::new(),
@@ -65,20 +67,32 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
     }
 }
 
-/// The change, goodput, p99 and share of failed requests of one measurement; dashes where there is none.
-fn cells(page: &Page<'_>, change: String, load: Option<&LoadReport>) -> [String; 4] {
-    let Some(load) = load else { return [change, "-".to_owned(), "-".to_owned(), "-".to_owned()] };
+/// The change, goodput before and after it, p99 and share of failed requests of one measurement; dashes where there is none.
+fn cells(page: &Page<'_>, change: String, before_rps: Option<f64>, load: Option<&LoadReport>) -> [String; 5] {
     let phrases = page.phrases();
+    let dash = || "-".to_owned();
+    let before = before_rps.map_or_else(dash, |rate| phrases.number(rate));
+    let Some(load) = load else { return [change, before, dash(), dash(), dash()] };
     let failed = phrases.percent(failed_share(load));
-    [change, phrases.number(load.goodput_rps), phrases.duration_us(load.latency_us.p99 as f64), failed]
+    [change, before, phrases.number(load.goodput_rps), phrases.duration_us(load.latency_us.p99 as f64), failed]
 }
 
-/// Whether the change stayed and why, and what had been predicted.
+/// What had been found and predicted, and whether the change stayed and why.
 fn outcome(page: &mut Page<'_>, round: &Round) {
     let indent = [span(Ink::Plain, " ".repeat(MARGIN.len() + NUMBER_COLUMNS))];
-    let text = outcome_of(round, page.phrases());
+    let found = page.phrases().say(&Message::new("report-round-found").with("finding", round.finding.as_str()));
+    let predicted = predicted(round, page.phrases());
+    let predicted = match round.prediction {
+        Prediction::Goodput { .. } => page.phrases().say(&Message::new("report-round-predicted").with("what", predicted)),
+        Prediction::Refused { .. } => predicted,
+    };
+    if round.kind == RoundKind::Apply {
+        page.flow(&indent, &indent, &[span(Ink::Plain, found)]);
+        page.flow(&indent, &indent, &[span(Ink::Plain, predicted)]);
+    }
+    let text = &round.why;
     let colon = if text.is_empty() { "" } else { ":" };
     let fate = fate(round, page.phrases()).map(|fate| span(fate.ink, format!("{}{colon}", fate.text)));
-    let words: Vec<Span> = fate.into_iter().chain([span(Ink::Plain, text)]).collect();
+    let words: Vec<Span> = fate.into_iter().chain([span(Ink::Plain, text.as_str())]).collect();
     page.flow(&indent, &indent, &words);
 }

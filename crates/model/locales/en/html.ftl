@@ -32,9 +32,11 @@ html-copy = A click on a command selects it.
 round-put-back = put back
 round-left-out = left out
 
+html-column-before = goodput before
 html-column-found = found
 html-column-changed = changed
 html-column-predicted = predicted
+html-column-after = goodput after
 html-column-outcome = kept or taken back
 html-predicted = { $rate }/s ({ $low } to { $high })
 html-predicted-held = { $rate }/s ({ $low } to { $high }): it held

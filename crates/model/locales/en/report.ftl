@@ -117,6 +117,7 @@ report-offer-fix = With --fix these changes are made one by one, each measured u
 # The rounds of --fix.
 report-rounds = What was tried
 report-column-change = change
+report-column-before = before/s
 report-column-goodput = goodput/s
 report-column-p99 = p99
 report-column-failed = failed
@@ -125,7 +126,8 @@ report-as-found = as found
 report-kept-provisional = kept for now
 report-kept-final = kept
 report-kept-no = taken back
-report-round-predicted = Predicted were { $rate }/s ({ $low } to { $high }).
+report-round-found = found: { $finding }
+report-round-predicted = predicted: { $what }
 
 # What else there is to know.
 report-warnings = Warnings

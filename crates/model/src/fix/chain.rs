@@ -130,8 +130,9 @@ impl Session<'_> {
             judge(before, &after, &made.remedy, self.objective, seen)
         };
         let kept = if judged.works { Kept::Provisional } else { Kept::No };
+        let before = before.clone();
         let (works, why, remedy) = (judged.works, judged.why.clone(), made.remedy.clone());
-        let round = self.push_round(RoundKind::Apply, Some(number), &after, kept, &why);
+        let round = self.push_round(RoundKind::Apply, Some(number), (&before, &after), kept, &why);
         if let Some(made) = self.made.get_mut(number) {
             made.round = round;
         }

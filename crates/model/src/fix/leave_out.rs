@@ -77,12 +77,12 @@ impl Session<'_> {
             Some(need) => {
                 let why = need.told(&with, &without);
                 let improves = made.improves;
-                self.push_round(RoundKind::Without, Some(number), &without, Kept::Final, &why);
+                self.push_round(RoundKind::Without, Some(number), (&with, &without), Kept::Final, &why);
                 self.current = Some(without.clone());
                 if improves { self.hold(number, without) } else { self.put_back(number, Step::PuttingBack(number)) }
             }
             None => {
-                self.push_round(RoundKind::Without, Some(number), &without, Kept::No, &figures("round-idle", &with, &without));
+                self.push_round(RoundKind::Without, Some(number), (&with, &without), Kept::No, &figures("round-idle", &with, &without));
                 self.close(number, Kept::No, &figures("kept-no-idle", &with, &without));
                 let gained = is_gain(&with, &without, self.objective);
                 if let Some(phase) = &mut self.leave_out {
@@ -167,7 +167,7 @@ impl Session<'_> {
             phase.dropped.clone_from(&dropped);
         }
         let why = figures(if fell { "round-confirm-fell" } else { "round-confirm" }, &with, &after);
-        self.push_round(RoundKind::Confirm, None, &after, Kept::Final, &why);
+        self.push_round(RoundKind::Confirm, None, (&with, &after), Kept::Final, &why);
         self.current = Some(after.clone());
         if !fell {
             return self.end();

@@ -7,12 +7,12 @@ use crate::message::Message;
 use crate::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
 
 impl Session<'_> {
-    /// Adds a round; nothing where the measurement holds no load. Gives its index.
+    /// Adds a round, held against the measurement `before`; nothing where it holds no load. Gives its index.
     pub(super) fn push_round(
         &mut self,
         kind: RoundKind,
         change: Option<u32>,
-        measured: &Diagnosis,
+        (before, measured): (&Diagnosis, &Diagnosis),
         kept: Kept,
         why: &Message,
     ) -> Option<usize> {
@@ -29,6 +29,7 @@ impl Session<'_> {
         self.rounds.push(Round {
             n: self.rounds.len() as u32 + 1,
             kind,
+            before_rps: before.load.as_ref().map(|load| load.goodput_rps),
             measured_rps: load.goodput_rps,
             load,
             finding: entry.map(|entry| entry.place.finding.clone()).unwrap_or_default(),
