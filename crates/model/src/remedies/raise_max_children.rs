@@ -94,7 +94,7 @@ fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
     let by_cores = own_share(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
     let by_memory = by_memory(ctx, tier, workers);
     let most = by_cores.min(by_memory).min(WORKERS_MAX);
-    Size { workers: wanted.min(most).max(0.0) as u32, worker_bytes: worker_bytes(ctx, tier) }
+    Size { workers: wanted.clamp(0.0, most.max(0.0)) as u32, worker_bytes: worker_bytes(ctx, tier) }
 }
 
 /// Resident memory of one worker of a tier, the largest seen; nothing (zero) where none was read.
