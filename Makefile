@@ -10,10 +10,10 @@ CARGO := scripts/cargo.sh
 help: ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: ## a full conntrack table before a real nginx and php-fpm: found, fixed, proven fixed, undone
+demo: ## five faults before a real nginx and php-fpm: found one behind the other, fixed, proven, held against a hand-made fix, undone
 	@scripts/packages.sh
 	@$(CARGO) build --release --package chokepoint
-	@scripts/as-root.sh "$${CARGO_TARGET_DIR:-target}/release/chokepoint" lab run conntrack-full
+	@scripts/as-root.sh "$${CARGO_TARGET_DIR:-target}/release/chokepoint" lab run throughput-collapse
 
 test: ## all checks and all tests, as CI runs them
 	@scripts/packages.sh
