@@ -1,8 +1,13 @@
 //! The remedies: what removes a finding's cause. A remedy is one file and one line in [`REMEDIES`].
 
+mod advice;
+mod ask_limit_owner;
 mod raise_accept_backlog;
 mod raise_conntrack_max;
 mod raise_max_children;
+mod raise_nofile;
+mod raise_nofile_by_hand;
+mod raise_worker_connections;
 mod reuse_time_wait;
 mod reuse_upstream_connections;
 mod servers;
@@ -46,6 +51,8 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &raise_conntrack_max::REMEDY,
     &shorten_conntrack_time_wait::REMEDY,
     &raise_accept_backlog::REMEDY,
+    &raise_worker_connections::REMEDY,
+    &raise_nofile::REMEDY,
     &widen_port_range::REMEDY,
     &reuse_time_wait::REMEDY,
     &reuse_upstream_connections::SHORT,
@@ -61,11 +68,12 @@ const GROUPS: &[(&str, &[&str])] = &[(
     &[reuse_upstream_connections::SHORT.id, reuse_upstream_connections::MEDIUM.id, reuse_upstream_connections::LONG.id],
 )];
 
-/// The remedies for a finding at a station.
+/// The remedies for a finding at a station, and after them what can only be advised.
 pub fn remedies(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
     let fitting = REMEDIES.iter().filter(|def| def.finding == finding.id);
     let proposed = fitting.filter_map(|def| Some((def, (def.propose)(scene.ctx, placed)?)));
-    proposed.map(|(def, proposal)| render(scene, def, proposal, finding, placed)).collect()
+    let applied = proposed.map(|(def, proposal)| render(scene, def, proposal, finding, placed));
+    applied.chain(advice::advice(scene, finding, placed)).collect()
 }
 
 fn render(scene: &Scene<'_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &Placed) -> Remedy {

@@ -8,9 +8,12 @@ mod clients;
 pub(crate) mod conntrack_table;
 mod cpu;
 pub(crate) mod ephemeral_ports;
+pub(crate) mod file_descriptors;
 mod link;
 mod load_generator;
+pub(crate) mod rate_limit;
 pub(crate) mod upstream_connect;
+pub(crate) mod worker_connections;
 mod worker_pool;
 
 use crate::catalogue::Catalogue;
@@ -48,6 +51,9 @@ pub const STATIONS: &[&StationDef] = &[
     &link::STATION,
     &conntrack_table::STATION,
     &accept_queue::STATION,
+    &worker_connections::STATION,
+    &file_descriptors::STATION,
+    &rate_limit::STATION,
     &ephemeral_ports::STATION,
     &upstream_connect::STATION,
     &worker_pool::STATION,

@@ -74,6 +74,20 @@ fn two_changes_of_one_file_are_made_as_one() {
 }
 
 #[test]
+fn workers_get_their_connections_and_descriptors_and_lose_them_again() {
+    let Some(nginx) = Nginx::start("files") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = nginx.files_limits();
+    let connections = nginx.change(ServerSetting::NginxWorkerConnections, "100", "2048");
+    apply(guard, &[connections, nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4321")]).unwrap();
+    assert_eq!(nginx.files_limits(), ["4321"], "it is in force");
+    assert!(nginx.answers());
+    assert!(guard.undo(&Filter::All).is_clean());
+    assert_eq!(nginx.files_limits(), before);
+    assert!(nginx.answers());
+}
+
+#[test]
 fn what_the_server_refuses_changes_nothing() {
     let Some(nginx) = Nginx::start("refuse") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();

@@ -16,10 +16,11 @@ pub const WINDOW: &str = "window";
 /// Entry that is no reading: one sentence about what a bound left out.
 pub const BOUND: &str = "bound";
 
-/// The observation that these entries make, whatever their order: they are placed by their time, and those of one time as they come.
+/// The observation that these entries make, whatever their order: what was asked for first, for readings are understood by it; the others by their
+/// time, and those of one time as they come.
 pub fn assemble(entries: &[Entry]) -> Observation {
     let mut ordered: Vec<&Entry> = entries.iter().collect();
-    ordered.sort_by_key(|entry| entry.at_us);
+    ordered.sort_by_key(|entry| (entry.source != REQUEST, entry.at_us));
     let mut observation = Observation::default();
     for entry in ordered {
         place(&mut observation, entry);

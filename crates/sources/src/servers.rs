@@ -6,6 +6,7 @@ mod config;
 mod files;
 mod follow;
 mod levels;
+mod limits;
 mod logs;
 mod mark;
 mod master;

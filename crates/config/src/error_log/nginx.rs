@@ -18,16 +18,21 @@ pub enum NginxEvent {
     ClientClosed,
     /// Every server of an upstream is down or was tried.
     NoLiveUpstreams,
-    /// `worker_connections` is used up.
+    /// `worker_connections` is used up, and a connection was turned away for it.
     WorkerConnectionsExhausted,
+    /// `worker_connections` is nearly used up, and connections that were kept or had not sent a request yet were closed to make room. Written once
+    /// a second at the most.
+    WorkerConnectionsReused,
     /// accept() failed (24: no file descriptor left).
     AcceptFailed,
     /// socket() or another call that makes a descriptor failed (24).
     SocketFailed,
     /// A file could not be opened; 24 for want of descriptors, 2 for one that is not there.
     OpenFailed,
-    /// `limit_req` refused or delayed a request.
+    /// `limit_req` refused a request; [`NginxLine::zone`] says by which zone.
     RateLimited,
+    /// `limit_req` let a request wait.
+    RateDelayed,
     /// `limit_conn` refused a request.
     ConnLimited,
     /// A body or answer went to a temporary file because it did not fit into the buffers.
@@ -59,6 +64,8 @@ pub struct NginxLine<'l> {
     pub event: NginxEvent,
     /// The errno in "(99: Cannot assign requested address)".
     pub errno: Option<u32>,
+    /// The zone of a limit that acted.
+    pub zone: Option<&'l str>,
     /// What nginx was doing: "connecting to upstream", "reading response header from upstream".
     pub phase: Option<&'l str>,
     /// Address of the client.
@@ -103,6 +110,7 @@ impl<'l> NginxLine<'l> {
             message,
             event: event(message),
             errno,
+            zone: zone(message),
             phase: message.rfind(" while ").map(|at| &message[at + " while ".len()..]),
             client: plain_field(fields, ", client: "),
             server: plain_field(fields, ", server: ").filter(|name| !name.is_empty()),
@@ -120,6 +128,11 @@ fn local_us(text: &[u8]) -> Option<u64> {
     }
     let clock = crate::log_format::clock(&text[11..19])?;
     crate::log_format::epoch_us(unsigned(&text[..4])?, unsigned(&text[5..7])?, unsigned(&text[8..10])?, clock)
+}
+
+/// The name in `by zone "login"`.
+fn zone(message: &str) -> Option<&str> {
+    message.split_once(" by zone \"")?.1.split_once('"').map(|(name, _)| name)
 }
 
 /// The number in the last "(99: text)".
@@ -151,7 +164,9 @@ fn event(message: &str) -> NginxEvent {
         NginxEvent::ClientClosed
     } else if starts(&["no live upstreams"]) {
         NginxEvent::NoLiveUpstreams
-    } else if has("worker_connections are not enough") || has("worker_connections exceed") {
+    } else if has("worker_connections are not enough, reusing") {
+        NginxEvent::WorkerConnectionsReused
+    } else if has("worker_connections are not enough") {
         NginxEvent::WorkerConnectionsExhausted
     } else if starts(&["accept() ", "accept4() "]) {
         NginxEvent::AcceptFailed
@@ -159,8 +174,13 @@ fn event(message: &str) -> NginxEvent {
         NginxEvent::SocketFailed
     } else if starts(&["bind() ", "listen() "]) || has("still could not bind") {
         NginxEvent::BindFailed
-    } else if starts(&["limiting requests", "delaying request"]) {
+    } else if has(", dry run") && starts(&["limiting ", "delaying "]) {
+        // What a limit would have done.
+        NginxEvent::Other
+    } else if starts(&["limiting requests"]) {
         NginxEvent::RateLimited
+    } else if starts(&["delaying request"]) {
+        NginxEvent::RateDelayed
     } else if starts(&["limiting connections"]) {
         NginxEvent::ConnLimited
     } else if has(" buffered to a temporary file") {
@@ -237,7 +257,12 @@ mod tests {
             ("accept4() failed (24: Too many open files)", AcceptFailed, Some(24)),
             ("socket() failed (24: Too many open files) while connecting to upstream", SocketFailed, Some(24)),
             ("open() \"/srv/(1: x)\" failed (2: No such file or directory)", OpenFailed, Some(2)),
+            ("768 worker_connections are not enough, reusing connections", WorkerConnectionsReused, None),
+            ("8192 worker_connections exceed open file resource limit: 1024", Other, None),
             ("limiting requests, excess: 5.360 by zone \"login\"", RateLimited, None),
+            ("delaying request, excess: 0.360, by zone \"login\"", RateDelayed, None),
+            ("limiting requests, dry run, excess: 5.360 by zone \"login\"", Other, None),
+            ("limiting connections, dry run, by zone \"addr\"", Other, None),
             ("limiting connections by zone \"addr\"", ConnLimited, None),
             ("an upstream response is buffered to a temporary file /var/lib/nginx/fastcgi/1 while reading upstream", BufferedToFile, None),
             ("worker process 17 exited on signal 9", WorkerDied, None),
@@ -249,6 +274,17 @@ mod tests {
             let line = NginxLine::parse(&text).expect("it is one");
             assert_eq!((line.event, line.errno, line.connection, line.client), (event, errno, None, None), "{message}");
         }
+    }
+
+    #[test]
+    fn the_zone_of_a_limit_is_told() {
+        let zone = |message: &str| {
+            NginxLine::parse(&format!("2026/11/20 07:17:47 [error] 1#1: {message}")).and_then(|line| line.zone.map(str::to_owned))
+        };
+        assert_eq!(zone("*5 limiting requests, excess: 5.360 by zone \"login\", client: ::1, server: _").as_deref(), Some("login"));
+        assert_eq!(zone("delaying request, excess: 0.360, by zone \"a b\", client: x").as_deref(), Some("a b"));
+        assert_eq!(zone("limiting connections by zone \"open"), None);
+        assert_eq!(zone("limiting connections, client: by zone \"x\""), None, "what the client sent is no zone");
     }
 
     #[test]

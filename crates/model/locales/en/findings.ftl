@@ -37,6 +37,45 @@ evidence-accept-queue-limit = At most { $peak } waited with room for { $limit };
 evidence-accept-queue-harm = { $failed } of { $requests } requests failed, and the p99 of response time was { $p99 } ms.
 evidence-accept-queue-wait = In a queue long enough a connection would wait about { $ms } ms.
 
+finding-worker-connections-exhausted-title = the workers of { $tier } have no connection left ({ $limit } each, worker_connections)
+finding-worker-connections-exhausted-explanation = Each of the { $workers } workers of { $tier } may hold { $limit } connections at once, those to clients and those to upstreams together: a request that is passed on takes two. When they are used up, the worker closes kept and fresh connections to make room, and what it can make no room for it accepts and closes at once. Clients see a connection that is closed or reset without an answer, or a 500 where the connection to the upstream was the one too many; the refused never reach the access log.
+
+evidence-worker-connections-limit = Each of { $workers } workers may hold { $limit } connections (worker_connections).
+evidence-worker-connections-held = A worker held { $peak } of { $limit } connections.
+evidence-worker-connections-harm = { $closed } of { $requests } requests lost their connection before the answer and { $answers } got a 500, 502 or 503.
+
+remedy-raise-worker-connections-text = Let each worker hold { $to } connections instead of { $from }: room for all that came at once, unevenly shared, and twice that where they are passed on.
+remedy-raise-worker-connections-risk = Takes { $mib } MiB of memory for all workers, used or not. A reload: workers end once they have answered what they have, and kept connections are closed in order.
+remedy-raise-worker-connections-risk-files = Each worker may open { $limit } files, too few for so many connections: worker_rlimit_nofile is set to { $files } with it. Takes { $mib } MiB of memory for all workers, used or not. A reload: workers end once they have answered what they have, and kept connections are closed in order.
+
+finding-file-descriptors-exhausted-title = { $tier } has no file descriptor left ({ $limit } for each process)
+finding-file-descriptors-exhausted-explanation = Each connection, file and pipe of a process takes a descriptor, and a process of { $tier } may have { $limit }. When they are used up, accept() fails with "Too many open files" (EMFILE, 24) and connections stand in the accept queue (nginx then stops to accept for half a second); or the upstream or the file for an answer cannot be opened, and the client gets a 500.
+
+evidence-file-descriptors-open = Process { $pid } had { $peak } of { $limit } descriptors open, and was at the limit in { $full } of { $samples } samples.
+evidence-file-descriptors-waiting = On average { $waiting } connections waited to be accepted.
+evidence-file-descriptors-harm = { $failed } of { $requests } requests failed, and the p99 of response time was { $p99 } ms.
+
+remedy-raise-nofile-text = Let each worker of nginx open { $to } files instead of { $from } (worker_rlimit_nofile): two for each connection that it may hold.
+remedy-raise-nofile-risk = Hardly any cost by itself. A reload: workers end once they have answered what they have, and kept connections are closed in order.
+remedy-raise-nofile-by-hand-text = Let each process of { $tier } open { $to } files instead of { $from }. This is not done from here: how the limit is set depends on what starts the program.
+remedy-raise-nofile-by-hand-risk = prlimit(1) changes running processes until they end, not those that start later. A program that uses select(2) cannot use descriptors beyond 1023; a program that leaks descriptors will use up any number.
+
+finding-rate-limited-by-config-title = { $tier } limits requests by configuration to { $rate } a second (zone { $zone })
+finding-rate-limited-by-config-explanation = The configuration of { $tier } allows { $rate } requests a second for each value of { $key } ({ $directive }, zone { $zone }, { $place }). What comes faster is refused with status { $status }. Somebody set this on purpose, and the server does as it was told; for this traffic it is what holds it back. One load generator, or one proxy in front, is one address and so one client to the limit.
+finding-rate-limited-by-config-title-delay = { $tier } delays requests by configuration to { $rate } a second (zone { $zone })
+finding-rate-limited-by-config-explanation-delay = The configuration of { $tier } lets { $rate } requests a second pass for each value of { $key } ({ $directive }, zone { $zone }, { $place }) and makes up to { $burst } more of them wait their turn. No request fails, but answers come exactly at that rate, however idle the server is. Somebody set this on purpose. One load generator, or one proxy in front, is one address and so one client to the limit.
+finding-rate-limited-by-config-title-connections = { $tier } limits connections by configuration to { $connections } (zone { $zone })
+finding-rate-limited-by-config-explanation-connections = The configuration of { $tier } allows { $connections } connections with a request in service at once for each value of { $key } ({ $directive }, zone { $zone }, { $place }). Further ones are refused with status { $status }. Somebody set this on purpose, and the server does as it was told; for this traffic it is what holds it back. One load generator, or one proxy in front, is one address and so one client to the limit.
+
+evidence-rate-limit-rate = The configuration allows { $rate } requests a second for each { $key }, and { $burst } more at once (zone { $zone }).
+evidence-rate-limit-connections = The configuration allows { $connections } connections at once for each { $key } (zone { $zone }).
+evidence-rate-limit-answers = { $count } of { $requests } requests were answered with status { $status }; { $goodput } a second were answered as expected.
+evidence-rate-limit-waits = { $goodput } requests a second were answered as expected, and half of them took { $count } ms or longer.
+
+remedy-ask-limit-owner-text = Ask whoever set the limit at { $place } whether it is meant for this traffic. If not, raise the rate of zone { $zone } ({ $zone_place }), or leave this address out of the limit: requests whose key is empty are not counted.
+remedy-ask-limit-owner-text-connections = Ask whoever set the limit at { $place } whether it is meant for this traffic. If not, raise the number, or leave this address out of the limit: connections whose key is empty are not counted.
+remedy-ask-limit-owner-risk = The limit may be what keeps abuse away or the servers behind it alive. It is never changed from here.
+
 finding-worker-pool-exhausted-title = all { $workers } workers of { $tier } are taken, and they do not compute but wait
 finding-worker-pool-exhausted-explanation = Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
 

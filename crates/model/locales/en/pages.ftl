@@ -102,6 +102,78 @@ page-accept-queue-full-remedies =
 page-accept-queue-full-sources =
     As for station accept-queue.
 
+page-worker-connections-title = Worker connections
+page-worker-connections-limits =
+    The connections that one worker of nginx may hold at once (worker_connections, 512 by default, 768 on Debian), those to clients and those to upstreams together. All workers together hold worker_processes times as many, but each its own.
+page-worker-connections-shows =
+    The sockets that each worker holds against its limit, and what the error log says: "N worker_connections are not enough".
+page-worker-connections-sure =
+    Sockets are counted about once a second, the ends of the channels between workers taken off. The limit in force is the number in the log's line where there is one, else the one in the file. A kept connection counts as much as a busy one.
+page-worker-connections-remedies =
+    See worker-connections-exhausted.
+page-worker-connections-sources =
+    nginx: ngx_event_accept.c, ngx_connection.c (`ngx_get_connection`, `ngx_drain_connections`), ngx_core_module; /proc/PID/fd.
+
+page-worker-connections-exhausted-title = nginx workers have no connection left
+page-worker-connections-exhausted-limits =
+    New connections, and requests that need one to an upstream. They are closed unanswered or answered with 500.
+page-worker-connections-exhausted-shows =
+    Lines "worker_connections are not enough" (level alert) in the error log, connections that are closed or reset before the answer. Where connections are kept, the worker first closes kept and fresh ones to make room; that is only logged at level warn, once a second. The access log shows nothing of what was refused.
+page-worker-connections-exhausted-sure =
+    High where the error log tells what was turned away and that explains what requests of this load lost, or where it tells that room was made and a worker was seen with less than a sixteenth of its connections left while connections were closed unanswered; medium where only one of these two shows. Without load of our own, connections that were closed with a request unread in them (TcpExt.TCPAbortOnClose) count as harm. Silent where a small limit is not reached, and where lines in the log are not this load's.
+page-worker-connections-exhausted-remedies =
+    Raise worker_connections to what comes at once, twice that for requests that are passed on, and worker_rlimit_nofile with it where the limit of open files would be next. Costs about 450 bytes for each connection, used or not. Keeping idle client connections for a shorter time (keepalive_timeout) needs fewer. In front of upstreams that are too slow, more connections only wait there.
+page-worker-connections-exhausted-sources =
+    As for station worker-connections.
+
+page-file-descriptors-title = File descriptors
+page-file-descriptors-limits =
+    The files, sockets and pipes that one process may have open at once: the soft limit of RLIMIT_NOFILE. It is each process's own; the host's limit (fs.file-max) is another one.
+page-file-descriptors-shows =
+    Open descriptors of the process that is nearest to its limit.
+page-file-descriptors-sure =
+    Descriptors are counted about once a second, for a pool of more than eight processes in turns. The limit is the one in force, whatever a configuration says.
+page-file-descriptors-remedies =
+    See file-descriptors-exhausted.
+page-file-descriptors-sources =
+    getrlimit(2); /proc/PID/fd and /proc/PID/limits (proc(5)).
+
+page-file-descriptors-exhausted-title = A process has no file descriptor left
+page-file-descriptors-exhausted-limits =
+    New connections: accept() fails and they stand in the accept queue. Or answers: the upstream or the file cannot be opened, and the client gets a 500.
+page-file-descriptors-exhausted-shows =
+    Errno 24 (EMFILE) in the server's error log, or a process that stays at its limit while connections wait for it. Clients wait half a second and longer, time out, or get errors. nginx says "accept4() failed (24: Too many open files)" and stops to accept for half a second each time.
+page-file-descriptors-exhausted-sure =
+    High where the error log has the errno and the failures or pauses are large enough to explain what this load suffered; medium where only the number of open files, the queue and the failures tell, as for any program without a log that is known. Silent where a process has just as many files as it needs, and where nobody suffers. An accept queue that overflows before such a process is its symptom.
+page-file-descriptors-exhausted-remedies =
+    nginx: worker_rlimit_nofile, in force after a reload; a master that runs as root may give its workers any number up to fs.nr_open. php-fpm: rlimit_files. Other programs: LimitNOFILE= of the unit that starts them, and prlimit(1) for those that run. A program that leaks descriptors needs mending, not a higher limit.
+page-file-descriptors-exhausted-sources =
+    As for station file-descriptors; accept(2), socket(2), open(2); nginx: ngx_event_accept.c (accept_mutex_delay).
+
+page-rate-limit-title = Rate limit
+page-rate-limit-limits =
+    What the configuration itself lets one client have where this request goes: requests a second (limit_req of nginx) or connections at once (limit_conn). Limits of other places are not counted.
+page-rate-limit-shows =
+    The rate of the zone against the goodput. The limit that holds this traffic is shown, else the lowest one on its way.
+page-rate-limit-sure =
+    Where a request goes is followed through the configuration as nginx does: address, name, location. Where files, conditions or expressions decide, only the log can tell. A dry run limits nothing.
+page-rate-limit-remedies =
+    See rate-limited-by-config.
+page-rate-limit-sources =
+    nginx: ngx_http_limit_req_module, ngx_http_limit_conn_module.
+
+page-rate-limited-by-config-title = The configuration limits this traffic
+page-rate-limited-by-config-limits =
+    Requests of one client (one value of the zone's key, mostly the address) above the rate, or beyond so many connections at once.
+page-rate-limited-by-config-shows =
+    Answers with the limit's status (503, or limit_req_status, limit_conn_status) and lines "limiting requests" or "limiting connections" with the zone's name in the error log. With burst and without nodelay nothing fails at first: requests wait, and goodput is the rate to the digit.
+page-rate-limited-by-config-sure =
+    High where the zone's own lines in the error log are as many as half of those answers or delays; medium where the log does not tell, but the limit is surely on the request's way and goodput is just what it lets through. Silent where the rate is not reached, where the limit belongs to another location, and where answers with that status come from elsewhere. A load generator is one address: real clients, each with its own, may never meet the limit.
+page-rate-limited-by-config-remedies =
+    Ask its owner: the lines are shown, and nothing is changed from here. A test may be let through by a key that is empty for its address (geo and map).
+page-rate-limited-by-config-sources =
+    As for station rate-limit.
+
 page-ephemeral-ports-title = Ephemeral ports
 page-ephemeral-ports-limits =
     How many connections a tier can have at once to one upstream address and port from one local address: the ports of net.ipv4.ip_local_port_range without the reserved ones. Divided by the time that a request keeps one taken they are the most that can pass: the life of the connection where the upstream closes first, and its TIME_WAIT (60 s, or net.ipv4.tcp_tw_reuse_delay where it may be taken over) where the dialling side does.

@@ -26,6 +26,24 @@ state-accept-queue-near = { $peak } of { $limit } connections waited at { $liste
 state-accept-queue-harmless = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }), but no request of this load suffered.
 state-accept-queue-refusing = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }).
 
+state-worker-connections-ok = A worker held { $peak } of its { $limit } connections at the most.
+state-worker-connections-near = A worker held { $peak } of its { $limit } connections at the most: little is left.
+state-worker-connections-unknown = A worker may hold { $limit } connections; how many it held could not be read.
+state-worker-connections-harmless = { $count } connections were turned away for want of room among a worker's { $limit }, but this load did not suffer from it.
+state-worker-connections-refusing = { $count } connections were turned away: a worker may hold { $limit }, and they were used up.
+state-worker-connections-drained = A worker may hold { $limit } connections and closed some unanswered to make room for others.
+
+state-file-descriptors-ok = Process { $pid } had { $peak } of { $limit } files open at the most.
+state-file-descriptors-near = Process { $pid } had { $peak } of { $limit } files open at the most: little is left.
+state-file-descriptors-harmless = The server logged { $count } times that it could not open a file or socket, but this load did not suffer from it.
+state-file-descriptors-logged = The server logged { $count } times that it could not open a file or socket: a process may have { $limit }.
+state-file-descriptors-full = Process { $pid } stayed at its limit of { $limit } open files.
+
+state-rate-limit-ok = { $directive } with zone { $zone } ({ $place }) did not hold this traffic back.
+state-rate-limit-harmless = { $directive } with zone { $zone } ({ $place }) refused { $count } requests, hardly any of this load.
+state-rate-limit-refusing = { $directive } with zone { $zone } ({ $place }) refused requests with status { $status }.
+state-rate-limit-delaying = { $directive } with zone { $zone } ({ $place }) lets requests wait, so that { $rate } a second pass.
+
 state-ports-ok = { $used } of { $usable } ports towards { $remote } were taken.
 state-ports-near = { $used } of { $usable } ports towards { $remote } were taken: little is left.
 state-ports-refusing = { $used } of { $usable } ports towards { $remote } were taken, and connections to it failed.

@@ -158,7 +158,7 @@ pub struct NginxPass {
 }
 
 /// A limit that an administrator set on purpose.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NginxLimit {
     /// "limit_req" or "limit_conn".
     pub kind: String,
@@ -170,10 +170,18 @@ pub struct NginxLimit {
     pub connections: Option<u64>,
     /// `burst=`.
     pub burst: u64,
+    /// Requests of the burst that pass at once, the others wait: none unless `delay=` says more, all of them with `nodelay`.
+    pub burst_at_once: u64,
+    /// What the zone counts by: "$binary_remote_addr".
+    pub key: String,
+    /// Whether the request that is diagnosed passes it, as the configuration alone tells; nothing where files, conditions or expressions decide.
+    pub applies: Option<bool>,
     /// The status of a refused request.
     pub status: u16,
     /// Where it stands.
     pub origin: Origin,
+    /// Where its zone is defined, with the rate.
+    pub zone_origin: Origin,
 }
 
 /// What of a php-fpm configuration bears on throughput.
@@ -237,7 +245,8 @@ pub struct AccessLog {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorLog {
     /// Lines by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
-    /// "limiting requests", "limiting connections", "upstream timed out", "max_children POOL", ...
+    /// "worker_connections reused", "limiting requests ZONE", "delaying requests ZONE", "limiting connections ZONE", "upstream timed out",
+    /// "max_children POOL", ...
     pub kinds: BTreeMap<String, u64>,
     /// The first line of each kind, at most 300 bytes.
     pub samples: BTreeMap<String, String>,

@@ -25,6 +25,11 @@ pub(super) fn of<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<Server<'a>> {
 }
 
 impl<'a> Server<'a> {
+    /// Its master process.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// What was read of it.
     pub(super) fn view(&self) -> &'a ServerView {
         self.view

@@ -182,6 +182,15 @@ impl Nginx {
         children_of(self.child.id())
     }
 
+    /// The soft limits of open files of its workers.
+    pub fn files_limits(&self) -> Vec<String> {
+        let limit = |pid: u32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next().map(str::to_owned)
+        };
+        self.workers().into_iter().filter_map(limit).collect()
+    }
+
     pub fn answers(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
         let mut answer = String::new();

@@ -196,12 +196,13 @@ fn complete(head: &Head, gaps: &[chokepoint_config::Gap]) -> Result<(), String> 
 
 fn put(observation: &mut Observation, entry: &Entry) {
     let cores = observation.kernel.last().map_or(1, |kernel| kernel.cores);
+    let request = observation.request.clone();
     let parse = |bytes: &[u8]| -> Result<ServerConfig, String> {
         let (head, parsed) = parsed(&String::from_utf8_lossy(bytes))?;
         Ok(match parsed {
             Parsed::Nginx(nginx) => {
                 let version = nginx::Version::parse(&head.version).map(|nginx::Version(major, minor, patch)| (major, minor, patch));
-                ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores) })
+                ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores, &request) })
             }
             Parsed::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files)),
         })

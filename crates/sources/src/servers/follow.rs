@@ -229,7 +229,7 @@ impl Counted {
             Reader::Errors => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(parsed) = NginxLine::parse(&text) {
-                    add_error(&mut self.errors, &nginx_kind(parsed.event, parsed.errno), &text);
+                    add_error(&mut self.errors, &nginx_kind(&parsed), &text);
                 }
             }
             Reader::FpmErrors => {
@@ -267,9 +267,10 @@ fn add_access(log: &mut AccessLog, request: &mut Histogram, upstream: &mut Histo
     log.bytes = log.bytes.saturating_add(access.bytes_sent.or(access.body_bytes_sent).unwrap_or(0));
 }
 
-fn nginx_kind(event: NginxEvent, errno: Option<u32>) -> String {
-    let numbered = |name: &str| errno.map_or_else(|| name.to_owned(), |errno| format!("{name} {errno}"));
-    let plain = match event {
+fn nginx_kind(line: &NginxLine<'_>) -> String {
+    let numbered = |name: &str| line.errno.map_or_else(|| name.to_owned(), |errno| format!("{name} {errno}"));
+    let of_zone = |name: &str| line.zone.map_or_else(|| name.to_owned(), |zone| format!("{name} {zone}"));
+    let plain = match line.event {
         NginxEvent::ConnectFailed => return numbered("connect"),
         NginxEvent::TransferFailed => return numbered("transfer"),
         NginxEvent::AcceptFailed => return numbered("accept"),
@@ -281,8 +282,10 @@ fn nginx_kind(event: NginxEvent, errno: Option<u32>) -> String {
         NginxEvent::ClientClosed => "client closed",
         NginxEvent::NoLiveUpstreams => "no live upstreams",
         NginxEvent::WorkerConnectionsExhausted => "worker_connections",
-        NginxEvent::RateLimited => "limiting requests",
-        NginxEvent::ConnLimited => "limiting connections",
+        NginxEvent::WorkerConnectionsReused => "worker_connections reused",
+        NginxEvent::RateLimited => return of_zone("limiting requests"),
+        NginxEvent::RateDelayed => return of_zone("delaying requests"),
+        NginxEvent::ConnLimited => return of_zone("limiting connections"),
         NginxEvent::BufferedToFile => "buffered to file",
         NginxEvent::WorkerDied => "worker died",
         NginxEvent::Other => "other",

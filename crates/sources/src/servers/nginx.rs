@@ -3,16 +3,18 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use chokepoint_config::nginx::{Address, ListenSocket, Main, Nginx, Pass, PassKind, Reuse, Target, Upstream, WorkerProcesses};
-use chokepoint_model::observation::{ListenerAddress, NginxConfig, NginxLimit, NginxListen, NginxPass, Origin, Setting};
+use chokepoint_model::observation::{ListenerAddress, NginxConfig, NginxListen, NginxPass, Origin, Setting};
+use chokepoint_model::report::Request;
 
 use super::levels::{Level, levels};
-use super::{origin, setting};
+use super::limits::limits;
+use super::setting;
 
 /// Connections of one worker where nothing is set (ngx_event.c, DEFAULT_CONNECTIONS).
 const WORKER_CONNECTIONS_DEFAULT: u32 = 512;
 
-/// The configuration with `auto` workers counted as cores.
-pub(super) fn config(nginx: &Nginx, files: Vec<(String, i64)>, cores: u32) -> NginxConfig {
+/// The configuration as this request meets it, with `auto` workers counted as cores.
+pub(super) fn config(nginx: &Nginx, files: Vec<(String, i64)>, cores: u32, request: &Request) -> NginxConfig {
     let levels = levels(nginx);
     let sockets = nginx.http.iter().flat_map(|http| &http.sockets);
     let sockets = sockets.chain(nginx.stream.iter().flat_map(|stream| &stream.sockets));
@@ -28,7 +30,7 @@ pub(super) fn config(nginx: &Nginx, files: Vec<(String, i64)>, cores: u32) -> Ng
         worker_rlimit_nofile: nginx.main.worker_rlimit_nofile().map(|found| setting(found, |limit| limit)),
         listens: sockets.filter(|socket| socket.bound && !socket.udp).flat_map(listens).collect(),
         passes: passes(nginx, &levels),
-        limits: limits(nginx, &levels),
+        limits: limits(nginx, &levels, request),
     }
 }
 
@@ -119,39 +121,4 @@ fn kind_name(kind: PassKind) -> &'static str {
         PassKind::Grpc => "grpc",
         PassKind::Memcached => "memcached",
     }
-}
-
-/// Every limit that is in force somewhere, once for each line.
-fn limits(nginx: &Nginx, levels: &[Level<'_>]) -> Vec<NginxLimit> {
-    let mut limits: Vec<NginxLimit> = Vec::new();
-    let zones = nginx.http.iter().flat_map(|http| &http.zones).collect::<Vec<_>>();
-    for level in levels.iter().filter(|level| level.http.is_some()) {
-        let status = |name: &str| level.settings.number(name).and_then(|status| u16::try_from(status.value).ok()).unwrap_or(503);
-        for limit in level.settings.rate_limits() {
-            let rate = zones.iter().find(|zone| zone.name == limit.zone).and_then(|zone| zone.rate_per_minute);
-            limits.push(NginxLimit {
-                kind: "limit_req".to_owned(),
-                zone: limit.zone,
-                rate_per_s: rate.map(|rate| rate as f64 / 60.0),
-                connections: None,
-                burst: limit.burst,
-                status: status("limit_req_status"),
-                origin: origin(&chokepoint_config::Origin::Set(limit.place)),
-            });
-        }
-        for limit in level.settings.conn_limits() {
-            limits.push(NginxLimit {
-                kind: "limit_conn".to_owned(),
-                zone: limit.zone,
-                rate_per_s: None,
-                connections: Some(limit.connections),
-                burst: 0,
-                status: status("limit_conn_status"),
-                origin: origin(&chokepoint_config::Origin::Set(limit.place)),
-            });
-        }
-    }
-    limits.sort_by(|a, b| a.origin.cmp(&b.origin));
-    limits.dedup_by(|a, b| a.origin == b.origin);
-    limits
 }

@@ -1,0 +1,63 @@
+//! Advice: what removes a cause and is told in exact words, but never applied from here, because it is not ours to decide or not known how. One
+//! file and one line in [`ADVICE`] each.
+
+use super::{ask_limit_owner, raise_nofile_by_hand};
+use crate::change::Activation;
+use crate::message::Message;
+use crate::predict::{Lift, Scene, predict};
+use crate::report::{Finding, Remedy, Signal};
+use crate::stations::{Context, Placed};
+
+/// A piece of advice.
+pub(super) struct AdviceDef {
+    /// Id, kebab-case.
+    pub(super) id: &'static str,
+    /// The finding whose cause it removes.
+    pub(super) finding: &'static str,
+    /// When it takes effect.
+    pub(super) activation: Activation,
+    /// The advice for this host; nothing where it does not apply.
+    pub(super) advise: fn(&Context<'_>, &Placed) -> Option<Advice>,
+}
+
+/// What is advised.
+pub(super) struct Advice {
+    /// What to do.
+    pub(super) text: Message,
+    /// What it costs and what could go wrong.
+    pub(super) risk: Message,
+    /// Commands that do it now.
+    pub(super) runtime: Vec<String>,
+    /// Lines that make it last, with the file that they belong to.
+    pub(super) persistent: Vec<String>,
+    /// Commands that take it back.
+    pub(super) undo: Vec<String>,
+    /// What will tell that it worked.
+    pub(super) signal: Signal,
+    /// What it lifts at the finding's station.
+    pub(super) lifts: Lift,
+}
+
+/// All advice, after the remedies of the same finding.
+const ADVICE: &[&AdviceDef] = &[&raise_nofile_by_hand::ADVICE, &ask_limit_owner::ADVICE];
+
+/// The advice for a finding at a station.
+pub(super) fn advice(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
+    let fitting = ADVICE.iter().filter(|def| def.finding == finding.id);
+    let given = fitting.filter_map(|def| Some((def, (def.advise)(scene.ctx, placed)?)));
+    given
+        .map(|(def, advice)| Remedy {
+            id: def.id.to_owned(),
+            change: Vec::new(),
+            text: scene.ctx.text(advice.text),
+            runtime: advice.runtime,
+            persistent: advice.persistent,
+            activation: def.activation,
+            risk: scene.ctx.text(advice.risk),
+            undo: advice.undo.join("; "),
+            signal: advice.signal,
+            prediction: predict(scene, finding, placed, advice.lifts),
+            group: None,
+        })
+        .collect()
+}

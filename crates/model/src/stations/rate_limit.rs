@@ -1,0 +1,251 @@
+//! Station `rate-limit`: the requests a second, or connections, that the configuration itself allows on this request's way (nginx's limit_req and
+//! limit_conn). Somebody meant it; what it takes from this traffic is told all the same.
+
+use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
+use crate::load::{LoadResult, Loop};
+use crate::message::Message;
+use crate::observation::{NginxLimit, Origin};
+use crate::path::Tier;
+use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef =
+    StationDef { id: "rate-limit", kind: StationKind::Rate, findings: &["rate-limited-by-config"], read, judge };
+
+/// Share of the requests that must be answered with the limit's status, or made to wait, for it to count as harm.
+const HELD_SHARE: f64 = 0.01;
+/// Share of those answers that the limit's own lines in the log must explain.
+const LOGGED_SHARE: f64 = 0.5;
+/// Share of the requests that were logged as delayed, from which the median waits too.
+const DELAYED_SHARE: f64 = 0.5;
+/// How far goodput may lie from what a limit lets through: nginx counts in thousandths of a request and milliseconds, the window has two ends.
+const RATE_SPREAD: f64 = 0.03;
+/// Share of the offered rate from which an open loop got what it asked for.
+const OFFERED_SHARE_MIN: f64 = 0.98;
+
+/// What a limit did to this traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// It refused.
+    Refused,
+    /// It let requests wait.
+    Delayed,
+}
+
+/// One limit on the request's way.
+struct Limit<'a> {
+    config: &'a NginxLimit,
+    refused: Option<Logged>,
+    delayed: Option<Logged>,
+    held: Option<Held>,
+    /// True where the server's own words show it.
+    is_logged: bool,
+}
+
+impl<'a> Limit<'a> {
+    fn of(ctx: &Context<'a>, tier: &Tier, config: &'a NginxLimit) -> Option<Self> {
+        let line = |what: &str| ctx.logged(tier, &format!("{what} {}", config.zone)).filter(|logged| may_be_ours(ctx, config, logged));
+        let (refused, delayed) = match config.kind.as_str() {
+            "limit_conn" => (line("limiting connections"), None),
+            _ => (line("limiting requests"), line("delaying requests")),
+        };
+        // A limit elsewhere is none of this request's.
+        if config.applies == Some(false) && refused.is_none() && delayed.is_none() {
+            return None;
+        }
+        let mut limit = Self { config, refused, delayed, held: None, is_logged: false };
+        limit.judge(ctx, tier);
+        Some(limit)
+    }
+
+    fn judge(&mut self, ctx: &Context<'_>, tier: &Tier) {
+        let count = |logged: &Option<Logged>| logged.as_ref().map_or(0, |logged| logged.count) as f64;
+        let (refused, delayed) = (count(&self.refused), count(&self.delayed));
+        let Some(load) = &ctx.obs.load else {
+            let requests = watched_requests(ctx, tier).unwrap_or(0) as f64;
+            self.is_logged = refused > 0.0 && requests > 0.0 && refused > HELD_SHARE * requests;
+            self.held = self.is_logged.then_some(Held::Refused);
+            return;
+        };
+        // A status that was expected is no failure.
+        let failed = load.requests.saturating_sub(load.good);
+        let answers = answers_with(load, &[self.config.status]).min(failed) as f64;
+        let requests = load.requests as f64;
+        let is_surely_here = self.config.applies == Some(true);
+        (self.held, self.is_logged) = if answers > HELD_SHARE * requests {
+            match refused >= LOGGED_SHARE * answers {
+                true => (Some(Held::Refused), true),
+                // A log that is not readable or not that talkative: the status and the very rate.
+                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Refused), false),
+            }
+        } else if self.config.burst > self.config.burst_at_once && wants_more(load) {
+            match delayed >= DELAYED_SHARE * requests {
+                true => (Some(Held::Delayed), true),
+                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Delayed), false),
+            }
+        } else {
+            (None, false)
+        };
+    }
+
+    /// The requests a second that it lets one client have: the rate, and in a short window as much more as passes at once at its beginning. Those that
+    /// wait leave at the rate.
+    fn allowed_rps(&self, load: &LoadResult) -> Option<(f64, f64)> {
+        let rate = self.config.rate_per_s?;
+        let burst = self.config.burst_at_once as f64 * 1e6 / load.duration_us.max(1) as f64;
+        Some((rate, rate + burst))
+    }
+
+    /// True where goodput is just what the limit allows to one client address.
+    fn passes_all_it_may(&self, load: &LoadResult) -> bool {
+        self.allowed_rps(load)
+            .is_some_and(|(low, high)| (low * (1.0 - RATE_SPREAD)..=high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
+    }
+
+    fn proofs(&self) -> impl Iterator<Item = &Logged> {
+        self.refused.iter().chain(&self.delayed)
+    }
+}
+
+/// Lines of a zone that the configuration keeps from this request are another traffic's, unless the log shows this very path.
+fn may_be_ours(ctx: &Context<'_>, config: &NginxLimit, logged: &Logged) -> bool {
+    config.applies != Some(false) || requested_path(&logged.line).is_some_and(|path| path == path_of(&ctx.obs.request.url))
+}
+
+/// The path in `request: "GET /path HTTP/1.1"`, without its query.
+fn requested_path(line: &str) -> Option<&str> {
+    let request = line.split_once(", request: \"")?.1;
+    request.split(' ').nth(1)?.split('?').next()
+}
+
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("/", |at| rest[at..].split(['?', '#']).next().unwrap_or("/"))
+}
+
+/// True where the load would have taken more than it got: a closed loop always, an open one that fell short.
+fn wants_more(load: &LoadResult) -> bool {
+    match load.shape {
+        Loop::Closed { .. } => true,
+        Loop::Open { rate_per_s, .. } => load.goodput_rps() < OFFERED_SHARE_MIN * rate_per_s,
+    }
+}
+
+/// Requests that the tier's access logs counted.
+fn watched_requests(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
+    let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
+    let lines: u64 = views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).map(|log| log.lines).sum();
+    (lines > 0).then_some(lines)
+}
+
+/// The limit of a tier that holds this traffic, else the lowest of those that it passes.
+fn narrowest<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<Limit<'a>> {
+    let configured = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()).flat_map(|nginx| &nginx.limits);
+    let limits = configured.filter_map(|config| Limit::of(ctx, tier, config));
+    let rate = |limit: &Limit<'_>| limit.config.rate_per_s.unwrap_or(f64::MAX);
+    let weight = |limit: &Limit<'_>| (limit.held.is_some(), limit.is_logged, limit.config.applies == Some(true));
+    limits.min_by(|a, b| weight(b).cmp(&weight(a)).then(rate(a).total_cmp(&rate(b))))
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    let limits = ctx.path.tiers.iter().filter_map(|tier| Some((tier, narrowest(ctx, tier)?)));
+    limits.map(|(tier, limit)| Placed { netns: Some(tier.netns), station: reading(ctx, tier, &limit) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> Station {
+    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
+    let unit = if limit.config.rate_per_s.is_some() { "requests/s" } else { "connections" };
+    let mut station = blank(&STATION, tier.name.clone(), at, unit);
+    station.limit = limit.config.rate_per_s.or(limit.config.connections.map(|count| count as f64));
+    let load = ctx.obs.load.as_ref();
+    if let (Some(load), Some((rate, high))) = (load, load.and_then(|load| limit.allowed_rps(load))) {
+        station.used = Some(load.goodput_rps());
+        station.utilization = Some(load.goodput_rps() / rate.max(f64::MIN_POSITIVE));
+        // One load comes from one address: one key.
+        station.ceiling_rps = (limit.config.applies == Some(true)).then_some(Ceiling { value: rate, low: rate, high });
+    }
+    let answers = load.map(|load| answers_with(load, &[limit.config.status]));
+    let refused = limit.refused.as_ref().map(|logged| logged.count).or(answers.filter(|_| limit.held == Some(Held::Refused)));
+    station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
+    let args = |id: &'static str| told(id, tier, limit.config).with("count", refused.unwrap_or(0));
+    let (state, why) = match limit.held {
+        Some(Held::Refused) => (StationState::Refusing, args("state-rate-limit-refusing")),
+        Some(Held::Delayed) => (StationState::Saturated, args("state-rate-limit-delaying")),
+        None if refused.is_some_and(|count| count > 0) => (StationState::Near, args("state-rate-limit-harmless")),
+        None => (StationState::Ok, args("state-rate-limit-ok")),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
+    read.iter()
+        .filter_map(|placed| {
+            let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+            let limit = narrowest(ctx, tier)?;
+            Some(finding(ctx, placed, tier, &limit, limit.held?))
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, placed: &Placed, tier: &Tier, limit: &Limit<'_>, held: Held) -> Finding {
+    let (title, explanation) = match (held, limit.config.connections) {
+        (Held::Refused, None) => ("finding-rate-limited-by-config-title", "finding-rate-limited-by-config-explanation"),
+        (Held::Refused, Some(_)) => {
+            ("finding-rate-limited-by-config-title-connections", "finding-rate-limited-by-config-explanation-connections")
+        }
+        (Held::Delayed, _) => ("finding-rate-limited-by-config-title-delay", "finding-rate-limited-by-config-explanation-delay"),
+    };
+    Finding {
+        id: "rate-limited-by-config".to_owned(),
+        station: STATION.id.to_owned(),
+        tier: tier.name.clone(),
+        at: placed.station.at.clone(),
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence: if limit.is_logged { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(told(title, tier, limit.config)),
+        evidence: proofs(ctx, tier, limit, held),
+        explanation: ctx.text(told(explanation, tier, limit.config)),
+        remedies: Vec::new(),
+    }
+}
+
+fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, held: Held) -> Vec<Evidence> {
+    let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof(ctx)).collect();
+    let id = if limit.config.connections.is_some() { "evidence-rate-limit-connections" } else { "evidence-rate-limit-rate" };
+    proofs.push(evidence(ctx.text(told(id, tier, limit.config)), place(&limit.config.origin), limit.config.rate_per_s));
+    if let Some(load) = &ctx.obs.load {
+        let (id, count) = match held {
+            Held::Refused => ("evidence-rate-limit-answers", answers_with(load, &[limit.config.status]) as f64),
+            Held::Delayed => ("evidence-rate-limit-waits", load.latency_us.p50 as f64 / 1e3),
+        };
+        let text = told(id, tier, limit.config).with("count", count).with("requests", load.requests).with("goodput", load.goodput_rps());
+        proofs.push(evidence(ctx.text(text), "load", Some(count)));
+    }
+    proofs
+}
+
+/// A message with all that is known of a limit.
+pub(crate) fn told(id: &'static str, tier: &Tier, config: &NginxLimit) -> Message {
+    Message::new(id)
+        .with("tier", tier.name.as_str())
+        .with("directive", config.kind.as_str())
+        .with("zone", config.zone.as_str())
+        .with("key", config.key.as_str())
+        .with("rate", config.rate_per_s.unwrap_or(0.0))
+        .with("connections", config.connections.unwrap_or(0))
+        .with("burst", config.burst)
+        .with("status", config.status.to_string())
+        .with("place", place(&config.origin))
+}
+
+/// "FILE:LINE".
+pub(crate) fn place(origin: &Origin) -> String {
+    format!("{}:{}", origin.file, origin.line)
+}
+
+/// The limit that holds a tier's traffic; nothing where none does.
+pub(crate) fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxLimit> {
+    narrowest(ctx, tier).filter(|limit| limit.held.is_some()).map(|limit| limit.config)
+}

@@ -1,0 +1,285 @@
+//! Station `worker-connections`: the connections that one nginx worker may hold at once, those to upstreams included. What comes when they are
+//! used up is closed unanswered and never reaches the access log.
+
+use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak};
+use crate::load::LoadResult;
+use crate::message::Message;
+use crate::observation::Origin;
+use crate::path::Tier;
+use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef =
+    StationDef { id: "worker-connections", kind: StationKind::Cliff, findings: &["worker-connections-exhausted"], read, judge };
+
+/// Kind of line in the error log: a connection was turned away, or an answer failed, for want of a connection.
+const KIND_REFUSED: &str = "worker_connections";
+/// Kind of line in the error log: kept and fresh connections were closed to make room; at most one line a second and worker.
+const KIND_REUSED: &str = "worker_connections reused";
+/// From this share of its connections on a worker closes kept and fresh ones to make room (ngx_connection.c, `ngx_drain_connections`).
+const DRAIN_SHARE: f64 = 15.0 / 16.0;
+/// How many it closes at a time: one of so many of its connections, and at the most that number. It is seen with any number between.
+const DRAIN_PART: u32 = 8;
+const DRAIN_MAX: u32 = 32;
+/// Samples in which a worker must have been there where no log tells it.
+const SAMPLES_MIN: usize = 2;
+/// Share from which the headroom is told as small.
+const NEAR_SHARE: f64 = 0.8;
+/// Share of requests that failed as those do whose connection was closed, above which it counts as harm.
+const FAILED_SHARE: f64 = 0.01;
+/// Share of those failures that what the server logged must explain.
+const EXPLAINED_SHARE: f64 = 0.1;
+/// Counters of connections that were closed with data unread, and of those that were accepted (/proc/net/netstat, snmp).
+const ABORTED: &str = "TcpExt.TCPAbortOnClose";
+const OPENED: &str = "Tcp.PassiveOpens";
+/// Statuses with which nginx, or a gateway before it, answers when it has no connection left for the upstream.
+const NO_CONNECTION: &[u16] = &[500, 502, 503];
+
+/// The connections of one nginx's workers in the window.
+pub(crate) struct Held {
+    /// Connections that a worker may have: as its own log names the limit in force, else as the configuration says.
+    pub(crate) limit: u32,
+    /// Where the configuration sets it.
+    origin: Origin,
+    /// Connections that a request takes: its own, and one to an upstream where requests are passed on.
+    pub(crate) each: f64,
+    /// Workers that run.
+    pub(crate) workers: usize,
+    /// Most sockets seen of one worker that take a connection; nothing where they could not be read.
+    pub(crate) peak: Option<u32>,
+    /// That worker.
+    pid: Option<u32>,
+    /// Samples of it in which it had to make room, and all of them.
+    full_samples: usize,
+    samples: usize,
+    /// Connections that were turned away; nothing where no error log could be read.
+    refused: Option<u64>,
+    refused_log: Option<Logged>,
+    reused_log: Option<Logged>,
+}
+
+/// What shows that connections ran out.
+enum Shown {
+    /// The server logged what it turned away.
+    Refused,
+    /// The server logged that it made room, or was seen with hardly a connection left.
+    Drained,
+}
+
+impl Held {
+    /// The first nginx of a tier whose configuration was read.
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let (master, nginx) = tier.pids.iter().find_map(|pid| Some((*pid, ctx.obs.servers.get(pid)?.nginx()?)))?;
+        let is_worker = |pid: &&u32| {
+            let identity = ctx.obs.processes.get(pid).and_then(|process| process.identity.first());
+            identity.is_some_and(|identity| identity.parent == master)
+        };
+        let workers: Vec<u32> = tier.pids.iter().filter(is_worker).copied().collect();
+        let refused_log = ctx.logged(tier, KIND_REFUSED);
+        let reused_log = ctx.logged(tier, KIND_REUSED);
+        let logs = ctx.obs.servers.get(&master).into_iter().flat_map(|view| view.error_logs.values());
+        let is_logged = logs.filter_map(|log| log.last()).next().is_some();
+        let in_force = [&refused_log, &reused_log].into_iter().flatten().find_map(|logged| limit_in(&logged.line));
+        let mut held = Self {
+            limit: in_force.unwrap_or(nginx.worker_connections.value),
+            origin: nginx.worker_connections.origin.clone(),
+            each: if nginx.passes.is_empty() { 1.0 } else { 2.0 },
+            workers: workers.len().max(1),
+            peak: None,
+            pid: None,
+            full_samples: 0,
+            samples: 0,
+            refused: is_logged.then(|| refused_log.as_ref().map_or(0, |logged| logged.count)),
+            refused_log,
+            reused_log,
+        };
+        workers.iter().for_each(|pid| held.watch(ctx, *pid));
+        Some(held)
+    }
+
+    /// Counts the sockets of one worker. Those through which the master and its workers talk are sockets too: a worker's own end takes a
+    /// connection, the others' ends that it inherited do not.
+    fn watch(&mut self, ctx: &Context<'_>, pid: u32) {
+        let Some(process) = ctx.obs.processes.get(&pid) else { return };
+        let siblings = self.workers.saturating_sub(1);
+        let counts = ctx.in_window(&process.files).map(|(_, files)| files.sockets.len().saturating_sub(siblings));
+        let counts: Vec<u32> = counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect();
+        let Some(peak) = counts.iter().copied().max() else { return };
+        if self.peak.is_none_or(|known| peak > known) {
+            let drained = (self.limit / DRAIN_PART).min(DRAIN_MAX);
+            let full = |count: &&u32| f64::from(**count + drained) >= DRAIN_SHARE * f64::from(self.limit);
+            (self.peak, self.pid, self.samples) = (Some(peak), Some(pid), counts.len());
+            self.full_samples = counts.iter().filter(full).count();
+        }
+    }
+
+    fn share(&self) -> Option<f64> {
+        Some(f64::from(self.peak?) / f64::from(self.limit.max(1)))
+    }
+
+    /// Connections that the load would have its workers hold at once.
+    fn asked(&self, load: &LoadResult) -> f64 {
+        in_flight_peak(load) * self.each
+    }
+
+    /// Two signals of their own make it sure: what was logged, and what was held or answered.
+    fn confidence(&self, shown: &Shown) -> Confidence {
+        let is_logged = self.refused_log.is_some() || self.reused_log.is_some();
+        match shown {
+            Shown::Refused => Confidence::High,
+            Shown::Drained if is_logged && self.full_samples > 0 => Confidence::High,
+            Shown::Drained => Confidence::Medium,
+        }
+    }
+
+    fn shown(&self, ctx: &Context<'_>, tier: &Tier) -> Option<Shown> {
+        let Some(load) = &ctx.obs.load else {
+            // Without load of our own, what the server turned away is harm. That it closes kept connections to make room may be noticed by nobody,
+            // unless requests were under way in them.
+            let drained = self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples && cut_off(ctx, tier);
+            return self.refused_log.as_ref().map(|_| Shown::Refused).or(drained.then_some(Shown::Drained));
+        };
+        let is_many = |count: u64| count as f64 > FAILED_SHARE * load.requests as f64;
+        let failed = closed(load) + answers_with(load, NO_CONNECTION);
+        let refused = self.refused_log.as_ref().map_or(0, |logged| logged.count);
+        if refused > 0 && is_many(failed) && refused as f64 >= EXPLAINED_SHARE * failed as f64 {
+            return Some(Shown::Refused);
+        }
+        // Most of those that are closed to make room are told by no line of their own, and at nginx's default level by none at all.
+        let samples = if refused > 0 { 1 } else { SAMPLES_MIN };
+        let drained =
+            self.reused_log.is_some() || (self.full_samples >= samples && self.asked(load) >= DRAIN_SHARE * f64::from(self.limit));
+        (drained && is_many(seen_closed(ctx, tier, load))).then_some(Shown::Drained)
+    }
+}
+
+/// True where connections were closed in the tier's namespace with a request in them that nobody had read (RFC 2525, 2.17: the kernel resets them).
+fn cut_off(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let grew = |name: &str| {
+        let (first, last, _) = ctx.around(&ctx.obs.netns.get(&tier.netns)?.netstat)?;
+        u64::try_from(last.get(name)?.saturating_sub(*first.get(name)?)).ok()
+    };
+    match (grew(ABORTED), grew(OPENED)) {
+        (Some(aborted), Some(opened)) => aborted as f64 > FAILED_SHARE * opened as f64,
+        _ => false,
+    }
+}
+
+/// Requests whose connection ended before the answer.
+fn closed(load: &LoadResult) -> u64 {
+    load.errors.reset + load.errors.closed_before_answer
+}
+
+/// What the load saw of connections that a tier closed unanswered: those of the first tier as such, those of an inner one as a bad gateway.
+fn seen_closed(ctx: &Context<'_>, tier: &Tier, load: &LoadResult) -> u64 {
+    let is_first = ctx.path.tiers.first().is_some_and(|first| first.name == tier.name);
+    if is_first { closed(load) } else { answers_with(load, &[502]) }
+}
+
+/// The number in "768 worker_connections are not enough": the limit in force, whatever the file says by now.
+fn limit_in(line: &str) -> Option<u32> {
+    line.split_once(" worker_connections")?.0.rsplit(' ').next()?.parse().ok()
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    let held = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Held::of(ctx, tier)?)));
+    held.map(|(tier, held)| Placed { netns: Some(tier.netns), station: reading(ctx, tier, &held) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Station {
+    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
+    let mut station = blank(&STATION, tier.name.clone(), at, "connections");
+    station.limit = Some(f64::from(held.limit));
+    station.used = held.peak.map(f64::from);
+    station.utilization = held.share();
+    let shown = held.shown(ctx, tier);
+    // What was closed to make room is counted by nobody but those who lost it.
+    let refused = match (&shown, &ctx.obs.load) {
+        (Some(Shown::Drained), Some(load)) => Some(seen_closed(ctx, tier, load)),
+        _ => held.refused,
+    };
+    station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("limit", held.limit).with("peak", held.peak.unwrap_or(0));
+        message.with("count", held.refused.unwrap_or(0))
+    };
+    let (state, why) = match shown {
+        Some(Shown::Refused) => (StationState::Refusing, args("state-worker-connections-refusing")),
+        Some(Shown::Drained) => (StationState::Refusing, args("state-worker-connections-drained")),
+        None if held.refused_log.is_some() => (StationState::Near, args("state-worker-connections-harmless")),
+        None if held.reused_log.is_some() || held.share().is_some_and(|share| share >= NEAR_SHARE) => {
+            (StationState::Near, args("state-worker-connections-near"))
+        }
+        None if held.peak.is_none() && held.refused.is_none() => (StationState::Unknown, args("state-worker-connections-unknown")),
+        None => (StationState::Ok, args("state-worker-connections-ok")),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
+    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    refusing
+        .filter_map(|placed| {
+            let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+            let held = Held::of(ctx, tier)?;
+            let shown = held.shown(ctx, tier)?;
+            Some(finding(ctx, placed, tier, &held, &shown))
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, placed: &Placed, tier: &Tier, held: &Held, shown: &Shown) -> Finding {
+    let args =
+        |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", held.limit).with("workers", held.workers as f64);
+    Finding {
+        id: "worker-connections-exhausted".to_owned(),
+        station: STATION.id.to_owned(),
+        tier: tier.name.clone(),
+        at: placed.station.at.clone(),
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence: held.confidence(shown),
+        title: ctx.text(args("finding-worker-connections-exhausted-title")),
+        evidence: proofs(ctx, tier, held),
+        explanation: ctx.text(args("finding-worker-connections-exhausted-explanation")),
+        remedies: Vec::new(),
+    }
+}
+
+fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
+    let mut proofs: Vec<Evidence> = [&held.refused_log, &held.reused_log].into_iter().flatten().map(|logged| logged.proof(ctx)).collect();
+    let limit = Message::new("evidence-worker-connections-limit").with("limit", held.limit).with("workers", held.workers as f64);
+    let source = match held.origin.file.is_empty() {
+        true => "nginx, default".to_owned(),
+        false => format!("{}:{}", held.origin.file, held.origin.line),
+    };
+    proofs.push(evidence(ctx.text(limit), source, Some(f64::from(held.limit))));
+    if let (Some(peak), Some(pid)) = (held.peak, held.pid) {
+        let text = Message::new("evidence-worker-connections-held").with("peak", peak).with("limit", held.limit);
+        proofs.push(evidence(ctx.text(text), format!("/proc/{pid}/fd"), Some(f64::from(peak))));
+    }
+    if let Some(load) = &ctx.obs.load {
+        let text = Message::new("evidence-worker-connections-harm")
+            .with("closed", closed(load))
+            .with("answers", answers_with(load, NO_CONNECTION))
+            .with("requests", load.requests)
+            .with("tier", tier.name.as_str());
+        proofs.push(evidence(ctx.text(text), "load", Some(load.requests.saturating_sub(load.good) as f64)));
+    }
+    proofs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limit_in;
+
+    #[test]
+    fn the_limit_in_force_is_in_the_line() {
+        assert_eq!(limit_in("2026/11/20 07:17:47 [alert] 9#9: *5 768 worker_connections are not enough"), Some(768));
+        assert_eq!(limit_in("2026/11/20 07:17:47 [alert] 9#9: 64 worker_connections are not enough, reusing connections"), Some(64));
+        for other in ["", "worker_connections", " worker_connections", "x worker_connections are", "99999999999 worker_connections"] {
+            assert_eq!(limit_in(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Stations `worker-connections`, `file-descriptors` and `rate-limit`: each fires where its limit is used up and requests suffer from just that,
+//! and is silent before a small limit that is not reached, lines that are another traffic's, and failures that have another cause.
+
+mod stage;
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::change::{Change, ServerSetting};
+use chokepoint_model::load::Loop;
+use chokepoint_model::observation::{
+    AccessLog, ErrorLog, Identity, Limits, NginxConfig, NginxLimit, NginxPass, Observation, OpenFiles, Origin, ProcessView, ServerConfig,
+    Setting,
+};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, Diagnosis, Remedy, Role, Station, StationState, Verdict};
+use stage::*;
+
+const LOG: &str = "/var/log/nginx/error.log";
+const MAIN: &str = "/etc/nginx/nginx.conf";
+const CONNECTIONS: &str = "worker-connections-exhausted";
+const FILES: &str = "file-descriptors-exhausted";
+const LIMITED: &str = "rate-limited-by-config";
+
+fn at(line: u32) -> Origin {
+    Origin { file: MAIN.into(), line }
+}
+
+/// nginx (42) with one worker (43) that holds `sockets` sockets and may open `nofile` files; each worker may hold 64 connections.
+fn nginx(sockets: u64, nofile: u64, passes: bool, limits: Vec<NginxLimit>) -> Observation {
+    let mut obs = healthy();
+    process(&mut obs, 42, 1, 3, nofile);
+    process(&mut obs, 43, 42, sockets, nofile);
+    let pass = NginxPass {
+        kind: "fastcgi".into(),
+        upstream: None,
+        servers: Vec::new(),
+        keepalive: None,
+        keepalive_requests: None,
+        reuses: false,
+        origin: at(9),
+    };
+    let config = NginxConfig {
+        file: MAIN.into(),
+        worker_processes: Setting { value: 1, origin: at(1) },
+        worker_connections: Setting { value: 64, origin: at(3) },
+        passes: if passes { vec![pass] } else { Vec::new() },
+        limits,
+        ..NginxConfig::default()
+    };
+    obs.servers.entry(42).or_default().config.push(0, Reading::Ok(ServerConfig::Nginx(config)));
+    obs
+}
+
+fn process(obs: &mut Observation, pid: u32, parent: u32, sockets: u64, nofile: u64) {
+    let mut view = ProcessView::default();
+    let identity =
+        Identity { pid, parent, comm: "nginx".into(), start_ticks: u64::from(pid), cpus_allowed: vec![1], ..Identity::default() };
+    view.identity.push(0, Reading::Ok(identity));
+    view.limits.push(0, Reading::Ok(Limits { open_files_soft: Some(nofile), open_files_hard: Some(nofile) }));
+    for second in 0..=10_u64 {
+        let inodes = (100..100 + sockets).collect();
+        view.files.push(second * 1_000_000, Reading::Ok(OpenFiles { count: sockets as u32, sockets: inodes }));
+    }
+    obs.processes.insert(pid, view);
+}
+
+fn logged(obs: &mut Observation, kind: &str, count: u64, line: &str) {
+    let log = ErrorLog {
+        kinds: BTreeMap::from([(kind.into(), count)]),
+        samples: BTreeMap::from([(kind.into(), line.into())]),
+        ..ErrorLog::default()
+    };
+    obs.servers.entry(42).or_default().error_logs.entry(format!("{LOG} {kind}")).or_default().push(11_000_000, Reading::Ok(log));
+}
+
+/// Of the load's 10,000 requests, `closed` lost their connection and `answers` were answered with a status.
+fn suffer(obs: &mut Observation, closed: u64, answers: &[(u16, u64)]) {
+    let load = obs.load.as_mut().unwrap();
+    load.requests = 10_000;
+    load.good = 10_000 - closed - answers.iter().map(|(_, count)| count).sum::<u64>();
+    load.errors.closed_before_answer = closed / 2;
+    load.errors.reset = closed - closed / 2;
+    load.status = answers.iter().copied().chain([(200, load.good)]).collect();
+}
+
+fn passive(obs: &mut Observation) {
+    obs.load = None;
+    obs.request.loaded = false;
+}
+
+fn station<'a>(diagnosis: &'a Diagnosis, id: &str) -> &'a Station {
+    diagnosis.path.iter().find(|station| station.station == id).unwrap()
+}
+
+fn remedy<'a>(diagnosis: &'a Diagnosis, finding: &str) -> &'a Remedy {
+    &diagnosis.findings.iter().find(|found| found.id == finding).unwrap().remedies[0]
+}
+
+fn changes(remedy: &Remedy) -> Vec<(ServerSetting, &str, &str)> {
+    let of = |change: &'_ Change| match change {
+        Change::Server { setting, .. } => setting.clone(),
+        Change::Sysctl { .. } => panic!("not of the kernel"),
+    };
+    remedy.change.iter().map(|change| (of(change), change.from(), change.to())).collect()
+}
+
+const ALERT: &str = "2026/11/20 07:17:47 [alert] 43#43: *5 64 worker_connections are not enough";
+
+#[test]
+fn refused_connections_in_the_log_and_closed_ones_at_the_client_are_a_cause() {
+    let mut obs = nginx(64, 1_024, true, Vec::new());
+    suffer(&mut obs, 4_000, &[(500, 1_000)]);
+    logged(&mut obs, "worker_connections", 5_000, ALERT);
+    let diagnosis = told(&obs);
+    assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec![CONNECTIONS]));
+    assert_eq!(diagnosis.findings[0].confidence, Confidence::High);
+    // A hundred at once, each with a second connection, and room: 250 in a power of two.
+    let remedy = remedy(&diagnosis, CONNECTIONS);
+    assert_eq!(changes(remedy), [(ServerSetting::NginxWorkerConnections, "64", "256")]);
+    passive(&mut obs);
+    assert_eq!(causes(&told(&obs)), [CONNECTIONS], "what the server turned away is harm");
+}
+
+#[test]
+fn a_worker_that_closes_connections_to_make_room_is_a_cause_with_and_without_a_log() {
+    for (kind, confidence) in
+        [(None, Confidence::Medium), (Some("worker_connections reused"), Confidence::High), (Some("worker_connections"), Confidence::High)]
+    {
+        let mut obs = nginx(58, 1_024, false, Vec::new());
+        suffer(&mut obs, 700, &[]);
+        kind.into_iter().for_each(|kind| logged(&mut obs, kind, 9, ALERT));
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), [CONNECTIONS], "{kind:?}");
+        assert_eq!(diagnosis.findings[0].confidence, confidence, "{kind:?}");
+        assert!((station(&diagnosis, "worker-connections").refused_per_s.unwrap() - 70.0).abs() < 0.1);
+    }
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_with_the_connections_where_it_would_be_next() {
+    let mut obs = nginx(64, 128, true, Vec::new());
+    obs.load.as_mut().unwrap().shape = Loop::Closed { connections: 1_000 };
+    suffer(&mut obs, 4_000, &[]);
+    logged(&mut obs, "worker_connections", 4_000, ALERT);
+    let diagnosis = told(&obs);
+    let found = changes(remedy(&diagnosis, CONNECTIONS));
+    assert_eq!(found, [(ServerSetting::NginxWorkerConnections, "64", "4096"), (ServerSetting::NginxWorkerRlimitNofile, "unset", "8192")]);
+    assert!(remedy(&diagnosis, CONNECTIONS).risk.contains("worker_rlimit_nofile"));
+    // A master that is not root may not raise it: no more connections than files.
+    let master = obs.processes.get_mut(&42).unwrap();
+    let mut identity = master.identity.last().cloned().unwrap();
+    identity.uid = 33;
+    master.identity.push(1, Reading::Ok(identity));
+    assert_eq!(told(&obs).findings[0].remedies.len(), 0, "64 connections are what 128 files have room for");
+}
+
+/// What the counters of the server's namespace did over the observation.
+fn netstat(obs: &mut Observation, aborted: i64, opened: i64) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for (at, share) in [(0, 0), (11_000_000, 1)] {
+        let counters = [("TcpExt.TCPAbortOnClose", 7 + share * aborted), ("Tcp.PassiveOpens", 9 + share * opened)];
+        view.netstat.push(at, Reading::Ok(counters.map(|(name, value)| (name.to_owned(), value)).into()));
+    }
+}
+
+#[test]
+fn watched_connections_that_are_cut_off_with_a_request_in_them_are_harm() {
+    for (sockets, aborted, expected) in [(58, 400, vec![CONNECTIONS]), (58, 20, vec![]), (40, 400, vec![])] {
+        let mut obs = nginx(sockets, 1_024, false, Vec::new());
+        passive(&mut obs);
+        netstat(&mut obs, aborted, 5_000);
+        assert_eq!(causes(&told(&obs)), expected, "{sockets} sockets, {aborted} cut off");
+    }
+}
+
+#[test]
+fn a_small_limit_that_is_not_reached_or_does_no_harm_is_silent() {
+    let quiet = |obs: &Observation, what: &str| assert_eq!(causes(&told(obs)), [""; 0], "{what}");
+    let mut unreached = nginx(40, 1_024, false, Vec::new());
+    quiet(&unreached, "not reached");
+    suffer(&mut unreached, 700, &[]);
+    quiet(&unreached, "connections are closed for another reason");
+    quiet(&nginx(63, 1_024, false, Vec::new()), "full and nobody suffers");
+    let mut elsewhere = nginx(64, 1_024, false, Vec::new());
+    logged(&mut elsewhere, "worker_connections", 300, ALERT);
+    quiet(&elsewhere, "another client's connections were refused");
+    assert_eq!(station(&told(&elsewhere), "worker-connections").state, StationState::Near);
+    let mut few = nginx(58, 1_024, false, Vec::new());
+    few.load.as_mut().unwrap().shape = Loop::Closed { connections: 50 };
+    suffer(&mut few, 700, &[]);
+    quiet(&few, "fewer are asked for than there is room for");
+    let mut watched = nginx(60, 1_024, false, Vec::new());
+    passive(&mut watched);
+    logged(&mut watched, "worker_connections reused", 10, ALERT);
+    quiet(&watched, "kept connections may be closed");
+}
+
+#[test]
+fn a_logged_errno_with_failures_is_a_cause_and_the_queue_before_it_a_symptom() {
+    for (kind, count, answers) in [("socket 24", 2_000, 2_000), ("open 24", 500, 600), ("accept 24", 20, 0)] {
+        let mut obs = nginx(60, 80, true, Vec::new());
+        suffer(&mut obs, 0, &[(500, answers)]);
+        obs.load.as_mut().unwrap().latency_us.p99 = 510_000;
+        logged(&mut obs, kind, count, "accept4() failed (24: Too many open files)");
+        let diagnosis = told(&obs);
+        assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![FILES], Confidence::High), "{kind}");
+        assert_eq!(changes(remedy(&diagnosis, FILES)), [(ServerSetting::NginxWorkerRlimitNofile, "unset", "256")], "{kind}");
+    }
+    let mut obs = nginx(80, 80, false, Vec::new());
+    overflow(&mut obs);
+    logged(&mut obs, "accept 24", 20, "accept4() failed (24: Too many open files)");
+    let diagnosis = told(&obs);
+    let queue = diagnosis.findings.iter().find(|finding| finding.id == "accept-queue-full").unwrap();
+    assert_eq!((causes(&diagnosis), queue.role, queue.symptom_of.as_slice()), (vec![FILES], Role::Symptom, [FILES.to_owned()].as_slice()));
+}
+
+/// The accept queue stands full and drops.
+fn overflow(obs: &mut Observation) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners[0].drops = Some(at / 10_000);
+        listeners[0].accept_queue = if (WINDOW.0..=WINDOW.1).contains(&at) { 512 } else { 0 };
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    let load = obs.load.as_mut().unwrap();
+    (load.requests, load.good, load.errors.connect_timeout) = (10_000, 9_000, 1_000);
+    (load.latency_us.p99, load.latency_us.max) = (1_500_000, 2_000_000);
+    load.status = [(200, 9_000)].into();
+}
+
+/// A program that nothing is known of, at its limit of open files.
+fn unknown(open: u64) -> Observation {
+    let mut obs = healthy();
+    process(&mut obs, 42, 1, open, 256);
+    overflow(&mut obs);
+    obs
+}
+
+#[test]
+fn an_unknown_program_at_its_limit_is_a_cause_and_the_advice_is_not_applied() {
+    let diagnosis = told(&unknown(255));
+    assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![FILES], Confidence::Medium));
+    let advice = remedy(&diagnosis, FILES);
+    assert_eq!((advice.id.as_str(), advice.change.len()), ("raise-nofile-by-hand", 0));
+    assert_eq!(advice.runtime, ["prlimit --pid 42 --nofile=512:512"]);
+    assert_eq!(advice.undo, "prlimit --pid 42 --nofile=256:256");
+    assert!(advice.persistent.contains(&"LimitNOFILE=512".to_owned()));
+    let mut watched = unknown(256);
+    passive(&mut watched);
+    assert!(causes(&told(&watched)).contains(&FILES));
+}
+
+#[test]
+fn files_to_spare_or_lines_that_explain_nothing_are_silent() {
+    let is_silent = |obs: &Observation, what: &str| assert!(!causes(&told(obs)).contains(&FILES), "{what}");
+    is_silent(&unknown(200), "files to spare");
+    let mut used = healthy();
+    process(&mut used, 42, 1, 256, 256);
+    is_silent(&used, "as many files as it needs");
+    let mut spike = nginx(60, 80, false, Vec::new());
+    logged(&mut spike, "accept 24", 1, "x");
+    spike.load.as_mut().unwrap().latency_us.p99 = 700_000;
+    is_silent(&spike, "half a second in ten is not why everybody waits");
+    let mut other = nginx(60, 80, false, Vec::new());
+    suffer(&mut other, 0, &[(502, 5_000)]);
+    logged(&mut other, "open 24", 3, "x");
+    is_silent(&other, "three files are not why half of the requests failed");
+    let mut host = nginx(60, 80, false, Vec::new());
+    suffer(&mut host, 0, &[(500, 5_000)]);
+    logged(&mut host, "accept 23", 5_000, "x");
+    is_silent(&host, "the host's limit is another one");
+    let mut unread = healthy();
+    unread.processes.get_mut(&42).unwrap().limits = Default::default();
+    assert!(told(&unread).path.iter().all(|station| station.station != "file-descriptors"), "what was not read is no reading");
+}
+
+fn rate(applies: Option<bool>, burst: u64, at_once: u64) -> NginxLimit {
+    NginxLimit {
+        kind: "limit_req".into(),
+        zone: "one".into(),
+        rate_per_s: Some(200.0),
+        burst,
+        burst_at_once: at_once,
+        key: "$binary_remote_addr".into(),
+        applies,
+        status: 429,
+        origin: at(20),
+        zone_origin: at(5),
+        ..NginxLimit::default()
+    }
+}
+
+const LIMITING: &str = "2026/11/20 07:17:47 [error] 43#43: *1 limiting requests, excess: 20.400 by zone \"one\", client: 10.0.0.1, server: , request: \"GET / HTTP/1.1\", host: \"x\"";
+
+/// The load got 200 answers a second and the rest refused with 429.
+fn refused(limit: NginxLimit) -> Observation {
+    let mut obs = nginx(10, 1_024, false, vec![limit]);
+    suffer(&mut obs, 0, &[(429, 7_980)]);
+    obs
+}
+
+#[test]
+fn a_limit_that_refuses_is_a_cause_by_its_log_or_by_the_very_rate() {
+    for (applies, lines, confidence) in [
+        (Some(true), 7_980, Confidence::High),
+        (None, 7_980, Confidence::High),
+        (Some(true), 0, Confidence::Medium),
+        (Some(false), 7_980, Confidence::High),
+    ] {
+        let mut obs = refused(rate(applies, 20, 20));
+        if lines > 0 {
+            logged(&mut obs, "limiting requests one", lines, LIMITING);
+        }
+        let diagnosis = told(&obs);
+        assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec![LIMITED]), "{applies:?} {lines}");
+        assert_eq!(diagnosis.findings[0].confidence, confidence, "{applies:?} {lines}");
+        let advice = remedy(&diagnosis, LIMITED);
+        assert!(advice.change.is_empty() && advice.runtime.is_empty(), "never applied");
+        assert_eq!(advice.persistent[1], "limit_req zone=one burst=20 nodelay;");
+        assert!(advice.persistent[0].contains("nginx.conf:20") && advice.persistent[2].contains("nginx.conf:5"), "{:?}", advice.persistent);
+    }
+    let ceiling = station(&told(&refused(rate(Some(true), 20, 20))), "rate-limit").ceiling_rps.unwrap();
+    assert!((ceiling.value - 200.0).abs() < 0.1 && (ceiling.high - 202.0).abs() < 0.1, "{ceiling:?}");
+}
+
+#[test]
+fn a_limit_that_makes_requests_wait_is_a_cause_although_nothing_fails() {
+    let waits = |limit: NginxLimit, good: u64, shape: Loop| {
+        let mut obs = nginx(10, 1_024, false, vec![limit]);
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.good, load.shape, load.status) = (good, good, shape, [(200, good)].into());
+        obs
+    };
+    let closed = Loop::Closed { connections: 50 };
+    assert_eq!(causes(&told(&waits(rate(Some(true), 1_000, 0), 2_001, closed))), [LIMITED]);
+    let mut said = waits(rate(None, 1_000, 0), 2_001, closed);
+    logged(&mut said, "delaying requests one", 2_000, LIMITING);
+    let diagnosis = told(&said);
+    assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![LIMITED], Confidence::High));
+    let silent = |obs: &Observation, what: &str| assert_eq!(causes(&told(obs)), [""; 0], "{what}");
+    silent(&waits(rate(Some(true), 1_000, 1_000), 2_001, closed), "nodelay");
+    silent(&waits(rate(Some(true), 1_000, 0), 1_500, closed), "slower than the limit");
+    silent(&waits(rate(None, 1_000, 0), 2_001, closed), "it may be another location's");
+    silent(&waits(rate(Some(true), 1_000, 0), 2_000, Loop::Open { rate_per_s: 200.0, connections: 100 }), "all that was offered");
+}
+
+#[test]
+fn a_limit_elsewhere_or_not_reached_or_another_cause_of_its_status_is_silent() {
+    let is_silent = |obs: &Observation, what: &str| assert!(!causes(&told(obs)).contains(&LIMITED), "{what}");
+    is_silent(&nginx(10, 1_024, false, vec![rate(Some(true), 20, 20)]), "not reached");
+    let mut elsewhere = refused(rate(Some(false), 20, 20));
+    is_silent(&elsewhere, "the limit is another location's");
+    logged(&mut elsewhere, "limiting requests one", 7_980, &LIMITING.replace("GET / ", "POST /login "));
+    is_silent(&elsewhere, "and so are its lines");
+    assert!(told(&elsewhere).path.iter().all(|station| station.station != "rate-limit"));
+    let mut backend = refused(rate(Some(true), 20, 20));
+    suffer(&mut backend, 0, &[(429, 3_000)]);
+    is_silent(&backend, "an application answers 429 itself, and goodput is not the rate");
+    let mut expected = refused(rate(Some(true), 20, 20));
+    expected.load.as_mut().unwrap().good = 10_000;
+    is_silent(&expected, "429 is what was expected");
+}
+
+#[test]
+fn a_limit_of_connections_is_told_by_its_log_alone() {
+    let limit = NginxLimit { kind: "limit_conn".into(), rate_per_s: None, connections: Some(5), ..rate(Some(true), 0, 0) };
+    let mut obs = refused(limit);
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+    logged(&mut obs, "limiting connections one", 7_980, LIMITING);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), [LIMITED]);
+    assert!(diagnosis.findings[0].title.contains("5"), "{}", diagnosis.findings[0].title);
+    assert_eq!(remedy(&diagnosis, LIMITED).persistent[1], "limit_conn one 5;");
+}
+
+#[test]
+fn watched_traffic_is_limited_where_its_share_is_known() {
+    let mut obs = refused(rate(Some(true), 20, 20));
+    passive(&mut obs);
+    logged(&mut obs, "limiting requests one", 500, LIMITING);
+    assert_eq!(causes(&told(&obs)), [""; 0], "of how many is not known");
+    let log = AccessLog { lines: 10_000, has_status: true, ..AccessLog::default() };
+    obs.servers.entry(42).or_default().access_logs.entry("a".into()).or_default().push(11_000_000, Reading::Ok(log.clone()));
+    assert_eq!(causes(&told(&obs)), [LIMITED]);
+    let many = AccessLog { lines: 1_000_000, ..log };
+    obs.servers.entry(42).or_default().access_logs.entry("a".into()).or_default().push(11_000_001, Reading::Ok(many));
+    assert_eq!(causes(&told(&obs)), [""; 0], "one in two thousand");
+}

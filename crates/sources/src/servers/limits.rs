@@ -1,0 +1,216 @@
+//! The request and connection limits of an nginx configuration, and which of them the diagnosed request passes.
+
+use chokepoint_config::nginx::{Delay, LimitZone, LocalAddress, Nginx, Selection, Settings};
+use chokepoint_config::{Origin, Place};
+use chokepoint_model::observation::NginxLimit;
+use chokepoint_model::report::Request;
+
+use super::levels::Level;
+use super::origin;
+
+/// Status of a refused request where none is set (ngx_http_limit_req_module, ngx_http_limit_conn_module).
+const STATUS_DEFAULT: u16 = 503;
+
+/// Every limit that is in force somewhere, once for each line. A dry run limits nothing.
+pub(super) fn limits(nginx: &Nginx, levels: &[Level<'_>], request: &Request) -> Vec<NginxLimit> {
+    let route = Route::of(nginx, request);
+    let zones: Vec<&LimitZone> = nginx.http.iter().flat_map(|http| &http.zones).collect();
+    let mut limits: Vec<NginxLimit> = Vec::new();
+    for level in levels.iter().filter(|level| level.http.is_some()) {
+        for mut limit in of_level(level.settings, &zones) {
+            limit.applies = route.as_ref().and_then(|route| route.passes(&limit));
+            limits.push(limit);
+        }
+    }
+    limits.sort_by(|a, b| a.origin.cmp(&b.origin));
+    limits.dedup_by(|a, b| a.origin == b.origin);
+    limits
+}
+
+fn of_level(settings: &Settings, zones: &[&LimitZone]) -> Vec<NginxLimit> {
+    let is_dry = |name: &str| settings.flag(name).is_some_and(|flag| flag.value);
+    let status = |name: &str| settings.number(name).and_then(|status| u16::try_from(status.value).ok()).unwrap_or(STATUS_DEFAULT);
+    let limit = |kind: &str, zone: String, place: Place| {
+        let defined = zones.iter().find(|defined| defined.name == zone);
+        NginxLimit {
+            kind: kind.to_owned(),
+            status: status(&format!("{kind}_status")),
+            key: defined.map(|zone| zone.key.clone()).unwrap_or_default(),
+            rate_per_s: defined.and_then(|zone| zone.rate_per_minute).map(|rate| rate as f64 / 60.0),
+            zone_origin: defined.map(|zone| origin(&Origin::Set(zone.place.clone()))).unwrap_or_default(),
+            zone,
+            origin: origin(&Origin::Set(place)),
+            ..NginxLimit::default()
+        }
+    };
+    let mut found = Vec::new();
+    for rate in settings.rate_limits().into_iter().filter(|_| !is_dry("limit_req_dry_run")) {
+        let burst_at_once = match rate.delay {
+            Delay::All => 0,
+            Delay::None => rate.burst,
+            Delay::Beyond(count) => count.min(rate.burst),
+        };
+        found.push(NginxLimit { burst: rate.burst, burst_at_once, ..limit("limit_req", rate.zone, rate.place) });
+    }
+    for open in settings.conn_limits().into_iter().filter(|_| !is_dry("limit_conn_dry_run")) {
+        found.push(NginxLimit { connections: Some(open.connections), ..limit("limit_conn", open.zone, open.place) });
+    }
+    found
+}
+
+/// What of a configuration a request passes.
+struct Route<'a> {
+    /// The place that answers, one for each address of the target.
+    chosen: Vec<&'a Settings>,
+    /// True where nothing else can answer in their stead before limits are looked at.
+    is_sure: bool,
+    /// Where it may go besides.
+    perhaps: Vec<&'a Settings>,
+    /// True where it can go nowhere that is not known.
+    is_complete: bool,
+}
+
+impl<'a> Route<'a> {
+    /// Nothing where the request does not come to this server at the address that it names: another server may have given it another path.
+    fn of(nginx: &'a Nginx, request: &Request) -> Option<Self> {
+        let http = nginx.http.as_ref()?;
+        let path = path_of(&request.url);
+        let mut route = Self { chosen: Vec::new(), is_sure: true, perhaps: Vec::new(), is_complete: true };
+        for ip in &request.addresses {
+            let local = LocalAddress::Ip(*ip, request.port);
+            let selection = http.select(&local, &request.host, path)?;
+            route.add(&selection);
+            for file in index_files(&selection, path) {
+                route.perhaps.extend(http.select(&local, &request.host, &file).map(|selection| settings_of(&selection)));
+            }
+        }
+        (!request.addresses.is_empty()).then_some(route)
+    }
+
+    fn add(&mut self, selection: &Selection<'a>) {
+        let (server, own) = (&selection.server.settings, settings_of(selection));
+        let has = |name: &str| [server, own].iter().any(|settings| !settings.own(name).is_empty());
+        let conditions = selection.location.map_or(0, |location| location.conditions.len()) + selection.server.conditions.len();
+        let turns = conditions > 0 || has("rewrite");
+        self.is_sure &= selection.is_certain() && !turns;
+        self.is_complete &= selection.servers_possible.is_empty() && !turns && !has("try_files");
+        // `return` answers in the rewrite phase, before limits are looked at (ngx_http_core_module.h, phases).
+        if !has("return") {
+            self.chosen.push(own);
+            self.perhaps.extend(selection.candidates().iter().map(|candidate| candidate.settings));
+        }
+        self.perhaps.extend(selection.locations_possible.iter().map(|location| &location.settings));
+    }
+
+    fn passes(&self, limit: &NginxLimit) -> Option<bool> {
+        let holds = |settings: &&Settings| of_level(settings, &[]).iter().any(|held| held.origin == limit.origin);
+        if self.is_sure && !self.chosen.is_empty() && self.chosen.iter().all(&holds) {
+            return Some(true);
+        }
+        let may = self.chosen.iter().chain(&self.perhaps).any(holds);
+        (!may && self.is_complete).then_some(false)
+    }
+}
+
+fn settings_of<'a>(selection: &Selection<'a>) -> &'a Settings {
+    selection.location.map_or(&selection.server.settings, |location| &location.settings)
+}
+
+/// The files to which nginx turns a request for a directory.
+fn index_files(selection: &Selection<'_>, path: &str) -> Vec<String> {
+    let bare = path.split(['?', '#']).next().unwrap_or_default();
+    let settings = settings_of(selection);
+    if !bare.ends_with('/') || selection.location.is_some_and(|location| location.pass.is_some()) || !settings.own("return").is_empty() {
+        return Vec::new();
+    }
+    let files = settings.words("index").map(|files| files.value).unwrap_or_default();
+    files.iter().map(|file| if file.starts_with('/') { file.clone() } else { format!("{bare}{file}") }).collect()
+}
+
+/// The path of a URL, "/" where it has none.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::levels::levels;
+    use super::*;
+    use chokepoint_config::Resolved;
+    use chokepoint_config::nginx::{Tree, Version};
+
+    const ZONES: &str = "limit_req_zone $binary_remote_addr zone=one:1m rate=30r/m; limit_req_zone $server_name zone=two:1m rate=5r/s;\n\
+        limit_conn_zone $binary_remote_addr zone=open:1m;\n";
+
+    /// Zone and `applies` of every limit of a server with this text, for a request for this path.
+    fn applies(server: &str, path: &str) -> Vec<(String, Option<bool>)> {
+        limits_of(server, path, "10.0.0.2").into_iter().map(|limit| (limit.zone, limit.applies)).collect()
+    }
+
+    fn limits_of(server: &str, path: &str, ip: &str) -> Vec<NginxLimit> {
+        let text = format!("events {{}}\nhttp {{\n{ZONES}server {{\nlisten 10.0.0.2:80;\n{server}\n}}\n}}\n");
+        let mut resolve = |path: &str| -> Vec<Resolved> { vec![(path.to_owned(), Ok(text.clone()))] };
+        let tree = Tree::load("/nginx.conf", None, &mut resolve).unwrap();
+        let nginx = Nginx::of(&tree, Version::FALLBACK);
+        let request = Request {
+            url: format!("http://{ip}{path}"),
+            host: ip.to_owned(),
+            port: 80,
+            addresses: vec![ip.parse().unwrap()],
+            ..Request::default()
+        };
+        limits(&nginx, &levels(&nginx), &request)
+    }
+
+    #[test]
+    fn a_limit_with_all_that_belongs_to_it() {
+        let found =
+            limits_of("limit_req zone=one burst=9 delay=4;\nlimit_req zone=two burst=3 nodelay;\nlimit_req_status 429;", "/", "10.0.0.2");
+        let (one, two) = (&found[0], &found[1]);
+        assert_eq!((one.rate_per_s, one.burst, one.burst_at_once, one.status), (Some(0.5), 9, 4, 429));
+        assert_eq!((one.key.as_str(), one.zone_origin.line, one.origin.line), ("$binary_remote_addr", 3, 7));
+        assert_eq!((two.rate_per_s, two.burst_at_once, two.key.as_str()), (Some(5.0), 3, "$server_name"));
+        let open = &limits_of("limit_conn open 5;", "/", "10.0.0.2")[0];
+        assert_eq!((open.kind.as_str(), open.connections, open.rate_per_s, open.status), ("limit_conn", Some(5), None, 503));
+        assert!(limits_of("limit_req zone=one;\nlimit_req_dry_run on;\n", "/", "10.0.0.2").is_empty(), "a dry run limits nothing");
+    }
+
+    #[test]
+    fn a_limit_is_this_requests_where_its_location_answers() {
+        let two = "location / { limit_req zone=one; }\nlocation /login { limit_req zone=two; }";
+        let told = |yes: &str, no: &str| vec![(yes.to_owned(), Some(true)), (no.to_owned(), Some(false))];
+        assert_eq!(applies(two, "/index.html?x=/login"), told("one", "two"));
+        assert_eq!(applies(two, "/"), told("one", "two"), "an index file is in the same location");
+        let mut other = told("two", "one");
+        other.reverse();
+        assert_eq!(applies(two, "/login/x"), other);
+        assert_eq!(
+            applies("limit_req zone=one;\nlocation / { limit_req zone=two; }", "/x"),
+            told("one", "two").into_iter().map(|(zone, yes)| (zone, yes.map(|yes| !yes))).collect::<Vec<_>>(),
+            "the location's limits replace the server's"
+        );
+    }
+
+    #[test]
+    fn what_files_conditions_and_other_servers_decide_is_left_open() {
+        let open = |server: &str, path: &str| assert_eq!(applies(server, path), [("one".to_owned(), None)], "{server}");
+        open("location / { try_files $uri /app; }\nlocation /app { limit_req zone=one; }", "/x");
+        open("location / { if ($args) { set $a 1; } limit_req zone=one; }", "/x");
+        open("rewrite ^/a /b last;\nlocation /a { limit_req zone=one; }", "/a");
+        open("index x.php;\nlocation / { }\nlocation ~ php$ { limit_req zone=one; }", "/");
+        assert_eq!(limits_of("limit_req zone=one;", "/", "10.0.0.9")[0].applies, None, "it came to another address first");
+        assert_eq!(
+            applies("location / { return 204; limit_req zone=one; }", "/"),
+            [("one".to_owned(), Some(false))],
+            "answered before limits"
+        );
+    }
+
+    #[test]
+    fn a_path_of_any_url() {
+        for (url, path) in [("http://a:1/b?c", "/b?c"), ("http://a", "/"), ("", "/"), ("://", "/"), ("http://[::1]:80/\u{e4}", "/\u{e4}")] {
+            assert_eq!(path_of(url), path, "{url}");
+        }
+    }
+}
