@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use mio::event::Event;
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use chokepoint_model::load::{GeneratorThread, Loop};
@@ -16,7 +16,7 @@ use crate::outcome::{Detail, End, Ended, Failure};
 use crate::pause::Pauses;
 use crate::schedule::Schedule;
 use crate::shared::{Clock, Shared};
-use crate::slot::{Phase, Slot, Turn};
+use crate::slot::{Phase, Slot, Turn, place};
 use crate::tally::Tally;
 use crate::wheel::Wheel;
 
@@ -270,7 +270,7 @@ impl<'a> Engine<'a> {
             slot.phase = Phase::Sending;
             return self.send(index);
         }
-        let connecting = slot.connect(self.shared.plan.address, self.poll.registry(), Token(index as usize));
+        let connecting = slot.connect(self.shared.plan.address, self.poll.registry(), index);
         match &connecting {
             // Without a socket connect() was not called.
             Err(Ended { end: End::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
@@ -281,8 +281,11 @@ impl<'a> Engine<'a> {
 
     /// Moves a connection on.
     fn advance(&mut self, event: &Event) {
-        let index = event.token().0 as u32;
+        let (index, parity) = place(event.token());
         let slot = &mut self.slots[index as usize];
+        if slot.is_before(parity, event.is_read_closed() || event.is_error()) {
+            return;
+        }
         if event.is_read_closed() {
             slot.note_peer_closed();
         }
@@ -386,6 +389,8 @@ impl<'a> Engine<'a> {
         self.tally.end(ended, latency_ns, now_ns, now_ns >= self.end_ns);
         if ended.reusable && self.shared.plan.keep_alive && now_ns < self.end_ns {
             slot.phase = Phase::Idle;
+        } else if matches!(ended.end, End::Status(_)) {
+            slot.leave();
         } else {
             slot.close();
         }

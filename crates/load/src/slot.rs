@@ -41,6 +41,10 @@ pub(crate) enum Turn {
 #[derive(Debug)]
 pub(crate) struct Slot {
     stream: Option<TcpStream>,
+    /// The connection before, whose answer is complete and whose end the server has not sent yet.
+    leaving: Option<TcpStream>,
+    /// Which of the two an event is about: it alternates from connection to connection.
+    parity: bool,
     pub(crate) phase: Phase,
     answer: Answer,
     written: usize,
@@ -58,6 +62,8 @@ impl Slot {
     pub(crate) fn new(to_head_request: bool) -> Self {
         Slot {
             stream: None,
+            leaving: None,
+            parity: false,
             phase: Phase::Closed,
             answer: Answer::new(to_head_request),
             written: 0,
@@ -83,11 +89,12 @@ impl Slot {
     }
 
     /// Calls connect(). The socket sends without delay (TCP_NODELAY) and is closed in the ordinary way, without SO_LINGER.
-    pub(crate) fn connect(&mut self, address: SocketAddr, registry: &Registry, token: Token) -> Result<(), Ended> {
+    pub(crate) fn connect(&mut self, address: SocketAddr, registry: &Registry, index: u32) -> Result<(), Ended> {
         let failed = |error: io::Error| Ended::failed(Failure::of_connect(&error), Detail::Io(error));
         let mut stream = TcpStream::connect(address).map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
-        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE).map_err(failed)?;
+        self.parity = !self.parity;
+        registry.register(&mut stream, token(index, self.parity), Interest::READABLE | Interest::WRITABLE).map_err(failed)?;
         self.stream = Some(stream);
         self.peer_closed = false;
         self.phase = Phase::Connecting;
@@ -97,6 +104,23 @@ impl Slot {
     pub(crate) fn close(&mut self) {
         self.stream = None;
         self.phase = Phase::Closed;
+    }
+
+    /// Closes a connection whose answer is complete. The server was asked to close it: where its end has not come yet it is waited for while the
+    /// next request is under way. The side that closes first keeps the port in TIME_WAIT for a minute, and that is to be the server, or the
+    /// generator would run out of ports that a client which reads to the end does not use up.
+    pub(crate) fn leave(&mut self) {
+        self.leaving = self.stream.take().filter(|_| !self.peer_closed);
+        self.phase = Phase::Closed;
+    }
+
+    /// True where an event is about the connection before; its end closes it.
+    pub(crate) fn is_before(&mut self, parity: bool, is_end: bool) -> bool {
+        let before = parity != self.parity;
+        if before && is_end {
+            self.leaving = None;
+        }
+        before
     }
 
     /// Remembers that the kernel said so; it says it once.
@@ -174,6 +198,18 @@ impl Slot {
             Err(Bad(text)) => Ended::failed(Failure::BadResponse, Detail::Text(text)),
         }
     }
+}
+
+/// Bit of an event's token that tells the connections of one slot apart; below it is the slot's number.
+const PARITY_BIT: u32 = usize::BITS - 1;
+
+fn token(index: u32, parity: bool) -> Token {
+    Token(index as usize | usize::from(parity) << PARITY_BIT)
+}
+
+/// The slot that an event is for, and which of its connections.
+pub(crate) fn place(token: Token) -> (u32, bool) {
+    ((token.0 & !(1 << PARITY_BIT)) as u32, token.0 >> PARITY_BIT != 0)
 }
 
 #[cfg(test)]
