@@ -76,8 +76,10 @@ fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
 }
 
 /// Which finding can be the symptom of which: what waits before a tier is caused by what holds that tier.
-const SYMPTOMS: &[(&str, &[&str])] =
-    &[("accept-queue-full", &["worker-pool-exhausted", "file-descriptors-exhausted"]), ("worker-pool-exhausted", &["workers-blocked-on-upstream"])];
+const SYMPTOMS: &[(&str, &[&str])] = &[
+    ("accept-queue-full", &["worker-pool-exhausted", "file-descriptors-exhausted"]),
+    ("worker-pool-exhausted", &["workers-blocked-on-upstream"]),
+];
 /// Whose cause may be another tier's: that of a server for which the tier waits.
 const WAITING: &str = "workers-blocked-on-upstream";
 

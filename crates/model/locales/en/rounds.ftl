@@ -3,6 +3,7 @@
 kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
 kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
 kept-yes-goodput = Its own signal did not improve, but goodput went from { $before } to { $after } requests/s.
+kept-yes-gain = Its own signal did not improve, but the share of failed requests went from { $share_before } % to { $share_after } %.
 kept-yes-finding = Its cause is gone and goodput went from { $before } to { $after } requests/s.
 kept-yes-gone = What it was to remove is gone, and the next cause now holds goodput back ({ $before } before, { $after } requests/s after).
 kept-yes-together = Goodput fell to { $after } requests/s while the changes that seemed idle one by one were all out ({ $before } before): they were put back.

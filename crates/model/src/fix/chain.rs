@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::judge::{Judgement, Place, Seen, Worse, figures, goodput, is_gain, judge, judge_improvement, meets, refusals, worse};
+use super::judge::{Judgement, Place, Seen, Worse, figures, goodput, is_gain, judge, judge_improvement, meets, worse};
 use super::rounds::entry;
 use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
 use crate::change::Change;
@@ -103,7 +103,7 @@ impl Session<'_> {
         let attempt = self.attempt(&place.finding, &remedy);
         (attempt.times, attempt.rejected_beside) = (attempt.times + 1, None);
         let refused = match (&remedy.signal, &self.current) {
-            (Signal::Refusals { station }, Some(current)) => refusals(current, station),
+            (Signal::Refusals { station }, Some(current)) => place.refusals(current, station),
             _ => 0.0,
         };
         let number = self.made.add(entry(&place, remedy.clone(), refused, improves));
@@ -127,7 +127,7 @@ impl Session<'_> {
             judge_improvement(before, &after, self.objective)
         } else {
             let seen = Seen { is_gone: !made.place.is_cause(&after), has_next: self.has_next(before, &after, &made.place) };
-            judge(before, &after, &made.remedy, self.objective, seen)
+            judge((before, &after), &made.place, &made.remedy, self.objective, seen)
         };
         let kept = if judged.works { Kept::Provisional } else { Kept::No };
         let before = before.clone();
@@ -149,8 +149,9 @@ impl Session<'_> {
     /// True where the next cause explains a loss: another one, that can be acted on, and that appeared or refuses more than before.
     fn has_next(&self, before: &Diagnosis, after: &Diagnosis, tried: &Place) -> bool {
         let grew = |finding: &Finding| {
-            let refused = refusals(after, &finding.station);
-            refused > 0.0 && refused > refusals(before, &finding.station) * (1.0 + NOISE_SHARE)
+            let place = Place::of(finding);
+            let refused = place.refusals(after, &finding.station);
+            refused > 0.0 && refused > place.refusals(before, &finding.station) * (1.0 + NOISE_SHARE)
         };
         let next = after.findings.iter().filter(|finding| finding.role == Role::Cause && Place::of(finding) != *tried);
         let mut open = next.filter(|finding| finding.remedies.iter().any(|remedy| self.may_try(finding, remedy, false)));

@@ -2,7 +2,7 @@
 
 use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
 use crate::message::Message;
-use crate::report::{Diagnosis, Finding, Remedy, Role, Signal, StationState, Verdict};
+use crate::report::{At, Diagnosis, Finding, Remedy, Role, Signal, StationState, Verdict};
 
 /// What counts besides goodput.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,6 +74,13 @@ impl Place {
         }
     }
 
+    /// Refusals a second at a station, of the instances that suffered from them: here where it is the finding's own station, else at all of it.
+    pub(super) fn refusals(&self, diagnosis: &Diagnosis, station: &str) -> f64 {
+        let is_here = |at: &At| at.netns == self.netns && at.listener == self.listener && at.edge == self.edge;
+        let refusing = diagnosis.path.iter().filter(|read| read.station == station && read.state == StationState::Refusing);
+        refusing.filter(|read| self.station != station || is_here(&read.at)).filter_map(|read| read.refused_per_s).sum()
+    }
+
     /// True where it is a cause in this measurement.
     pub(super) fn is_cause(&self, diagnosis: &Diagnosis) -> bool {
         diagnosis.findings.iter().any(|finding| finding.role == Role::Cause && Place::of(finding) == *self)
@@ -95,12 +102,6 @@ pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
 
 fn p99(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, |load| load.latency_us.p99 as f64)
-}
-
-/// Refusals a second at all instances of a station that suffered from them.
-pub(super) fn refusals(diagnosis: &Diagnosis, station: &str) -> f64 {
-    let refusing = diagnosis.path.iter().filter(|read| read.station == station && read.state == StationState::Refusing);
-    refusing.filter_map(|read| read.refused_per_s).sum()
 }
 
 /// True where hardly a request failed and p99 is within the objective. A p99 among failures says nothing: they may be quick.
@@ -150,12 +151,18 @@ pub(super) fn is_gain(before: &Diagnosis, after: &Diagnosis, objective: Objectiv
     worse(before, after, objective).is_none() && worse(after, before, objective).is_some()
 }
 
+/// True where at most half as many requests failed, and that by more than noise.
+fn fails_less(before: &Diagnosis, after: &Diagnosis) -> bool {
+    let (was, is) = (failed_share(before), failed_share(after));
+    is + FAILED_SHARE_NOISE < was && 2.0 * is <= was
+}
+
 /// True where the signal that the remedy named improved. Refusals that were not there before cannot fall.
-fn improved(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy) -> bool {
+fn improved(before: &Diagnosis, after: &Diagnosis, place: &Place, remedy: &Remedy) -> bool {
     match &remedy.signal {
         Signal::Refusals { station } => {
-            let was = refusals(before, station);
-            was > 0.0 && refusals(after, station) <= REFUSALS_LEFT_MAX * was
+            let was = place.refusals(before, station);
+            was > 0.0 && place.refusals(after, station) <= REFUSALS_LEFT_MAX * was
         }
         Signal::Goodput => rose(goodput(before), goodput(after)),
         Signal::LatencyP99 => faster(before, after),
@@ -172,7 +179,13 @@ pub(super) struct Seen {
 }
 
 /// Whether a change did what its remedy promised.
-pub(super) fn judge(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy, objective: Objective, seen: Seen) -> Judgement {
+pub(super) fn judge(
+    (before, after): (&Diagnosis, &Diagnosis),
+    place: &Place,
+    remedy: &Remedy,
+    objective: Objective,
+    seen: Seen,
+) -> Judgement {
     let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
     let explained = |id: &'static str| Judgement { explained: true, ..told(true, id) };
     let loss = worse(before, after, objective);
@@ -180,8 +193,8 @@ pub(super) fn judge(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy, obje
         return told(false, "kept-no-client");
     }
     // Where nobody counts what the station refuses, that the finding is gone is the signal.
-    let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if refusals(before, station) <= 0.0);
-    match (improved(before, after, remedy) || (is_uncounted && seen.is_gone), loss) {
+    let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
+    match (improved(before, after, place, remedy) || (is_uncounted && seen.is_gone), loss) {
         (true, None) if is_uncounted => told(true, "kept-yes-finding"),
         (true, None) => told(true, "kept-yes"),
         (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
@@ -190,6 +203,7 @@ pub(super) fn judge(before: &Diagnosis, after: &Diagnosis, remedy: &Remedy, obje
         (true, Some(Worse::Latency)) => told(false, "kept-no-latency"),
         // The objective is goodput: what lifts it is not thrown away because its refusals did not all cease.
         (false, None) if rose(goodput(before), goodput(after)) => told(true, "kept-yes-goodput"),
+        (false, None) if fails_less(before, after) => told(true, "kept-yes-gain"),
         // Where goodput is the signal, the next cause can hide it whole: that the finding is gone is then what is left to go by.
         (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
         (_, Some(Worse::Objective)) => told(false, "kept-no-objective"),
@@ -231,8 +245,8 @@ pub(super) fn need(
     }
     match &remedy.signal {
         Signal::Refusals { station } => {
-            let refused = refusals(without, station);
-            if refused > REFUSALS_LEFT_MAX * refused_before && rose(refusals(with, station), refused) {
+            let refused = place.refusals(without, station);
+            if refused > REFUSALS_LEFT_MAX * refused_before && rose(place.refusals(with, station), refused) {
                 return Some(Need::Refusals(station.clone(), refused));
             }
         }
