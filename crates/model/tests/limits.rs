@@ -6,10 +6,10 @@ mod stage;
 use std::collections::BTreeMap;
 
 use chokepoint_model::change::{Change, ServerSetting};
-use chokepoint_model::load::Loop;
+use chokepoint_model::load::{Loop, Percentiles};
 use chokepoint_model::observation::{
-    AccessLog, ErrorLog, Identity, Limits, NginxConfig, NginxLimit, NginxPass, Observation, OpenFiles, Origin, ProcessView, ServerConfig,
-    Setting,
+    AccessLog, ErrorLog, Identity, Limits, NginxConfig, NginxLimit, NginxPass, NginxStatus, Observation, OpenFiles, Origin, ProcessView,
+    ServerConfig, ServerStatus, Setting,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Remedy, Role, Station, StationState, Verdict};
@@ -119,6 +119,25 @@ fn refused_connections_in_the_log_and_closed_ones_at_the_client_are_a_cause() {
     assert_eq!(changes(remedy), [(ServerSetting::NginxWorkerConnections, "64", "256")]);
     passive(&mut obs);
     assert_eq!(causes(&told(&obs)), [CONNECTIONS], "what the server turned away is harm");
+}
+
+#[test]
+fn what_the_status_page_counts_as_not_handled_is_as_good_as_a_log() {
+    for (dropped, expected) in [(4_000, vec![CONNECTIONS]), (0, vec![])] {
+        let mut obs = nginx(40, 1_024, true, Vec::new());
+        suffer(&mut obs, 4_000, &[]);
+        let page = obs.servers.get_mut(&42).unwrap().status.entry("nginx".into()).or_default();
+        for (at_us, dropped) in [(0, 0), (11_000_000, dropped)] {
+            let counts = NginxStatus { accepts: 9_000 + dropped, handled: 9_000, ..NginxStatus::default() };
+            page.push(at_us, Reading::Ok(ServerStatus::Nginx(counts)));
+        }
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), expected);
+        assert_eq!(
+            diagnosis.findings.iter().any(|finding| finding.evidence.iter().any(|proof| proof.source == "stub_status")),
+            dropped > 0
+        );
+    }
 }
 
 #[test]
@@ -373,6 +392,30 @@ fn a_limit_of_connections_is_told_by_its_log_alone() {
     assert_eq!(causes(&diagnosis), [LIMITED]);
     assert!(diagnosis.findings[0].title.contains("5"), "{}", diagnosis.findings[0].title);
     assert_eq!(remedy(&diagnosis, LIMITED).persistent[1], "limit_conn one 5;");
+}
+
+#[test]
+fn watched_requests_that_nginx_holds_until_their_turn_are_a_cause() {
+    let waits = |lines: u64, request_us: u64, upstream_us: u64, limit: NginxLimit| {
+        let mut obs = nginx(10, 1_024, true, vec![limit]);
+        passive(&mut obs);
+        let times = |p50| Some(Percentiles { p50, ..Percentiles::default() });
+        let log = AccessLog {
+            lines,
+            has_status: true,
+            request_time_us: times(request_us),
+            upstream_time_us: times(upstream_us),
+            ..AccessLog::default()
+        };
+        obs.servers.entry(42).or_default().access_logs.entry("a".into()).or_default().push(11_000_000, Reading::Ok(log));
+        causes(&told(&obs)).join(" ")
+    };
+    assert_eq!(waits(2_010, 250_000, 3_000, rate(Some(true), 1_000, 0)), LIMITED);
+    assert_eq!(waits(1_500, 250_000, 3_000, rate(Some(true), 1_000, 0)), "", "slower than the limit");
+    assert_eq!(waits(2_010, 250_000, 240_000, rate(Some(true), 1_000, 0)), "", "the upstream takes that long");
+    assert_eq!(waits(2_010, 5_000, 3_000, rate(Some(true), 1_000, 0)), "", "nobody waits");
+    assert_eq!(waits(2_010, 250_000, 3_000, rate(None, 1_000, 0)), "", "it may be another location's");
+    assert_eq!(waits(2_010, 250_000, 3_000, rate(Some(true), 1_000, 1_000)), "", "nodelay");
 }
 
 #[test]

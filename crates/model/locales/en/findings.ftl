@@ -41,6 +41,7 @@ finding-worker-connections-exhausted-title = the workers of { $tier } have no co
 finding-worker-connections-exhausted-explanation = Each of the { $workers } workers of { $tier } may hold { $limit } connections at once, those to clients and those to upstreams together: a request that is passed on takes two. When they are used up, the worker closes kept and fresh connections to make room, and what it can make no room for it accepts and closes at once. Clients see a connection that is closed or reset without an answer, or a 500 where the connection to the upstream was the one too many; the refused never reach the access log.
 
 evidence-worker-connections-limit = Each of { $workers } workers may hold { $limit } connections (worker_connections).
+evidence-worker-connections-dropped = nginx accepted { $count } connections that it did not handle (accepts and handled of its status page).
 evidence-worker-connections-held = A worker held { $peak } of { $limit } connections.
 evidence-worker-connections-harm = { $closed } of { $requests } requests lost their connection before the answer and { $answers } got a 500, 502 or 503.
 

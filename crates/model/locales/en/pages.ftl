@@ -106,7 +106,7 @@ page-worker-connections-title = Worker connections
 page-worker-connections-limits =
     The connections that one worker of nginx may hold at once (worker_connections, 512 by default, 768 on Debian), those to clients and those to upstreams together. All workers together hold worker_processes times as many, but each its own.
 page-worker-connections-shows =
-    The sockets that each worker holds against its limit, and what the error log says: "N worker_connections are not enough".
+    The sockets that each worker holds against its limit, what the error log says ("N worker_connections are not enough"), and accepts less handled of the status page (stub_status) where there is one.
 page-worker-connections-sure =
     Sockets are counted about once a second, the ends of the channels between workers taken off. The limit in force is the number in the log's line where there is one, else the one in the file. A kept connection counts as much as a busy one.
 page-worker-connections-remedies =

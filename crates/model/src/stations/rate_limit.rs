@@ -4,7 +4,7 @@
 use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::{NginxLimit, Origin};
+use crate::observation::{AccessLog, NginxLimit, Origin};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
@@ -19,6 +19,10 @@ const LOGGED_SHARE: f64 = 0.5;
 const DELAYED_SHARE: f64 = 0.5;
 /// How far goodput may lie from what a limit lets through: nginx counts in thousandths of a request and milliseconds, the window has two ends.
 const RATE_SPREAD: f64 = 0.03;
+/// The same for traffic that is watched: a log is read a little before and after the window.
+const WATCHED_SPREAD: f64 = 0.05;
+/// Turns that half of the requests must have waited for where nothing else tells that they did: fewer may be one that is just served.
+const TURNS_WAITED: f64 = 5.0;
 /// Share of the offered rate from which an open loop got what it asked for.
 const OFFERED_SHARE_MIN: f64 = 0.98;
 
@@ -61,9 +65,7 @@ impl<'a> Limit<'a> {
         let count = |logged: &Option<Logged>| logged.as_ref().map_or(0, |logged| logged.count) as f64;
         let (refused, delayed) = (count(&self.refused), count(&self.delayed));
         let Some(load) = &ctx.obs.load else {
-            let requests = watched_requests(ctx, tier).unwrap_or(0) as f64;
-            self.is_logged = refused > 0.0 && requests > 0.0 && refused > HELD_SHARE * requests;
-            self.held = self.is_logged.then_some(Held::Refused);
+            (self.held, self.is_logged) = self.watched(ctx, tier, refused, delayed);
             return;
         };
         // A status that was expected is no failure.
@@ -85,6 +87,26 @@ impl<'a> Limit<'a> {
         } else {
             (None, false)
         };
+    }
+
+    /// The same without load of our own: by the tier's access logs, where they were read whole.
+    fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<Held>, bool) {
+        let Some(seen) = Watched::of(ctx, tier) else { return (None, false) };
+        if refused > HELD_SHARE * seen.requests {
+            return (Some(Held::Refused), true);
+        }
+        if self.config.burst <= self.config.burst_at_once {
+            return (None, false);
+        }
+        if delayed >= DELAYED_SHARE * seen.requests {
+            return (Some(Held::Delayed), true);
+        }
+        // All of one client's, and nginx itself had them for longer than its turns are apart.
+        let is_at_rate = self.config.rate_per_s.is_some_and(|rate| {
+            let waits = seen.own_wait_s.is_some_and(|wait| wait >= TURNS_WAITED / rate);
+            waits && (seen.requests / ctx.seconds().max(1e-6) / rate - 1.0).abs() <= WATCHED_SPREAD
+        });
+        ((self.config.applies == Some(true) && is_at_rate).then_some(Held::Delayed), false)
     }
 
     /// The requests a second that it lets one client have: the rate, and in a short window as much more as passes at once at its beginning. Those that
@@ -130,11 +152,26 @@ fn wants_more(load: &LoadResult) -> bool {
     }
 }
 
-/// Requests that the tier's access logs counted.
-fn watched_requests(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
-    let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
-    let lines: u64 = views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).map(|log| log.lines).sum();
-    (lines > 0).then_some(lines)
+/// What a tier's access logs tell of the traffic that was watched.
+struct Watched {
+    requests: f64,
+    /// Half of the requests took nginx itself this long, the upstreams' time taken off, seconds; nothing where the format has no times.
+    own_wait_s: Option<f64>,
+}
+
+impl Watched {
+    fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
+        let logs: Vec<&AccessLog> =
+            views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).filter(|log| log.lines > 0).collect();
+        let is_whole = logs.iter().all(|log| !log.rotated && log.skipped_bytes == 0);
+        let largest = logs.iter().max_by_key(|log| log.lines).filter(|_| is_whole)?;
+        let upstream = largest.upstream_time_us.map_or(0, |times| times.p50);
+        Some(Self {
+            requests: logs.iter().map(|log| log.lines).sum::<u64>() as f64,
+            own_wait_s: largest.request_time_us.map(|times| times.p50.saturating_sub(upstream) as f64 / 1e6),
+        })
+    }
 }
 
 /// The limit of a tier that holds this traffic, else the lowest of those that it passes.

@@ -51,8 +51,10 @@ pub(crate) struct Held {
     /// Samples of it in which it had to make room, and all of them.
     full_samples: usize,
     samples: usize,
-    /// Connections that were turned away; nothing where no error log could be read.
+    /// Connections that were turned away, as the error log or the status page tells; nothing where neither could be read.
     refused: Option<u64>,
+    /// Those that were accepted and closed at once, as the status page counts them (accepts - handled).
+    dropped: Option<u64>,
     refused_log: Option<Logged>,
     reused_log: Option<Logged>,
 }
@@ -79,6 +81,7 @@ impl Held {
         let logs = ctx.obs.servers.get(&master).into_iter().flat_map(|view| view.error_logs.values());
         let is_logged = logs.filter_map(|log| log.last()).next().is_some();
         let in_force = [&refused_log, &reused_log].into_iter().flatten().find_map(|logged| limit_in(&logged.line));
+        let dropped = ctx.dropped_accepts(tier);
         let mut held = Self {
             limit: in_force.unwrap_or(nginx.worker_connections.value),
             origin: nginx.worker_connections.origin.clone(),
@@ -88,7 +91,8 @@ impl Held {
             pid: None,
             full_samples: 0,
             samples: 0,
-            refused: is_logged.then(|| refused_log.as_ref().map_or(0, |logged| logged.count)),
+            refused: dropped.max(is_logged.then(|| refused_log.as_ref().map_or(0, |logged| logged.count))),
+            dropped: dropped.filter(|count| *count > 0),
             refused_log,
             reused_log,
         };
@@ -116,6 +120,10 @@ impl Held {
         Some(f64::from(self.peak?) / f64::from(self.limit.max(1)))
     }
 
+    fn turned_away(&self) -> u64 {
+        self.refused.unwrap_or(0)
+    }
+
     /// Connections that the load would have its workers hold at once.
     fn asked(&self, load: &LoadResult) -> f64 {
         in_flight_peak(load) * self.each
@@ -123,7 +131,7 @@ impl Held {
 
     /// Two signals of their own make it sure: what was logged, and what was held or answered.
     fn confidence(&self, shown: &Shown) -> Confidence {
-        let is_logged = self.refused_log.is_some() || self.reused_log.is_some();
+        let is_logged = self.turned_away() > 0 || self.reused_log.is_some();
         match shown {
             Shown::Refused => Confidence::High,
             Shown::Drained if is_logged && self.full_samples > 0 => Confidence::High,
@@ -136,11 +144,11 @@ impl Held {
             // Without load of our own, what the server turned away is harm. That it closes kept connections to make room may be noticed by nobody,
             // unless requests were under way in them.
             let drained = self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples && cut_off(ctx, tier);
-            return self.refused_log.as_ref().map(|_| Shown::Refused).or(drained.then_some(Shown::Drained));
+            return (self.turned_away() > 0).then_some(Shown::Refused).or(drained.then_some(Shown::Drained));
         };
         let is_many = |count: u64| count as f64 > FAILED_SHARE * load.requests as f64;
         let failed = closed(load) + answers_with(load, NO_CONNECTION);
-        let refused = self.refused_log.as_ref().map_or(0, |logged| logged.count);
+        let refused = self.turned_away();
         if refused > 0 && is_many(failed) && refused as f64 >= EXPLAINED_SHARE * failed as f64 {
             return Some(Shown::Refused);
         }
@@ -205,7 +213,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Station {
     let (state, why) = match shown {
         Some(Shown::Refused) => (StationState::Refusing, args("state-worker-connections-refusing")),
         Some(Shown::Drained) => (StationState::Refusing, args("state-worker-connections-drained")),
-        None if held.refused_log.is_some() => (StationState::Near, args("state-worker-connections-harmless")),
+        None if held.turned_away() > 0 => (StationState::Near, args("state-worker-connections-harmless")),
         None if held.reused_log.is_some() || held.share().is_some_and(|share| share >= NEAR_SHARE) => {
             (StationState::Near, args("state-worker-connections-near"))
         }
@@ -249,6 +257,10 @@ fn finding(ctx: &Context<'_>, placed: &Placed, tier: &Tier, held: &Held, shown: 
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
     let mut proofs: Vec<Evidence> = [&held.refused_log, &held.reused_log].into_iter().flatten().map(|logged| logged.proof(ctx)).collect();
+    if let Some(dropped) = held.dropped {
+        let text = Message::new("evidence-worker-connections-dropped").with("count", dropped);
+        proofs.push(evidence(ctx.text(text), "stub_status", Some(dropped as f64)));
+    }
     let limit = Message::new("evidence-worker-connections-limit").with("limit", held.limit).with("workers", held.workers as f64);
     let source = match held.origin.file.is_empty() {
         true => "nginx, default".to_owned(),
