@@ -37,6 +37,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("rate-limit-delay", include_str!("../../../lab/scenarios/rate-limit-delay.toml")),
     ("rate-limit-unreached", include_str!("../../../lab/scenarios/rate-limit-unreached.toml")),
     ("ports-exhausted", include_str!("../../../lab/scenarios/ports-exhausted.toml")),
+    ("ports-rate", include_str!("../../../lab/scenarios/ports-rate.toml")),
     ("ports-80", include_str!("../../../lab/scenarios/ports-80.toml")),
     ("port-search", include_str!("../../../lab/scenarios/port-search.toml")),
     ("time-wait-accepting", include_str!("../../../lab/scenarios/time-wait-accepting.toml")),

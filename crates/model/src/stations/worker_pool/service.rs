@@ -4,7 +4,7 @@ use super::{Pool, SAMPLES_MIN};
 use crate::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
 use crate::path::Tier;
-use crate::stations::{Context, GOOD_MIN};
+use crate::stations::{Context, GOOD_MIN, other_tenants};
 
 /// How long a request holds a worker, without what it waits for elsewhere: for a core, or in the queue of a tier behind. Seconds.
 pub(super) struct Service {
@@ -26,13 +26,20 @@ impl Service {
         };
         // Of the requests that failed none, or all, may have held a worker.
         let served_most = served.max(load.throughput_rps());
-        let (elsewhere_s, running_s) = (elsewhere(ctx, tier) / served, processes(ctx, tier, |used| used.run_ns) / served);
-        let net_s = |held_s: f64| (held_s - elsewhere_s).max(running_s);
-        let by_sockets = net_s(pool.busy_mean() / served);
-        let by_log = logs.iter().max_by_key(|log| log.lines).and_then(|log| log.duration_us).map(|times| net_s(mean_s(&times)));
-        let held_s = by_log.unwrap_or(by_sockets);
-        let least = net_s(pool.busy_mean() / served_most).min(held_s);
-        (held_s > 0.0 && held_s.is_finite()).then_some(Self { held_s, held_s_least: least, held_s_most: by_sockets.max(held_s) })
+        let per_request_s = |processes: f64| processes / served;
+        let running_s = per_request_s(processes(ctx, tier, |used| used.run_ns));
+        let queued_s = per_request_s(ctx.queued_mean(ctx.behind(tier)));
+        let for_core_s = per_request_s(processes(ctx, tier, |used| used.run_delay_ns));
+        // The wait for a core that other programs keep busy stays; that for one the servers filled themselves is the cores' own queue.
+        let stays_s = if other_tenants(ctx).is_empty() { 0.0 } else { for_core_s };
+        let alone_s = |held_s: f64| (held_s - queued_s - for_core_s).max(running_s);
+        let net_s = |held_s: f64| alone_s(held_s) + stays_s;
+        let by_sockets = pool.busy_mean() / served;
+        let by_log = logs.iter().max_by_key(|log| log.lines).and_then(|log| log.duration_us).map(|times| mean_s(&times));
+        let held_s = net_s(by_log.unwrap_or(by_sockets));
+        let least = alone_s(pool.busy_mean() / served_most).min(held_s);
+        let most = net_s(by_sockets).max(held_s);
+        (held_s > 0.0 && held_s.is_finite()).then_some(Self { held_s, held_s_least: least, held_s_most: most })
     }
 }
 
@@ -41,11 +48,6 @@ fn access_logs<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a AccessLog> {
     let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
     let logs = views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last());
     logs.filter(|log| !log.rotated && log.skipped_bytes == 0 && log.lines >= GOOD_MIN).collect()
-}
-
-/// Mean number of requests that hold a worker and wait for a core, or in the queues of the tiers behind.
-fn elsewhere(ctx: &Context<'_>, tier: &Tier) -> f64 {
-    processes(ctx, tier, |used| used.run_delay_ns) + ctx.queued_mean(ctx.behind(tier))
 }
 
 /// Mean number of a tier's processes that do what this clock counts, over the window.
