@@ -125,7 +125,9 @@ pub(crate) fn settle(setup: &Setup, interrupt: &Interrupt) -> Result<()> {
     let begin = Instant::now();
     let mut progress = Progress::new("settling", None);
     while begin.elapsed() < SETTLE_MAX && !interrupt.is_set() {
-        let observer = setup.observer()?;
+        // It is watched only: the traffic that was there tells the way, and no further connection is made for that.
+        let watched = Request { loaded: false, ..setup.request.clone() };
+        let observer = Observer::start(ObserveOptions::new(watched)).context("the host cannot be observed")?;
         observer.note("request", serde_json::to_vec(&setup.request)?);
         thread::sleep(SETTLE_LOOK);
         let obs = assemble(&observer.finish());

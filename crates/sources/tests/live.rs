@@ -302,6 +302,64 @@ fn a_process_that_ends_and_one_that_comes_while_it_is_observed() {
     assert!(observation.processes[&coming.pid()].files.last().is_some(), "a worker that is forked later is read, too");
 }
 
+/// A client, a router that translates its own port 8080 to the server's, and the server; nothing, with the reason, where that cannot be made.
+fn behind_a_nat(port: u16) -> Option<[Netns; 3]> {
+    let all = [Netns::new("nat-c")?, Netns::new("nat-r")?, Netns::new("nat-s")?];
+    let [client, router, server] = &all;
+    for (a, b, net) in [(client, router, "1"), (server, router, "2")] {
+        let device = format!("r{net}");
+        a.ip(&["link", "add", "up", "type", "veth", "peer", "name", &device, "netns", &router.name]);
+        for (netns, device, host) in [(a, "up", "1"), (b, device.as_str(), "254")] {
+            netns.ip(&["address", "add", &format!("10.9.{net}.{host}/24"), "dev", device]);
+            netns.ip(&["address", "add", &format!("fd09:{net}::{host}/64"), "dev", device, "nodad"]);
+            netns.ip(&["link", "set", device, "up"]);
+        }
+        a.ip(&["route", "add", "default", "via", &format!("10.9.{net}.254")]);
+        a.ip(&["-6", "route", "add", "default", "via", &format!("fd09:{net}::254")]);
+    }
+    let rules = format!(
+        "table inet nat {{ chain pre {{ type nat hook prerouting priority dstnat; \
+         meta nfproto ipv4 tcp dport 8080 dnat ip to 10.9.2.1:{port}; meta nfproto ipv6 tcp dport 8080 dnat ip6 to [fd09:2::1]:{port}; }} }}"
+    );
+    let settings = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
+    let loaded = router.inside(|| {
+        settings.iter().for_each(|setting| std::fs::write(format!("/proc/sys/{setting}"), "1").unwrap());
+        Command::new("nft").arg(&rules).stderr(Stdio::null()).status()
+    });
+    if !loaded.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: addresses cannot be translated (nft(8) and the kernel's NAT are needed)");
+        return None;
+    }
+    Some(all)
+}
+
+#[test]
+fn a_server_behind_a_nat_is_found_before_load_begins_and_in_the_traffic_that_is_there() {
+    let port = 8099;
+    let Some([client, router, server]) = behind_a_nat(port) else { return };
+    let listener = server.inside(|| TcpListener::bind(("::", port)).unwrap());
+    for target in ["10.9.1.254", "fd09:1::254"] {
+        let nobody = Observer::start(ObserveOptions::new(client.request(target, 8080))).unwrap();
+        assert!(!nobody.path_found(), "without load nothing is sent, and nothing is there yet");
+        nobody.finish();
+        let asked = Request { loaded: true, ..client.request(target, 8080) };
+        let observer = Observer::start(ObserveOptions::new(asked.clone())).unwrap();
+        assert!(observer.path_found(), "{target}");
+        observer.note("request", serde_json::to_vec(&asked).unwrap());
+        let path = chokepoint_model::path::discover(&assemble(&observer.finish()));
+        assert_eq!((path.tiers[0].netns, path.translated[0].netns), (server.id, router.id));
+        assert!(path.tiers[0].pids.is_empty(), "this test holds the listener, and it observes");
+        let (dialled, _) = (client.inside(|| TcpStream::connect((target, 8080)).unwrap()), listener.accept().unwrap());
+        let watched = Observer::start(ObserveOptions::new(client.request(target, 8080))).unwrap();
+        assert!(watched.path_found(), "{target}");
+        watched.finish();
+        drop(dialled);
+        let other = Observer::start(ObserveOptions::new(Request { loaded: true, ..client.request(target, 8081) })).unwrap();
+        assert!(!other.path_found(), "a port that is not translated");
+        other.finish();
+    }
+}
+
 #[test]
 fn what_is_noted_and_read_comes_back_in_order_and_replays_alike() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

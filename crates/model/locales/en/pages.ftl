@@ -84,7 +84,7 @@ page-accept-queue-limits =
 page-accept-queue-shows =
     Recv-Q of the listener reaches Send-Q + 1 and the listener's own drop counter grows (TcpExt.ListenOverflows for the namespace as a whole). Clients see connections that take 1 or 3 seconds.
 page-accept-queue-sure =
-    The listener's own drop counter names it surely. Sampling 20 times a second sees a full queue only in one sample of ten; the counter misses none. ListenDrops counts other things too; unix sockets are never in these counters, their queue is read by unix_diag.
+    The listener's own drop counter names it surely. Sampling 20 times a second sees a full queue only in one sample of ten; the counter misses none. ListenDrops counts other things too; unix sockets are never in these counters: their queue is read by unix_diag, and the error log of the server that connects (errno 11) counts who was turned away.
 page-accept-queue-remedies =
     A longer queue helps only a server that had time to accept and was hit by a burst; in front of workers that are blocked or too few it adds waiting and nothing else.
 page-accept-queue-sources =
@@ -94,7 +94,7 @@ page-accept-queue-full-title = An accept queue overflows
 page-accept-queue-full-limits =
     New connections to this listener: those that find its queue full are dropped and come again a second or more later.
 page-accept-queue-full-shows =
-    The listener's own drop counter grows, p99 rises to one second and more while goodput may stay, some clients starve.
+    The listener's own drop counter grows, p99 rises to one second and more while goodput may stay, some clients starve. At a unix socket nobody is put off: connect() fails at once with errno 11, nginx logs that and answers 502.
 page-accept-queue-full-sure =
     It is a cause where the process keeps up on average and waiting in a longer queue would be shorter than the client's retry of one second; it is a symptom where the queue stands full and waiting would be longer, for then the workers behind it are too few or blocked. Silent where a queue is small and never overflows, and where no request suffered.
 page-accept-queue-full-remedies =
