@@ -109,10 +109,12 @@ fn findings_page(words: &Catalogue) -> anyhow::Result<String> {
     let mut text = HEAD.to_owned();
     text.push_str("# Findings\n\nEach names the bad thing; `chokepoint explain ID` prints its page.\n\n");
     text.push_str("| finding | what it says | station |\n| --- | --- | --- |\n");
-    for station in STATIONS {
-        for finding in station.findings {
-            let title = page(finding, words)?.title;
-            writeln!(text, "| `{finding}` | {title} | [{0}](stations/{0}.md) |", station.id)?;
+    let mut told: BTreeSet<&str> = BTreeSet::new();
+    for finding in STATIONS.iter().flat_map(|station| station.findings) {
+        let makers = STATIONS.iter().filter(|station| station.findings.contains(finding));
+        let links: Vec<String> = makers.map(|station| format!("[{0}](stations/{0}.md)", station.id)).collect();
+        if told.insert(finding) {
+            writeln!(text, "| `{finding}` | {} | {} |", page(finding, words)?.title, links.join(", "))?;
         }
     }
     text.push_str("\n## Stations\n\nThe stations of a request's path, in the order in which it passes them.\n\n");

@@ -36,6 +36,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("rate-limit-low", include_str!("../../../lab/scenarios/rate-limit-low.toml")),
     ("rate-limit-delay", include_str!("../../../lab/scenarios/rate-limit-delay.toml")),
     ("rate-limit-unreached", include_str!("../../../lab/scenarios/rate-limit-unreached.toml")),
+    ("not-in-force", include_str!("../../../lab/scenarios/not-in-force.toml")),
+    ("not-in-force-unreached", include_str!("../../../lab/scenarios/not-in-force-unreached.toml")),
     ("ports-exhausted", include_str!("../../../lab/scenarios/ports-exhausted.toml")),
     ("ports-rate", include_str!("../../../lab/scenarios/ports-rate.toml")),
     ("ports-80", include_str!("../../../lab/scenarios/ports-80.toml")),

@@ -15,7 +15,7 @@ use crate::report::{
     Diagnosis, Finding, LimitedBy, LoadReport, Mode, Remedy, Role, SourceStatus, StationState, Target, TierReport, Verdict,
 };
 use crate::settle::{Moment, unsettled};
-use crate::stations::{Context, Placed, STATIONS, waited_for};
+use crate::stations::{Context, Placed, STATIONS, in_force, waited_for};
 
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
@@ -77,22 +77,24 @@ fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
 
 /// Which finding can be the symptom of which: what waits before a tier is caused by what holds that tier.
 const SYMPTOMS: &[(&str, &[&str])] = &[
-    ("accept-queue-full", &["worker-pool-exhausted", "file-descriptors-exhausted"]),
-    ("worker-pool-exhausted", &["workers-blocked-on-upstream"]),
+    ("accept-queue-full", &["worker-pool-exhausted", "file-descriptors-exhausted", in_force::ID]),
+    ("worker-pool-exhausted", &["workers-blocked-on-upstream", in_force::ID]),
+    (in_force::ID, &["file-descriptors-exhausted"]),
 ];
 /// Whose cause may be another tier's: that of a server for which the tier waits.
 const WAITING: &str = "workers-blocked-on-upstream";
 
-/// Names the causes of each symptom: those of its own tier that can bring it about. An overflowing queue before a pool that is exhausted is
+/// Names the causes of each symptom: those of its own tier that can bring it about, a setting only at its own listener or pool. An overflowing queue before a pool that is exhausted is
 /// a symptom even where it would pass for a cause by itself.
 fn link_symptoms(ctx: &Context<'_>, findings: &mut [Finding]) {
-    let causes: Vec<(String, String)> = findings.iter().map(|finding| (finding.id.clone(), finding.tier.clone())).collect();
+    let causes: Vec<Finding> = findings.to_vec();
     for finding in findings.iter_mut() {
+        let here = |cause: &Finding| {
+            cause.tier == finding.tier && (cause.id != in_force::ID || (cause.station == finding.station && cause.at == finding.at))
+        };
         let able = SYMPTOMS.iter().filter(|(symptom, _)| *symptom == finding.id).flat_map(|(_, causes)| causes.iter());
-        let named: Vec<String> = able
-            .filter(|cause| causes.iter().any(|(id, tier)| id == *cause && *tier == finding.tier))
-            .map(|cause| (*cause).to_owned())
-            .collect();
+        let named: Vec<String> =
+            able.filter(|able| causes.iter().any(|cause| cause.id == **able && here(cause))).map(|cause| (*cause).to_owned()).collect();
         if !named.is_empty() {
             finding.role = Role::Symptom;
             finding.symptom_of = named;

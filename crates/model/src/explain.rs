@@ -17,9 +17,15 @@ pub struct Page {
     pub sections: Vec<(String, String)>,
 }
 
-/// Ids that have a page: each station followed by its findings, in the order of the path.
+/// Ids that have a page: each station followed by its findings, in the order of the path; a finding of several stations once.
 pub fn ids() -> Vec<&'static str> {
-    STATIONS.iter().flat_map(|def| std::iter::once(def.id).chain(def.findings.iter().copied())).collect()
+    let mut ids = Vec::new();
+    for id in STATIONS.iter().flat_map(|def| std::iter::once(def.id).chain(def.findings.iter().copied())) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
 }
 
 /// The page of a station or finding; nothing where there is no such id.

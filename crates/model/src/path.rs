@@ -130,6 +130,17 @@ pub(crate) fn plain(path: &str) -> &str {
     path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path)
 }
 
+/// True where a configured address is the one that a listener is bound to.
+pub(crate) fn is_bound_to(configured: &ListenerAddress, bound: &ListenerAddress) -> bool {
+    match (configured, bound) {
+        (ListenerAddress::Tcp(ip, port), ListenerAddress::Tcp(bound, bound_port)) => {
+            port == bound_port && ip.to_canonical() == bound.to_canonical()
+        }
+        (ListenerAddress::Unix(path), ListenerAddress::Unix(bound)) => plain(path) == plain(bound),
+        _ => false,
+    }
+}
+
 struct Walk<'a> {
     obs: &'a Observation,
     listeners: Vec<PlacedListener>,

@@ -2,12 +2,14 @@
 
 mod advice;
 mod ask_limit_owner;
+mod listen_again;
 mod raise_accept_backlog;
 mod raise_conntrack_max;
 mod raise_max_children;
 mod raise_nofile;
 mod raise_nofile_by_hand;
 mod raise_worker_connections;
+mod reload_configuration;
 mod reuse_time_wait;
 mod reuse_upstream_connections;
 mod servers;
@@ -50,6 +52,8 @@ pub struct Proposal {
 pub const REMEDIES: &[&RemedyDef] = &[
     &raise_conntrack_max::REMEDY,
     &shorten_conntrack_time_wait::REMEDY,
+    &listen_again::REMEDY,
+    &reload_configuration::REMEDY,
     &raise_accept_backlog::REMEDY,
     &raise_worker_connections::REMEDY,
     &raise_nofile::REMEDY,

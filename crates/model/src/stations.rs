@@ -9,6 +9,7 @@ pub(crate) mod conntrack_table;
 mod cpu;
 pub(crate) mod ephemeral_ports;
 pub(crate) mod file_descriptors;
+pub(crate) mod in_force;
 mod link;
 mod load_generator;
 pub(crate) mod rate_limit;

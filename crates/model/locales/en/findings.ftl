@@ -140,6 +140,25 @@ remedy-raise-max-children-risk = Takes up to { $mib } MiB of memory more. The re
 remedy-raise-max-children-risk-lost = Takes up to { $mib } MiB of memory more. The reload ends the requests that are in service at that moment, because process_control_timeout is not set.
 remedy-raise-max-children-risk-other = Takes up to { $mib } MiB of memory more. Where the workers wait for another server, more of them load that one more.
 
+finding-setting-not-in-force-queue-title = room for { $limit } is in force at { $listener } of { $tier }, though its configuration gives room for { $written }
+finding-setting-not-in-force-queue = The accept queue of { $listener } overflows, and the configuration of { $tier } has room for all who come at once. A listener gets its limit when its server calls listen(), from the backlog and net.core.somaxconn as they are at that moment: one of both was raised later, and { $tier } has not called it since. A reload alone does not: nginx listens again only where the value of backlog= is another, and php-fpm keeps its sockets.
+finding-setting-not-in-force-queue-edited = The accept queue of { $listener } overflows, and the configuration of { $tier } has room for all who come at once; but { $file } was changed after { $tier } read it, and what was written there is not in force.
+finding-setting-not-in-force-pool-title = { $running } workers of { $tier } run, though pm.max_children of [{ $pool }] says { $written }
+finding-setting-not-in-force-pool = All workers of { $tier } are taken and wait, and its configuration gives it more; but { $file } was changed after { $tier } read it, and what was written there is not in force.
+
+evidence-not-in-force-queue = Room for { $limit } is in force at { $listener }; what is written gives room for { $written }.
+evidence-not-in-force-backlog = The { $setting } is { $value }.
+evidence-not-in-force-somaxconn = net.core.somaxconn, which bounds it when a server begins to listen, is { $somaxconn } now.
+evidence-not-in-force-pool = pm.max_children of [{ $pool }] is { $written }, and { $running } workers run.
+evidence-not-in-force-changed = { $file } was changed after the workers that run were started.
+
+remedy-listen-again-text = Let { $tier } listen again at { $listener }, so that { $limit } may wait instead of { $from }: write { $to } for its backlog, since nginx listens again only where the value is another, and reload it.
+remedy-listen-again-text-live = Call listen() again at { $listener } of { $tier } with { $to }, so that { $limit } may wait instead of { $from }. By hand only a new start does that.
+remedy-listen-again-risk = Connections that wait stay. A longer queue helps only against bursts.
+remedy-reload-configuration-queue = See what else was changed in { $file }, then reload { $tier } yourself: { $command }. If its limit is not { $limit } after that, nginx saw the same value of backlog= as before and did not listen again: diagnose once more.
+remedy-reload-configuration-pool = See what else was changed in { $file }, then reload { $tier } yourself, so that it runs { $written } workers instead of { $running }: { $command }
+remedy-reload-configuration-risk = The reload puts in force everything that was written in its files meanwhile.
+
 remedy-raise-accept-backlog-text = Let { $to } connections wait at { $listener } instead of { $from }: room for all that can come at once, while { $tier } accepts them one after the other.
 remedy-raise-accept-backlog-text-other = Let { $to } connections wait at { $listener } instead of { $from }: raise the backlog that { $tier } gives to listen() and net.core.somaxconn, then start it anew.
 remedy-raise-accept-backlog-risk = A longer queue hides nothing but a burst: were the server to fall behind for good, requests would wait longer before they fail. Each waiting connection takes a few KiB of kernel memory.

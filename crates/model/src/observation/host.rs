@@ -15,6 +15,8 @@ pub struct KernelInfo {
     pub page_bytes: u64,
     /// Online cores.
     pub cores: u32,
+    /// When it was booted, seconds since 1970 (`btime` of `/proc/stat`); nothing where it was not read. It follows the clock when that is set.
+    pub boot_s: Option<i64>,
 }
 
 /// CPU times since boot, in clock ticks (proc(5), `/proc/stat`).

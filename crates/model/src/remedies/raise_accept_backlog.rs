@@ -1,26 +1,26 @@
 //! Remedy `raise-accept-backlog`: an accept queue that holds all connections which can come at once, in the server and in the kernel.
 
-use super::servers::{self, Server, is_bound_to};
+use super::servers::{self, Server};
 use super::{Proposal, RemedyDef};
-use crate::change::{Activation, Change, ServerSetting};
+use crate::change::{Activation, Change, ServerKind};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier};
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed, in_flight_peak};
+use crate::stations::{Context, Placed, in_flight_peak, in_force};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-accept-backlog", finding: "accept-queue-full", activation: Activation::Reload, propose };
 
 /// Sysctl that bounds the backlog of every listener of a namespace at listen(2).
 const KEY_SOMAXCONN: &str = "net.core.somaxconn";
-/// nginx's backlog where `listen` names none (ngx_connection.h, NGX_LISTEN_BACKLOG on Linux).
-const NGINX_BACKLOG: u32 = 511;
 /// Least limit proposed: the kernel's own default since 5.4 (Documentation/networking/ip-sysctl.rst).
 const LIMIT_MIN: u32 = 4_096;
 /// Largest limit proposed: what fits the kernel's counter on every version.
 const LIMIT_MAX: u32 = 65_535;
+/// Largest backlog that fits listen(2)'s argument.
+const BACKLOG_MAX: u32 = i32::MAX as u32;
 /// Room above the largest number of requests that were under way at once: where clients give up and come again, both stand in the queue.
 const ROOM: f64 = 2.0;
 
@@ -65,7 +65,8 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     })
 }
 
-fn listener_of<'a>(tier: &'a Tier, placed: &Placed, netns: NetnsId) -> Option<&'a PlacedListener> {
+/// The listener that a reading is about.
+pub(super) fn listener_of<'a>(tier: &'a Tier, placed: &Placed, netns: NetnsId) -> Option<&'a PlacedListener> {
     let named = placed.station.at.listener.as_deref()?;
     tier.listeners.iter().find(|listener| listener.netns == netns && listener.listener.address.to_string() == named)
 }
@@ -78,33 +79,43 @@ fn wanted(ctx: &Context<'_>, placed: &Placed, limit: u32) -> u32 {
     if rounded > limit { rounded } else { limit.saturating_mul(2).clamp(limit, LIMIT_MAX.max(limit)) }
 }
 
-/// The setting that gives a listener its backlog.
-struct Backlog<'a> {
+/// The setting that gives a listener its backlog, in the server that has it.
+pub(super) struct Backlog<'a> {
     server: Server<'a>,
-    setting: ServerSetting,
-    from: i64,
-    activation: Activation,
+    written: in_force::Backlog,
 }
 
 impl Backlog<'_> {
-    /// A value that differs from the one in the file: with the same one the server would not listen again.
-    fn change(&self, wanted: u32) -> Change {
-        let to = if self.from == i64::from(wanted) { i64::from(wanted) + 1 } else { i64::from(wanted) };
-        self.server.change(self.setting.clone(), &self.from.to_string(), &to.to_string(), self.activation)
+    /// A value that differs from the one in the file: with the same one nginx would not listen again.
+    pub(super) fn change(&self, wanted: u32) -> Change {
+        let to = if self.written.value != i64::from(wanted) {
+            i64::from(wanted)
+        } else if wanted < BACKLOG_MAX {
+            i64::from(wanted) + 1
+        } else {
+            i64::from(wanted) - 1
+        };
+        let setting = self.written.setting.clone();
+        let activation = match setting.server() {
+            ServerKind::Nginx => Activation::Reload,
+            // A reload keeps the socket and its limit; listen(2) on a duplicate of it changes the limit and leaves its connections alone.
+            ServerKind::PhpFpm => Activation::Live,
+        };
+        self.server.change(setting, &self.written.value.to_string(), &to.to_string(), activation)
+    }
+
+    /// The program.
+    pub(super) fn server(&self) -> ServerKind {
+        self.written.setting.server()
+    }
+
+    /// The value that is written.
+    pub(super) fn written(&self) -> i64 {
+        self.written.value
     }
 }
 
-fn configured<'a>(ctx: &Context<'a>, tier: &Tier, bound: &ListenerAddress) -> Option<Backlog<'a>> {
-    servers::of(ctx, tier).into_iter().find_map(|server| {
-        let view = server.view();
-        if let Some(listen) = view.nginx().and_then(|nginx| nginx.listens.iter().find(|listen| is_bound_to(&listen.address, bound))) {
-            let setting = ServerSetting::NginxListenBacklog { address: listen.address.to_string() };
-            let from = i64::from(listen.backlog.unwrap_or(NGINX_BACKLOG));
-            return Some(Backlog { server, setting, from, activation: Activation::Reload });
-        }
-        let pool = view.php_fpm()?.pools.iter().find(|pool| is_bound_to(&pool.listen, bound))?;
-        let setting = ServerSetting::PhpFpmBacklog { pool: pool.name.clone() };
-        // A reload keeps the socket and its limit; listen(2) on a duplicate of it changes the limit and leaves its connections alone.
-        Some(Backlog { server, setting, from: pool.backlog.value, activation: Activation::Live })
-    })
+pub(super) fn configured<'a>(ctx: &Context<'a>, tier: &Tier, bound: &ListenerAddress) -> Option<Backlog<'a>> {
+    let written = |server: Server<'a>| Some(Backlog { written: in_force::backlog(server.view(), bound)?, server });
+    servers::of(ctx, tier).into_iter().find_map(written)
 }

@@ -68,7 +68,7 @@ fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &
 }
 
 /// A reload ends what is in service at that moment, unless the workers are given time.
-fn risk(php_fpm: &PhpFpmConfig) -> &'static str {
+pub(super) fn risk(php_fpm: &PhpFpmConfig) -> &'static str {
     match php_fpm.process_control_timeout_s.value {
         0 => "remedy-raise-max-children-risk-lost",
         _ => "remedy-raise-max-children-risk",
@@ -98,7 +98,7 @@ fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
 }
 
 /// Resident memory of one worker of a tier, the largest seen; nothing (zero) where none was read.
-fn worker_bytes(ctx: &Context<'_>, tier: &Tier) -> f64 {
+pub(super) fn worker_bytes(ctx: &Context<'_>, tier: &Tier) -> f64 {
     let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
     tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64
 }

@@ -1,8 +1,9 @@
 //! The servers of a tier as changes name them: by their master process and their main file.
 
 use crate::change::{Activation, Change, ServerSetting};
-use crate::observation::{ListenerAddress, ServerConfig, ServerView};
+use crate::observation::{ServerConfig, ServerView};
 use crate::path::Tier;
+pub(super) use crate::path::is_bound_to;
 use crate::stations::Context;
 
 /// A running server of a known kind whose configuration was read.
@@ -52,16 +53,5 @@ impl<'a> Server<'a> {
             to: to.to_owned(),
             activation,
         }
-    }
-}
-
-/// True where a configured address is the one that a listener is bound to.
-pub(super) fn is_bound_to(configured: &ListenerAddress, bound: &ListenerAddress) -> bool {
-    match (configured, bound) {
-        (ListenerAddress::Tcp(ip, port), ListenerAddress::Tcp(bound, bound_port)) => {
-            port == bound_port && ip.to_canonical() == bound.to_canonical()
-        }
-        (ListenerAddress::Unix(path), ListenerAddress::Unix(bound)) => crate::path::plain(path) == crate::path::plain(bound),
-        _ => false,
     }
 }

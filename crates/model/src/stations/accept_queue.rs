@@ -4,14 +4,14 @@ mod unix;
 
 use std::collections::BTreeMap;
 
-use super::{Context, Logged, Placed, StationDef, blank, evidence, in_flight_peak, waited_for_retry};
+use super::{Context, Logged, Placed, StationDef, blank, evidence, in_flight_peak, in_force, waited_for_retry, worker_pool};
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
 use crate::path::{PlacedListener, Tier};
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef =
-    StationDef { id: "accept-queue", kind: StationKind::Cliff, findings: &["accept-queue-full"], read, judge };
+    StationDef { id: "accept-queue", kind: StationKind::Cliff, findings: &["accept-queue-full", in_force::ID], read, judge };
 
 /// Time after which a client sends a SYN again that a full queue dropped (RFC 6298, initial RTO), seconds. A queue that is long enough is
 /// better than that only where waiting in it is shorter.
@@ -124,7 +124,18 @@ fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue,
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
-    refusing.map(|placed| finding(ctx, placed)).collect()
+    refusing
+        .flat_map(|placed| {
+            let full = finding(ctx, placed);
+            unforced(ctx, placed, &full).into_iter().chain([full])
+        })
+        .collect()
+}
+
+/// The cause of a full queue whose limit was written higher and is not in force. Before workers that are all taken it would only be longer.
+fn unforced(ctx: &Context<'_>, placed: &Placed, full: &Finding) -> Option<Finding> {
+    let (tier, listener) = listener_of(ctx, placed).filter(|_| full.role == Role::Cause)?;
+    if worker_pool::is_exhausted(ctx, tier) { None } else { in_force::accept_queue(ctx, tier, listener, &placed.station, full) }
 }
 
 /// The tier of a reading and its listener.

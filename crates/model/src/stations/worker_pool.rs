@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use service::Service;
 
 use super::cpu::utilization_of;
-use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, evidence, mean};
+use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, evidence, in_force, mean};
 use crate::message::Message;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
@@ -21,7 +21,7 @@ pub(crate) use blocked::waited_for;
 pub(super) const STATION: StationDef = StationDef {
     id: "worker-pool",
     kind: StationKind::Rate,
-    findings: &["worker-pool-exhausted", "workers-blocked-on-upstream"],
+    findings: &["worker-pool-exhausted", "workers-blocked-on-upstream", in_force::ID],
     read,
     judge,
 };
@@ -72,9 +72,13 @@ fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPool> {
     servers.flat_map(|php_fpm| &php_fpm.pools).filter(here).collect()
 }
 
-/// Workers that a pool may have which starts them as they are needed; nothing for a static one, whose workers are all there.
+/// Workers that a pool may have which starts them as they are needed; nothing for a static one, whose workers are all there, nor where the
+/// file was changed after it was read: its limit is another one, which only the workers show.
 fn allowed(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
     let pools = configured(ctx, tier);
+    if in_force::unforced_pool(ctx, tier, 0.0).is_some() {
+        return None;
+    }
     let grows = pools.iter().any(|pool| pool.pm.value != "static");
     grows.then(|| pools.iter().map(|pool| pool.max_children.value as usize).sum())
 }
@@ -251,16 +255,28 @@ pub(super) fn held_s(ctx: &Context<'_>) -> Option<f64> {
 }
 
 fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
-    let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
-    let exhausted = pools.filter(|(_, pool)| pool.is_full() && !pool.grows);
-    exhausted
-        .filter_map(|(tier, pool)| {
-            let idle = waits(ctx, tier)?;
-            let blocked = Blocked::of(ctx, tier).map(|blocked| blocked.finding(ctx, tier, &pool));
-            Some(std::iter::once(finding(ctx, tier, &pool, &idle)).chain(blocked))
-        })
-        .flatten()
-        .collect()
+    let judged = ctx.path.tiers.iter().filter_map(|tier| {
+        let (pool, idle) = exhausted(ctx, tier)?;
+        let full = finding(ctx, tier, &pool, &idle);
+        // Workers that wait for another server would do so as well if there were as many as the file says.
+        let cause = match Blocked::of(ctx, tier) {
+            Some(blocked) => Some(blocked.finding(ctx, tier, &pool)),
+            None => in_force::worker_pool(ctx, tier, pool.workers as f64, pool.waiting, &full),
+        };
+        Some(std::iter::once(full).chain(cause))
+    });
+    judged.flatten().collect()
+}
+
+/// The pool of a tier whose workers are all taken and wait for something that is no core, with what shows that.
+fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
+    let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows)?;
+    Some((pool, waits(ctx, tier)?))
+}
+
+/// True where a tier's workers are all taken and wait.
+pub(super) fn is_exhausted(ctx: &Context<'_>, tier: &Tier) -> bool {
+    exhausted(ctx, tier).is_some()
 }
 
 fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding {

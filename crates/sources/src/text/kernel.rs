@@ -1,4 +1,4 @@
-//! Facts about the running kernel that do not change: release, boot id, clock ticks, page size and online cores.
+//! Facts about the running kernel that do not change: release, boot id, clock ticks, page size, online cores and the time of its boot.
 
 use chokepoint_model::observation::{KernelInfo, Observation};
 use chokepoint_recording::{Entry, Outcome};
@@ -12,7 +12,7 @@ const NAME: &str = "kernel";
 /// Releases, boot ids and core lists are short (a core list of 8192 single cores has 40 KiB).
 const BYTES_MAX: usize = 64 << 10;
 
-/// Once for the host: `osrelease`, `boot_id`, `ticks_per_s`, `page_bytes` and `online`, a line each.
+/// Once for the host: `osrelease`, `boot_id`, `ticks_per_s`, `page_bytes` and `online`, a line each, and `btime` where /proc/stat tells it.
 pub(crate) const KERNEL: Source =
     Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Once, needs: None, read, put, redact: Redact::None };
 
@@ -31,18 +31,27 @@ fn read_facts(root: &Root) -> Result<Outcome, Outcome> {
     // Both belong to the machine that reads, not to a tree of files; they come from the auxiliary vector (getauxval(3)).
     facts::add(&mut text, "ticks_per_s", rustix::param::clock_ticks_per_second().to_string().as_bytes());
     facts::add(&mut text, "page_bytes", rustix::param::page_size().to_string().as_bytes());
-    match root.read("sys/devices/system/cpu/online", BYTES_MAX, None) {
-        Outcome::Ok(bytes) => facts::add(&mut text, "online", &bytes),
+    let stat = root.read("proc/stat", super::cpu::BYTES_MAX, None);
+    match (root.read("sys/devices/system/cpu/online", BYTES_MAX, None), &stat) {
+        (Outcome::Ok(bytes), _) => facts::add(&mut text, "online", &bytes),
         // A container without /sys: /proc/stat lists the online cores, too.
-        lack => match root.read("proc/stat", super::cpu::BYTES_MAX, None) {
-            Outcome::Ok(bytes) => facts::add(&mut text, "online", super::cpu::online(&bytes).as_bytes()),
-            _ => return Err(lack),
-        },
+        (_, Outcome::Ok(bytes)) => facts::add(&mut text, "online", super::cpu::online(bytes).as_bytes()),
+        (lack, _) => return Err(lack),
+    }
+    if let Outcome::Ok(bytes) = &stat
+        && let Some(boot) = boot_time(bytes)
+    {
+        facts::add(&mut text, "btime", boot);
     }
     Ok(Outcome::Ok(text))
 }
 
-/// Reads the facts; all five must be there.
+/// The value of the line "btime" of /proc/stat, as it stands there.
+fn boot_time(stat: &[u8]) -> Option<&[u8]> {
+    stat.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"btime ")).map(<[u8]>::trim_ascii)
+}
+
+/// Reads the facts; all but the time of the boot, which old recordings lack, must be there.
 pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let number = |name: &str, expected| {
@@ -59,6 +68,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
     if cores.is_empty() {
         return Err(Place::new(NAME, online.line).expected("at least one online core", ""));
     }
+    let boot_s = match facts.iter().find(|fact| fact.name == "btime") {
+        Some(fact) => Some(Place::new(NAME, fact.line).number::<i64>("the time of the boot", Some(&fact.text()))?),
+        None => None,
+    };
     Ok(KernelInfo {
         release: text("osrelease", "the kernel's release")?,
         boot_id: text("boot_id", "the boot id")?,
@@ -66,6 +79,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
         page_bytes: number("page_bytes", "bytes a page")?,
         // core_list bounds it far below.
         cores: u32::try_from(cores.len()).unwrap_or(u32::MAX),
+        boot_s,
     })
 }
 
@@ -90,6 +104,9 @@ mod tests {
             assert!(parse(less.as_bytes()).is_err(), "without line {missing}");
         }
         assert!(parse(text.replace("0-1,3", "").as_bytes()).is_err());
+        assert_eq!(kernel.boot_s, None, "a recording from before it was read");
+        assert_eq!(parse(format!("{text}btime 1700465520\n").as_bytes()).unwrap().boot_s, Some(1_700_465_520));
+        assert!(parse(format!("{text}btime soon\n").as_bytes()).is_err());
         assert!(parse(text.replace("100", "x").as_bytes()).is_err());
     }
 
@@ -102,8 +119,9 @@ mod tests {
         std::fs::write(tree.path().join("proc/sys/kernel/osrelease"), "5.4\n").unwrap();
         let root = Root::new(tree.path());
         assert!(matches!(read_facts(&root), Err(Outcome::Absent(..))));
-        std::fs::write(tree.path().join("proc/stat"), "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu2 1 1 1 1\nintr 5\n").unwrap();
+        std::fs::write(tree.path().join("proc/stat"), "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu2 1 1 1 1\nintr 5\nbtime 1700465520\n").unwrap();
         let Ok(Outcome::Ok(bytes)) = read_facts(&root) else { panic!("not read") };
-        assert_eq!(parse(&bytes).unwrap().cores, 2);
+        let kernel = parse(&bytes).unwrap();
+        assert_eq!((kernel.cores, kernel.boot_s), (2, Some(1_700_465_520)));
     }
 }

@@ -1,0 +1,36 @@
+//! Remedy `listen-again`: a backlog that is written and not in force gets there by another call of listen(2).
+
+use super::raise_accept_backlog::{configured, listener_of};
+use super::{Proposal, RemedyDef};
+use crate::change::{Activation, ServerKind};
+use crate::message::Message;
+use crate::predict::Lift;
+use crate::report::Signal;
+use crate::stations::{Context, Placed, in_force};
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "listen-again", finding: in_force::ID, activation: Activation::Reload, propose };
+
+fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
+    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let listener = listener_of(tier, placed, placed.netns?)?;
+    let in_force = placed.station.limit?;
+    let unforced = in_force::unforced_backlog(ctx, tier, listener, in_force)?;
+    let backlog = configured(ctx, tier, &listener.listener.address)?;
+    // What is as large as may be has no number: the kernel's bound is one that gives as much.
+    let wanted = if backlog.written() < 0 { u32::try_from(unforced.limit) } else { u32::try_from(backlog.written()) };
+    let change = backlog.change(wanted.ok()?);
+    let is_nginx = backlog.server() == ServerKind::Nginx;
+    // A reload of nginx would put in force whatever else was written meanwhile: that is its owner's decision.
+    if is_nginx && unforced.changed.is_some() {
+        return None;
+    }
+    let text = if is_nginx { "remedy-listen-again-text" } else { "remedy-listen-again-text-live" };
+    let text = Message::new(text).with("listener", listener.listener.address.to_string()).with("tier", tier.name.as_str());
+    Some(Proposal {
+        text: text.with("from", in_force).with("limit", unforced.limit).with("to", change.to()),
+        change: vec![change],
+        risk: Message::new("remedy-listen-again-risk"),
+        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        lifts: Lift::Cliff,
+    })
+}
