@@ -22,6 +22,8 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 const BUILTIN: &[(&str, &str)] = &[
     ("conntrack-full", include_str!("../../../lab/scenarios/conntrack-full.toml")),
     ("conntrack-60", include_str!("../../../lab/scenarios/conntrack-60.toml")),
+    ("syn-queue-full", include_str!("../../../lab/scenarios/syn-queue-full.toml")),
+    ("syn-queue-cookies", include_str!("../../../lab/scenarios/syn-queue-cookies.toml")),
     ("accept-queue-short", include_str!("../../../lab/scenarios/accept-queue-short.toml")),
     ("accept-queue-unreached", include_str!("../../../lab/scenarios/accept-queue-unreached.toml")),
     ("pool-exhausted", include_str!("../../../lab/scenarios/pool-exhausted.toml")),

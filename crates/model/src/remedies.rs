@@ -8,10 +8,12 @@ mod raise_conntrack_max;
 mod raise_max_children;
 mod raise_nofile;
 mod raise_nofile_by_hand;
+mod raise_syn_backlog;
 mod raise_worker_connections;
 mod reload_configuration;
 mod reuse_time_wait;
 mod reuse_upstream_connections;
+mod send_syn_cookies;
 mod servers;
 mod shorten_conntrack_time_wait;
 mod widen_port_range;
@@ -54,6 +56,8 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &shorten_conntrack_time_wait::REMEDY,
     &listen_again::REMEDY,
     &reload_configuration::REMEDY,
+    &send_syn_cookies::REMEDY,
+    &raise_syn_backlog::REMEDY,
     &raise_accept_backlog::REMEDY,
     &raise_worker_connections::REMEDY,
     &raise_nofile::REMEDY,

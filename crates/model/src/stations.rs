@@ -13,6 +13,7 @@ pub(crate) mod in_force;
 mod link;
 mod load_generator;
 pub(crate) mod rate_limit;
+pub(crate) mod syn_queue;
 pub(crate) mod upstream_connect;
 pub(crate) mod worker_connections;
 mod worker_pool;
@@ -20,7 +21,7 @@ mod worker_pool;
 use crate::catalogue::Catalogue;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::{Listener, NetnsId, NetnsView, Observation, ServerStatus, ServerView};
+use crate::observation::{Counters, Listener, NetnsId, NetnsView, Observation, ServerStatus, ServerView};
 use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
@@ -51,6 +52,7 @@ pub const STATIONS: &[&StationDef] = &[
     &clients::STATION,
     &link::STATION,
     &conntrack_table::STATION,
+    &syn_queue::STATION,
     &accept_queue::STATION,
     &worker_connections::STATION,
     &file_descriptors::STATION,
@@ -139,6 +141,13 @@ impl<'a> Context<'a> {
             dropped(last)?.checked_sub(dropped(first)?)
         });
         told.reduce(|sum, more| sum.saturating_add(more))
+    }
+
+    /// What a counter of a namespace's `netstat` grew by in the window; nothing where it was not read or this kernel has none of that name.
+    pub fn counted(&self, view: &NetnsView, name: &str) -> Option<u64> {
+        let (first, last, _) = self.around(&view.netstat)?;
+        let count = |counters: &Counters| counters.get(name).copied();
+        Some(u64::try_from(count(last)?.saturating_sub(count(first)?)).unwrap_or(0))
     }
 
     /// Good answers, where load was applied.
@@ -254,6 +263,21 @@ const SYN_RETRY_SEEN_US: u64 = 900_000;
 /// True where some request took as long as one does whose SYN was lost.
 fn waited_for_retry(load: &LoadResult) -> bool {
     load.connect_us.max >= SYN_RETRY_SEEN_US || load.latency_us.max >= SYN_RETRY_SEEN_US
+}
+
+/// True where connections of the load were not established, or took as long as one does whose SYN was lost.
+fn waited_to_connect(load: &LoadResult) -> bool {
+    load.errors.connect_timeout + load.errors.connect_failed > 0 || load.connect_us.max >= SYN_RETRY_SEEN_US
+}
+
+/// True where the load's own requests suffered as dropped first packets make them suffer, at whichever tier; without load of our own, drops count
+/// as harm.
+fn lost_first_packets(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.as_ref().is_none_or(|load| {
+        let errors = load.errors;
+        let failed = errors.connect_timeout + errors.response_timeout + errors.connect_failed;
+        failed + answers_with(load, &[502, 503, 504]) > 0 || waited_for_retry(load)
+    })
 }
 
 /// Requests that were under way at once, at the most.

@@ -26,6 +26,25 @@ evidence-generator-cpu = Its busiest thread used { $share } % of its CPU, soft i
 evidence-generator-late = { $count } of { $of } requests were sent late or not at all.
 evidence-generator-local = Its own limits refused: { $ports } times no local port, { $files } times no file descriptor, { $memory } times no socket memory.
 
+finding-syn-queue-full-title = the SYN queue of { $tier } at { $listener } is full (room for { $limit } handshakes), and SYN cookies are off
+finding-syn-queue-full-explanation = A connection to { $listener } begins with a handshake, and { $limit } of them may be open at once. Handshakes whose last packet does not come hold their places for seconds up to a minute: a flood of SYNs, or clients to whom the answers do not get through (a firewall that drops them, a route back that leads elsewhere, loss). Every further SYN is dropped, that of a good client too: it tries again after 1, 3 and 7 seconds, while { $tier } idles. With SYN cookies on, the kernel would answer it without a place in the queue.
+finding-syn-queue-full-symptom = Handshakes stay open at { $listener } because the accept queue of { $tier } has no room for their connections: the kernel keeps them and tries again. That queue, or what { $tier } waits for, is the cause.
+
+evidence-syn-queue-drops = { $count } SYNs for { $listener } were dropped for want of room in { $seconds } s.
+evidence-syn-queue-open = At most { $peak } handshakes were open with room for { $limit }; { $mean } on average.
+evidence-syn-queue-whose = They came from { $addresses } { $addresses ->
+    [one] address
+   *[other] addresses
+}; { $count } of { $open } from { $remote }.
+evidence-syn-queue-backlog = SYN cookies are off, and tcp_max_syn_backlog is { $backlog }: of that the last quarter is kept for peers that the kernel knows already. The listener itself has room for { $limit }.
+evidence-syn-queue-listener = SYN cookies are off, and the listener has room for { $limit } handshakes: as many as may wait to be accepted.
+evidence-syn-queue-harm = Of { $requests } requests, { $timeouts } timed out connecting; of those that connected, the longest took { $ms } ms to do so.
+
+remedy-send-syn-cookies-text = Answer a SYN that finds no room at { $listener } with a SYN cookie (tcp_syncookies 1 instead of 0): the connection needs no place in the queue until the client has answered.
+remedy-send-syn-cookies-risk = Takes effect only while the queue is full. A connection that began with a cookie has no window scaling and no selective acknowledgements where the client sends no timestamps: slower over long paths, but there.
+remedy-raise-syn-backlog-text = Raise tcp_max_syn_backlog from { $from } to { $to }: then the listener's own backlog ({ $limit }) is the bound. Enough for a burst or slow handshakes; a flood fills any queue.
+remedy-raise-syn-backlog-risk = Each open handshake takes about 300 bytes of kernel memory; holds for every listener of the namespace.
+
 finding-accept-queue-full-title = the accept queue of { $tier } at { $listener } overflows (room for { $limit })
 finding-accept-queue-full-explanation = { $tier } accepts connections fast enough on average, but they come in bursts, and only { $limit } may wait at { $listener }. What finds the queue full is dropped, and the client tries again after 1, 3 and 7 seconds, although waiting in a longer queue would take a fraction of that. The limit is the smaller of the backlog that { $tier } asked for and net.core.somaxconn.
 finding-accept-queue-full-unix = { $tier } accepts connections fast enough on average, but they come in bursts, and only { $limit } may wait at { $listener }. At a unix socket what finds the queue full is not tried again: the connect fails at once (errno 11, EAGAIN) and the client gets an error such as 502, although waiting in a longer queue would take a moment. The limit is the smaller of the backlog that { $tier } asked for and net.core.somaxconn.

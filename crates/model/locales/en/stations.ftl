@@ -21,6 +21,14 @@ state-conntrack-early-drop = Full with { $max } entries, but it made room by evi
 state-conntrack-harmless = Full with { $max } entries and { $drops } packets were dropped, but no request of this load suffered.
 state-conntrack-refusing = Full: { $peak } of { $max } entries, and { $drops } packets that would have begun a new one were dropped.
 
+state-syn-queue-ok = At most { $peak } of { $limit } handshakes were open at { $listener }; none was refused.
+state-syn-queue-unseen = No SYN for { $listener } was refused; how many handshakes were open could not be read.
+state-syn-queue-unknown = Whether SYNs for { $listener } were refused could not be read.
+state-syn-queue-near = { $peak } of { $limit } handshakes were open at { $listener }; none was refused yet.
+state-syn-queue-cookies = { $peak } handshakes were open at { $listener } with room for { $limit }; what found no room was answered with SYN cookies ({ $sent }), and nothing was refused.
+state-syn-queue-harmless = { $count } SYNs found no room at { $listener } ({ $peak } of { $limit }), but no request of this load suffered.
+state-syn-queue-refusing = { $count } SYNs found no room at { $listener } ({ $peak } of { $limit } handshakes open).
+
 state-accept-queue-ok = At most { $peak } of { $limit } connections waited at { $listener }; none was refused.
 state-accept-queue-near = { $peak } of { $limit } connections waited at { $listener }; none was refused yet.
 state-accept-queue-harmless = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }), but no request of this load suffered.

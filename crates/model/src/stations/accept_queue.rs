@@ -24,11 +24,12 @@ const NEAR_UTILIZATION: f64 = 0.80;
 
 /// What one listener's queue did in the window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Queue {
-    limit: u32,
+pub(super) struct Queue {
+    pub(super) limit: u32,
     peak: u32,
     mean: f64,
-    drops: Option<u64>,
+    /// SYNs and connections that the listener itself dropped, for whatever reason.
+    pub(super) drops: Option<u64>,
 }
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
@@ -45,7 +46,7 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
 }
 
 /// Follows the listener with this inode through the samples of the window.
-fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener) -> Option<Queue> {
+pub(super) fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener) -> Option<Queue> {
     let own = |listeners: &Vec<Listener>| listeners.iter().find(|listener| listener.inode == placed.listener.inode).cloned();
     let inside: Vec<Listener> = ctx.in_window(&view.listeners).filter_map(|(_, listeners)| own(listeners)).collect();
     let last = inside.last().cloned().or_else(|| view.listeners.last().and_then(own))?;
@@ -65,29 +66,26 @@ fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener) -> Option
     })
 }
 
-/// Growth of TcpExt.ListenOverflows in the namespace: all of its TCP listeners together.
-fn overflows(ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
-    let (first, last, _) = ctx.around(&view.netstat)?;
-    let count = |counters: &BTreeMap<String, i64>| counters.get("TcpExt.ListenOverflows").copied();
-    Some(u64::try_from(count(last)?.saturating_sub(count(first)?)).unwrap_or(0))
-}
-
 impl Queue {
     /// True where it was seen at its limit, at which the next connection is refused or the one after it.
-    fn is_full(self) -> bool {
+    pub(super) fn is_full(self) -> bool {
         self.peak > self.limit || (self.peak == self.limit && self.limit > 0)
     }
 }
 
 /// Connections that were turned away in the window; nothing where nothing tells.
-fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, view: &NetnsView, queue: Queue) -> Option<u64> {
+pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, view: &NetnsView, queue: Queue) -> Option<u64> {
     if let Some(path) = unix::path_of(placed) {
         return unix::refused(ctx, tier, path, queue);
     }
     // The kernel counts a listener's own drops; where it does not tell them, overflows of the namespace are this listener's only if its
     // queue was seen full.
-    let overflows = overflows(ctx, view);
-    queue.drops.or(if queue.is_full() { overflows } else { overflows.filter(|count| *count == 0) })
+    let overflows = ctx.counted(view, "TcpExt.ListenOverflows");
+    let Some(drops) = queue.drops else { return if queue.is_full() { overflows } else { overflows.filter(|count| *count == 0) } };
+    let Some(overflows) = overflows else { return Some(drops) };
+    // Among them are the SYNs for which the SYN queue had no room: what no accept queue of the namespace overflowed with.
+    let others = ctx.counted(view, "TcpExt.ListenDrops").map_or(0, |all| all.saturating_sub(overflows));
+    Some(overflows.min(if queue.is_full() { drops } else { drops.saturating_sub(others) }))
 }
 
 fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue, refused: Option<u64>) -> Station {

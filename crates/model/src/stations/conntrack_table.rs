@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, answers_with, blank, evidence, waited_for_retry};
+use super::{Context, Placed, StationDef, blank, evidence, lost_first_packets};
 use crate::message::Message;
 use crate::observation::{ConntrackCpu, NetnsId, NetnsView};
 use crate::report::{At, Confidence, Evidence, Finding, Role, StationKind, StationState};
@@ -118,7 +118,7 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> Placed {
         let message = Message::new(id).with("peak", table.peak).with("max", table.max).with("drops", table.drops.unwrap_or(0));
         message.with("share", table.utilization().unwrap_or(0.0) * 100.0).with("early", table.early_drops)
     };
-    let (state, why) = if table.refuses() && harmed(ctx) {
+    let (state, why) = if table.refuses() && lost_first_packets(ctx) {
         (StationState::Refusing, args("state-conntrack-refusing"))
     } else if table.refuses() {
         (StationState::Near, args("state-conntrack-harmless"))
@@ -134,15 +134,6 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> Placed {
     station.state = state;
     station.why = ctx.text(why);
     Placed { netns: Some(id), station }
-}
-
-/// True where the load's own requests suffered as dropped first packets make them suffer; without load of our own, drops count as harm.
-fn harmed(ctx: &Context<'_>) -> bool {
-    ctx.obs.load.as_ref().is_none_or(|load| {
-        let errors = load.errors;
-        let failed = errors.connect_timeout + errors.response_timeout + errors.connect_failed;
-        failed + answers_with(load, &[502, 503, 504]) > 0 || waited_for_retry(load)
-    })
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {

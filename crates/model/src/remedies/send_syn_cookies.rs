@@ -1,0 +1,24 @@
+//! Remedy `send-syn-cookies`: a SYN that finds the queue full is answered without being kept (`tcp_syncookies`).
+
+use super::{Proposal, RemedyDef};
+use crate::change::{Activation, Change};
+use crate::message::Message;
+use crate::predict::Lift;
+use crate::report::Signal;
+use crate::stations::syn_queue::KEY_COOKIES;
+use crate::stations::{Context, Placed};
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "send-syn-cookies", finding: "syn-queue-full", activation: Activation::Live, propose };
+
+fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
+    let id = placed.netns?;
+    let from = ctx.obs.netns.get(&id)?.sysctl(KEY_COOKIES).filter(|from| *from == "0")?.to_owned();
+    let change = Change::Sysctl { key: KEY_COOKIES.to_owned(), netns: id, netns_name: ctx.netns_name(id), from, to: "1".to_owned() };
+    Some(Proposal {
+        change: vec![change],
+        text: Message::new("remedy-send-syn-cookies-text").with("listener", placed.station.at.listener.clone().unwrap_or_default()),
+        risk: Message::new("remedy-send-syn-cookies-risk"),
+        signal: Signal::Refusals { station: "syn-queue".to_owned() },
+        lifts: Lift::Cliff,
+    })
+}

@@ -1,0 +1,227 @@
+//! Station `syn-queue`: handshakes that a listener has begun and whose last packet has not come. Where it is full and SYN cookies are off, SYNs are
+//! dropped.
+//!
+//! A listener drops a SYN where as many handshakes are open as may wait to be accepted, and counts TCPReqQFullDrop. With cookies off it also
+//! keeps the last quarter of `tcp_max_syn_backlog` for peers that it knows, and then counts ListenDrops alone (net/ipv4/tcp_input.c,
+//! `tcp_conn_request`). With cookies on neither drops: what finds the queue full is answered without being kept.
+
+mod proofs;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::{Context, Placed, StationDef, accept_queue, blank, lost_first_packets, mean, waited_to_connect};
+use crate::message::Message;
+use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
+use crate::path::{PlacedListener, Tier};
+use crate::report::{At, Confidence, Finding, Role, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef { id: "syn-queue", kind: StationKind::Cliff, findings: &["syn-queue-full"], read, judge };
+
+/// Sysctl that, with cookies off, bounds the handshakes of peers that are not known.
+pub(crate) const KEY_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
+/// Sysctl that switches SYN cookies: 0 off, 1 where the queue is full, 2 always.
+pub(crate) const KEY_COOKIES: &str = "net.ipv4.tcp_syncookies";
+/// Share of its limit from which a queue counts as full where it was seen once a second only.
+const FULL_UTILIZATION: f64 = 0.80;
+
+/// The handshakes that are open at one address: those of all listeners that share it (SO_REUSEPORT).
+pub(crate) struct Queue<'a> {
+    pub(crate) netns: NetnsId,
+    view: &'a NetnsView,
+    pub(crate) address: &'a ListenerAddress,
+    /// Connections that may wait to be accepted, of all its listeners.
+    pub(crate) listen_limit: u64,
+    /// The handshakes that `tcp_max_syn_backlog` leaves to peers that are not known, where that is what bounds it.
+    pub(crate) backlog_limit: Option<u64>,
+    /// Handshakes that were open in each sample; nothing where the sockets were not read.
+    open: Vec<u64>,
+    /// SYNs that were dropped for want of room; nothing where nothing tells.
+    refused: Option<u64>,
+    /// Connections of the same listeners that found the accept queue full.
+    overflows: u64,
+    /// True where that queue was seen at its limit.
+    is_accept_full: bool,
+}
+
+impl Queue<'_> {
+    pub(crate) fn limit(&self) -> u64 {
+        self.backlog_limit.unwrap_or(self.listen_limit)
+    }
+
+    fn peak(&self) -> Option<u64> {
+        self.open.iter().copied().max()
+    }
+
+    fn was_full(&self) -> bool {
+        let limit = self.limit();
+        limit > 0 && self.peak().is_some_and(|peak| peak as f64 >= FULL_UTILIZATION * limit as f64)
+    }
+
+    /// True where what stands in this queue waits for room in the next one: a handshake whose connection finds the accept queue full stays open.
+    fn waits_for_accept(&self) -> bool {
+        self.overflows > 0 && (self.is_accept_full || self.overflows >= self.refused.unwrap_or(0))
+    }
+}
+
+/// The queues of a tier's TCP listeners, each address once.
+fn queues<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Vec<Queue<'a>> {
+    let mut groups: BTreeMap<(NetnsId, &ListenerAddress), Vec<&PlacedListener>> = BTreeMap::new();
+    for placed in tier.listeners.iter().filter(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(..))) {
+        groups.entry((placed.netns, &placed.listener.address)).or_default().push(placed);
+    }
+    groups.into_values().filter_map(|group| queue(ctx, tier, &group)).collect()
+}
+
+fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) -> Option<Queue<'a>> {
+    let (first, count) = (*group.first()?, group.len() as u64);
+    let view = ctx.obs.netns.get(&first.netns)?;
+    let watched: Vec<(&PlacedListener, accept_queue::Queue)> =
+        group.iter().filter_map(|placed| Some((*placed, accept_queue::watch(ctx, view, placed)?))).collect();
+    let overflows = watched.iter().filter_map(|(placed, queue)| accept_queue::refused(ctx, tier, placed, view, *queue)).sum();
+    let listen_limit = watched.iter().map(|(_, queue)| u64::from(queue.limit)).sum();
+    let backlog = view.sysctl_number(KEY_BACKLOG).filter(|_| view.sysctl(KEY_COOKIES) == Some("0"));
+    // A SYN is dropped where less than a quarter is left before it.
+    let backlog = backlog.map(|backlog| (backlog - backlog / 4).saturating_add(1).saturating_mul(count));
+    let mut queue = Queue {
+        netns: first.netns,
+        view,
+        address: &first.listener.address,
+        listen_limit,
+        backlog_limit: backlog.filter(|limit| *limit < listen_limit),
+        open: open(ctx, view, &first.listener),
+        refused: None,
+        overflows,
+        is_accept_full: watched.iter().any(|(_, queue)| queue.is_full()),
+    };
+    let own: Option<u64> = watched.iter().map(|(_, queue)| queue.drops).sum();
+    queue.refused = refused(ctx, &queue, own);
+    Some(queue)
+}
+
+/// True for a socket in a handshake: the kernel's request sockets, and those of a simultaneous open or of fast open.
+fn is_open(state: TcpState) -> bool {
+    matches!(state, TcpState::SynRecv | TcpState::NewSynRecv)
+}
+
+/// The remote ends of the handshakes that are open at a listener, in each sample of the window.
+fn remotes<'a>(ctx: &Context<'a>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Vec<IpAddr>> + use<'a> {
+    let others: Vec<&Listener> = view.listeners.last().into_iter().flatten().collect();
+    // The listener that is bound to the very address is asked before one that is bound to all.
+    let nearer = move |ip: IpAddr, port: u16| {
+        let very = |other: &&Listener| matches!(other.address, ListenerAddress::Tcp(bound, at) if at == port && bound.to_canonical() == ip);
+        others.iter().any(very)
+    };
+    let own = move |local: &(IpAddr, u16)| {
+        let ListenerAddress::Tcp(bound, port) = listener.address else { return false };
+        let ip = local.0.to_canonical();
+        let covers = bound.is_unspecified() && (bound.is_ipv4() == ip.is_ipv4() || (bound.is_ipv6() && !listener.v6_only));
+        port == local.1 && (bound.to_canonical() == ip || (covers && !nearer(ip, port)))
+    };
+    ctx.in_window(&view.sockets).map(move |(_, sockets)| {
+        let begun = sockets.iter().filter(|socket| is_open(socket.state)).filter_map(|socket| match &socket.address {
+            SocketAddress::Tcp { local, remote } if own(local) => Some(remote.0.to_canonical()),
+            _ => None,
+        });
+        begun.collect()
+    })
+}
+
+fn open(ctx: &Context<'_>, view: &NetnsView, listener: &Listener) -> Vec<u64> {
+    remotes(ctx, view, listener).map(|remotes| remotes.len() as u64).collect()
+}
+
+/// SYNs that found this queue full. The counters are the namespace's and a listener's own count tells no reason: what both allow is this queue's
+/// where it was seen full; else what the overflows of accept queues cannot have been.
+fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64> {
+    let counted = |name: &str| ctx.counted(queue.view, name);
+    let overflows = counted("TcpExt.ListenOverflows");
+    let full = if queue.backlog_limit.is_some() && queue.was_full() {
+        counted("TcpExt.ListenDrops")?.saturating_sub(overflows?)
+    } else {
+        counted("TcpExt.TCPReqQFullDrop")?
+    };
+    match own {
+        _ if full == 0 => Some(0),
+        Some(own) if queue.was_full() => Some(own.min(full)),
+        Some(own) => Some(own.saturating_sub(overflows?).min(full)),
+        None => queue.was_full().then_some(full),
+    }
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    let tiers = ctx.path.tiers.iter().flat_map(|tier| queues(ctx, tier).into_iter().map(move |queue| (tier, queue)));
+    tiers.map(|(tier, queue)| Placed { netns: Some(queue.netns), station: reading(ctx, tier, &queue) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
+    let name = queue.address.to_string();
+    let at = At { netns: Some(ctx.netns_name(queue.netns)), listener: Some(name.clone()), ..At::default() };
+    let mut station = blank(&STATION, tier.name.clone(), at, "handshakes");
+    let limit = queue.limit();
+    let peak = queue.peak();
+    station.limit = Some(limit as f64);
+    station.used = peak.map(|peak| peak as f64);
+    station.waiting = (!queue.open.is_empty()).then(|| mean(queue.open.iter().copied()));
+    station.utilization = peak.filter(|_| limit > 0).map(|peak| peak as f64 / limit as f64);
+    station.refused_per_s = queue.refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
+    let sent = ctx.counted(queue.view, "TcpExt.TCPReqQFullDoCookies").filter(|sent| *sent > 0 && queue.was_full());
+    let (state, why) = match (queue.refused, sent) {
+        (Some(1..), _) if harmed(ctx, tier) => (StationState::Refusing, "state-syn-queue-refusing"),
+        (Some(1..), _) => (StationState::Near, "state-syn-queue-harmless"),
+        (_, Some(_)) => (StationState::Near, "state-syn-queue-cookies"),
+        (None, _) => (StationState::Unknown, "state-syn-queue-unknown"),
+        (Some(0), _) if queue.was_full() => (StationState::Near, "state-syn-queue-near"),
+        (Some(0), _) if peak.is_none() => (StationState::Ok, "state-syn-queue-unseen"),
+        (Some(0), _) => (StationState::Ok, "state-syn-queue-ok"),
+    };
+    let why = Message::new(why).with("listener", name).with("peak", peak.unwrap_or(0)).with("limit", limit);
+    station.state = state;
+    station.why = ctx.text(why.with("count", queue.refused.unwrap_or(0)).with("sent", sent.unwrap_or(0)));
+    station
+}
+
+/// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller;
+/// without load of our own, dropped SYNs count as harm.
+fn harmed(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let is_first = ctx.path.tiers.first().is_some_and(|first| first.name == tier.name);
+    if is_first { ctx.obs.load.as_ref().is_none_or(waited_to_connect) } else { lost_first_packets(ctx) }
+}
+
+fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
+    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    refusing.filter_map(|placed| Some(finding(ctx, placed, &queue_of(ctx, placed)?))).collect()
+}
+
+/// The queue of a reading.
+pub(crate) fn queue_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<Queue<'a>> {
+    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let named = placed.station.at.listener.as_deref();
+    queues(ctx, tier).into_iter().find(|queue| Some(queue.netns) == placed.netns && Some(queue.address.to_string().as_str()) == named)
+}
+
+fn finding(ctx: &Context<'_>, placed: &Placed, queue: &Queue<'_>) -> Finding {
+    let station = &placed.station;
+    let role = if queue.waits_for_accept() { Role::Symptom } else { Role::Cause };
+    let listener = queue.address.to_string();
+    let args = |id: &'static str| {
+        Message::new(id).with("listener", listener.as_str()).with("limit", queue.limit()).with("tier", station.tier.as_str())
+    };
+    let explanation = match role {
+        Role::Cause => "finding-syn-queue-full-explanation",
+        Role::Symptom => "finding-syn-queue-full-symptom",
+    };
+    Finding {
+        id: "syn-queue-full".to_owned(),
+        station: STATION.id.to_owned(),
+        tier: station.tier.clone(),
+        at: station.at.clone(),
+        role,
+        symptom_of: if role == Role::Symptom { vec!["accept-queue-full".to_owned()] } else { Vec::new() },
+        confidence: if ctx.obs.load.is_some() && queue.was_full() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(args("finding-syn-queue-full-title")),
+        evidence: proofs::proofs(ctx, queue),
+        explanation: ctx.text(args(explanation)),
+        remedies: Vec::new(),
+    }
+}
