@@ -19,6 +19,8 @@ use crate::progress::Progress;
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
 /// Longest wait for the host to settle between two measurements.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
+/// Time after which a host that did not change at all while it settled is not waited for any more.
+const SETTLE_STILL_MAX: Duration = Duration::from_secs(5);
 /// Time over which one look at a settling host is taken.
 const SETTLE_LOOK: Duration = Duration::from_millis(500);
 /// How often a wait looks whether the user asked to stop.
@@ -124,6 +126,7 @@ pub(crate) fn observation(entries: &[Entry]) -> Observation {
 pub(crate) fn settle(setup: &Setup, interrupt: &Interrupt) -> Result<()> {
     let begin = Instant::now();
     let mut progress = Progress::new("settling", None);
+    let (mut last, mut moved) = (Vec::new(), begin);
     while begin.elapsed() < SETTLE_MAX && !interrupt.is_set() {
         // It is watched only: the traffic that was there tells the way, and no further connection is made for that.
         let watched = Request { loaded: false, ..setup.request.clone() };
@@ -131,7 +134,14 @@ pub(crate) fn settle(setup: &Setup, interrupt: &Interrupt) -> Result<()> {
         observer.note("request", serde_json::to_vec(&setup.request)?);
         thread::sleep(SETTLE_LOOK);
         let obs = assemble(&observer.finish());
-        if unsettled(&obs, &path::discover(&obs), Moment::Last).is_empty() {
+        let left = unsettled(&obs, &path::discover(&obs), Moment::Last);
+        if left.is_empty() {
+            break;
+        }
+        // What does not move now will not be gone in time: it is told by the next measurement.
+        if left != last {
+            (last, moved) = (left, Instant::now());
+        } else if moved.elapsed() >= SETTLE_STILL_MAX {
             break;
         }
         progress.tick("");

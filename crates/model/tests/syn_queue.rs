@@ -123,7 +123,7 @@ fn a_full_queue_without_cookies_is_a_cause_whatever_bounds_it() {
 #[test]
 fn cookies_come_first_and_the_sysctl_is_raised_only_where_it_is_the_bound() {
     let cookies = ("send-syn-cookies", "net.ipv4.tcp_syncookies".to_owned(), "0", "1");
-    assert_eq!(settings(&hurt(&FULL)), [cookies.clone()]);
+    assert_eq!(settings(&hurt(&FULL)), std::slice::from_ref(&cookies));
     let backlog = ("raise-syn-backlog", "net.ipv4.tcp_max_syn_backlog".to_owned(), "128", "8192");
     assert_eq!(settings(&hurt(&FULL_BY_SYSCTL)), [cookies, backlog]);
 }

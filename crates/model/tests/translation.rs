@@ -25,8 +25,11 @@ fn netns(obs: &mut Observation, id: NetnsId, name: &str, address: &str) {
     obs.netns.insert(id, view);
 }
 
-fn translates(obs: &mut Observation, id: NetnsId, all: &[((&str, u16), (&str, u16))]) {
-    let seen = |(from, to): &((&str, u16), (&str, u16))| Translation { original: endpoint(*from), translated: endpoint(*to), count: 3 };
+/// An address and a port.
+type Place<'p> = (&'p str, u16);
+
+fn translates(obs: &mut Observation, id: NetnsId, all: &[(Place<'_>, Place<'_>)]) {
+    let seen = |(from, to): &(Place<'_>, Place<'_>)| Translation { original: endpoint(*from), translated: endpoint(*to), count: 3 };
     obs.netns.get_mut(&id).unwrap().conntrack_translations.push(1, Reading::Ok(all.iter().map(seen).collect()));
 }
 
