@@ -308,8 +308,8 @@ fn behind_a_nat(port: u16) -> Option<[Netns; 3]> {
     let [client, router, server] = &all;
     for (a, b, net) in [(client, router, "1"), (server, router, "2")] {
         let device = format!("r{net}");
-        a.ip(&["link", "add", "up", "type", "veth", "peer", "name", &device, "netns", &router.name]);
-        for (netns, device, host) in [(a, "up", "1"), (b, device.as_str(), "254")] {
+        a.ip(&["link", "add", "name", "uplink", "type", "veth", "peer", "name", &device, "netns", &router.name]);
+        for (netns, device, host) in [(a, "uplink", "1"), (b, device.as_str(), "254")] {
             netns.ip(&["address", "add", &format!("10.9.{net}.{host}/24"), "dev", device]);
             netns.ip(&["address", "add", &format!("fd09:{net}::{host}/64"), "dev", device, "nodad"]);
             netns.ip(&["link", "set", device, "up"]);

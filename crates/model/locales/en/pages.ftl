@@ -86,7 +86,7 @@ page-syn-queue-shows =
 page-syn-queue-sure =
     A full queue with cookies on refuses nobody. The counters are the namespace's: they are this listener's as far as its own drop counter allows, and as its queue was seen full. A short listen() backlog shortens this queue too, so that "possible SYN flooding" in the kernel log can be harmless.
 page-syn-queue-remedies =
-    See syn-queue-full.
+    See syn-queue-full: SYN cookies, or room for more handshakes.
 page-syn-queue-sources =
     net/ipv4/tcp_input.c (tcp_conn_request); tcp(7); Linux Documentation/networking/ip-sysctl.rst; /proc/net/netstat; sock_diag(7).
 
