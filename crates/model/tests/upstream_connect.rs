@@ -186,6 +186,14 @@ fn kept_connections_stay_below_the_pool_over_all_workers_of_nginx() {
     let small = told(&Pair { children: 5, nginx_workers: 2, ..Pair::tcp() }.observed());
     let changes: Vec<&str> = small.improvements[0].remedies[0].change.iter().map(|change| change.to()).collect();
     assert_eq!(changes, ["20", "keepalive=8 requests=5"]);
+    // Where nginx may not take its ports over, keeping connections would leave them in TIME_WAIT.
+    let mut obs = Pair { children: 5, nginx_workers: 2, ..Pair::tcp() }.observed();
+    for (value, keys) in [("0", 3), ("1", 2), ("2", 2)] {
+        let reuse = obs.netns.get_mut(&SERVER).unwrap().sysctls.entry("net.ipv4.tcp_tw_reuse".into()).or_default();
+        *reuse = Default::default();
+        reuse.push(0, Reading::Ok(value.into()));
+        assert_eq!(told(&obs).improvements[0].remedies[0].change.len(), keys, "tcp_tw_reuse {value}, towards loopback");
+    }
     let few = [Pair { children: 4, nginx_workers: 4, ..Pair::tcp() }, Pair { children: 1, ..Pair::tcp() }];
     let old = Pair { version: Some((1, 14, 2)), ..Pair::tcp() };
     for pair in few.into_iter().chain([old]) {

@@ -1,14 +1,17 @@
 //! Remedies `reuse-upstream-connections-*`: connections to a FastCGI pool are kept for some requests, in three lengths. A kept connection holds
 //! a worker: the longer, the less it costs and the longer the connections beyond the kept ones wait. Measuring chooses.
 
+use std::net::IpAddr;
+
 use super::raise_max_children::by_memory;
 use super::servers::{self, Server, is_bound_to};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change, ServerSetting};
 use crate::message::Message;
-use crate::observation::{NginxPass, PhpFpmPool};
+use crate::observation::{ListenerAddress, NginxPass, PhpFpmPool};
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::ephemeral_ports::{KEY_REUSE, reuses};
 use crate::stations::upstream_connect::{CHURN, Edge, edges};
 use crate::stations::{Context, Placed};
 
@@ -128,11 +131,38 @@ fn propose(ctx: &Context<'_>, placed: &Placed, requests: u32) -> Option<Proposal
     let text = edge.args(id).with("connections", keep.connections).with("requests", requests);
     let risk = Message::new("remedy-reuse-upstream-connections-risk").with("kept", keep.connections * keep.workers);
     Some(Proposal {
-        change: keep.grown.into_iter().chain([keep.server.change(setting, ServerSetting::UNSET, &to, Activation::Reload)]).collect(),
+        change: keep
+            .grown
+            .into_iter()
+            .chain(take_over(ctx, &edge))
+            .chain([keep.server.change(setting, ServerSetting::UNSET, &to, Activation::Reload)])
+            .collect(),
         text: text.with("workers", keep.workers).with("children", keep.children),
         risk: risk.with("children", keep.children),
         signal: Signal::Goodput,
         lifts: Lift::Cost,
+    })
+}
+
+/// Lets connections take ports over from TIME_WAIT where they may not: nginx closes first once it keeps connections, each time that their
+/// requests are used up and for all that are not kept, and its side then has what the pool's side had before.
+fn take_over(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Change> {
+    let addresses: Vec<IpAddr> = (edge.passes.iter().flat_map(|pass| &pass.servers))
+        .filter_map(|server| match server {
+            ListenerAddress::Tcp(ip, _) => Some(*ip),
+            ListenerAddress::Unix(_) => None,
+        })
+        .collect();
+    let netns = edge.tier.netns;
+    let view = ctx.obs.netns.get(&netns)?;
+    let from = view.sysctl(KEY_REUSE)?.to_owned();
+    let may = reuses(view, addresses.iter().all(IpAddr::is_loopback));
+    (!addresses.is_empty() && !may && from != "1").then(|| Change::Sysctl {
+        key: KEY_REUSE.to_owned(),
+        netns,
+        netns_name: ctx.netns_name(netns),
+        from,
+        to: "1".to_owned(),
     })
 }
 

@@ -203,7 +203,7 @@ pub(crate) fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
 }
 
 /// tcp_tw_reuse: 1 for all, 2 (the default) for loopback alone, and only with timestamps (ip-sysctl.rst).
-fn reuses(view: &NetnsView, loopback: bool) -> bool {
+pub(crate) fn reuses(view: &NetnsView, loopback: bool) -> bool {
     let stamped = view.sysctl_number(KEY_TIMESTAMPS).is_none_or(|value| value != 0);
     let allowed = match view.sysctl_number(KEY_REUSE) {
         Some(1) => true,
