@@ -33,7 +33,11 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
     rows.push(cells(page, page.word("report-as-found"), None, diagnosis.load.as_ref()));
     rows.extend(diagnosis.rounds.iter().map(|round| cells(page, change(round, page.phrases()), round.before_rps, Some(&round.load))));
     let wide = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
-    let figures: usize = (1..TITLES.len()).map(|column| wide(column) + 2).sum();
+    let taken = |from: usize| (from..TITLES.len()).map(|column| wide(column) + 2).sum::<usize>();
+    // On a narrow page what was before stands in the line above.
+    let fits = MARGIN.len() + NUMBER_COLUMNS + columns(&rows[0][0]) + taken(1) <= page.width();
+    let first = if fits { 1 } else { 2 };
+    let figures = taken(first);
     let room = page.width().saturating_sub(MARGIN.len() + NUMBER_COLUMNS + figures);
     let widths = [wide(0).min(room.max(columns(&rows[0][0]))), wide(1), wide(2), wide(3), wide(4)];
     for (place, row) in rows.iter().enumerate() {
@@ -56,7 +60,7 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
                 line = vec![span(Ink::Plain, " ".repeat(MARGIN.len() + NUMBER_COLUMNS + widths[0]))];
             }
         }
-        for column in 1..TITLES.len() {
+        for column in first..TITLES.len() {
             let fill = " ".repeat(widths[column] - columns(&row[column]));
             line.push(span(ink, format!("  {fill}{}", row[column])));
         }
