@@ -188,7 +188,10 @@ fn watched_connections_that_are_cut_off_with_a_request_in_them_are_harm() {
         let mut obs = nginx(sockets, 1_024, false, Vec::new());
         passive(&mut obs);
         netstat(&mut obs, aborted, 5_000);
-        assert_eq!(causes(&told(&obs)), expected, "{sockets} sockets, {aborted} cut off");
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), expected, "{sockets} sockets, {aborted} cut off");
+        let refused = station(&diagnosis, "worker-connections").refused_per_s.unwrap_or(0.0);
+        assert_eq!(refused > 30.0, !expected.is_empty(), "{refused}");
     }
 }
 

@@ -62,6 +62,7 @@ finding-worker-connections-exhausted-explanation = Each of the { $workers } work
 evidence-worker-connections-limit = Each of { $workers } workers may hold { $limit } connections (worker_connections).
 evidence-worker-connections-dropped = nginx accepted { $count } connections that it did not handle (accepts and handled of its status page).
 evidence-worker-connections-held = A worker held { $peak } of { $limit } connections.
+evidence-worker-connections-cut = { $count } connections were closed with a request in them that nobody had read: the kernel reset them.
 evidence-worker-connections-harm = { $closed } of { $requests } requests lost their connection before the answer and { $answers } got a 500, 502 or 503.
 
 remedy-raise-worker-connections-text = Let each worker hold { $to } connections instead of { $from }: room for all that came at once, unevenly shared, and twice that where they are passed on.

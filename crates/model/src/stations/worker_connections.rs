@@ -143,7 +143,7 @@ impl Held {
         let Some(load) = &ctx.obs.load else {
             // Without load of our own, what the server turned away is harm. That it closes kept connections to make room may be noticed by nobody,
             // unless requests were under way in them.
-            let drained = self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples && cut_off(ctx, tier);
+            let drained = self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples && cut_off(ctx, tier).is_some();
             return (self.turned_away() > 0).then_some(Shown::Refused).or(drained.then_some(Shown::Drained));
         };
         let is_many = |count: u64| count as f64 > FAILED_SHARE * load.requests as f64;
@@ -160,16 +160,15 @@ impl Held {
     }
 }
 
-/// True where connections were closed in the tier's namespace with a request in them that nobody had read (RFC 2525, 2.17: the kernel resets them).
-fn cut_off(ctx: &Context<'_>, tier: &Tier) -> bool {
+/// Connections that were closed in the tier's namespace with a request in them that nobody had read (RFC 2525, 2.17: the kernel resets them),
+/// where they are more than a few of those that were accepted.
+fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
     let grew = |name: &str| {
         let (first, last, _) = ctx.around(&ctx.obs.netns.get(&tier.netns)?.netstat)?;
         u64::try_from(last.get(name)?.saturating_sub(*first.get(name)?)).ok()
     };
-    match (grew(ABORTED), grew(OPENED)) {
-        (Some(aborted), Some(opened)) => aborted as f64 > FAILED_SHARE * opened as f64,
-        _ => false,
-    }
+    let (aborted, opened) = (grew(ABORTED)?, grew(OPENED)?);
+    (aborted as f64 > FAILED_SHARE * opened as f64).then_some(aborted)
 }
 
 /// Requests whose connection ended before the answer.
@@ -203,6 +202,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Station {
     // What was closed to make room is counted by nobody but those who lost it.
     let refused = match (&shown, &ctx.obs.load) {
         (Some(Shown::Drained), Some(load)) => Some(seen_closed(ctx, tier, load)),
+        (Some(Shown::Drained), None) => cut_off(ctx, tier),
         _ => held.refused,
     };
     station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
@@ -270,6 +270,10 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
     if let (Some(peak), Some(pid)) = (held.peak, held.pid) {
         let text = Message::new("evidence-worker-connections-held").with("peak", peak).with("limit", held.limit);
         proofs.push(evidence(ctx.text(text), format!("/proc/{pid}/fd"), Some(f64::from(peak))));
+    }
+    if let (None, Some(count)) = (&ctx.obs.load, cut_off(ctx, tier)) {
+        let text = Message::new("evidence-worker-connections-cut").with("count", count);
+        proofs.push(evidence(ctx.text(text), format!("/proc/net/netstat: {ABORTED} ({})", ctx.netns_name(tier.netns)), Some(count as f64)));
     }
     if let Some(load) = &ctx.obs.load {
         let text = Message::new("evidence-worker-connections-harm")
