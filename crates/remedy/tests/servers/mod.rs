@@ -182,13 +182,11 @@ impl Nginx {
         children_of(self.child.id())
     }
 
-    /// The soft limits of open files of its workers.
-    pub fn files_limits(&self) -> Vec<String> {
-        let limit = |pid: u32| {
-            let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
-            text.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next().map(str::to_owned)
-        };
-        self.workers().into_iter().filter_map(limit).collect()
+    /// The soft limit of open files of its newest worker, the last in the list: old ones take a moment to end after a reload.
+    pub fn files_limit(&self) -> Option<String> {
+        let newest = self.workers().pop()?;
+        let text = fs::read_to_string(format!("/proc/{newest}/limits")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next().map(str::to_owned)
     }
 
     pub fn answers(&self) -> bool {
