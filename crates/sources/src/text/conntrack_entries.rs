@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 pub(super) const FILE: &str = "proc/thread-self/net/nf_conntrack";
 /// The file is readable for root alone (mode 0440).
 pub(super) const NEEDS: &str = "CAP_DAC_READ_SEARCH";
-/// Entries that are looked at in one read at most, and the time in which they are.
+/// Entries that are looked at in one read at most, and the CPU time in which they are: on a host whose cores are busy, where the reader waits
+/// for one most of the time, the clock would end the reading after a few.
 pub(super) const LINES_MAX: u64 = 300_000;
 pub(super) const TIME_MAX: Duration = Duration::from_millis(200);
+/// How many times as long the reading may take by the clock.
+const WAIT_FACTOR: u32 = 10;
 /// An entry has about 200 bytes; of a longer line only the beginning counts.
 const LINE_BYTES_MAX: usize = 4096;
 /// Item that says how many entries were looked at where a bound ended the reading.
@@ -33,7 +36,7 @@ impl Progress {
 
 /// Gives each whole line of the file, with its newline, to `each`.
 pub(super) fn each_line(mut file: impl Read, lines_max: u64, time_max: Duration, mut each: impl FnMut(&[u8])) -> std::io::Result<Progress> {
-    let started = Instant::now();
+    let (started, cpu_started) = (Instant::now(), cpu_time());
     let mut entries = 0;
     let mut line = Vec::new();
     // The kernel fills about a page a read whatever is asked for.
@@ -57,9 +60,15 @@ pub(super) fn each_line(mut file: impl Read, lines_max: u64, time_max: Duration,
             each(&line);
             line.clear();
         }
-        if started.elapsed() > time_max {
+        if cpu_time().saturating_sub(cpu_started) > time_max || started.elapsed() > WAIT_FACTOR * time_max {
             break true;
         }
     };
     Ok(Progress { entries, is_partial })
+}
+
+/// CPU time of the calling thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

@@ -22,7 +22,7 @@ pub(crate) const NAME: &str = "conntrack_translations";
 const KINDS_MAX: usize = 1024;
 
 /// At both ends in each namespace, and while no listener of the target is known: lines "original-address port translated-address port count"
-/// ("10.0.0.2 8080 172.20.0.2 80 12"), from at most 300,000 TCP entries or in at most 200 ms. Where there were more, item "partial" fails and
+/// ("10.0.0.2 8080 172.20.0.2 80 12"), from at most 300,000 TCP entries or in at most 200 ms. Where there were more, item "partial"
 /// says how many were looked at; an address that is much used is among them, for the file goes by the entries' hashes.
 pub(crate) const CONNTRACK_TRANSLATIONS: Source =
     Source { name: NAME, scope: ScopeKind::Netns, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Text };
@@ -110,6 +110,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Translation>, ParseError> {
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
+    // What was found holds all the same; an address that is much used is among it.
+    if entry.item == ITEM_PARTIAL {
+        let (Outcome::Absent(why, _) | Outcome::Failed(why, _)) = &entry.outcome else { return };
+        let told = format!("{NAME}: {why}");
+        if !observation.bounded.contains(&told) {
+            observation.bounded.push(told);
+        }
+        return;
+    }
     if let Some(netns) = netns_view(observation, entry) {
         netns.conntrack_translations.push(entry.at_us, reading_of(&entry.outcome, parse));
     }
@@ -152,6 +161,23 @@ mod tests {
         assert_eq!(translations(&many).len(), KINDS_MAX);
         let (text, progress) = gather(&many[..], 5, Duration::from_secs(60)).unwrap();
         assert_eq!((parse(&text).unwrap().len(), progress), (5, Progress { entries: 5, is_partial: true }));
+    }
+
+    #[test]
+    fn a_table_that_was_read_in_part_is_told_as_bounded_and_what_was_found_stays() {
+        let entry = |item: &str, outcome| Entry {
+            at_us: 1,
+            source: NAME.into(),
+            scope: chokepoint_recording::Scope::Netns(7),
+            item: item.into(),
+            outcome,
+        };
+        let partial = || Outcome::Failed(Progress { entries: 5, is_partial: true }.why_partial(), None);
+        let found = Outcome::Ok(b"10.78.0.2 8080 172.20.0.2 80 3\n".to_vec());
+        let observation = crate::assemble::assemble(&[entry("", found), entry(ITEM_PARTIAL, partial()), entry(ITEM_PARTIAL, partial())]);
+        let series = &observation.netns.values().next().unwrap().conntrack_translations;
+        assert_eq!((series.last().map(Vec::len), series.state()), (Some(1), chokepoint_model::series::SeriesState::Ok));
+        assert!(observation.bounded.len() == 1 && observation.bounded[0].contains("only 5 entries"), "{:?}", observation.bounded);
     }
 
     #[test]
