@@ -63,6 +63,32 @@ fn a_small_queue_that_is_never_reached_is_silent() {
     assert_eq!((diagnosis.verdict, diagnosis.findings.len()), (Verdict::Healthy, 0));
 }
 
+/// What the namespace's listeners dropped, and how many of these drops were for want of room.
+fn counted(obs: &mut Observation, drops: i64, overflows: i64) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for (at, share) in [(0, 0), (11_000_000, 1)] {
+        let counters = [("TcpExt.ListenDrops", drops), ("TcpExt.ListenOverflows", overflows)];
+        view.netstat.push(at, Reading::Ok(counters.map(|(name, count)| (name.to_owned(), count * share)).into()));
+    }
+}
+
+#[test]
+fn drops_of_a_listener_that_never_wanted_room_are_no_overflow_with_and_without_load() {
+    for (overflows, expected) in [(0, vec![]), (56, vec!["accept-queue-full"])] {
+        for loaded in [true, false] {
+            let mut obs = healthy();
+            queue(&mut obs, 4_096, 0, 56);
+            counted(&mut obs, 56, overflows);
+            suffer(&mut obs, 200, 50_000);
+            if !loaded {
+                obs.load = None;
+                obs.request.loaded = false;
+            }
+            assert_eq!(causes(&told(&obs)), expected, "{overflows} overflows, loaded: {loaded}");
+        }
+    }
+}
+
 #[test]
 fn overflows_that_nobody_suffered_from_are_told_and_no_cause() {
     let mut obs = healthy();
