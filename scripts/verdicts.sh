@@ -29,7 +29,7 @@ done
 
 Made by \`scripts/verdicts.sh $count\` (as root): every scenario built anew for each run, loaded for $seconds s and diagnosed without a fix; and
 again passively, while a load that the diagnosis knows nothing of runs. A run is right where the first cause is the expected one (or none where
-none is), no forbidden finding was made, and the lab was taken down clean. Kernel $(uname -r), $(nproc) shared cores, $(date -u +%F).
+none is), no forbidden finding was made, and the lab was taken down clean. Kernel $(uname -r | cut -d- -f1), $(nproc) shared cores, $(date -u +%F).
 
 | scenario | expected first cause | with load | first causes seen | goodput/s, median | passive | first causes seen |
 |---|---|---|---|---|---|---|
