@@ -21,8 +21,6 @@ use crate::stations::{Context, Placed, STATIONS, in_force, waited_for};
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
 /// Share of failed requests above which a healthy verdict would need an explanation that the stations did not give.
 const FAILED_SHARE_MAX: f64 = 0.01;
-/// Share of the servers' cores that other programs may use before busy cores say nothing about the servers in passive mode.
-const OTHERS_SHARE_MAX: f64 = 0.5;
 /// Share of the connections that must wait in an accept queue on average for the wait to count beside the service.
 const WAITING_SHARE_MIN: f64 = 0.1;
 /// Share of the offered rate that an open loop must have got through for demand to be the limit.
@@ -237,9 +235,7 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
     if let Some(link) = saturated("link") {
         return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.station.why.as_str()));
     }
-    // In passive mode nobody asked the servers for all that they could do: cores that others keep busy do not limit them.
-    let theirs = shape.is_none() && crate::stations::other_tenants(ctx).iter().any(|(_, share)| *share > OTHERS_SHARE_MAX);
-    if let Some(cpu) = saturated("cpu").filter(|_| !theirs) {
+    if let Some(cpu) = saturated("cpu") {
         return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.station.why.as_str()));
     }
     let Some((shape, goodput)) = shape else {

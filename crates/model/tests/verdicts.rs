@@ -5,9 +5,9 @@ mod stage;
 use std::collections::BTreeMap;
 
 use chokepoint_model::load::{Loop, Slice};
-use chokepoint_model::observation::{Observation, Qdisc};
+use chokepoint_model::observation::{CpuUse, Observation, Qdisc};
 use chokepoint_model::reading::{Lack, Reading};
-use chokepoint_model::report::{Diagnosis, LimitedBy, Verdict};
+use chokepoint_model::report::{Diagnosis, LimitedBy, StationState, Verdict};
 use proptest::prelude::*;
 use stage::*;
 
@@ -26,6 +26,56 @@ fn healthy_by_demand_cpu_and_link() {
     let shaper = Qdisc { link: 2, kind: "tbf".into(), rate_bits_per_s: Some(50_000_000), ..Qdisc::default() };
     obs.netns.get_mut(&SERVER).unwrap().qdiscs.push(0, Reading::Ok(vec![shaper]));
     assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Link)));
+}
+
+/// The servers' core is full, and each of the servers' processes used this share of it and waited for it for that share of the time.
+fn contended(used: f64, waited: Option<f64>) -> Observation {
+    let mut obs = healthy();
+    cpu(&mut obs, 1.0);
+    for process in obs.processes.values_mut() {
+        process.cpu = Default::default();
+        for second in 0..=11_u64 {
+            let user_ticks = (second as f64 * 100.0 * used) as u64;
+            let delay_ns = waited.map(|waited| (second as f64 * 1e9 * waited) as u64);
+            let used =
+                CpuUse { user_ticks, run_ns: delay_ns.map(|_| user_ticks * 10_000_000), run_delay_ns: delay_ns, ..CpuUse::default() };
+            process.cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+    }
+    obs
+}
+
+#[test]
+fn a_core_that_others_fill_is_a_limit_only_of_servers_that_want_it_whole() {
+    let servers = healthy().processes.len() as f64;
+    // A neighbour that takes what is left: the servers hardly wait.
+    let left = told(&contended(0.3 / servers, Some(0.05 / servers)));
+    assert_eq!(verdict(&left), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    let cpu = left.path.iter().find(|station| station.station == "cpu").unwrap();
+    assert!(cpu.state == StationState::Near && cpu.why.contains("70"), "{}", cpu.why);
+    assert!(left.warnings.iter().any(|warning| warning.contains("70")), "{:?}", left.warnings);
+    // One that takes its half of a core that the servers would fill.
+    assert_eq!(verdict(&told(&contended(0.5 / servers, Some(0.48 / servers)))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    // Nobody else: what little is left over is the grain of the clock.
+    assert_eq!(verdict(&told(&contended(0.97 / servers, Some(0.0)))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+}
+
+#[test]
+fn a_watched_server_beside_a_neighbour_is_limited_by_the_core_where_it_waits_for_it() {
+    let watched = |used: f64, waited: Option<f64>| {
+        let mut obs = contended(used, waited);
+        (obs.load, obs.request.loaded) = (None, false);
+        for (at, opens) in [(0, 10), (11_000_000, 500)] {
+            let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
+            obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters));
+        }
+        obs
+    };
+    let servers = healthy().processes.len() as f64;
+    assert_eq!(verdict(&told(&watched(0.2 / servers, Some(0.05 / servers)))), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    assert_eq!(verdict(&told(&watched(0.4 / servers, Some(0.7 / servers)))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    // Without schedstats the wait is not known: a neighbour with most of the core leaves the question open in favour of the servers.
+    assert_eq!(verdict(&told(&watched(0.2 / servers, None))), (Verdict::Healthy, Some(LimitedBy::Demand)));
 }
 
 #[test]

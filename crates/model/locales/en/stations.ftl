@@ -78,4 +78,8 @@ state-cpu-saturated = { $count ->
     [1] core { $cores }, the only one that the servers may use, was { $share } % busy.
    *[other] cores { $cores }, all that the servers may use, were { $share } % busy.
 }
+state-cpu-others = { $count ->
+    [1] Core { $cores } was { $share } % busy, { $others } % with other programs: the servers waited for something else.
+   *[other] Cores { $cores } were { $share } % busy, { $others } % with other programs: the servers waited for something else.
+}
 state-cpu-unknown = The CPU times could not be read.

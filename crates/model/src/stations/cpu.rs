@@ -19,6 +19,9 @@ pub(super) const SATURATED_UTILIZATION: f64 = 0.95;
 pub(super) const NEAR_UTILIZATION: f64 = 0.80;
 /// Share of the servers' cores that other programs may use before what is said about the servers' CPU has to say so (DESIGN.md).
 const TENANTS_SHARE_MAX: f64 = 0.15;
+/// The same, above which busy cores say nothing about servers that nobody asked for all that they can do, where their waits for a core could
+/// not be read.
+const TENANTS_SHARE_MOST: f64 = 0.5;
 /// CPU time of a page on the stack tried, microseconds: with idle cores, and near saturation (DESIGN.md). The cost of an answer falls as load
 /// rises, because work is done in larger batches.
 const COST_US_IDLE: f64 = 159.0;
@@ -84,7 +87,7 @@ fn others_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Op
     let ticks_per_s = ticks_per_s(ctx);
     let used = |core: &u32| {
         let (before, after) = (times(&first.cores, *core)?, times(&last.cores, *core)?);
-        let interrupts = (after.irq + after.softirq + after.steal).saturating_sub(before.irq + before.softirq + before.steal);
+        let interrupts = interrupts(after).saturating_sub(interrupts(before));
         Some(after.busy().saturating_sub(before.busy()).saturating_sub(interrupts) as f64 / ticks_per_s)
     };
     let all: f64 = cores.iter().filter_map(used).sum();
@@ -94,6 +97,36 @@ fn others_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Op
     let generator = ctx.obs.load.iter().flat_map(|load| &load.threads).filter(shares_cores).map(|thread| thread.cpu_us as f64 / 1e6);
     let others = (all - own.iter().sum::<f64>() - generator.sum::<f64>()) / cores_s.max(1e-6);
     (!own.is_empty()).then_some(others)
+}
+
+/// Share of these cores that their servers wanted, which is above one where several of them wait: what they and the interrupts used, and how
+/// many of them were ready to run and waited on average. Nothing where that could not be read of each of them.
+fn wanted_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<f64> {
+    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
+    let elapsed_s = elapsed_us as f64 / 1e6;
+    let ticks_per_s = ticks_per_s(ctx);
+    let interrupts_s = cores.iter().filter_map(|core| {
+        let (before, after) = (times(&first.cores, *core)?, times(&last.cores, *core)?);
+        Some(interrupts(after).saturating_sub(interrupts(before)) as f64 / ticks_per_s)
+    });
+    let ready = |pid: &u32| Some(own_seconds(ctx, *pid, ticks_per_s)? / elapsed_s + delayed(ctx, *pid)?);
+    let own: f64 = tiers.iter().flat_map(|tier| &tier.pids).map(ready).sum::<Option<f64>>()?;
+    Some((own + interrupts_s.sum::<f64>() / elapsed_s) / cores.len().max(1) as f64)
+}
+
+/// What other programs used of cores that their servers did not want whole: such cores are no limit of theirs, however little is left idle.
+fn left_to_others(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<f64> {
+    let others = others_share(ctx, cores, tiers).filter(|share| *share > TENANTS_SHARE_MAX)?;
+    let unwanted = match wanted_share(ctx, cores, tiers) {
+        Some(wanted) => wanted < SATURATED_UTILIZATION,
+        None => !ctx.obs.request.loaded && others > TENANTS_SHARE_MOST,
+    };
+    unwanted.then_some(others)
+}
+
+/// Clock ticks of a core that served interrupts, or that its hypervisor kept.
+fn interrupts(times: &CoreTimes) -> u64 {
+    times.irq + times.softirq + times.steal
 }
 
 /// Clock ticks a second in which the kernel counts CPU time.
@@ -125,7 +158,10 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     station.waiting = waiting(ctx, tiers);
     station.ceiling_rps = Cost::of(ctx, cores, tiers, busy).and_then(|cost| cost.ceiling());
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
-    let (state, why) = if utilization >= SATURATED_UTILIZATION {
+    let left = left_to_others(ctx, cores, tiers).filter(|_| utilization >= SATURATED_UTILIZATION);
+    let (state, why) = if let Some(others) = left {
+        (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
+    } else if utilization >= SATURATED_UTILIZATION {
         (StationState::Saturated, args("state-cpu-saturated"))
     } else if utilization >= NEAR_UTILIZATION {
         (StationState::Near, args("state-cpu-near"))
@@ -149,13 +185,14 @@ fn busy_share(first: &CoreTimes, last: &CoreTimes) -> f64 {
 
 /// Mean number of these tiers' processes that were runnable and waited for a core.
 fn waiting(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<f64> {
-    let pids = tiers.iter().flat_map(|tier| &tier.pids);
-    let delay = |pid: &u32| {
-        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        Some(last.run_delay_ns?.saturating_sub(first.run_delay_ns?) as f64 / 1e3 / elapsed_us as f64)
-    };
-    let delays: Vec<f64> = pids.filter_map(delay).collect();
+    let delays: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| delayed(ctx, *pid)).collect();
     (!delays.is_empty()).then(|| delays.iter().sum())
+}
+
+/// Mean number of a process's threads that were runnable and waited for a core.
+fn delayed(ctx: &Context<'_>, pid: u32) -> Option<f64> {
+    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
+    Some(last.run_delay_ns?.saturating_sub(first.run_delay_ns?) as f64 / 1e3 / elapsed_us as f64)
 }
 
 /// CPU time that a good answer will cost under full load, seconds: without what failed answers cost, nor what other programs took.
