@@ -1,6 +1,7 @@
 //! `chokepoint lab`: scenarios with real servers; `run` is the whole proof: break, diagnose, fix, undo, take away, and check what was expected.
 
 mod expectation;
+mod outcome;
 mod reference;
 
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::report::{Diagnosis, Request};
 use chokepoint_sources::{Root, netns};
-use serde::Serialize;
 
+use self::outcome::{Course, RunOutcome};
 use crate::args::{LabVerb, RedactLevel};
 use crate::changes::{Changes, UndoOutcome};
 use crate::diagnose::{Live, drive};
@@ -46,10 +47,10 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
                 let outcome = run_once(&scenario, n, &wanted, words, interrupt)?;
                 // What an interrupted run gave is no judgement on the scenario.
                 if interrupt.is_set() {
-                    bail!("interrupted; {}", if outcome.clean { "the lab was taken down" } else { "the lab could not be taken down" });
+                    bail!("interrupted; {}", if outcome.is_clean() { "the lab was taken down" } else { "the lab could not be taken down" });
                 }
-                held &= outcome.failures.is_empty();
-                tell(&outcome, *json)?;
+                held &= outcome.is_ok();
+                outcome.tell(*json)?;
             }
             Ok(held)
         }
@@ -62,42 +63,6 @@ struct Wanted<'a> {
     fix: bool,
     record: Option<&'a Path>,
     json: bool,
-}
-
-/// What came of one run; a line of `lab run --json`.
-#[derive(Debug, Serialize)]
-struct RunOutcome {
-    schema: &'static str,
-    scenario: String,
-    n: u32,
-    passive: bool,
-    /// The finding that the scenario expects first; "none" where there must be none.
-    expected: Option<String>,
-    ok: bool,
-    failures: Vec<String>,
-    verdict: String,
-    limited_by: Option<String>,
-    first_cause: Option<String>,
-    goodput_rps: Option<f64>,
-    failed_share: Option<f64>,
-    latency_us_p99: Option<u64>,
-    /// CPU time of the servers' cores per good answer, microseconds.
-    cpu_us_per_good: Option<f64>,
-    /// Share of its CPU that the generator used.
-    generator_share: Option<f64>,
-    goodput_rps_after: Option<f64>,
-    latency_us_p99_after: Option<u64>,
-    /// Changes that were applied on the way, those taken back included.
-    changes_applied: usize,
-    /// The changes that stay, by their remedies.
-    kept: Vec<String>,
-    /// The result and the reference, measured by turns.
-    reference: Option<reference::Comparison>,
-    /// From the end of the first load to its diagnosis, milliseconds.
-    verdict_after_ms: Option<u64>,
-    undone: bool,
-    clean: bool,
-    seconds: f64,
 }
 
 fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue, interrupt: &Interrupt) -> Result<RunOutcome> {
@@ -129,7 +94,17 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     if !down.is_clean() {
         failures.push(down.to_string());
     }
-    Ok(outcome(scenario, n, &report, verdict_after_ms, failures, &undo, down.is_clean(), begin.elapsed()).with(wanted.passive, compared))
+    let course = Course {
+        n,
+        passive: wanted.passive,
+        failures,
+        reference: compared,
+        verdict_after_ms,
+        undone: undo.problems.is_empty(),
+        clean: down.is_clean(),
+        seconds: begin.elapsed().as_secs_f64(),
+    };
+    Ok(RunOutcome::new(scenario, &report, course))
 }
 
 /// What is wrong with how the changes were taken back.
@@ -142,82 +117,6 @@ fn not_undone(report: &Diagnosis, undo: &UndoOutcome) -> Option<String> {
     } else {
         None
     }
-}
-
-#[expect(clippy::too_many_arguments, reason = "it only puts together what one run gave")]
-fn outcome(
-    scenario: &Scenario,
-    n: u32,
-    report: &Diagnosis,
-    verdict_after_ms: Option<u64>,
-    failures: Vec<String>,
-    undo: &UndoOutcome,
-    clean: bool,
-    took: Duration,
-) -> RunOutcome {
-    let load = report.load.as_ref();
-    let station = |id: &str| report.path.iter().find(|station| station.station == id);
-    let goodput = load.map(|load| load.goodput_rps);
-    // Where no change stays, what the last one gave is told all the same.
-    let last = report.result().or(report.rounds.last()).map(|round| &round.load);
-    RunOutcome {
-        schema: "chokepoint/lab-run/1",
-        scenario: scenario.name.clone(),
-        n,
-        passive: false,
-        expected: scenario.expect.finding.clone(),
-        ok: failures.is_empty(),
-        verdict: expectation::word(&report.verdict),
-        limited_by: report.limited_by.as_ref().map(expectation::word),
-        first_cause: expectation::first_cause(report).map(str::to_owned),
-        goodput_rps: goodput,
-        failed_share: load.map(expectation::failed_share),
-        latency_us_p99: load.map(|load| load.latency_us.p99),
-        cpu_us_per_good: station("cpu").and_then(|cpu| Some(cpu.used? / goodput.filter(|rate| *rate > 0.0)? * 1e6)),
-        generator_share: station("load-generator").and_then(|generator| generator.utilization),
-        goodput_rps_after: last.map(|load| load.goodput_rps),
-        latency_us_p99_after: last.map(|load| load.latency_us.p99),
-        changes_applied: expectation::changes_applied(report),
-        kept: expectation::kept(report).map(|round| round.remedy.clone()).collect(),
-        reference: None,
-        verdict_after_ms,
-        undone: undo.problems.is_empty(),
-        clean,
-        failures,
-        seconds: took.as_secs_f64(),
-    }
-}
-
-impl RunOutcome {
-    fn with(self, passive: bool, reference: Option<reference::Comparison>) -> Self {
-        Self { passive, reference, ..self }
-    }
-}
-
-fn tell(outcome: &RunOutcome, json: bool) -> Result<()> {
-    if json {
-        return output::print(&format!("{}\n", serde_json::to_string(outcome)?));
-    }
-    let mut text = format!("\nScenario {}, run {}: ", outcome.scenario, outcome.n);
-    if outcome.ok {
-        text.push_str("as expected");
-    } else {
-        text.push_str("NOT as expected");
-    }
-    if let (Some(before), Some(after)) = (outcome.goodput_rps, outcome.goodput_rps_after) {
-        text.push_str(&format!("; goodput {before:.0} -> {after:.0} requests/s with the fix"));
-    }
-    if let Some(reference) = &outcome.reference {
-        text.push_str(&format!("; {reference}"));
-    }
-    if outcome.goodput_rps_after.is_some() && outcome.undone {
-        text.push_str("; the fix was undone and verified undone");
-    }
-    text.push_str(if outcome.clean { "; nothing is left on this machine.\n" } else { "; SOMETHING IS LEFT on this machine.\n" });
-    for failure in &outcome.failures {
-        text.push_str(&format!("  - {failure}\n"));
-    }
-    output::print(&text)
 }
 
 fn build(scenario: &Scenario, outlive: bool, within: Option<&str>, interrupt: &Interrupt) -> Result<Lab> {

@@ -14,6 +14,19 @@ pub(super) fn first_cause(report: &Diagnosis) -> Option<&str> {
     report.findings.iter().find(|finding| finding.role == Role::Cause).map(|finding| finding.id.as_str())
 }
 
+/// The causes named at first, and what was acted on over the rounds (improvements included), each once, in that order.
+pub(super) fn named(report: &Diagnosis) -> Vec<&str> {
+    let first = report.findings.iter().filter(|finding| finding.role == Role::Cause).map(|finding| finding.id.as_str());
+    let acted_on = report.rounds.iter().map(|round| round.finding.as_str()).filter(|id| !id.is_empty());
+    let mut named: Vec<&str> = Vec::new();
+    for id in first.chain(acted_on) {
+        if !named.contains(&id) {
+            named.push(id);
+        }
+    }
+    named
+}
+
 /// Share of the requests that got no expected answer.
 pub(super) fn failed_share(load: &LoadReport) -> f64 {
     if load.throughput_rps <= 0.0 { 0.0 } else { (1.0 - load.goodput_rps / load.throughput_rps).max(0.0) }
@@ -61,8 +74,7 @@ pub(super) fn changes_applied(report: &Diagnosis) -> usize {
 
 /// What the rounds as a whole must show: the causes, the end, and that each change that stays was seen to be needed.
 fn rounds(expect: &Expect, report: &Diagnosis) -> Vec<String> {
-    let first = report.findings.iter().filter(|finding| finding.role == Role::Cause).map(|finding| finding.id.as_str());
-    let named: Vec<&str> = first.chain(report.rounds.iter().map(|round| round.finding.as_str())).collect();
+    let named = named(report);
     let missing = expect.causes.iter().filter(|cause| !named.contains(&cause.as_str()));
     let mut failures: Vec<String> = missing.map(|cause| format!("{cause} was not named as a cause in any round")).collect();
     let unproven = kept(report).filter(|round| round.kept != Kept::Final);

@@ -1,0 +1,163 @@
+//! What came of one run of a scenario: a line of `lab run --json`, or a sentence.
+
+use anyhow::Result;
+use chokepoint_lab::Scenario;
+use chokepoint_model::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
+use serde::Serialize;
+
+use super::{expectation, reference};
+use crate::output;
+
+/// What came of one run; a line of `lab run --json`.
+#[derive(Debug, Serialize)]
+pub(super) struct RunOutcome {
+    schema: &'static str,
+    scenario: String,
+    n: u32,
+    passive: bool,
+    /// The finding that the scenario expects first; "none" where there must be none.
+    expected: Option<String>,
+    /// The causes that it expects over the rounds.
+    expected_causes: Vec<String>,
+    ok: bool,
+    failures: Vec<String>,
+    verdict: String,
+    limited_by: Option<String>,
+    first_cause: Option<String>,
+    /// The causes named at first, and what was acted on over the rounds, each once.
+    named: Vec<String>,
+    goodput_rps: Option<f64>,
+    failed_share: Option<f64>,
+    latency_us_p99: Option<u64>,
+    /// CPU time of the servers' cores per good answer, microseconds.
+    cpu_us_per_good: Option<f64>,
+    /// Share of its CPU that the generator used.
+    generator_share: Option<f64>,
+    goodput_rps_after: Option<f64>,
+    latency_us_p99_after: Option<u64>,
+    /// Changes that were applied on the way, those taken back included.
+    changes_applied: usize,
+    /// The changes that stay, by their remedies.
+    kept: Vec<String>,
+    /// The measurements with a change, or without one.
+    rounds: Vec<RoundOutcome>,
+    /// The result and the reference, measured by turns.
+    reference: Option<reference::Comparison>,
+    /// From the end of the first load to its diagnosis, milliseconds.
+    verdict_after_ms: Option<u64>,
+    undone: bool,
+    clean: bool,
+    seconds: f64,
+}
+
+/// A round without its words.
+#[derive(Debug, Serialize)]
+struct RoundOutcome {
+    kind: RoundKind,
+    finding: String,
+    remedy: String,
+    before_rps: Option<f64>,
+    prediction: Prediction,
+    prediction_held: Option<bool>,
+    measured_rps: f64,
+    kept: Kept,
+}
+
+impl RoundOutcome {
+    fn of(round: &Round) -> Self {
+        Self {
+            kind: round.kind,
+            finding: round.finding.clone(),
+            remedy: round.remedy.clone(),
+            before_rps: round.before_rps,
+            prediction: round.prediction.clone(),
+            prediction_held: round.prediction_held,
+            measured_rps: round.measured_rps,
+            kept: round.kept,
+        }
+    }
+}
+
+/// How a run went, apart from its report.
+pub(super) struct Course {
+    pub(super) n: u32,
+    pub(super) passive: bool,
+    pub(super) failures: Vec<String>,
+    pub(super) reference: Option<reference::Comparison>,
+    pub(super) verdict_after_ms: Option<u64>,
+    pub(super) undone: bool,
+    pub(super) clean: bool,
+    pub(super) seconds: f64,
+}
+
+impl RunOutcome {
+    pub(super) fn new(scenario: &Scenario, report: &Diagnosis, course: Course) -> Self {
+        let load = report.load.as_ref();
+        let station = |id: &str| report.path.iter().find(|station| station.station == id);
+        let goodput = load.map(|load| load.goodput_rps);
+        // Where no change stays, what the last one gave is told all the same.
+        let last = report.result().or(report.rounds.last()).map(|round| &round.load);
+        Self {
+            schema: "chokepoint/lab-run/1",
+            scenario: scenario.name.clone(),
+            n: course.n,
+            passive: course.passive,
+            expected: scenario.expect.finding.clone(),
+            expected_causes: scenario.expect.causes.clone(),
+            ok: course.failures.is_empty(),
+            failures: course.failures,
+            verdict: expectation::word(&report.verdict),
+            limited_by: report.limited_by.as_ref().map(expectation::word),
+            first_cause: expectation::first_cause(report).map(str::to_owned),
+            named: expectation::named(report).into_iter().map(str::to_owned).collect(),
+            goodput_rps: goodput,
+            failed_share: load.map(expectation::failed_share),
+            latency_us_p99: load.map(|load| load.latency_us.p99),
+            cpu_us_per_good: station("cpu").and_then(|cpu| Some(cpu.used? / goodput.filter(|rate| *rate > 0.0)? * 1e6)),
+            generator_share: station("load-generator").and_then(|generator| generator.utilization),
+            goodput_rps_after: last.map(|load| load.goodput_rps),
+            latency_us_p99_after: last.map(|load| load.latency_us.p99),
+            changes_applied: expectation::changes_applied(report),
+            kept: expectation::kept(report).map(|round| round.remedy.clone()).collect(),
+            rounds: report.rounds.iter().map(RoundOutcome::of).collect(),
+            reference: course.reference,
+            verdict_after_ms: course.verdict_after_ms,
+            undone: course.undone,
+            clean: course.clean,
+            seconds: course.seconds,
+        }
+    }
+
+    /// True where every expectation held.
+    pub(super) fn is_ok(&self) -> bool {
+        self.ok
+    }
+
+    /// True where the lab was taken down and nothing of it is left.
+    pub(super) fn is_clean(&self) -> bool {
+        self.clean
+    }
+
+    /// Prints it.
+    pub(super) fn tell(&self, json: bool) -> Result<()> {
+        if json {
+            return output::print(&format!("{}\n", serde_json::to_string(self)?));
+        }
+        let mut text = format!("\nScenario {}, run {}: ", self.scenario, self.n);
+        text.push_str(if self.ok { "as expected" } else { "NOT as expected" });
+        if let (Some(before), Some(after)) = (self.goodput_rps, self.goodput_rps_after) {
+            text.push_str(&format!("; goodput {before:.0} -> {after:.0} requests/s with the fix"));
+        }
+        if let Some(reference) = &self.reference {
+            text.push_str(&format!("; {reference}"));
+        }
+        if self.goodput_rps_after.is_some() && self.undone {
+            text.push_str("; the fix was undone and verified undone");
+        }
+        text.push_str(if self.clean { "; nothing is left on this machine.\n" } else { "; SOMETHING IS LEFT on this machine.\n" });
+        for failure in &self.failures {
+            text.push_str(&format!("  - {failure}\n"));
+        }
+        output::print(&text)
+    }
+}
