@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_load::{Control, Guard, Plan};
+use chokepoint_model::load::Loop;
 use chokepoint_model::observation::Observation;
 use chokepoint_model::path;
 use chokepoint_model::report::Request;
 use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::Entry;
+use chokepoint_sources::assemble::{LOAD, REQUEST, UNLOADED, WINDOW};
 use chokepoint_sources::{ObserveOptions, Observer, assemble};
 
 use crate::interrupt::Interrupt;
@@ -17,6 +19,10 @@ use crate::progress::Progress;
 
 /// What stops a load on a host that is not this one, or one that may change something there.
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
+/// Requests that are sent one behind the other before a load.
+const SINGLE_REQUESTS: u64 = 10;
+/// The longest that they may take, and each of them.
+const SINGLE_REQUESTS_MAX: Duration = Duration::from_secs(1);
 /// Longest wait for the host to settle between two measurements.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
 /// Time after which a host that did not change at all while it settled is not waited for any more.
@@ -46,13 +52,16 @@ impl Setup {
 /// Measures once and gives the raw entries, from which everything else follows, and when the load (or the watch) ended.
 pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
     let observer = setup.observer()?;
-    observer.note("request", serde_json::to_vec(&setup.request)?);
+    observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
+    let plan = setup.plan.as_ref().map(|plan| permitted(setup, plan, observer.path_found())).transpose()?;
+    if let Some(few) = plan.as_ref().and_then(single_requests) {
+        observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
+    }
     let begin_us = observer.elapsed_us();
-    let end_us = match &setup.plan {
+    let end_us = match &plan {
         Some(plan) => {
-            let plan = permitted(setup, plan, observer.path_found())?;
-            let result = load(&plan, label, interrupt)?;
-            observer.note("load", serde_json::to_vec(&result)?);
+            let result = load(plan, label, interrupt)?;
+            observer.note(LOAD, serde_json::to_vec(&result)?);
             // The window is the time in which load was offered; the wait for the last answers is not part of it.
             begin_us + result.duration_us
         }
@@ -62,15 +71,14 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
         }
     };
     let ended = Instant::now();
-    observer.note("window", serde_json::to_vec(&(begin_us, end_us.min(observer.elapsed_us())))?);
+    observer.note(WINDOW, serde_json::to_vec(&(begin_us, end_us.min(observer.elapsed_us())))?);
     Ok((observer.finish(), ended))
 }
 
 /// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard.
 fn permitted(setup: &Setup, plan: &Plan, answers: bool) -> Result<Plan> {
     let mut plan = plan.clone();
-    let harmless = ["GET", "HEAD"].contains(&plan.method.as_str());
-    if answers && harmless {
+    if answers && is_harmless(&plan) {
         return Ok(plan);
     }
     let what = match answers {
@@ -84,6 +92,24 @@ fn permitted(setup: &Setup, plan: &Plan, answers: bool) -> Result<Plan> {
         plan.guards.push(Guard::parse(GUARD_FOREIGN)?);
     }
     Ok(plan)
+}
+
+fn is_harmless(plan: &Plan) -> bool {
+    ["GET", "HEAD"].contains(&plan.method.as_str())
+}
+
+/// A few requests one behind the other, to be sent before the load of a closed loop: what an answer takes without others beside it tells
+/// whether the load waits for something. Nothing where requests are counted, come at a rate, or may change something.
+fn single_requests(plan: &Plan) -> Option<Plan> {
+    let many = matches!(plan.shape, Loop::Closed { connections } if connections > 1);
+    (many && plan.requests.is_none() && is_harmless(plan)).then(|| Plan {
+        shape: Loop::Closed { connections: 1 },
+        threads: 1,
+        requests: Some(SINGLE_REQUESTS),
+        duration: Some(SINGLE_REQUESTS_MAX),
+        timeout: plan.timeout.min(SINGLE_REQUESTS_MAX),
+        ..plan.clone()
+    })
 }
 
 fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<chokepoint_model::load::LoadResult> {
@@ -131,7 +157,7 @@ pub(crate) fn settle(setup: &Setup, interrupt: &Interrupt) -> Result<()> {
         // It is watched only: the traffic that was there tells the way, and no further connection is made for that.
         let watched = Request { loaded: false, ..setup.request.clone() };
         let observer = Observer::start(ObserveOptions::new(watched)).context("the host cannot be observed")?;
-        observer.note("request", serde_json::to_vec(&setup.request)?);
+        observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
         thread::sleep(SETTLE_LOOK);
         let obs = assemble(&observer.finish());
         let left = unsettled(&obs, &path::discover(&obs), Moment::Last);

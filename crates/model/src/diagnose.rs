@@ -23,6 +23,11 @@ pub const SCHEMA: &str = "chokepoint/diagnosis/1";
 const FAILED_SHARE_MAX: f64 = 0.01;
 /// Share of the connections that must wait in an accept queue on average for the wait to count beside the service.
 const WAITING_SHARE_MIN: f64 = 0.1;
+/// Single requests without load below which their median says nothing.
+const SINGLE_MIN: u64 = 5;
+/// How many times as long as alone an answer may take in a closed loop whose connections are what limits it. At the knee itself it takes up to
+/// twice as long, by chance.
+const UNLOADED_TIMES: f64 = 3.0;
 /// Share of the offered rate that an open loop must have got through for demand to be the limit.
 const OFFERED_SHARE_MIN: f64 = 0.98;
 
@@ -76,7 +81,7 @@ fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
 /// Which finding can be the symptom of which: what waits before a tier is caused by what holds that tier.
 const SYMPTOMS: &[(&str, &[&str])] = &[
     ("accept-queue-full", &["worker-pool-exhausted", "file-descriptors-exhausted", in_force::ID]),
-    ("worker-pool-exhausted", &["workers-blocked-on-upstream", in_force::ID]),
+    ("worker-pool-exhausted", &["workers-blocked-on-upstream", "file-descriptors-exhausted", in_force::ID]),
     (in_force::ID, &["file-descriptors-exhausted"]),
 ];
 /// Whose cause may be another tier's: that of a server for which the tier waits.
@@ -252,12 +257,12 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
             let why = Message::new("verdict-unknown-short-of-rate").with("rate", rate_per_s);
             Judgement::unknown(why.with("goodput", goodput))
         }
-        Loop::Closed { connections } => closed(stations, connections),
+        Loop::Closed { connections } => closed(ctx, stations, connections),
     }
 }
 
-/// A closed loop with nothing saturated: too few connections, unless requests wait in front of a server whose cores are idle.
-fn closed(stations: &[Placed], connections: u32) -> Judgement {
+/// A closed loop with nothing saturated: too few connections, unless requests wait in front of a server whose cores are idle, or somewhere unseen.
+fn closed(ctx: &Context<'_>, stations: &[Placed], connections: u32) -> Judgement {
     let many = (WAITING_SHARE_MIN * f64::from(connections)).max(1.0);
     let waits = |placed: &&Placed| placed.station.station == "accept-queue" && placed.station.waiting.is_some_and(|mean| mean > many);
     if let Some(queue) = stations.iter().find(waits) {
@@ -265,7 +270,24 @@ fn closed(stations: &[Placed], connections: u32) -> Judgement {
         let why = Message::new("verdict-unknown-waiting").with("tier", queue.station.tier.as_str()).with("listener", listener);
         return Judgement::unknown(why.with("mean", queue.station.waiting.unwrap_or(0.0)));
     }
+    if let Some(waits) = waits_unseen(ctx) {
+        return Judgement::unknown(waits.with("connections", connections));
+    }
     Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand").with("connections", connections))
+}
+
+/// Answers that take much longer under load than alone although the cores are idle: they wait for something that no station shows (threads of
+/// one process, a lock, a limit of connections). Below the knee of a closed loop an answer takes about as long as alone, and more connections
+/// would give more; beyond it they would only wait longer (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978).
+fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
+    let alone = ctx.obs.unloaded.as_ref().filter(|few| few.good >= SINGLE_MIN)?.latency_us.p50.max(1) as f64;
+    let loaded = ctx.obs.load.as_ref()?.latency_us.p50 as f64;
+    let waits = loaded > UNLOADED_TIMES * alone && crate::stations::cores_are_spare(ctx);
+    let ms = |us: f64| us / 1e3;
+    waits.then(|| {
+        let told = Message::new("verdict-unknown-waits").with("alone", ms(alone)).with("loaded", ms(loaded));
+        told.with("tier", ctx.path.tiers.last().map_or("", |tier| tier.name.as_str()))
+    })
 }
 
 fn target(ctx: &Context<'_>) -> Target {

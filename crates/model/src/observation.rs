@@ -12,7 +12,7 @@ pub use netns::{
     Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState,
     TimeWaitAccepted, TimeWaitDialled, TimeWaits, Translation, UnixPeer, Wait,
 };
-pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall};
+pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadTimes};
 pub use server::{
     AccessLog, ErrorLog, NginxConfig, NginxLimit, NginxListen, NginxPass, NginxStatus, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus,
     ServerConfig, ServerStatus, ServerView, Setting,
@@ -31,6 +31,9 @@ pub struct Observation {
     pub request: Request,
     /// The load that was applied, where any was.
     pub load: Option<LoadResult>,
+    /// A few requests one behind the other before that load: what an answer takes where no other is under way. Nothing where load was offered at
+    /// a rate, or its requests are counted or may change something.
+    pub unloaded: Option<LoadResult>,
     /// The observed window, microseconds since the observation began: the time in which load was applied, or the whole time in passive mode.
     pub window_us: Option<(u64, u64)>,
     /// Kernel release and fixed facts.

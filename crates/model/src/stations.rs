@@ -26,7 +26,7 @@ use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
 
-pub(crate) use cpu::{other_tenants, own_share};
+pub(crate) use cpu::{cores_are_spare, other_tenants, own_share};
 pub(crate) use worker_pool::waited_for;
 
 /// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).

@@ -5,7 +5,7 @@ mod stage;
 use std::collections::BTreeMap;
 
 use chokepoint_model::load::{Loop, Slice};
-use chokepoint_model::observation::{CpuUse, Observation, Qdisc};
+use chokepoint_model::observation::{CpuUse, Identity, Observation, Qdisc, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Diagnosis, LimitedBy, StationState, Verdict};
 use proptest::prelude::*;
@@ -139,6 +139,63 @@ fn connections_that_wait_before_idle_cores_are_not_too_few_connections() {
     }
     obs.window_us = Some((500_000, 19_900_000));
     assert_eq!(told(&obs).verdict, Verdict::Unknown);
+}
+
+/// A server of these threads, on two cores that are half busy: each ran for this share of the time, and waited for a core for that one.
+fn threaded(threads: &[(f64, f64)]) -> Observation {
+    let mut obs = healthy();
+    cpu(&mut obs, 0.7);
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = Identity { cpus_allowed: vec![0, 1], ..process.identity.first().unwrap().clone() };
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(identity));
+    process.cpu = Default::default();
+    for second in 0..=11_u64 {
+        let ns = |share: f64| (second as f64 * 1e9 * share) as u64;
+        let times = |(id, (ran, delayed)): (u32, &(f64, f64))| ThreadTimes { id, run_ns: ns(*ran), delay_ns: ns(*delayed) };
+        let thread_times: Vec<ThreadTimes> = (42..).zip(threads).map(times).collect();
+        let used = CpuUse { thread_times, threads: threads.len() as u32, ..CpuUse::default() };
+        process.cpu.push(second * 1_000_000, Reading::Ok(used));
+    }
+    obs
+}
+
+#[test]
+fn one_event_loop_at_its_limit_beside_an_idle_core_is_limited_by_cpu() {
+    // Its helpers sleep, as those of a runtime do.
+    let full = told(&threaded(&[(0.97, 0.01), (0.001, 0.0), (0.02, 0.0)]));
+    assert_eq!(verdict(&full), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    let station = full.path.iter().find(|station| station.station == "cpu").unwrap();
+    let ceiling = station.ceiling_rps.unwrap();
+    let goodput = full.load.as_ref().unwrap().goodput_rps;
+    assert!(station.why.contains("one thread") && ceiling.value > goodput && ceiling.value < 1.05 * goodput, "{station:?}");
+    // A thread that waits now and then, or as many busy threads as cores: what is idle is not for want of threads.
+    for threads in [&[(0.8, 0.02)][..], &[(0.97, 0.01), (0.4, 0.0)], &[(0.96, 0.01), (0.96, 0.01)]] {
+        assert_eq!(verdict(&told(&threaded(threads))), (Verdict::Healthy, Some(LimitedBy::Demand)), "{threads:?}");
+    }
+}
+
+#[test]
+fn answers_that_wait_where_nothing_is_full_are_not_too_few_connections() {
+    let waiting = |alone_us: u64, good: u64| {
+        let mut obs = healthy();
+        let mut few = obs.load.clone().unwrap();
+        (few.requests, few.good, few.latency_us.p50) = (10, good, alone_us);
+        obs.unloaded = Some(few);
+        obs
+    };
+    let p50 = healthy().load.unwrap().latency_us.p50;
+    let diagnosis = told(&waiting(p50 / 20, 10));
+    assert_eq!(verdict(&diagnosis), (Verdict::Unknown, None));
+    assert!(diagnosis.summary.contains("alone"), "{}", diagnosis.summary);
+    // As long as alone, or too few answers to say: the connections are what limits.
+    for obs in [waiting(p50, 10), waiting(p50 / 2, 10), waiting(p50 / 20, 3)] {
+        assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    }
+    // Where the cores are busy they are what is waited for.
+    let mut obs = waiting(p50 / 20, 10);
+    cpu(&mut obs, 0.99);
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Cpu)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod stage;
 
-use chokepoint_model::observation::{Identity, Listener, Observation, TcpState};
+use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{LimitedBy, Role, StationState, Verdict};
 use stage::pool::pool;
@@ -90,17 +90,18 @@ fn a_worker_whose_client_gave_up_is_still_taken() {
     assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
 }
 
-/// The workers ran, or were ready to, for this share of their time.
+/// The workers ran for half of this share of their time, and waited for a core for the other half.
 fn ready(obs: &mut Observation, share: f64) {
+    used(obs, share / 2.0, share / 2.0);
+}
+
+/// The workers ran for this share of their time, and waited for a core for that one.
+fn used(obs: &mut Observation, ran: f64, delayed: f64) {
     for pid in 50..56 {
         let view = obs.processes.get_mut(&pid).unwrap();
         for second in 0..=11_u64 {
-            let ready_ns = (second as f64 * 1e9 * share) as u64;
-            let used = chokepoint_model::observation::CpuUse {
-                run_ns: Some(ready_ns / 2),
-                run_delay_ns: Some(ready_ns / 2),
-                ..Default::default()
-            };
+            let ns = |share: f64| Some((second as f64 * 1e9 * share) as u64);
+            let used = CpuUse { run_ns: ns(ran), run_delay_ns: ns(delayed), ..Default::default() };
             view.cpu.push(second * 1_000_000, Reading::Ok(used));
         }
     }
@@ -116,4 +117,67 @@ fn cores_that_a_neighbour_keeps_busy_do_not_hide_workers_that_wait() {
     cpu(&mut starved, 1.0);
     ready(&mut starved, 0.95);
     assert_eq!(causes(&told(&starved)), [""; 0], "workers that are ready all the time wait for a core");
+}
+
+#[test]
+fn workers_that_compute_are_too_few_only_beside_idle_cores() {
+    let computing = |busy: f64, ran: f64, delayed: f64| {
+        let mut obs = pool(5, 5, 60);
+        cpu(&mut obs, busy);
+        used(&mut obs, ran, delayed);
+        told(&obs)
+    };
+    let few = computing(0.6, 0.95, 0.01);
+    assert_eq!(causes(&few), ["worker-pool-exhausted"]);
+    assert!(few.findings[0].evidence.iter().any(|proof| proof.source == "/proc/stat" && proof.text.contains("60")), "{few:?}");
+    assert_eq!(causes(&computing(0.97, 0.95, 0.01)), [""; 0], "no core is left for more workers");
+    assert_eq!(causes(&computing(0.6, 0.6, 0.38)), [""; 0], "idle cores that are kept from them");
+}
+
+/// One process of these threads, with so many connections in service and 60 waiting, whose threads ran for so much of the time in all.
+fn threads(threads: u32, in_service: u32, cores: f64, ran: f64) -> Observation {
+    let mut obs = pool(1, in_service, 60);
+    cpu(&mut obs, cores);
+    // The parent is the server's only process.
+    obs.processes.remove(&51);
+    let view = obs.processes.get_mut(&50).unwrap();
+    view.files = Default::default();
+    view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: (1_000..1_000 + u64::from(in_service)).chain([200]).collect() }));
+    for second in 0..=11_u64 {
+        let run_ns = Some((second as f64 * 1e9 * ran) as u64);
+        view.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { run_ns, run_delay_ns: Some(0), threads, ..CpuUse::default() }));
+    }
+    obs
+}
+
+#[test]
+fn threads_that_are_all_taken_and_wait_are_too_few() {
+    for (all, in_service) in [(6, 5), (1, 1), (200, 150)] {
+        let diagnosis = told(&threads(all, in_service, 0.3, 0.2));
+        assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"], "{in_service} of {all} threads");
+        assert!(diagnosis.findings[0].title.contains(&format!("no more than {in_service} ")), "{}", diagnosis.findings[0].title);
+    }
+    let computing = told(&threads(6, 5, 0.6, 3.0));
+    assert_eq!(causes(&computing), ["worker-pool-exhausted"], "five threads compute beside idle cores");
+}
+
+#[test]
+fn threads_that_take_turns_or_fill_their_cores_are_no_finding() {
+    assert_eq!(causes(&told(&threads(6, 5, 0.5, 1.0))), [""; 0], "one at a time, as under an interpreter's lock");
+    assert_eq!(causes(&told(&threads(6, 5, 0.99, 3.0))), [""; 0], "no core is left for more of them");
+    assert_eq!(causes(&told(&threads(4, 40, 0.3, 0.2))), [""; 0], "more connections than threads: an event loop");
+}
+
+#[test]
+fn threads_of_which_not_always_as_many_are_taken_are_no_finding() {
+    let mut obs = threads(6, 5, 0.3, 0.2);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.sockets.points().to_vec();
+    view.sockets = Default::default();
+    for (at, mut sockets) in points {
+        let keep = if at % 2_000_000 == 0 { 1_002 } else { 2_000 };
+        sockets.retain(|socket| socket.inode < keep);
+        view.sockets.push(at, Reading::Ok(sockets));
+    }
+    assert_eq!(causes(&told(&obs)), [""; 0]);
 }

@@ -30,7 +30,8 @@ pub enum Outcome {
 pub struct Entry {
     /// Microseconds since the observation began.
     pub at_us: u64,
-    /// The source's name in the `SOURCES` table ("netstat", "listeners"), or one of the names that are no readers: "request", "load", "window".
+    /// The source's name in the `SOURCES` table ("netstat", "listeners"), or one of the names that are no readers: "request",
+    /// "unloaded", "load", "window".
     pub source: String,
     /// What it holds for.
     pub scope: Scope,

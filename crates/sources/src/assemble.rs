@@ -11,6 +11,8 @@ use crate::source;
 pub const REQUEST: &str = "request";
 /// Entry that is no reading: the load that was applied, JSON of [`LoadResult`].
 pub const LOAD: &str = "load";
+/// Entry that is no reading: the few single requests before that load, JSON of [`LoadResult`].
+pub const UNLOADED: &str = "unloaded";
 /// Entry that is no reading: the observed window, JSON of `[start_us, end_us]`.
 pub const WINDOW: &str = "window";
 /// Entry that is no reading: one sentence about what a bound left out.
@@ -39,6 +41,11 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
         LOAD => {
             if let Some(load) = json::<LoadResult>(observation, entry) {
                 observation.load = Some(load);
+            }
+        }
+        UNLOADED => {
+            if let Some(unloaded) = json::<LoadResult>(observation, entry) {
+                observation.unloaded = Some(unloaded);
             }
         }
         WINDOW => {

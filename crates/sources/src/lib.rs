@@ -63,7 +63,10 @@ mod tests {
         let mut names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
         for name in &names {
             assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
-            assert!(![assemble::REQUEST, assemble::LOAD, assemble::WINDOW, assemble::BOUND].contains(name), "{name} is no reader's name");
+            assert!(
+                ![assemble::REQUEST, assemble::LOAD, assemble::UNLOADED, assemble::WINDOW, assemble::BOUND].contains(name),
+                "{name} is no reader's name"
+            );
         }
         names.sort_unstable();
         names.dedup();

@@ -105,7 +105,7 @@ impl Observer {
         self.found.load(Ordering::Relaxed)
     }
 
-    /// Adds an entry that is no reading: "request", "load" or "window" with its JSON.
+    /// Adds an entry that is no reading: "request", "load", "unloaded" or "window" with its JSON.
     pub fn note(&self, source: &str, json: Vec<u8>) {
         let entry = Entry {
             at_us: self.clock.now_us(),

@@ -1,7 +1,7 @@
 //! What a scenario expects, held against what a run gave. It compares; the verdict is the model's.
 
 use chokepoint_lab::scenario::{Effect, Expect};
-use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Role, Round, RoundKind};
+use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Mode, Role, Round, RoundKind};
 use serde::Serialize;
 
 /// A word of the report's own vocabulary, as its JSON spells it.
@@ -36,7 +36,8 @@ pub(super) fn failed_share(load: &LoadReport) -> f64 {
 pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<String> {
     let mut failures = Vec::new();
     let verdict = word(&report.verdict);
-    let verdicts: Vec<String> = expect.verdict.iter().map(word).collect();
+    let watched = report.mode == Mode::Passive && !expect.verdict_passive.is_empty();
+    let verdicts: Vec<String> = if watched { &expect.verdict_passive } else { &expect.verdict }.iter().map(word).collect();
     if !verdicts.is_empty() && !verdicts.contains(&verdict) {
         failures.push(format!("verdict {verdict}, expected {}", verdicts.join(" or ")));
     }

@@ -313,6 +313,9 @@ pub struct Expect {
     /// One of these verdicts.
     #[serde(default, deserialize_with = "one_or_several")]
     pub verdict: Vec<Verdict>,
+    /// One of these where the server is only watched, if that tells less.
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub verdict_passive: Vec<Verdict>,
     /// One of these limits of a healthy server.
     #[serde(default, deserialize_with = "one_or_several")]
     pub limited_by: Vec<LimitedBy>,

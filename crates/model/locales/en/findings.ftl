@@ -97,8 +97,16 @@ remedy-ask-limit-owner-text = Ask whoever set the limit at { $place } whether it
 remedy-ask-limit-owner-text-connections = Ask whoever set the limit at { $place } whether it is meant for this traffic. If not, raise the number, or leave this address out of the limit: connections whose key is empty are not counted.
 remedy-ask-limit-owner-risk = The limit may be what keeps abuse away or the servers behind it alive. It is never changed from here.
 
-finding-worker-pool-exhausted-title = all { $workers } workers of { $tier } are taken, and they do not compute but wait
-finding-worker-pool-exhausted-explanation = Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
+finding-worker-pool-exhausted-title = { $kind ->
+    [threads] { $tier } serves no more than { $workers } connections at a time
+    [compute] all { $workers } workers of { $tier } are taken, and cores beside them are idle
+   *[wait] all { $workers } workers of { $tier } are taken, and they do not compute but wait
+}
+finding-worker-pool-exhausted-explanation = { $kind ->
+    [threads] Each of these threads of { $tier } serves one connection at a time. { $workers } connections were in service at once, never more, while further ones waited in the accept queue: so many threads take connections. They did not keep their cores busy: they wait for something, such as a disk, another server, a lock or a timer, or more of them could compute. More threads or processes let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, more of them move the wait there and no further.
+    [compute] Each worker of { $tier } serves one connection at a time and runs on one core at a time. All { $workers } were taken and further connections waited in the accept queue, while cores on which more workers could run were idle.
+   *[wait] Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
+}
 
 evidence-worker-pool-busy = { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).

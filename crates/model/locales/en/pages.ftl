@@ -272,11 +272,11 @@ page-upstream-connection-churn-sources =
 
 page-worker-pool-title = Worker pool
 page-worker-pool-limits =
-    Processes that serve one connection at a time: php-fpm children, prefork and sync workers. Workers divided by the time that one is held, without what it waits for a core or for a tier behind, is the most they can give.
+    Processes or threads that serve one connection at a time: php-fpm children, prefork and sync workers, thread pools. Workers divided by the time that one is held, without what it waits for a core or for a tier behind, is the most they can give.
 page-worker-pool-shows =
     Connections that the processes hold against the number of processes, and connections that wait in the accept queue in front of them.
 page-worker-pool-sure =
-    A server with more connections than processes is an event loop or has threads, and is not counted here. The number of workers is what was running; a pool that still grows is not called exhausted.
+    A server with more connections than processes is an event loop or has threads. Threads are counted where they are all taken: the connections in service stay the same, at most as many as there are threads, while others wait to be accepted. An event loop that accepts all is not counted. The number of workers is what was running; a pool that still grows is not called exhausted.
 page-worker-pool-remedies =
     See worker-pool-exhausted.
 page-worker-pool-sources =
@@ -286,9 +286,9 @@ page-worker-pool-exhausted-title = All workers are taken and wait
 page-worker-pool-exhausted-limits =
     Every request of this tier: it waits for a worker before it is served.
 page-worker-pool-exhausted-shows =
-    All workers taken in nearly every sample, connections standing in the accept queue, and workers that neither run nor are ready to for most of their time (scheduler statistics; cores with time to spare where those are missing). php-fpm logs "server reached pm.max_children".
+    All workers taken in nearly every sample, connections standing in the accept queue, and workers that neither run nor are ready to for most of their time (scheduler statistics; cores with time to spare where those are missing), or that compute while other cores on which they may run are idle. php-fpm logs "server reached pm.max_children".
 page-worker-pool-exhausted-sure =
-    High: all three are read directly. Silent where the workers compute or wait for a core (a small pool before a page that computes is right: more workers would only share the same cores; the same holds where a neighbour takes the cores), where nothing waits, and where the pool still grows.
+    High: all three are read directly. Silent where the workers compute on cores that are all busy, or wait for a core (a small pool before a page that computes is right: more workers would only share the same cores; the same holds where a neighbour takes the cores), where nothing waits, and where the pool still grows.
 page-worker-pool-exhausted-remedies =
     More workers: the number that is needed is the rate times the time one is held (Little's law), bounded by memory divided by what one worker takes. If they wait for a database or another server that is itself at its limit, more workers make it worse: look there first.
 page-worker-pool-exhausted-sources =

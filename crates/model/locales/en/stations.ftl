@@ -82,4 +82,8 @@ state-cpu-others = { $count ->
     [1] Core { $cores } was { $share } % busy, { $others } % with other programs: the servers waited for something else.
    *[other] Cores { $cores } were { $share } % busy, { $others } % with other programs: the servers waited for something else.
 }
+state-cpu-threads = { $threads ->
+    [1] the one thread of { $tier } that serves was running or ready to run all the time, and can use one core; { $count } cores ({ $cores }) were { $share } % busy in all.
+   *[other] the { $threads } threads of { $tier } that serve were running or ready to run all the time, and can use { $threads } cores; { $count } ({ $cores }) were { $share } % busy in all.
+}
 state-cpu-unknown = The CPU times could not be read.

@@ -59,10 +59,23 @@ pub struct CpuUse {
     pub run_ns: Option<u64>,
     /// Time runnable but waiting for a CPU, nanoseconds, of the same threads.
     pub run_delay_ns: Option<u64>,
+    /// The same of each of its living threads; empty where they could not all be told apart.
+    pub thread_times: Vec<ThreadTimes>,
     /// Threads.
     pub threads: u32,
     /// Resident memory, bytes.
     pub resident_bytes: u64,
+}
+
+/// CPU use of a thread since it began (`/proc/PID/task/TID/schedstat`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Thread id; that of the main thread is the process id.
+    pub id: u32,
+    /// Time on a CPU, nanoseconds.
+    pub run_ns: u64,
+    /// Time runnable but waiting for a CPU, nanoseconds.
+    pub delay_ns: u64,
 }
 
 /// Open file descriptors of a process.

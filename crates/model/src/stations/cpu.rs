@@ -1,6 +1,10 @@
 //! Station `cpu`: the cores on which the path's servers may run.
 
+mod threads;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+use threads::Threads;
 
 use super::load_generator::core_list;
 use super::{Context, Placed, StationDef, blank, ceiling_between};
@@ -124,6 +128,18 @@ fn left_to_others(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> 
     unwanted.then_some(others)
 }
 
+/// True where all servers of the path left room on their cores: the cores were not busy, or only with other programs' work for which the
+/// servers hardly waited.
+pub(crate) fn cores_are_spare(ctx: &Context<'_>) -> bool {
+    let spare = |(cores, tiers): (&BTreeSet<u32>, &Vec<&Tier>)| {
+        let idle = busy(ctx, cores).is_some_and(|busy| busy < NEAR_UTILIZATION * cores.len() as f64);
+        let unwanted = || wanted_share(ctx, cores, tiers).is_some_and(|wanted| wanted < NEAR_UTILIZATION);
+        let contended = others_share(ctx, cores, tiers).is_some_and(|share| share > TENANTS_SHARE_MAX);
+        if contended { unwanted() } else { idle }
+    };
+    groups(ctx).iter().all(spare)
+}
+
 /// Clock ticks of a core that served interrupts, or that its hypervisor kept.
 fn interrupts(times: &CoreTimes) -> u64 {
     times.irq + times.softirq + times.steal
@@ -159,10 +175,17 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     station.ceiling_rps = Cost::of(ctx, cores, tiers, busy).and_then(|cost| cost.ceiling());
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
     let left = left_to_others(ctx, cores, tiers).filter(|_| utilization >= SATURATED_UTILIZATION);
-    let (state, why) = if let Some(others) = left {
-        (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
-    } else if utilization >= SATURATED_UTILIZATION {
+    let wanted = utilization >= SATURATED_UTILIZATION && left.is_none();
+    let few = || tiers.iter().find_map(|tier| Some((tier, Threads::exhausted(ctx, tier, cores.len())?)));
+    let (state, why) = if wanted {
         (StationState::Saturated, args("state-cpu-saturated"))
+    } else if let Some((tier, threads)) = few() {
+        let told = args("state-cpu-threads").with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
+        // More than these threads give now they cannot give.
+        station.ceiling_rps = now_at(ctx, &threads);
+        (StationState::Saturated, told)
+    } else if let Some(others) = left {
+        (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
     } else if utilization >= NEAR_UTILIZATION {
         (StationState::Near, args("state-cpu-near"))
     } else {
@@ -171,6 +194,13 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     station.state = state;
     station.why = ctx.text(why);
     station
+}
+
+/// Goodput if these threads ran all the time.
+fn now_at(ctx: &Context<'_>, threads: &Threads) -> Option<Ceiling> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let rate = load.goodput_rps() * threads.serving as f64 / threads.running;
+    ceiling_between(rate, rate, rate)
 }
 
 fn times(cores: &[(u32, CoreTimes)], core: u32) -> Option<&CoreTimes> {

@@ -2,13 +2,14 @@
 //! accept queue, however idle the cores are.
 
 mod blocked;
+mod idle;
 mod service;
 
 use std::collections::BTreeSet;
 
+use idle::{Idle, READY_SHARE_MAX, ready_share};
 use service::Service;
 
-use super::cpu::utilization_of;
 use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, evidence, in_force, mean};
 use crate::message::Message;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
@@ -36,14 +37,20 @@ const BUSY_SHARE: f64 = 0.75;
 const BUSY_TIMES_MAX: f64 = 1.1;
 /// Samples below which nothing is said: sockets are read about once a second.
 const SAMPLES_MIN: usize = 3;
-/// Share of their time in which the workers may run, or be ready to, for them to count as waiting for something else than a core: workers
-/// that compute, or whose cores a neighbour takes, are ready all the time, and more of them would not help.
-const READY_SHARE_MAX: f64 = 0.5;
-/// Busy share of the pool's cores that stands in for it where the kernel keeps no scheduler statistics.
-const CPU_SHARE_MAX: f64 = 0.9;
+
+/// What serves one connection at a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Each process.
+    Processes,
+    /// Threads of one process or of several. Their number is no limit by itself (some are helpers): it is as many connections as were in service
+    /// at once, where that stayed the same while others waited.
+    Threads,
+}
 
 /// What a pool did in the window.
 struct Pool {
+    of: Of,
     /// Those that may be: as many as there are, or as the configuration of a pool that grows allows.
     workers: usize,
     /// Connections in service in each sample.
@@ -105,9 +112,11 @@ impl Pool {
         let view = ctx.obs.netns.get(&tier.netns)?;
         let busy: Vec<usize> = ctx.in_window(&view.sockets).map(|(_, sockets)| in_service(tier, sockets)).collect();
         let held = busy.iter().sum::<usize>() as f64 / busy.len().max(1) as f64;
-        // One process, or more connections than processes: not a pool of this kind but threads or an event loop.
-        if workers.len() < 2 || held > BUSY_TIMES_MAX * workers.len() as f64 || held == 0.0 {
+        if held == 0.0 {
             return None;
+        }
+        if workers.len() < 2 || held > BUSY_TIMES_MAX * workers.len() as f64 {
+            return Self::of_threads(ctx, tier, &workers, busy);
         }
         let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
         let newest = workers.iter().map(|identity| identity.start_ticks).max()?;
@@ -117,14 +126,35 @@ impl Pool {
         let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier);
         let most = allowed.unwrap_or(0).max(workers.len());
         Some(Self {
+            of: Of::Processes,
             workers: most,
             busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
             waiting: mean(queued.iter().copied()),
-            waited_share: queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64,
+            waited_share: waited_share(&queued),
             // Where the configuration tells the limit, a pool that has reached it grows no further.
             grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
             reached: reached(ctx, tier),
         })
+    }
+
+    /// One process, or more connections than processes: threads, or an event loop. Threads that take connections themselves leave the others in
+    /// the accept queue as soon as each has one; an event loop goes on accepting. Only where they are all taken can their number be told.
+    fn of_threads(ctx: &Context<'_>, tier: &Tier, workers: &[&Identity], busy: Vec<usize>) -> Option<Self> {
+        let threads = |identity: &&Identity| Some(ctx.obs.processes.get(&identity.pid)?.cpu.last()?.threads as usize);
+        let threads: usize = workers.iter().map(threads).sum::<Option<usize>>()?;
+        let most = busy.iter().max().copied()?;
+        let queued = ctx.queued(tier);
+        let pool = Self {
+            of: Of::Threads,
+            workers: most,
+            busy,
+            waiting: mean(queued.iter().copied()),
+            waited_share: waited_share(&queued),
+            grows: false,
+            reached: None,
+        };
+        let steady = pool.busy.iter().all(|busy| *busy as f64 >= BUSY_SHARE * most as f64);
+        (most <= threads && steady && pool.is_full()).then_some(pool)
     }
 
     fn busy_mean(&self) -> f64 {
@@ -136,6 +166,11 @@ impl Pool {
         let busy = self.busy_mean() >= BUSY_SHARE * self.workers as f64;
         self.busy.len() >= SAMPLES_MIN && busy && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0
     }
+}
+
+/// Share of the samples in which somebody waited.
+fn waited_share(queued: &[u64]) -> f64 {
+    queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64
 }
 
 /// What the pool's own status page says for it: that all its workers were active, and that it wanted more. A page for which a worker of the
@@ -158,33 +193,6 @@ fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Eviden
     let active = active.map(|text| evidence(ctx.text(text), source.as_str(), Some(full as f64)));
     let reached = reached.map(|(text, times)| evidence(ctx.text(text), source.as_str(), Some(times as f64)));
     active.into_iter().chain(reached).collect()
-}
-
-/// Share of their time in which processes ran or were ready to; nothing where schedstats are missing.
-fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
-    let share = |pid: &u32| {
-        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        let ready_ns = (last.run_ns? + last.run_delay_ns?).saturating_sub(first.run_ns? + first.run_delay_ns?);
-        Some(ready_ns as f64 / 1e3 / elapsed_us as f64)
-    };
-    let shares: Vec<f64> = pids.iter().filter_map(share).collect();
-    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
-}
-
-/// True where the workers of a tier wait for something that is no core, with the share that shows it.
-fn waits(ctx: &Context<'_>, tier: &Tier) -> Option<Idle> {
-    match ready_share(ctx, &tier.pids) {
-        Some(share) => (share <= READY_SHARE_MAX).then_some(Idle::Workers(share)),
-        None => utilization_of(ctx, tier).filter(|share| *share <= CPU_SHARE_MAX).map(Idle::Cores),
-    }
-}
-
-/// What shows that workers do not wait for a core.
-enum Idle {
-    /// The share of their time in which they ran or were ready to.
-    Workers(f64),
-    /// The busy share of their cores.
-    Cores(f64),
 }
 
 /// True where a worker was first seen after the window had begun.
@@ -271,7 +279,8 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
 /// The pool of a tier whose workers are all taken and wait for something that is no core, with what shows that.
 fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
     let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows)?;
-    Some((pool, waits(ctx, tier)?))
+    let idle = Idle::of(ctx, tier, &pool)?;
+    Some((pool, idle))
 }
 
 /// True where a tier's workers are all taken and wait.
@@ -280,7 +289,12 @@ pub(super) fn is_exhausted(ctx: &Context<'_>, tier: &Tier) -> bool {
 }
 
 fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding {
-    let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64);
+    let kind = match (pool.of, idle) {
+        (Of::Threads, _) => "threads",
+        (Of::Processes, Idle::Beside(_)) => "compute",
+        (Of::Processes, Idle::Workers(_) | Idle::Cores(_)) => "wait",
+    };
+    let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
     Finding {
         id: "worker-pool-exhausted".to_owned(),
         station: STATION.id.to_owned(),
@@ -320,7 +334,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
             let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0);
             evidence(ctx.text(text), "/proc/PID/schedstat", Some(*share))
         }
-        Idle::Cores(share) => {
+        Idle::Cores(share) | Idle::Beside(share) => {
             evidence(ctx.text(Message::new("evidence-worker-pool-cpu").with("share", share * 100.0)), "/proc/stat", Some(*share))
         }
     });

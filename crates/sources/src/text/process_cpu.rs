@@ -1,6 +1,8 @@
 //! CPU use of one process with all of its threads, from `/proc/PID/stat` and its threads' `schedstat`.
 
-use chokepoint_model::observation::{CpuUse, Observation};
+use std::collections::BTreeSet;
+
+use chokepoint_model::observation::{CpuUse, Observation, ThreadTimes};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::error::{ParseError, Place};
@@ -15,9 +17,9 @@ const THREADS_MAX: u32 = 64;
 /// Three decimal numbers.
 const SCHEDSTAT_BYTES_MAX: usize = 256;
 
-/// Once a second for each process: `stat` (the whole process, in clock ticks), `page_bytes`, and where it has at most 64 threads
-/// `schedstat` with one line each (nanoseconds on a CPU, nanoseconds runnable but waiting, slices;
-/// Documentation/scheduler/sched-stats.rst).
+/// Once a second for each process: `stat` (the whole process, in clock ticks), `page_bytes`, and `schedstat` (nanoseconds on a CPU,
+/// nanoseconds runnable but waiting, slices; Documentation/scheduler/sched-stats.rst): of its only thread, or, where it has at most 64, of each
+/// as `thread` behind the thread's id.
 pub(crate) const PROCESS_CPU: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::Text };
 
@@ -40,14 +42,14 @@ pub(super) fn read_process(root: &Root, of: &'static str, pid: u32) -> Outcome {
 
 /// Adds the threads' lines, or none: where there are too many threads, or the kernel has no CONFIG_SCHED_INFO.
 fn add_schedstats(root: &Root, pid: u32, stat: &Stat, text: &mut Vec<u8>) {
-    let mut add = |file: &str| {
+    let mut add = |fact: &str, before: &str, file: &str| {
         // A thread that ended in between took its time with it; that is noise of one thread's last second.
         if let Outcome::Ok(bytes) = root.read(file, SCHEDSTAT_BYTES_MAX, None) {
-            facts::add(text, "schedstat", &bytes);
+            facts::add(text, fact, &[before.as_bytes(), &bytes].concat());
         }
     };
     if stat.threads == 1 {
-        return add(&format!("proc/{pid}/schedstat"));
+        return add("schedstat", "", &format!("proc/{pid}/schedstat"));
     }
     if stat.threads > THREADS_MAX {
         return;
@@ -55,7 +57,7 @@ fn add_schedstats(root: &Root, pid: u32, stat: &Stat, text: &mut Vec<u8>) {
     let tasks = format!("proc/{pid}/task");
     if let Ok((names, false)) = root.names(&tasks, THREADS_MAX as usize, None) {
         for thread in names.iter().filter_map(|name| name.to_str()) {
-            add(&format!("{tasks}/{thread}/schedstat"));
+            add("thread", &format!("{thread} "), &format!("{tasks}/{thread}/schedstat"));
         }
     }
 }
@@ -69,17 +71,21 @@ pub(super) fn parse_of(of: &'static str, bytes: &[u8]) -> Result<CpuUse, ParseEr
     let stat = process_stat::parse(Place::new(of, line.line), &line.value)?;
     let page = facts::need(of, &facts, "page_bytes", "bytes a page")?;
     let page_bytes: u64 = Place::new(of, page.line).number("bytes a page", Some(&page.text()))?;
-    let mut times: Option<(u64, u64)> = None;
-    for fact in facts.iter().filter(|fact| fact.name == "schedstat") {
+    let mut threads: Vec<ThreadTimes> = Vec::new();
+    for fact in facts.iter().filter(|fact| ["schedstat", "thread"].contains(&fact.name)) {
         const EXPECTED: &str = "three numbers of nanoseconds and slices";
         let (place, text) = (Place::new(of, fact.line), fact.text());
         let mut tokens = text.split_ascii_whitespace();
-        let run: u64 = place.number(EXPECTED, tokens.next())?;
-        let delay: u64 = place.number(EXPECTED, tokens.next())?;
+        let id: u32 = if fact.name == "thread" { place.number("a thread's id", tokens.next())? } else { stat.pid };
+        let run_ns: u64 = place.number(EXPECTED, tokens.next())?;
+        let delay_ns: u64 = place.number(EXPECTED, tokens.next())?;
         let _slices: u64 = place.number(EXPECTED, tokens.next())?;
-        let (all_run, all_delay) = times.unwrap_or((0, 0));
-        times = Some((all_run.saturating_add(run), all_delay.saturating_add(delay)));
+        threads.push(ThreadTimes { id, run_ns, delay_ns });
     }
+    let sum = |(run, delay): (u64, u64), one: &ThreadTimes| (run.saturating_add(one.run_ns), delay.saturating_add(one.delay_ns));
+    let times = (!threads.is_empty()).then(|| threads.iter().fold((0, 0), sum));
+    // Recordings of the first versions have the times of several threads without their ids.
+    let all_apart = threads.iter().map(|thread| thread.id).collect::<BTreeSet<u32>>().len() == stat.threads as usize;
     let is_counted = |&(run, _): &(u64, u64)| run > 0 || stat.user_ticks.saturating_add(stat.system_ticks) == 0;
     let times = times.filter(is_counted);
     Ok(CpuUse {
@@ -88,6 +94,7 @@ pub(super) fn parse_of(of: &'static str, bytes: &[u8]) -> Result<CpuUse, ParseEr
         system_ticks: stat.system_ticks,
         run_ns: times.map(|(run, _)| run),
         run_delay_ns: times.map(|(_, delay)| delay),
+        thread_times: if times.is_some() && all_apart { threads } else { Vec::new() },
         threads: stat.threads,
         resident_bytes: stat.resident_pages.saturating_mul(page_bytes),
     })
@@ -118,6 +125,7 @@ mod tests {
     fn the_threads_times_are_summed() {
         let cpu = parse_with("schedstat 3000 200 7\\n\nschedstat 500 50 1\\n\n").unwrap();
         assert_eq!((cpu.run_ns, cpu.run_delay_ns), (Some(3500), Some(250)));
+        assert!(cpu.thread_times.is_empty(), "whose they are is not told");
         assert_eq!((cpu.user_ticks, cpu.system_ticks, cpu.threads, cpu.resident_bytes, cpu.state), (250, 125, 2, 1500 * 4096, 'S'));
     }
 
@@ -135,6 +143,7 @@ mod tests {
         assert!(parse(STAT.as_bytes()).is_err());
         assert!(parse(b"page_bytes 4096\n").is_err());
         assert!(parse_with("schedstat 1 2\n").is_err());
+        assert!(parse_with("thread 1 2 3\n").is_err() && parse_with("thread x 1 2 3\n").is_err());
         assert!(parse_with("schedstat 1 2 x\n").is_err());
         assert_eq!(parse_with(&format!("schedstat {0} {0} 1\nschedstat {0} {0} 1\n", u64::MAX)).unwrap().run_ns, Some(u64::MAX));
     }
@@ -151,7 +160,9 @@ mod tests {
         std::fs::write(tree.path().join("proc/42/stat"), &line).unwrap();
         let root = Root::new(tree.path());
         let Outcome::Ok(bytes) = read_process(&root, NAME, 42) else { panic!("not read") };
-        assert_eq!(parse(&bytes).unwrap().run_ns, Some(85));
+        let cpu = parse(&bytes).unwrap();
+        let apart: Vec<(u32, u64)> = cpu.thread_times.iter().map(|thread| (thread.id, thread.run_ns)).collect();
+        assert_eq!((cpu.run_ns, apart), (Some(85), vec![(42, 42), (43, 43)]));
         std::fs::write(tree.path().join("proc/42/stat"), line.replace("20 0 2", "20 0 65")).unwrap();
         let Outcome::Ok(bytes) = read_process(&root, NAME, 42) else { panic!("not read") };
         assert_eq!(parse(&bytes).unwrap().run_ns, None, "too many threads");

@@ -226,7 +226,7 @@ fn has_spare(ctx: &Context<'_>, tier: &Tier) -> bool {
 /// True where a tier computes on cores that are all busy.
 fn computes(ctx: &Context<'_>, tier: &Tier) -> bool {
     let saturated = utilization_of(ctx, tier).is_some_and(|share| share >= SATURATED_UTILIZATION);
-    let shares: Vec<f64> = tier.pids.iter().filter_map(|pid| ready_share(ctx, &[*pid])).collect();
+    let shares: Vec<f64> = tier.pids.iter().filter_map(|pid| Some(ready_share(ctx, &[*pid])?.ready())).collect();
     saturated && (shares.is_empty() || shares.iter().any(|share| *share > READY_SHARE_MAX))
 }
 

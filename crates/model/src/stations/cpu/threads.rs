@@ -1,0 +1,49 @@
+//! Servers with fewer threads than cores: each thread runs on one core at a time, so that a single event loop is at its limit while the other
+//! cores are idle.
+
+use std::collections::BTreeSet;
+
+use crate::path::Tier;
+use crate::stations::Context;
+
+/// Share of its time in which a thread must run, or be ready to, to count as one that never waits for anything but a core.
+const READY_SHARE: f64 = 0.95;
+/// Share of its time in which a thread must run to count as one that serves: the others are helpers.
+const SERVING_SHARE: f64 = 0.1;
+
+/// Threads that do a tier's work.
+pub(super) struct Threads {
+    /// Those that serve.
+    pub(super) serving: usize,
+    /// Mean number of those that ran.
+    pub(super) running: f64,
+}
+
+impl Threads {
+    /// The threads of a tier where all that serve were ready to run all the time: more of them, or other cores, would be needed for more. Nothing
+    /// where one of them waits for anything else, or their times cannot be told apart.
+    pub(super) fn exhausted(ctx: &Context<'_>, tier: &Tier, cores: usize) -> Option<Self> {
+        let mut all = Self { serving: 0, running: 0.0 };
+        let pids: BTreeSet<u32> = tier.pids.iter().copied().collect();
+        for pid in pids {
+            let Some((first, last, elapsed_us)) = ctx.obs.processes.get(&pid).and_then(|process| ctx.inside(&process.cpu)) else {
+                continue;
+            };
+            let elapsed_ns = elapsed_us as f64 * 1e3;
+            for thread in &last.thread_times {
+                let Some(before) = first.thread_times.iter().find(|before| before.id == thread.id) else { continue };
+                let ran = thread.run_ns.saturating_sub(before.run_ns) as f64 / elapsed_ns;
+                let delayed = thread.delay_ns.saturating_sub(before.delay_ns) as f64 / elapsed_ns;
+                if ran < SERVING_SHARE {
+                    continue;
+                }
+                if ran + delayed < READY_SHARE {
+                    return None;
+                }
+                all.serving += 1;
+                all.running += ran;
+            }
+        }
+        (all.serving > 0 && all.serving < cores).then_some(all)
+    }
+}
