@@ -25,6 +25,12 @@ pub struct Edited {
 }
 
 impl Edited {
+    /// A file after these replacements; nothing where they change nothing.
+    pub(crate) fn of(path: &str, before: &str, replacements: &[Replacement]) -> Result<Option<Self>, Overlap> {
+        let after = apply(before, replacements)?;
+        Ok((after != before).then(|| Self { path: path.to_owned(), before: before.to_owned(), after }))
+    }
+
     /// The change as a unified diff.
     pub fn diff(&self) -> String {
         diff::unified(&self.path, &self.before, &self.after)

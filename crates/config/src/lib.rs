@@ -33,6 +33,7 @@ pub mod nginx;
 pub mod php_fpm;
 mod place;
 mod quantity;
+pub mod syntax;
 pub mod sysctl_d;
 pub mod text;
 

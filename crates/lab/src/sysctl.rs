@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use chokepoint_config::sysctl_d::path_of;
+
 use crate::netns;
 
 const VALUE_BYTES_MAX: u64 = 64 * 1024;
@@ -10,7 +12,7 @@ const VALUE_BYTES_MAX: u64 = 64 * 1024;
 /// Says what is wrong with a setting's name.
 pub(crate) fn check_key(key: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@".contains(&byte);
-    let parts = relative_path(key);
+    let parts = path_of(key);
     let good = key.len() <= 200
         && key.bytes().all(allowed)
         && parts.contains('/')
@@ -20,31 +22,11 @@ pub(crate) fn check_key(key: &str) -> Result<(), String> {
 
 /// True for settings that may belong to a network namespace.
 pub(crate) fn is_net(key: &str) -> bool {
-    relative_path(key).starts_with("net/")
-}
-
-/// "net.ipv4.ip_forward" -> "net/ipv4/ip_forward". Where a slash comes first, dots belong to names, as in "net/ipv4/conf/eth0.5/rp_filter";
-/// where a dot comes first, slashes stand for dots (sysctl.d(5)).
-fn relative_path(key: &str) -> String {
-    match key.find(['.', '/']) {
-        Some(first) if key.as_bytes()[first] == b'.' => key
-            .chars()
-            .map(|c| {
-                if c == '.' {
-                    '/'
-                } else if c == '/' {
-                    '.'
-                } else {
-                    c
-                }
-            })
-            .collect(),
-        _ => key.to_owned(),
-    }
+    path_of(key).starts_with("net/")
 }
 
 fn path(key: &str) -> PathBuf {
-    Path::new("/proc/sys").join(relative_path(key))
+    Path::new("/proc/sys").join(path_of(key))
 }
 
 /// Where a setting is read and written.
@@ -128,9 +110,9 @@ mod tests {
 
     #[test]
     fn names_become_paths() {
-        assert_eq!(relative_path("net.ipv4.ip_forward"), "net/ipv4/ip_forward");
-        assert_eq!(relative_path("net.ipv4.conf.eth0/5.rp_filter"), "net/ipv4/conf/eth0.5/rp_filter");
-        assert_eq!(relative_path("net/ipv4/conf/eth0.5/rp_filter"), "net/ipv4/conf/eth0.5/rp_filter");
+        assert_eq!(path_of("net.ipv4.ip_forward"), "net/ipv4/ip_forward");
+        assert_eq!(path_of("net.ipv4.conf.eth0/5.rp_filter"), "net/ipv4/conf/eth0.5/rp_filter");
+        assert_eq!(path_of("net/ipv4/conf/eth0.5/rp_filter"), "net/ipv4/conf/eth0.5/rp_filter");
         assert!(is_net("net.core.somaxconn") && !is_net("vm.swappiness") && !is_net("network.x"));
     }
 

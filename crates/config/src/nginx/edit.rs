@@ -8,7 +8,7 @@ use super::error::SyntaxError;
 use super::file::{self, Body, Directive, File};
 use super::quote::quoted;
 use super::tree::Tree;
-use crate::edit::{Replacement, apply, indentation, is_first_on_line, line_end, line_ending, line_start, removal};
+use crate::edit::{Replacement, indentation, is_first_on_line, line_end, line_ending, line_start, removal};
 use crate::{Edited, Node};
 
 /// Why an edit was not made.
@@ -325,11 +325,9 @@ impl<'t> Editor<'t> {
         let mut edited = Vec::new();
         for (&index, replacements) in &self.replacements {
             let file = &self.tree.files()[index];
-            let path = file.path.to_string();
-            let after = apply(file.text(), replacements).map_err(|_| EditError::Overlap(path.clone()))?;
-            file::parse(&path, &after)?;
-            if after != file.text() {
-                edited.push(Edited { path, before: file.text().to_owned(), after });
+            if let Some(one) = Edited::of(&file.path, file.text(), replacements).map_err(|_| EditError::Overlap(file.path.to_string()))? {
+                file::parse(&one.path, &one.after)?;
+                edited.push(one);
             }
         }
         Ok(edited)

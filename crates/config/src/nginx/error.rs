@@ -3,16 +3,7 @@
 use thiserror::Error;
 
 /// A file that nginx refuses to parse.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file}:{line}: {what}")]
-pub struct SyntaxError {
-    /// Path of the file.
-    pub file: String,
-    /// Line, from 1, where it was noticed; where the word or block began for those that have no end.
-    pub line: u32,
-    /// What is wrong there.
-    pub what: Syntax,
-}
+pub type SyntaxError = crate::syntax::SyntaxError<Syntax>;
 
 /// What is wrong with the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

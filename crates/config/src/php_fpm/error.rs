@@ -2,17 +2,8 @@
 
 use thiserror::Error;
 
-/// A line that php-fpm refuses.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file}:{line}: {what}")]
-pub struct SyntaxError {
-    /// Path of the file.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// What is wrong there.
-    pub what: Syntax,
-}
+/// A file that php-fpm refuses to parse.
+pub type SyntaxError = crate::syntax::SyntaxError<Syntax>;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
