@@ -1,4 +1,4 @@
-//! Report files that the user asked for (`--html`, `--markdown`): written whole or not at all.
+//! Files that the user asked for (`--html`, `--markdown`, `--keep`): written whole or not at all.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -17,6 +17,11 @@ pub(crate) fn write_all(args: &Diagnose, report: &Diagnosis, words: &Catalogue) 
     let html = args.html.as_deref().map(|file| html::render(report, words).and_then(|text| write(file, &text)));
     let markdown = args.markdown.as_deref().map(|file| write(file, &markdown::render(report, words)));
     html.unwrap_or(Ok(())).and(markdown.unwrap_or(Ok(())))
+}
+
+/// Writes a scenario that is to be kept.
+pub(crate) fn write_scenario(file: &Path, text: &str) -> Result<()> {
+    write_whole(file, text.as_bytes()).with_context(|| format!("the scenario {} cannot be written", file.display()))
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod expectation;
 mod outcome;
+mod random;
 mod reference;
 
 use std::path::{Path, PathBuf};
@@ -17,13 +18,13 @@ use chokepoint_model::report::{Diagnosis, Request};
 use chokepoint_sources::{Root, netns};
 
 use self::outcome::{Course, RunOutcome};
-use crate::args::{LabVerb, RedactLevel};
+use crate::args::{LabRun, LabVerb, RedactLevel};
 use crate::changes::{Changes, UndoOutcome};
 use crate::diagnose::{Live, drive};
 use crate::interrupt::Interrupt;
 use crate::measure::Setup;
 use crate::settings::Target;
-use crate::{output, recordings};
+use crate::{Usage, output, recordings};
 
 /// Connections where a scenario names none.
 const CONNECTIONS_DEFAULT: u32 = 100;
@@ -36,25 +37,31 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
         LabVerb::List { json } => list(*json).map(|()| true),
         LabVerb::Up { scenario } => up(scenario, interrupt).map(|()| true),
         LabVerb::Down { scenario } => down(scenario.as_deref()),
-        LabVerb::Run { scenario, repeat, passive, no_fix, duration, record, json } => {
-            let mut scenario = Scenario::find(scenario)?;
-            if let Some(seconds) = duration {
-                scenario.load.duration = TimeSpan(Duration::from_secs(u64::from(*seconds)));
-            }
-            let wanted = Wanted { passive: *passive, fix: !passive && !no_fix, record: record.as_deref(), json: *json };
-            let mut held = true;
-            for n in 1..=*repeat {
-                let outcome = run_once(&scenario, n, &wanted, words, interrupt)?;
-                // What an interrupted run gave is no judgement on the scenario.
-                if interrupt.is_set() {
-                    bail!("interrupted; {}", if outcome.is_clean() { "the lab was taken down" } else { "the lab could not be taken down" });
-                }
-                held &= outcome.is_ok();
-                outcome.tell(*json)?;
-            }
-            Ok(held)
-        }
+        LabVerb::Run(args) => match (&args.scenario, args.random) {
+            (_, Some(draws)) => random::run(args, draws, words, interrupt),
+            (Some(scenario), None) => run_scenario(scenario, args, words, interrupt),
+            (None, None) => bail!(Usage("a scenario or --random is wanted".to_owned())),
+        },
     }
+}
+
+fn run_scenario(name: &str, args: &LabRun, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    let mut scenario = Scenario::find(name)?;
+    if let Some(seconds) = args.duration {
+        scenario.load.duration = TimeSpan(Duration::from_secs(u64::from(seconds)));
+    }
+    let wanted = Wanted { passive: args.passive, fix: !args.passive && !args.no_fix, record: args.record.as_deref(), json: args.json };
+    let mut held = true;
+    for n in 1..=args.repeat {
+        let outcome = run_once(&scenario, n, &wanted, words, interrupt)?;
+        // What an interrupted run gave is no judgement on the scenario.
+        if interrupt.is_set() {
+            bail!("interrupted; {}", if outcome.is_clean() { "the lab was taken down" } else { "the lab could not be taken down" });
+        }
+        held &= outcome.is_ok();
+        outcome.tell(args.json)?;
+    }
+    Ok(held)
 }
 
 /// How a scenario is to be run.

@@ -112,7 +112,8 @@ fn single_requests(plan: &Plan) -> Option<Plan> {
     })
 }
 
-fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<chokepoint_model::load::LoadResult> {
+/// Offers a load that nothing watches.
+pub(crate) fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<chokepoint_model::load::LoadResult> {
     let control = Control::new();
     thread::scope(|scope| {
         let running = scope.spawn(|| chokepoint_load::run(plan, &control));

@@ -26,6 +26,10 @@ fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
         (&["diagnose", "--fix", "--load", "http://127.0.0.1/"], "--yes"),
         (&["diagnose", "--replay", "x", "--fix"], "--fix"),
         (&["lab", "run"], "SCENARIO"),
+        (&["lab", "run", "conntrack-full", "--random", "3"], "--random"),
+        (&["lab", "run", "--random", "0"], "--random"),
+        (&["lab", "run", "conntrack-full", "--seed", "3"], "--random"),
+        (&["lab", "run", "--random", "3", "--record", "x"], "--record"),
     ];
     for (args, reason) in cases {
         let ran = chokepoint.run(args);

@@ -46,12 +46,11 @@ pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<Str
     if !limits.is_empty() && verdict == "healthy" && !limits.contains(&limit) {
         failures.push(format!("limited by {limit}, expected {}", limits.join(" or ")));
     }
-    match (&expect.finding, first_cause(report)) {
-        (Some(_), Some(found)) if expect.finding_none() => failures.push(format!("{found} was named as a cause, expected none")),
-        (Some(wanted), found) if !expect.finding_none() && found != Some(wanted) => {
-            failures.push(format!("first cause {}, expected {wanted}", found.unwrap_or("none")));
-        }
-        _ => {}
+    let found = first_cause(report).unwrap_or("none");
+    if expect.finding_none() && found != "none" {
+        failures.push(format!("{found} was named as a cause, expected none"));
+    } else if !expect.finding.is_empty() && !expect.finding.iter().any(|wanted| wanted == found) {
+        failures.push(format!("first cause {found}, expected {}", expect.finding.join(" or ")));
     }
     for finding in report.findings.iter().filter(|finding| expect.forbidden.contains(&finding.id)) {
         failures.push(format!("{} was found and is forbidden", finding.id));

@@ -15,7 +15,7 @@ pub(super) struct RunOutcome {
     scenario: String,
     n: u32,
     passive: bool,
-    /// The finding that the scenario expects first; "none" where there must be none.
+    /// The finding that the scenario expects first, or the several of which it expects one; "none" where there must be none.
     expected: Option<String>,
     /// The causes that it expects over the rounds.
     expected_causes: Vec<String>,
@@ -102,7 +102,7 @@ impl RunOutcome {
             scenario: scenario.name.clone(),
             n: course.n,
             passive: course.passive,
-            expected: scenario.expect.finding.clone(),
+            expected: (!scenario.expect.finding.is_empty()).then(|| scenario.expect.finding.join(" or ")),
             expected_causes: scenario.expect.causes.clone(),
             ok: course.failures.is_empty(),
             failures: course.failures,

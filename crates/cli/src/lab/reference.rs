@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_lab::scenario::Reference;
-use chokepoint_lab::{Lab, Scenario};
+use chokepoint_lab::{Lab, Scenario, score};
 use chokepoint_model::report::LoadReport;
 use serde::Serialize;
 
@@ -79,19 +79,14 @@ fn measured(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<LoadRep
     Ok(chokepoint_model::diagnose::load_report(&load))
 }
 
+/// The middle of what was measured; no turn measured nothing.
+fn median(values: &[f64]) -> f64 {
+    score::median(values).unwrap_or(0.0)
+}
+
 /// Requests that got no expected answer.
 fn failed(load: &LoadReport) -> u64 {
     (super::expectation::failed_share(load) * load.requests as f64).round() as u64
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.len(), sorted.get(sorted.len() / 2)) {
-        (0, _) | (_, None) => 0.0,
-        (count, Some(middle)) if count % 2 == 1 => *middle,
-        (count, Some(middle)) => (middle + sorted[count / 2 - 1]) / 2.0,
-    }
 }
 
 impl Comparison {
@@ -107,17 +102,5 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (own, other) = (median(&self.goodput_rps), median(&self.goodput_rps_reference));
         write!(f, "by turns with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(&[]), 0.0);
     }
 }

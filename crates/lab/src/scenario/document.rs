@@ -319,8 +319,9 @@ pub struct Expect {
     /// One of these limits of a healthy server.
     #[serde(default, deserialize_with = "one_or_several")]
     pub limited_by: Vec<LimitedBy>,
-    /// Id of the first cause, or "none" where there must be no cause at all.
-    pub finding: Option<String>,
+    /// Id of the first cause, "none" where there must be no cause at all; of several one.
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub finding: Vec<String>,
     /// Ids that must not be found, as cause or symptom.
     #[serde(default)]
     pub forbidden: Vec<String>,
@@ -398,6 +399,6 @@ impl Expect {
 
     /// True where there must be no cause at all.
     pub fn finding_none(&self) -> bool {
-        self.finding.as_deref() == Some("none")
+        self.finding == ["none"]
     }
 }

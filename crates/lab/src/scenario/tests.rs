@@ -94,7 +94,7 @@ fn defaults_are_as_documented() {
     assert_eq!((load.connections, load.rate, load.threads, &load.expect.0), (None, None, None, &vec![(200, 299), (300, 399)]));
     assert!(scenario.expect.verdict.is_empty() && !scenario.expect.finding_none());
     let expect = scenario_with("[expect]\nverdict = \"healthy\"\nfinding = \"none\"\nlimited_by = [\"cpu\", \"demand\"]\n").expect;
-    assert_eq!((expect.verdict, expect.limited_by.len(), expect.finding.as_deref()), (vec![Verdict::Healthy], 2, Some("none")));
+    assert_eq!((expect.verdict, expect.limited_by.len(), expect.finding), (vec![Verdict::Healthy], 2, vec!["none".to_owned()]));
 }
 
 #[test]
@@ -184,6 +184,9 @@ fn values_that_disagree_are_told_with_their_field() {
         ("[expect]\nfinding = 'Conntrack Full'\n", "is no id"),
         ("[expect]\nverdict = 'healthy'\nfinding = 'conntrack-table-full'\n", "the verdict can be \"choked\""),
         ("[expect]\nfinding = 'a'\nforbidden = ['a']\n", "the expected finding is forbidden"),
+        ("[expect]\nfinding = ['none', 'b']\nforbidden = ['b']\n", "the expected finding is forbidden"),
+        ("[expect]\nfinding = ['a', 'B b']\n", "expect.finding[2]: \"B b\" is no id"),
+        ("[expect]\nverdict = 'healthy'\nfinding = ['a', 'b']\n", "the verdict can be \"choked\""),
         ("[expect]\nfinding = 'none'\nremedy = 'x'\n", "nothing is fixed"),
         ("[expect]\nfinding = 'none'\ncauses = ['x']\n", "nothing is fixed"),
         ("[expect]\ncauses = ['X Y']\n", "is no id"),

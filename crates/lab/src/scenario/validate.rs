@@ -287,7 +287,8 @@ impl Check<'_> {
     }
 
     fn expect(&mut self, expect: &Expect, path: &Path) {
-        let ids = expect.finding.iter().map(|id| (path.key("finding"), id));
+        let place = |index: usize| if expect.finding.len() == 1 { path.key("finding") } else { path.key("finding").index(index) };
+        let ids = expect.finding.iter().enumerate().map(|(index, id)| (place(index), id));
         let ids = ids.chain(expect.remedy.iter().map(|id| (path.key("remedy"), id)));
         let ids = ids.chain(expect.causes.iter().enumerate().map(|(index, id)| (path.key("causes").index(index), id)));
         let ids = ids.chain(expect.forbidden.iter().enumerate().map(|(index, id)| (path.key("forbidden").index(index), id)));
@@ -295,13 +296,12 @@ impl Check<'_> {
         for (at, id) in wrong {
             self.problem(at, format!("\"{id}\" is no id: lower-case words joined by `-`, such as \"conntrack-table-full\""));
         }
-        let cause = expect.finding.as_deref().filter(|id| *id != "none");
-        if cause.is_some_and(|id| expect.forbidden.iter().any(|forbidden| forbidden == id)) {
+        if expect.finding.iter().any(|id| expect.forbidden.contains(id)) {
             self.problem(path.key("forbidden"), "the expected finding is forbidden");
         }
         let choked_possible =
             expect.verdict.is_empty() || expect.verdict.iter().any(|v| matches!(v, Verdict::Choked | Verdict::ClientLimited));
-        if cause.is_some() && !choked_possible {
+        if !expect.finding.is_empty() && !expect.finding.iter().any(|id| id == "none") && !choked_possible {
             self.problem(path.key("verdict"), "with a finding expected, the verdict can be \"choked\" or \"client-limited\" only");
         }
         if !expect.limited_by.is_empty() && !expect.verdict.is_empty() && !expect.verdict.contains(&Verdict::Healthy) {
