@@ -192,13 +192,13 @@ pub(crate) struct LabRun {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) random: Option<u32>,
     /// What is drawn follows from this number and the draw's; the clock's where none is given
-    #[arg(long, value_name = "S", requires = "random")]
+    #[arg(long, value_name = "S", requires = "random", conflicts_with = "scenario")]
     pub(crate) seed: Option<u32>,
     /// Number of the first draw
-    #[arg(long, value_name = "I", requires = "random", default_value_t = 0)]
+    #[arg(long, value_name = "I", requires = "random", conflicts_with = "scenario", default_value_t = 0)]
     pub(crate) index: u32,
     /// Write each drawn stack into this directory as a scenario, and the recording of each wrong verdict
-    #[arg(long, value_name = "DIR", requires = "random")]
+    #[arg(long, value_name = "DIR", requires = "random", conflicts_with = "scenario")]
     pub(crate) keep: Option<PathBuf>,
     /// Only watch while a load runs that is not ours (no --load, no fix)
     #[arg(long)]

@@ -28,7 +28,7 @@ fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
         (&["lab", "run"], "SCENARIO"),
         (&["lab", "run", "conntrack-full", "--random", "3"], "--random"),
         (&["lab", "run", "--random", "0"], "--random"),
-        (&["lab", "run", "conntrack-full", "--seed", "3"], "--random"),
+        (&["lab", "run", "conntrack-full", "--seed", "3"], "--seed"),
         (&["lab", "run", "--random", "3", "--record", "x"], "--record"),
     ];
     for (args, reason) in cases {
