@@ -48,7 +48,20 @@ struct Remaining<'a> {
 
 /// The goodput that lifting this finding's station should give.
 pub fn predict(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) -> Prediction {
-    outlook(scene, finding, placed, lift).unwrap_or_else(|why| Prediction::Refused { refused: scene.ctx.text(why) })
+    let refused = |why| Prediction::Refused { refused: scene.ctx.text(why), unsaid: unsaid(scene, placed, lift) };
+    outlook(scene, finding, placed, lift).unwrap_or_else(refused)
+}
+
+/// What would have been predicted where that is refused.
+fn unsaid(scene: &Scene<'_>, placed: &Placed, lift: Lift) -> Option<Ceiling> {
+    let load = refusal::measured(scene).ok()?;
+    let lifted = match lift {
+        Lift::Limit(limit) => Some((placed, limit)),
+        Lift::Cliff => None,
+        Lift::Cost => return None,
+    };
+    let remaining = remaining(scene, lifted);
+    (!remaining.is_empty()).then(|| expected(&remaining, load))
 }
 
 fn outlook(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) -> Result<Prediction, Message> {

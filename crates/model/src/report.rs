@@ -361,6 +361,10 @@ pub enum Prediction {
     Refused {
         /// Why.
         refused: String,
+        /// What the ceilings would have given all the same, requests a second: what a score-board holds against the measurement to see whether
+        /// the refusal was right. It is not shown to users.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unsaid: Option<Ceiling>,
     },
     /// A prediction.
     Goodput {

@@ -25,13 +25,13 @@ fn prediction(diagnosis: &Diagnosis, remedy: &str) -> Prediction {
 fn predicted(obs: &Observation) -> (f64, f64, f64, String) {
     match prediction(&told(obs), "raise-max-children") {
         Prediction::Goodput { goodput_rps, low, high, next_station } => (goodput_rps, low, high, next_station),
-        Prediction::Refused { refused } => panic!("refused: {refused}"),
+        Prediction::Refused { refused, .. } => panic!("refused: {refused}"),
     }
 }
 
 fn refused(obs: &Observation, remedy: &str) -> String {
     match prediction(&told(obs), remedy) {
-        Prediction::Refused { refused } => refused,
+        Prediction::Refused { refused, .. } => refused,
         other => panic!("{other:?}"),
     }
 }
@@ -133,7 +133,7 @@ fn a_shaper_that_is_lifted_hid_what_an_answer_costs_the_cores() {
     };
     assert!(matches!(predicted(&finding), Prediction::Goodput { next_station, .. } if next_station == "cpu"));
     finding.id = "egress-shaped".into();
-    let Prediction::Refused { refused } = predicted(&finding) else { panic!("predicted") };
+    let Prediction::Refused { refused, .. } = predicted(&finding) else { panic!("predicted") };
     assert!(refused.starts_with("egress-shaped hides"), "{refused}");
 }
 
@@ -257,7 +257,7 @@ fn a_wider_range_gives_the_rate_that_was_offered_and_nothing_where_the_time_of_a
     obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 10_000.0, connections: 1_000 };
     match prediction(&told(&obs), "widen-port-range") {
         Prediction::Goodput { goodput_rps, next_station, .. } => assert_eq!((goodput_rps, next_station.as_str()), (10_000.0, "clients")),
-        Prediction::Refused { refused } => panic!("{refused}"),
+        Prediction::Refused { refused, .. } => panic!("{refused}"),
     }
     let found = ceiling(&told(&obs), "ephemeral-ports").unwrap().value;
     assert!((found - 7_000.0).abs() < 1.0, "51 ports, all taken: {found}");

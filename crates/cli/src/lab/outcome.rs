@@ -1,66 +1,80 @@
 //! What came of one run of a scenario: a line of `lab run --json`, or a sentence.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use anyhow::Result;
 use chokepoint_lab::Scenario;
 use chokepoint_model::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{expectation, reference};
 use crate::output;
 
+/// Name and version of a line's schema.
+pub(super) const SCHEMA: &str = "chokepoint/lab-run/1";
+
 /// What came of one run; a line of `lab run --json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunOutcome {
-    schema: &'static str,
-    scenario: String,
-    n: u32,
-    passive: bool,
+    pub(super) schema: String,
+    /// Release of the kernel it ran on.
+    #[serde(default)]
+    pub(super) kernel: String,
+    /// Cores of the machine.
+    #[serde(default)]
+    pub(super) cores: usize,
+    /// When it ended, seconds since 1970.
+    #[serde(default)]
+    pub(super) ended_s: u64,
+    pub(super) scenario: String,
+    pub(super) n: u32,
+    pub(super) passive: bool,
     /// The finding that the scenario expects first, or the several of which it expects one; "none" where there must be none.
-    expected: Option<String>,
+    pub(super) expected: Option<String>,
     /// The causes that it expects over the rounds.
-    expected_causes: Vec<String>,
-    ok: bool,
-    failures: Vec<String>,
-    verdict: String,
-    limited_by: Option<String>,
-    first_cause: Option<String>,
+    pub(super) expected_causes: Vec<String>,
+    pub(super) ok: bool,
+    pub(super) failures: Vec<String>,
+    pub(super) verdict: String,
+    pub(super) limited_by: Option<String>,
+    pub(super) first_cause: Option<String>,
     /// The causes named at first, and what was acted on over the rounds, each once.
-    named: Vec<String>,
-    goodput_rps: Option<f64>,
-    failed_share: Option<f64>,
-    latency_us_p99: Option<u64>,
+    pub(super) named: Vec<String>,
+    pub(super) goodput_rps: Option<f64>,
+    pub(super) failed_share: Option<f64>,
+    pub(super) latency_us_p99: Option<u64>,
     /// CPU time of the servers' cores per good answer, microseconds.
-    cpu_us_per_good: Option<f64>,
+    pub(super) cpu_us_per_good: Option<f64>,
     /// Share of its CPU that the generator used.
-    generator_share: Option<f64>,
-    goodput_rps_after: Option<f64>,
-    latency_us_p99_after: Option<u64>,
+    pub(super) generator_share: Option<f64>,
+    pub(super) goodput_rps_after: Option<f64>,
+    pub(super) latency_us_p99_after: Option<u64>,
     /// Changes that were applied on the way, those taken back included.
-    changes_applied: usize,
+    pub(super) changes_applied: usize,
     /// The changes that stay, by their remedies.
-    kept: Vec<String>,
+    pub(super) kept: Vec<String>,
     /// The measurements with a change, or without one.
-    rounds: Vec<RoundOutcome>,
+    pub(super) rounds: Vec<RoundOutcome>,
     /// The result and the reference, measured by turns.
-    reference: Option<reference::Comparison>,
+    pub(super) reference: Option<reference::Comparison>,
     /// From the end of the first load to its diagnosis, milliseconds.
-    verdict_after_ms: Option<u64>,
-    undone: bool,
-    clean: bool,
-    seconds: f64,
+    pub(super) verdict_after_ms: Option<u64>,
+    pub(super) undone: bool,
+    pub(super) clean: bool,
+    pub(super) seconds: f64,
 }
 
 /// A round without its words.
-#[derive(Debug, Serialize)]
-struct RoundOutcome {
-    kind: RoundKind,
-    finding: String,
-    remedy: String,
-    before_rps: Option<f64>,
-    prediction: Prediction,
-    prediction_held: Option<bool>,
-    measured_rps: f64,
-    kept: Kept,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RoundOutcome {
+    pub(super) kind: RoundKind,
+    pub(super) finding: String,
+    pub(super) remedy: String,
+    pub(super) before_rps: Option<f64>,
+    pub(super) prediction: Prediction,
+    pub(super) prediction_held: Option<bool>,
+    pub(super) measured_rps: f64,
+    pub(super) kept: Kept,
 }
 
 impl RoundOutcome {
@@ -98,7 +112,10 @@ impl RunOutcome {
         // Where no change stays, what the last one gave is told all the same.
         let last = report.result().or(report.rounds.last()).map(|round| &round.load);
         Self {
-            schema: "chokepoint/lab-run/1",
+            schema: SCHEMA.to_owned(),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            ended_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             scenario: scenario.name.clone(),
             n: course.n,
             passive: course.passive,

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use chokepoint_lab::scenario::Reference;
 use chokepoint_lab::{Lab, Scenario, score};
 use chokepoint_model::report::LoadReport;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
@@ -14,7 +14,7 @@ use crate::measure::{self, Setup};
 use super::{build, setup};
 
 /// Two labs measured by turns.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Comparison {
     /// The reference's scenario.
     scenario: String,

@@ -115,7 +115,7 @@ pub(crate) fn predicted(round: &Round, phrases: Phrases<'_>) -> String {
     match &round.prediction {
         // Only a change has something to predict.
         Prediction::Refused { .. } if round.kind != RoundKind::Apply => String::new(),
-        Prediction::Refused { refused } => phrases.say(&Message::new("html-not-predicted").with("why", refused.as_str())),
+        Prediction::Refused { refused, .. } => phrases.say(&Message::new("html-not-predicted").with("why", refused.as_str())),
         Prediction::Goodput { goodput_rps, low, high, .. } => {
             let id = match round.prediction_held {
                 Some(true) => "html-predicted-held",

@@ -251,7 +251,7 @@ fn finding(found: &Found, settings: &Settings) -> Finding {
         risk: String::new(),
         undo: String::new(),
         signal: cure.signal.clone(),
-        prediction: Prediction::Refused { refused: "not in the simulator".to_owned() },
+        prediction: Prediction::Refused { refused: "not in the simulator".to_owned(), unsaid: None },
         group: cure.group.clone(),
     };
     Finding {
