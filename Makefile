@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt
+.PHONY: help demo test scoreboard check fmt
 
 CARGO := scripts/cargo.sh
 
@@ -18,6 +18,11 @@ demo: ## five faults before a real nginx and php-fpm: found one behind the other
 test: ## all checks and all tests, as CI runs them
 	@scripts/packages.sh
 	@scripts/test.sh
+
+scoreboard: ## run all scenarios and a hundred random stacks again and again (hours) and write docs/scoreboard.md
+	@scripts/packages.sh
+	@$(CARGO) build --release --package chokepoint
+	@scripts/as-root.sh scripts/scoreboard.sh
 
 check: ## the quick half of `make test`: no tests, no packages
 	@$(CARGO) fmt --all --check

@@ -176,6 +176,15 @@ pub(crate) enum LabVerb {
         /// A scenario's name; all where none is given
         scenario: Option<String>,
     },
+    /// Tell what runs say together: the verdicts, and the predictions against what was measured
+    Score {
+        /// Files of lines that `lab run --json` printed
+        #[arg(required = true, value_name = "FILE")]
+        runs: Vec<PathBuf>,
+        /// As JSON instead of a page of Markdown
+        #[arg(long)]
+        json: bool,
+    },
     /// Build a scenario, diagnose it, fix it, undo the fix, take it down, and check what it expects; or stacks drawn at random
     Run(Box<LabRun>),
 }

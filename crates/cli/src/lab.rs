@@ -1,5 +1,6 @@
 //! `chokepoint lab`: scenarios with real servers; `run` is the whole proof: break, diagnose, fix, undo, take away, and check what was expected.
 
+mod board;
 mod expectation;
 mod outcome;
 mod random;
@@ -37,6 +38,7 @@ pub(crate) fn run(verb: &LabVerb, words: &Catalogue, interrupt: &Interrupt) -> R
         LabVerb::List { json } => list(*json).map(|()| true),
         LabVerb::Up { scenario } => up(scenario, interrupt).map(|()| true),
         LabVerb::Down { scenario } => down(scenario.as_deref()),
+        LabVerb::Score { runs, json } => board::run(runs, *json).map(|()| true),
         LabVerb::Run(args) => match (&args.scenario, args.random) {
             (_, Some(draws)) => random::run(args, draws, words, interrupt),
             (Some(scenario), None) => run_scenario(scenario, args, words, interrupt),
@@ -104,6 +106,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     let course = Course {
         n,
         passive: wanted.passive,
+        fix,
         failures,
         reference: compared,
         verdict_after_ms,
@@ -214,8 +217,10 @@ fn list(json: bool) -> Result<()> {
     let scenarios = Scenario::builtin()?;
     let up = chokepoint_lab::leftovers(&chokepoint_lab::run_root())?;
     if json {
-        let scenarios: Vec<_> =
-            scenarios.iter().map(|scenario| serde_json::json!({ "name": scenario.name, "title": scenario.title })).collect();
+        let scenarios: Vec<_> = scenarios
+            .iter()
+            .map(|one| serde_json::json!({ "name": one.name, "title": one.title, "fix": one.expect.asks_for_fix() }))
+            .collect();
         let labs: Vec<_> = up.iter().map(|lab| serde_json::json!({ "name": lab.name, "state": lab.kind.to_string() })).collect();
         return output::print(&format!(
             "{:#}\n",

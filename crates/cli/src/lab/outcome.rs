@@ -29,6 +29,9 @@ pub(super) struct RunOutcome {
     pub(super) scenario: String,
     pub(super) n: u32,
     pub(super) passive: bool,
+    /// True where it was asked to fix what it found.
+    #[serde(default)]
+    pub(super) fix: bool,
     /// The finding that the scenario expects first, or the several of which it expects one; "none" where there must be none.
     pub(super) expected: Option<String>,
     /// The causes that it expects over the rounds.
@@ -45,6 +48,9 @@ pub(super) struct RunOutcome {
     pub(super) latency_us_p99: Option<u64>,
     /// CPU time of the servers' cores per good answer, microseconds.
     pub(super) cpu_us_per_good: Option<f64>,
+    /// Busy share of the servers' cores, the busiest of them where tiers have cores of their own.
+    #[serde(default)]
+    pub(super) cpu_utilization: Option<f64>,
     /// Share of its CPU that the generator used.
     pub(super) generator_share: Option<f64>,
     pub(super) goodput_rps_after: Option<f64>,
@@ -96,6 +102,7 @@ impl RoundOutcome {
 pub(super) struct Course {
     pub(super) n: u32,
     pub(super) passive: bool,
+    pub(super) fix: bool,
     pub(super) failures: Vec<String>,
     pub(super) reference: Option<reference::Comparison>,
     pub(super) verdict_after_ms: Option<u64>,
@@ -108,6 +115,7 @@ impl RunOutcome {
     pub(super) fn new(scenario: &Scenario, report: &Diagnosis, course: Course) -> Self {
         let load = report.load.as_ref();
         let station = |id: &str| report.path.iter().find(|station| station.station == id);
+        let cores = report.path.iter().filter(|station| station.station == "cpu");
         let goodput = load.map(|load| load.goodput_rps);
         // Where no change stays, what the last one gave is told all the same.
         let last = report.result().or(report.rounds.last()).map(|round| &round.load);
@@ -119,6 +127,7 @@ impl RunOutcome {
             scenario: scenario.name.clone(),
             n: course.n,
             passive: course.passive,
+            fix: course.fix,
             expected: (!scenario.expect.finding.is_empty()).then(|| scenario.expect.finding.join(" or ")),
             expected_causes: scenario.expect.causes.clone(),
             ok: course.failures.is_empty(),
@@ -131,6 +140,7 @@ impl RunOutcome {
             failed_share: load.map(expectation::failed_share),
             latency_us_p99: load.map(|load| load.latency_us.p99),
             cpu_us_per_good: station("cpu").and_then(|cpu| Some(cpu.used? / goodput.filter(|rate| *rate > 0.0)? * 1e6)),
+            cpu_utilization: cores.filter_map(|cpu| cpu.utilization).reduce(f64::max),
             generator_share: station("load-generator").and_then(|generator| generator.utilization),
             goodput_rps_after: last.map(|load| load.goodput_rps),
             latency_us_p99_after: last.map(|load| load.latency_us.p99),

@@ -24,6 +24,8 @@ use crate::{files, measure, output, recordings};
 
 use answer::{Answer, Outcome, Total};
 
+/// Name and version of the schema of a draw's line.
+pub(super) const SCHEMA: &str = "chokepoint/lab-random/1";
 /// Runs with and without a fault at least, and at most where those do not tell.
 const PAIRS: (usize, usize) = (2, 4);
 /// Draws that could not be built or measured, one after the other, after which there is no hope.

@@ -94,7 +94,7 @@ impl Outcome {
     pub(super) fn new(draw: &Draw, passive: bool, proof: Proven, expected: Expected, answer: Answer, took: Duration) -> Self {
         let harms = proof.harms();
         let draw = draw.clone();
-        Self { schema: "chokepoint/lab-random/1", draw, passive, proof, harms, expected, answer, seconds: took.as_secs_f64() }
+        Self { schema: super::SCHEMA, draw, passive, proof, harms, expected, answer, seconds: took.as_secs_f64() }
     }
 
     pub(super) fn line(&self, json: bool) -> Result<String> {

@@ -1,0 +1,39 @@
+#!/bin/bash
+# Runs every built-in scenario N times with load and without a fix, PASSIVE times only watched, FIXED times with `--fix` where it expects one, and DRAWS
+# stacks drawn at random; writes what they say together to docs/scoreboard.md and docs/scoreboard.json.
+# Usage: [SECONDS_PER_RUN=5] [PASSIVE=N] [FIXED=N] [DRAWS=100] [SEED=1] scripts/scoreboard.sh [N [SCENARIO...]]; as root, on a machine that does
+# nothing else. With scenarios named, only those are run and nothing is drawn. The single runs stay in target/scoreboard.jsonl.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+count=${1:-10}
+shift || true
+seconds=${SECONDS_PER_RUN:-5}
+passive=${PASSIVE:-$count}
+fixed=${FIXED:-$count}
+draws=${DRAWS:-100}
+target=${CARGO_TARGET_DIR:-target}
+program=$target/release/chokepoint
+runs=$target/scoreboard.jsonl
+command -v jq >/dev/null || { echo "jq(1) is needed" >&2; exit 1; }
+# The reference is a part of another scenario.
+all=$("$program" lab list --json | jq -r '.scenarios[] | select(.name != "throughput-by-hand") | "\(.name) \(.fix)"')
+if [ $# -gt 0 ]; then
+    draws=0
+    all=$(for name in "$@"; do grep "^$name " <<<"$all"; done)
+fi
+# A run that is not as expected, or could not be made, is a row of the table (or a line here) and not the end of it.
+run() {
+    echo "$(date +%T) $*" >&2
+    "$program" lab run "$@" --duration "$seconds" --json >>"$runs" 2>"$target/scoreboard.err" || tail -n 3 "$target/scoreboard.err" >&2
+}
+: >"$runs"
+while read -r name fix; do
+    run "$name" --repeat "$count" --no-fix
+    [ "$passive" -eq 0 ] || run "$name" --repeat "$passive" --passive
+    if [ "$fix" = true ] && [ "$fixed" -gt 0 ]; then
+        run "$name" --repeat "$fixed"
+    fi
+done <<<"$all"
+[ "$draws" -eq 0 ] || run --random "$draws" --seed "${SEED:-1}"
+"$program" lab score "$runs" >docs/scoreboard.md
+"$program" lab score --json "$runs" >docs/scoreboard.json
