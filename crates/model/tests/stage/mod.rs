@@ -1,8 +1,12 @@
 //! A stage for the model: an observation of one nginx-like server behind a firewall, healthy by default, to be spoilt by each test.
 #![allow(dead_code, reason = "each test binary uses a part of the stage")]
 
+pub(crate) mod blocked;
 pub(crate) mod edge;
+pub(crate) mod handshakes;
+pub(crate) mod limits;
 pub(crate) mod pool;
+pub(crate) mod queue;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
