@@ -1,5 +1,6 @@
 //! The report of a diagnosis as one HTML page that needs nothing else: no script, no other file, no network. It draws and never judges.
 
+mod chain;
 mod chart;
 pub(crate) mod escape;
 mod pipe;
@@ -16,13 +17,14 @@ use chokepoint_model::report::{Diagnosis, LoadReport, Remedy, Role, Verdict};
 use crate::sheet::path::{Flow, Mark};
 use crate::sheet::readings::Gap;
 use crate::sheet::{self, Ink, Phrases, Span};
+use chain::Chain;
 use chart::Chart;
 use pipe::Pipe;
 
 /// The style sheet, the same in every report.
 const STYLE: &str = include_str!("../templates/report.css");
 /// SHA-256 of [`STYLE`] in base64: the page's policy allows this style and nothing else (CSP level 3, "hash-source"). A test recomputes it.
-const STYLE_SHA256: &str = "E1zHIK7lZxpqnSuoVUM6J/4TwluFUCXQdSkQLjc599c=";
+const STYLE_SHA256: &str = "Xh0S0DNvCdwQp5aaCoHJrYihek/wEx1t03OhnbCPvCA=";
 
 /// The page. What it prints goes through [`escape::Visible`], but for the style sheet and the JSON, which are made safe by themselves.
 #[derive(Template)]
@@ -43,6 +45,8 @@ struct Page<'a> {
     tiers: Vec<Tier<'a>>,
     outlet: Pipe,
     goodput: Option<Span>,
+    /// What brings about what, where there is more than one finding.
+    chain: Option<Chain>,
     findings: Option<Part<'a>>,
     /// What could be faster though nothing is choked.
     improvements: Option<Part<'a>>,
@@ -172,6 +176,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         tiers,
         outlet: Pipe::end(if is_choked { Flow::Behind } else { Flow::Before }),
         goodput: diagnosis.load.as_ref().map(|load| sheet::load::goodput(phrases, load)),
+        chain: chain::chain(diagnosis, phrases),
         findings: findings(diagnosis, phrases),
         improvements: improvements(diagnosis, phrases),
         rounds: sheet::rounds::rows(diagnosis, phrases),

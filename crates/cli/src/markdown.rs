@@ -17,6 +17,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
     let mut page = Page { phrases: Phrases(words), out: String::new() };
     page.head(diagnosis);
     page.path(diagnosis);
+    page.chain(diagnosis);
     page.findings(diagnosis);
     page.rounds(diagnosis);
     page.improvements(diagnosis);
@@ -115,6 +116,21 @@ impl Page<'_> {
                 [label, usage, [badge, notes].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(", ")]
             }
             (_, None) => [label, usage, notes],
+        }
+    }
+
+    /// What brings about what, as a list in the depth of the chains.
+    fn chain(&mut self, diagnosis: &Diagnosis) {
+        let lines = sheet::chain::lines(diagnosis, self.phrases);
+        if lines.is_empty() {
+            return;
+        }
+        self.heading("report-chain");
+        for (place, line) in lines.iter().enumerate() {
+            let number = line.number.map(|number| format!("**{number}** ")).unwrap_or_default();
+            let why = line.why.as_ref().map(|why| format!(" {}", prose(why))).unwrap_or_default();
+            let item = format!("{}- {}{} {}{why}", "  ".repeat(line.level), number, code(&line.id), prose(&line.note));
+            if place == 0 { self.block(&item) } else { self.line(&item) }
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! It words what the model found and computes no verdict.
 
+pub(crate) mod chain;
 pub(crate) mod findings;
 pub(crate) mod load;
 pub(crate) mod path;

@@ -14,6 +14,7 @@ const ENGLISH: &[&str] = &[
     include_str!("../locales/en/rounds.ftl"),
     include_str!("../locales/en/stations.ftl"),
     include_str!("../locales/en/findings.ftl"),
+    include_str!("../locales/en/causes.ftl"),
     include_str!("../locales/en/pages.ftl"),
     include_str!("../locales/en/report.ftl"),
     include_str!("../locales/en/html.ftl"),

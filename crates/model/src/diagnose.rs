@@ -3,6 +3,7 @@
 mod watched;
 
 use crate::catalogue::Catalogue;
+use crate::causes;
 use crate::improvements::improvements;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
@@ -12,10 +13,11 @@ use crate::predict::Scene;
 use crate::readings::readings;
 use crate::remedies::remedies;
 use crate::report::{
-    Diagnosis, Finding, LimitedBy, LoadReport, Mode, Remedy, Role, SourceStatus, StationState, Target, TierReport, Verdict,
+    Cause, Coupling, Diagnosis, Finding, LimitedBy, LoadReport, Mode, Remedy, Role, SourceStatus, Station, StationState, Target,
+    TierReport, Verdict,
 };
 use crate::settle::{Moment, unsettled};
-use crate::stations::{Context, Placed, STATIONS, in_force, waited_for};
+use crate::stations::{Context, Placed, STATIONS};
 
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
@@ -33,8 +35,8 @@ const OFFERED_SHARE_MIN: f64 = 0.98;
 
 /// The whole diagnosis of one observation; a pure function of it and of the language.
 pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
-    let path = path::discover(obs);
-    let ctx = Context::new(obs, &path, words);
+    let discovered = path::discover(obs);
+    let ctx = Context::new(obs, &discovered, words);
     let mut stations: Vec<Placed> = Vec::new();
     let mut findings: Vec<Finding> = Vec::new();
     for def in STATIONS {
@@ -42,24 +44,28 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         findings.extend((def.judge)(&ctx, &read));
         stations.extend(read);
     }
-    link_symptoms(&ctx, &mut findings);
-    order(&mut findings, &stations);
+    let target = target(&ctx);
+    let path: Vec<Station> = stations.iter().map(|placed| placed.station.clone()).collect();
+    let mut couplings = causes::link(&ctx, &stations, &mut findings);
+    let order = causes::arrange(&mut findings, &mut couplings, (&target.tiers, &path), words);
     prescribe(&ctx, &stations, &mut findings);
     let mut improvements = improvements(&ctx, &stations, &findings);
     prescribe(&ctx, &stations, &mut improvements);
-    let judgement = judge(&ctx, &stations, &findings);
+    let judgement = judge(&ctx, &stations, (&findings, &couplings));
     Diagnosis {
         schema: SCHEMA.to_owned(),
-        target: target(&ctx),
+        target,
         verdict: judgement.verdict,
         limited_by: judgement.limited_by,
         summary: ctx.text(judgement.summary),
         mode: if obs.request.loaded { Mode::Load } else { Mode::Passive },
         load: obs.load.as_ref().map(load_report).or_else(|| watched::load(&ctx)),
-        path: stations.into_iter().map(|placed| placed.station).collect(),
+        path,
         findings,
+        couplings,
+        order,
         improvements,
-        readings: readings(obs, &path),
+        readings: readings(obs, &discovered),
         warnings: warnings(&ctx),
         rounds: Vec::new(),
     }
@@ -76,53 +82,6 @@ fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
     };
     let remedies: Vec<Vec<Remedy>> = scene.findings.iter().map(of).collect();
     findings.iter_mut().zip(remedies).for_each(|(finding, remedies)| finding.remedies = remedies);
-}
-
-/// Which finding can be the symptom of which: what waits before a tier is caused by what holds that tier.
-const SYMPTOMS: &[(&str, &[&str])] = &[
-    ("accept-queue-full", &["worker-pool-exhausted", "file-descriptors-exhausted", in_force::ID]),
-    ("worker-pool-exhausted", &["workers-blocked-on-upstream", "file-descriptors-exhausted", in_force::ID]),
-    (in_force::ID, &["file-descriptors-exhausted"]),
-];
-/// Whose cause may be another tier's: that of a server for which the tier waits.
-const WAITING: &str = "workers-blocked-on-upstream";
-
-/// Names the causes of each symptom: those of its own tier that can bring it about, a setting only at its own listener or pool. An overflowing queue before a pool that is exhausted is
-/// a symptom even where it would pass for a cause by itself.
-fn link_symptoms(ctx: &Context<'_>, findings: &mut [Finding]) {
-    let causes: Vec<Finding> = findings.to_vec();
-    for finding in findings.iter_mut() {
-        let here = |cause: &Finding| {
-            cause.tier == finding.tier && (cause.id != in_force::ID || (cause.station == finding.station && cause.at == finding.at))
-        };
-        let able = SYMPTOMS.iter().filter(|(symptom, _)| *symptom == finding.id).flat_map(|(_, causes)| causes.iter());
-        let named: Vec<String> =
-            able.filter(|able| causes.iter().any(|cause| cause.id == **able && here(cause))).map(|cause| (*cause).to_owned()).collect();
-        if !named.is_empty() {
-            finding.role = Role::Symptom;
-            finding.symptom_of = named;
-        }
-    }
-    // The innermost first: what it is the symptom of decides for those that wait for it.
-    for tier in ctx.path.tiers.iter().rev() {
-        let Some(at) = findings.iter().position(|finding| finding.id == WAITING && finding.tier == tier.name) else { continue };
-        let behind: Vec<&str> = waited_for(ctx, &tier.name).into_iter().map(|index| ctx.path.tiers[index].name.as_str()).collect();
-        let their = |finding: &&Finding| finding.role == Role::Cause && behind.contains(&finding.tier.as_str());
-        let named: Vec<String> = findings.iter().filter(their).map(|finding| finding.id.clone()).collect();
-        if !named.is_empty() {
-            findings[at].role = Role::Symptom;
-            findings[at].symptom_of = named;
-        }
-    }
-}
-
-/// Causes before symptoms, and among causes the one that refuses most first.
-fn order(findings: &mut [Finding], stations: &[Placed]) {
-    let refused = |finding: &Finding| {
-        let own = |placed: &&Placed| placed.station.station == finding.station && placed.station.at == finding.at;
-        stations.iter().find(own).and_then(|placed| placed.station.refused_per_s).unwrap_or(0.0)
-    };
-    findings.sort_by(|a, b| (a.role == Role::Symptom).cmp(&(b.role == Role::Symptom)).then(refused(b).total_cmp(&refused(a))));
 }
 
 /// A verdict with its sentence.
@@ -142,7 +101,7 @@ impl Judgement {
     }
 }
 
-fn judge(ctx: &Context<'_>, stations: &[Placed], findings: &[Finding]) -> Judgement {
+fn judge(ctx: &Context<'_>, stations: &[Placed], (findings, couplings): (&[Finding], &[Coupling])) -> Judgement {
     let causes: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Cause).collect();
     if let Some(own) = causes.iter().find(|finding| finding.tier == "client") {
         let summary = Message::new("verdict-client-limited").with("title", own.title.as_str());
@@ -155,7 +114,13 @@ fn judge(ctx: &Context<'_>, stations: &[Placed], findings: &[Finding]) -> Judgem
     if let Some(unknown) = not_understood(ctx) {
         return Judgement::unknown(unknown);
     }
-    if let Some(placed) = stations.iter().find(|placed| placed.station.state == StationState::Refusing) {
+    // What is refused for want of a core is explained by that.
+    let explained = |station: &Station| {
+        let own = |finding: &Finding| finding.station == station.station && finding.tier == station.tier && finding.at == station.at;
+        couplings.iter().any(|link| matches!(link.cause, Cause::Station(_)) && own(&findings[link.symptom]))
+    };
+    let refusing = |placed: &&Placed| placed.station.state == StationState::Refusing && !explained(&placed.station);
+    if let Some(placed) = stations.iter().find(refusing) {
         let why = Message::new("verdict-unknown-refusing").with("station", placed.station.station.as_str());
         return Judgement::unknown(why.with("why", placed.station.why.as_str()));
     }

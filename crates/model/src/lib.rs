@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
+pub mod causes;
 pub mod change;
 pub mod diagnose;
 pub mod explain;

@@ -55,8 +55,14 @@ pub struct Diagnosis {
     pub load: Option<LoadReport>,
     /// The stations in the order in which a request passes them.
     pub path: Vec<Station>,
-    /// Causes first, the most limiting first; then symptoms.
+    /// Causes first, in the order in which they are to be mended; then symptoms, those nearest to their cause first.
     pub findings: Vec<Finding>,
+    /// What brings about what among the findings; empty where each stands alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub couplings: Vec<Coupling>,
+    /// Why the causes stand in this order, which is the one in which they are to be mended; empty where there are not several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<Turn>,
     /// What could be faster though nothing is choked, each as a cause of what it costs. Told, and tried only once something else was mended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub improvements: Vec<Finding>,
@@ -295,7 +301,7 @@ pub struct Finding {
     pub at: At,
     /// Cause or symptom.
     pub role: Role,
-    /// The findings that cause it, where it is a symptom.
+    /// The findings that bring it about, where it is a symptom: the root first, then what lies between, as `couplings` has it link by link.
     pub symptom_of: Vec<String>,
     /// How sure.
     pub confidence: Confidence,
@@ -307,6 +313,36 @@ pub struct Finding {
     pub explanation: String,
     /// What would remove it, the best first.
     pub remedies: Vec<Remedy>,
+}
+
+/// What a finding is brought about by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A finding, by its place in [`Diagnosis::findings`], from 0.
+    Finding(usize),
+    /// A station at its limit that is no fault, by its place in [`Diagnosis::path`], from 0: cores that are all busy.
+    Station(usize),
+}
+
+/// One link of a chain from cause to symptom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coupling {
+    /// What brings the symptom about.
+    pub cause: Cause,
+    /// The symptom, by its place in [`Diagnosis::findings`], from 0.
+    pub symptom: usize,
+    /// What tells the one from the other; one or two sentences.
+    pub why: String,
+}
+
+/// Why a cause has its turn before or after the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The cause, by its place in [`Diagnosis::findings`], from 0.
+    pub finding: usize,
+    /// Why it stands there; one or two sentences.
+    pub why: String,
 }
 
 /// One remedy.

@@ -58,11 +58,13 @@ fn a_server_behind_whose_pool_is_full_is_the_cause() {
     let diagnosis = told(&obs);
     let expected = [
         ("worker-pool-exhausted", "database", Role::Cause),
-        ("worker-pool-exhausted", "php-fpm", Role::Symptom),
         ("workers-blocked-on-upstream", "php-fpm", Role::Symptom),
+        ("worker-pool-exhausted", "php-fpm", Role::Symptom),
     ];
+    // In the order of the chain.
     assert_eq!(roles(&diagnosis), expected);
-    assert_eq!(diagnosis.findings[2].symptom_of, ["worker-pool-exhausted"]);
+    assert_eq!(diagnosis.findings[1].symptom_of, ["worker-pool-exhausted"]);
+    assert_eq!(diagnosis.findings[2].symptom_of, ["worker-pool-exhausted", "workers-blocked-on-upstream"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The request's path: its tiers and stations in order, what to say about each, and which of them is the choke point.
 
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, Role, Station, StationState, TierReport, Verdict};
+use chokepoint_model::report::{Diagnosis, Finding, Role, Station, StationState, TierReport, Verdict};
 
 use super::{Ink, Phrases, Span, span};
 
@@ -149,7 +149,7 @@ fn processes(phrases: Phrases<'_>, tier: &TierReport) -> Option<String> {
 }
 
 /// A station's id and where it is, as far as its tier does not tell it.
-fn label(phrases: Phrases<'_>, station: &Station) -> String {
+pub(super) fn label(phrases: Phrases<'_>, station: &Station) -> String {
     let at = &station.at;
     let place = at.listener.clone().or_else(|| at.edge.clone());
     let place = place.or_else(|| at.cpu.as_ref().map(|cpu| cores(phrases, cpu)));
@@ -167,9 +167,11 @@ fn cores(phrases: Phrases<'_>, cpu: &str) -> String {
 }
 
 fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
-    let of = |finding: &chokepoint_model::report::Finding| {
-        finding.station == station.station && finding.tier == station.tier && finding.at == station.at
-    };
+    let at_all = |finding: &Finding, station: &Station| finding.station == station.station && finding.tier == station.tier;
+    let very = |finding: &Finding, station: &Station| at_all(finding, station) && finding.at == station.at;
+    // A finding about whom a station waits for has a place of its own: it is its station's all the same.
+    let apart = |finding: &Finding| diagnosis.path.iter().all(|other| !very(finding, other));
+    let of = |finding: &Finding| very(finding, station) || (at_all(finding, station) && apart(finding));
     let Some(place) = diagnosis.findings.iter().position(of) else { return Mark::None };
     let finding = &diagnosis.findings[place];
     match finding.role {

@@ -8,7 +8,7 @@ use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 
 /// All of them by name.
-pub(crate) fn all() -> [(&'static str, Diagnosis); 7] {
+pub(crate) fn all() -> [(&'static str, Diagnosis); 8] {
     [
         ("choked", choked()),
         ("fixed", fixed()),
@@ -17,6 +17,7 @@ pub(crate) fn all() -> [(&'static str, Diagnosis); 7] {
         ("client-limited", client_limited()),
         ("unknown", unknown()),
         ("awkward", awkward()),
+        ("coupled", coupled()),
     ]
 }
 
@@ -274,9 +275,61 @@ pub(crate) fn awkward() -> Diagnosis {
     };
     sample.findings.push(finding("ephemeral-ports-exhausted", "ephemeral-ports", ports, Role::Cause));
     sample.findings.push(finding("accept-queue-full", "accept-queue", at, Role::Symptom));
+    let why = "Before ephemeral-ports-exhausted (nginx): \u{1b}[2J<b>it starves</b> | the others.".to_owned();
+    sample.order = vec![Turn { finding: 0, why }, Turn { finding: 1, why: "Last.".into() }];
+    sample.couplings = vec![Coupling { cause: Cause::Finding(0), symptom: 2, why: "It is told apart by its use.".into() }];
     let remedy = &mut sample.findings[0].remedies[0];
     remedy.runtime.push("printf 'one very long command that must not be broken whatever the width of the page is\\n' > /dev/null".into());
     remedy.prediction = Prediction::Goodput { goodput_rps: 5380.0, low: 4900.0, high: 5800.0, next_station: "worker-pool".into() };
+    sample
+}
+
+/// A chain over two tiers that branches, a second cause, and a symptom of busy cores that is also one of the first chain.
+pub(crate) fn coupled() -> Diagnosis {
+    let mut sample = blank(Verdict::Choked, "Choked: the workers of php-fpm wait for 192.0.2.7:3306.");
+    sample.load = Some(collapsed());
+    let queue = |tier: &str, listener: &str| At { netns: netns("web"), listener: Some(format!("{listener}:{tier}")), ..At::default() };
+    let mut cpu = station("nginx+php-fpm", "cpu", At { cpu: Some("0-1".into()), ..At::default() }).of(2.0, 2.0, "cores");
+    (cpu.state, cpu.why) = (StationState::Saturated, "cores 0-1, all that the servers may use, were 99 % busy.".into());
+    sample.path = vec![
+        station("nginx", "accept-queue", queue("80", "0.0.0.0")).of(10.0, 10.0, "connections").refusing(40.0),
+        station("php-fpm", "accept-queue", queue("9000", "127.0.0.1")).of(512.0, 511.0, "connections").refusing(9.0),
+        cpu,
+    ];
+    let finding = |id: &str, station: &str, tier: &str, at: At, symptom_of: &[&str]| Finding {
+        id: id.into(),
+        station: station.into(),
+        tier: tier.into(),
+        at,
+        role: if symptom_of.is_empty() { Role::Cause } else { Role::Symptom },
+        symptom_of: symptom_of.iter().map(|id| (*id).to_owned()).collect(),
+        confidence: Confidence::High,
+        title: format!("what {id} means"),
+        evidence: Vec::new(),
+        explanation: "It is told in the catalogue.".into(),
+        remedies: Vec::new(),
+    };
+    let edge = At { netns: netns("web"), edge: Some("php-fpm->192.0.2.7:3306".into()), ..At::default() };
+    let (blocked, pool, full) = ("workers-blocked-on-upstream", "worker-pool-exhausted", "accept-queue-full");
+    sample.findings = vec![
+        finding(blocked, "worker-pool", "php-fpm", edge, &[]),
+        finding(full, "accept-queue", "nginx", queue("80", "0.0.0.0"), &[]),
+        finding(pool, "worker-pool", "php-fpm", At { netns: netns("web"), ..At::default() }, &[blocked]),
+        finding("setting-not-in-force", "accept-queue", "php-fpm", queue("9000", "127.0.0.1"), &[pool]),
+        finding(full, "accept-queue", "php-fpm", queue("9000", "127.0.0.1"), &[blocked, pool]),
+    ];
+    let link = |cause: Cause, symptom: usize| Coupling { cause, symptom, why: "It is told in the catalogue.".into() };
+    sample.couplings = vec![
+        link(Cause::Finding(0), 2),
+        link(Cause::Finding(2), 3),
+        link(Cause::Finding(2), 4),
+        link(Cause::Finding(3), 4),
+        link(Cause::Station(2), 4),
+    ];
+    let nearer = "Before accept-queue-full (nginx): it lies nearer to the answer. Were the other one lifted first, more requests would get here \
+                  than pass, to fail or to wait.";
+    let last = "Last: lifted before workers-blocked-on-upstream (php-fpm), it would only send more requests there than pass.";
+    sample.order = vec![Turn { finding: 0, why: nearer.into() }, Turn { finding: 1, why: last.into() }];
     sample
 }
 
@@ -360,6 +413,8 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         load: None,
         path: Vec::new(),
         findings: Vec::new(),
+        couplings: Vec::new(),
+        order: Vec::new(),
         improvements: Vec::new(),
         readings: Vec::new(),
         warnings: Vec::new(),

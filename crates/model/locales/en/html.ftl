@@ -26,6 +26,8 @@ html-out = answers leave
 html-legend = The walls close in as a station's use nears its limit, and the choke point is drawn shut. Behind it only a trickle runs. Drops are refusals.
 html-legend-open = The walls close in as a station's use nears its limit. Drops are refusals.
 
+html-chain-note = An arrow leads from what brings about to what is brought about. Causes are mended in this order.
+
 html-copy = A click on a command selects it.
 
 # A trial without one change: it was missed and put back, or it was not.

@@ -83,6 +83,13 @@ report-at-cores = cores { $cpu }
 report-at-pid = pid { $pid }
 report-in-netns = netns { $netns }
 
+# The chains from cause to symptom.
+report-chain = Cause and symptom
+report-chain-place = ({ $place })
+report-chain-above = see above
+report-chain-limit = at its limit, no fault
+report-chain-words = { $cause } brings about { $symptom }
+
 # The findings.
 report-findings = Why
 report-cause = cause

@@ -3,6 +3,7 @@
 
 pub(crate) mod chance;
 pub(crate) mod php;
+pub(crate) mod pipe;
 
 use std::collections::BTreeMap;
 
@@ -80,6 +81,10 @@ pub(crate) trait World {
     fn truth(&self, settings: &Settings) -> Truth;
     /// The settings as they are found.
     fn start(&self) -> Settings;
+    /// The diagnosis as the model would give it: names and places of its own, and its order.
+    fn told(&self, diagnosis: Diagnosis) -> Diagnosis {
+        diagnosis
+    }
     fn apply_fails(&self, _remedy: &str) -> bool {
         false
     }
@@ -194,7 +199,7 @@ impl Host<'_> {
         let path = truth.refusals.iter().map(|(id, rate)| station(id, noisy(*rate))).collect();
         let findings: Vec<Finding> = truth.findings.iter().map(|found| finding(found, &self.settings)).collect();
         let improvements = truth.improvements.iter().map(|found| finding(found, &self.settings)).collect();
-        Diagnosis { improvements, ..diagnosis(load(good, failed, p99), path, findings) }
+        self.world.told(Diagnosis { improvements, ..diagnosis(load(good, failed, p99), path, findings) })
     }
 }
 
@@ -281,6 +286,8 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         load: Some(load),
         path,
         findings,
+        couplings: Vec::new(),
+        order: Vec::new(),
         improvements: Vec::new(),
         readings: Vec::new(),
         warnings: Vec::new(),

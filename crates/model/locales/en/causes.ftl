@@ -1,0 +1,30 @@
+# The cause graph: what tells cause from symptom, where the two are, and why several causes are mended in this order.
+
+coupling-queue-pool = All workers of the tier are taken, so that none comes to accept, and a longer queue would only add waiting. With a worker free the queue would be the cause.
+coupling-queue-files = accept() fails for want of a file descriptor, and who waits stays in the queue. With descriptors to spare the queue would be the cause.
+coupling-queue-connections = Workers without a free connection put off accepting, and the queue stands. One that overflows only in bursts would be a cause beside them.
+coupling-queue-search = The workers search for a free port instead of accepting, and the queue stands. One that overflows only in bursts would be a cause beside that.
+coupling-queue-unforced = The room that is written for this very listener would be enough, and less is in force. With as much in force the queue would be the cause.
+coupling-queue-cores = The cores that the tier may use are all busy, so that it comes to accept too late, and a longer queue would only add waiting. With cores idle something else would keep it from accepting.
+coupling-syn-queue-accept = Handshakes stay open at this listener because the accept queue has no room for their connections. With room there the SYN queue would be the cause.
+coupling-unforced-files = Without a file descriptor nothing can be accepted, however much room the queue has. With descriptors to spare the setting would be the cause.
+coupling-pool-blocked = The workers are taken because most of them wait for another server. If they waited for a timer or a disk, the pool would be the cause.
+coupling-pool-files = A process without a file descriptor takes no further connection, however many it could serve. With descriptors to spare the pool would be the cause.
+coupling-pool-unforced = The workers that are written for this very pool would be enough, and fewer run. With as many running the pool would be the cause.
+coupling-held-table = Connections towards the upstream are dropped on the way and hang, and each keeps what it holds until it is given up. With the table not full it would be a cause by itself.
+coupling-ports-table = Connections towards the upstream are dropped on the way and hang, and each keeps its port until it is given up. With the table not full it would be a cause by itself.
+coupling-blocked-table = Connections towards the other server are dropped on the way and hang. With the table not full that server would be the place to look.
+coupling-blocked-awaited = The server that the workers wait for, or one behind it, has a cause of its own. If it had none, it would be the place to look.
+coupling-blocked-cores = The server that the workers wait for, or one behind it, computes on cores that are all busy. With cores idle it would be the place to look.
+
+coupling-place-tier = in the same tier
+coupling-place-station = at the same station
+coupling-place-listener = at the same listener
+coupling-place-awaited = in a tier that is waited for
+coupling-place-edge = on the way to an upstream
+
+order-starves = Before { $other }: while packets are dropped here, little gets through to what lies behind, and nothing there is seen at its load. So little is answered meanwhile that lifting it can lose nothing.
+order-inner = Before { $other }: it lies nearer to the answer. Were the other one lifted first, more requests would get here than pass, to fail or to wait.
+order-more = Before { $other }: it lies as near to the answer, and turns away more.
+order-beside = Before { $other }: it lies as near to the answer, and either may be first.
+order-last = Last: lifted before { $other }, it would only send more requests there than pass.

@@ -1,0 +1,139 @@
+//! Walks the cause graph over the findings of one observation: which are symptoms, and of what.
+
+use super::order::{Depths, ancestors};
+use super::{COUPLINGS, CouplingDef, Place, Source, Told, WAITING};
+use crate::message::Message;
+use crate::path::Tier;
+use crate::report::{At, Cause, Coupling, Finding, Role, StationState};
+use crate::stations::{Context, Placed, waited_for};
+
+/// Names the causes of each symptom and gives the links between them, findings and stations by their place in the slices.
+///
+/// What brings a finding about within its own tier is settled first. A tier that waits for others is the symptom of what is a cause there by then,
+/// the innermost first: what that is the symptom of decides for those that wait for it.
+pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) -> Vec<Coupling> {
+    let judged: Vec<bool> = findings.iter().map(|finding| finding.role == Role::Symptom).collect();
+    let mut links: Vec<Coupling> = Vec::new();
+    for symptom in 0..findings.len() {
+        let near = |def: &CouplingDef, spot: &Spot<'_>| is_near(ctx, def.place, spot, &findings[symptom]);
+        links.extend(links_to(ctx, stations, findings, (symptom, judged[symptom]), near));
+    }
+    settle(findings, &links);
+    let depths = Depths::of(&ctx.path.tiers.iter().map(|tier| tier.upstreams.clone()).collect::<Vec<_>>());
+    let mut tiers: Vec<(usize, &Tier)> = ctx.path.tiers.iter().enumerate().collect();
+    tiers.sort_by_key(|(index, _)| std::cmp::Reverse(depths.of_tier(*index)));
+    for (_, tier) in tiers {
+        let Some(symptom) = findings.iter().position(|finding| finding.id == WAITING && finding.tier == tier.name) else { continue };
+        let awaited: Vec<&str> = waited_for(ctx, &tier.name).into_iter().map(|index| ctx.path.tiers[index].name.as_str()).collect();
+        let there = |def: &CouplingDef, spot: &Spot<'_>| {
+            let is_cause = !matches!(spot.cause, Cause::Finding(at) if findings[at].role == Role::Symptom);
+            def.place == Place::Awaited && is_cause && spot.tiers().any(|name| awaited.contains(&name))
+        };
+        let found = links_to(ctx, stations, findings, (symptom, judged[symptom]), there);
+        links.extend(found);
+        settle(findings, &links);
+    }
+    links
+}
+
+/// Something that may be a cause, and where it is.
+struct Spot<'a> {
+    cause: Cause,
+    tier: &'a str,
+    station: &'a str,
+    at: &'a At,
+}
+
+impl Spot<'_> {
+    /// The tiers that it is of: cores may be several tiers'.
+    fn tiers(&self) -> impl Iterator<Item = &str> {
+        self.tier.split('+')
+    }
+}
+
+/// Everything on the path that a line of the graph can begin with.
+fn spots<'a>(source: Source, stations: &'a [Placed], findings: &'a [Finding]) -> Vec<Spot<'a>> {
+    match source {
+        Source::Finding(id) => {
+            let spot =
+                |(at, it): (usize, &'a Finding)| Spot { cause: Cause::Finding(at), tier: &it.tier, station: &it.station, at: &it.at };
+            findings.iter().enumerate().filter(|(_, finding)| finding.id == id).map(spot).collect()
+        }
+        Source::Station(id) => {
+            let at_limit = |placed: &Placed| placed.station.station == id && placed.station.state == StationState::Saturated;
+            let full = stations.iter().enumerate().filter(|(_, placed)| at_limit(placed));
+            let spot = |(at, placed): (usize, &'a Placed)| {
+                let it = &placed.station;
+                Spot { cause: Cause::Station(at), tier: &it.tier, station: &it.station, at: &it.at }
+            };
+            full.map(spot).collect()
+        }
+    }
+}
+
+/// The links to one finding from whatever is where its lines of the graph ask for it; with whether its own station took it for a symptom.
+fn links_to(
+    ctx: &Context<'_>,
+    stations: &[Placed],
+    findings: &[Finding],
+    (symptom, is_judged): (usize, bool),
+    is_there: impl Fn(&CouplingDef, &Spot<'_>) -> bool,
+) -> Vec<Coupling> {
+    let told = |def: &&CouplingDef| def.told == Told::Found || is_judged;
+    let lines = COUPLINGS.iter().filter(|def| def.symptom == findings[symptom].id).filter(told);
+    let linked = |def: &CouplingDef| -> Vec<Coupling> {
+        let there = spots(def.cause, stations, findings).into_iter().filter(|spot| is_there(def, spot));
+        there.map(|spot| Coupling { cause: spot.cause, symptom, why: ctx.text(Message::new(def.why)) }).collect()
+    };
+    lines.flat_map(linked).collect()
+}
+
+/// True where a cause is at the place that a line of the graph asks for; those in awaited tiers are looked for later.
+fn is_near(ctx: &Context<'_>, place: Place, spot: &Spot<'_>, symptom: &Finding) -> bool {
+    let same_tier = || spot.tiers().any(|name| name == symptom.tier);
+    match place {
+        Place::Tier => same_tier(),
+        Place::Station => same_tier() && spot.station == symptom.station && *spot.at == symptom.at,
+        Place::Listener => same_tier() && spot.at.netns == symptom.at.netns && spot.at.listener == symptom.at.listener,
+        Place::Edge => is_passed(ctx, spot, symptom),
+        Place::Awaited => false,
+    }
+}
+
+/// True where connections of the symptom's tier to its upstreams pass the cause's network namespace: it is the one that they leave, or arrive in.
+fn is_passed(ctx: &Context<'_>, spot: &Spot<'_>, symptom: &Finding) -> bool {
+    let Some(tier) = ctx.path.tiers.iter().find(|tier| tier.name == symptom.tier) else { return false };
+    let upstreams = tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]);
+    let arrives = upstreams.flat_map(|upstream| &upstream.listeners).map(|placed| placed.netns);
+    let mut passed = arrives.chain([tier.netns]).map(|netns| ctx.netns_name(netns));
+    !tier.upstreams.is_empty() && passed.any(|name| spot.at.netns.as_deref() == Some(name.as_str()))
+}
+
+/// Gives each finding that something leads to its role and the names of what brings it about, the root first.
+fn settle(findings: &mut [Finding], links: &[Coupling]) {
+    let ids: Vec<String> = findings.iter().map(|finding| finding.id.clone()).collect();
+    for (at, finding) in findings.iter_mut().enumerate() {
+        let whys: Vec<&str> = links.iter().filter(|link| link.symptom == at).map(|link| link.why.as_str()).collect();
+        if whys.is_empty() {
+            continue;
+        }
+        // What was judged to be a cause explains itself as one.
+        if finding.role == Role::Cause {
+            finding.explanation.clear();
+            finding.role = Role::Symptom;
+        }
+        for why in whys.into_iter().filter(|why| !finding.explanation.contains(why)).collect::<Vec<_>>() {
+            if !finding.explanation.is_empty() {
+                finding.explanation.push(' ');
+            }
+            finding.explanation.push_str(why);
+        }
+        let mut named: Vec<String> = Vec::new();
+        for cause in ancestors(links, at).into_iter().rev().map(|(cause, _)| &ids[cause]) {
+            if !named.contains(cause) {
+                named.push(cause.clone());
+            }
+        }
+        finding.symptom_of = named;
+    }
+}

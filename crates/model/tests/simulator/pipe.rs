@@ -1,0 +1,138 @@
+//! Three tiers in a row, each with stations that may be too small: what one lets through goes on to the next. Names are those of the model, so that
+//! its own order decides what is mended first.
+
+use super::{Cure, Found, Random, Settings, Truth, World};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::causes;
+use chokepoint_model::report::{At, Diagnosis, Role, Signal, TierReport};
+
+/// What a station that is too small does with what it does not let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Hardly anything gets past it.
+    Starves,
+    /// The rest comes again later.
+    PutsOff,
+    /// The rest is answered with an error at once, which takes CPU.
+    Fails,
+    /// The rest waits, until those who are served have given up as well.
+    Holds,
+}
+
+/// The stations in the order of the path: tier, finding, station, what it does.
+pub(crate) const ROW: [(&str, &str, &str, Kind); 10] = [
+    ("web", "conntrack-table-full", "conntrack-table", Kind::Starves),
+    ("web", "accept-queue-full", "accept-queue", Kind::PutsOff),
+    ("web", "worker-connections-exhausted", "worker-connections", Kind::Fails),
+    ("web", "ephemeral-ports-exhausted", "ephemeral-ports", Kind::Fails),
+    ("app", "accept-queue-full", "accept-queue", Kind::PutsOff),
+    ("app", "file-descriptors-exhausted", "file-descriptors", Kind::Fails),
+    ("app", "ephemeral-ports-exhausted", "ephemeral-ports", Kind::Fails),
+    ("app", "worker-pool-exhausted", "worker-pool", Kind::Holds),
+    ("data", "accept-queue-full", "accept-queue", Kind::PutsOff),
+    ("data", "worker-pool-exhausted", "worker-pool", Kind::Holds),
+];
+
+/// Requests a second that the clients begin, those that come again among them.
+const OFFERED_RPS: f64 = 20_000.0;
+/// What gets past a station that starves the rest, a second.
+const STARVED_RPS: f64 = 12.0;
+/// CPU of a good and of a failed answer, seconds, of the one core that all tiers share.
+const GOOD_S: f64 = 120e-6;
+const FAILED_S: f64 = 40e-6;
+/// Share of what a pool serves that is still wanted however many wait for it.
+const WANTED_SHARE_MIN: f64 = 0.3;
+
+pub(crate) struct Pipe {
+    /// Bit n set: station n of the row is too small.
+    pub(crate) faults: u32,
+    /// Decides how small.
+    pub(crate) seed: u64,
+    /// The causes are told from the client inwards, against the model's order.
+    pub(crate) outermost_first: bool,
+}
+
+impl Pipe {
+    fn key(place: usize) -> String {
+        format!("{place}")
+    }
+
+    /// What a station that is too small lets through, a second: between 100 and 5,000.
+    fn limit_rps(&self, place: usize) -> f64 {
+        let mut random = Random(self.seed ^ (place as u64 + 1).wrapping_mul(0x9e37_79b9));
+        random.next();
+        100.0 * 50.0_f64.powf(random.share())
+    }
+}
+
+impl World for Pipe {
+    fn start(&self) -> Settings {
+        (0..ROW.len()).map(|place| (Self::key(place), u32::from(self.faults & (1 << place) == 0))).collect()
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let mut truth = Truth { latency_us_p99: 45_000.0, ..Truth::default() };
+        let (mut flow, mut failed) = (OFFERED_RPS, 0.0);
+        for (place, (tier, finding, station, kind)) in ROW.into_iter().enumerate() {
+            let limit = if kind == Kind::Starves { STARVED_RPS } else { self.limit_rps(place) };
+            if settings[&Self::key(place)] == 1 || flow <= limit {
+                continue;
+            }
+            let station = format!("{tier}/{station}");
+            let rest = flow - limit;
+            flow = match kind {
+                Kind::Holds => limit * (limit / flow).max(WANTED_SHARE_MIN),
+                _ => limit,
+            };
+            failed += if kind == Kind::Fails { rest } else { 0.0 };
+            truth.refusals.insert(station.clone(), rest);
+            let signal = Signal::Refusals { station: station.clone() };
+            let lift = Cure { id: format!("lift-{place}"), sets: vec![(Self::key(place), 1)], signal, group: None };
+            truth.findings.push(Found { id: format!("{tier}/{finding}"), station, role: Role::Cause, remedies: vec![lift] });
+        }
+        // The core is shared by all that is answered, well or not.
+        let times = (flow * GOOD_S + failed * FAILED_S).max(1.0);
+        (truth.goodput_rps, truth.failed_rps) = (flow / times, failed / times);
+        truth
+    }
+
+    fn told(&self, diagnosis: Diagnosis) -> Diagnosis {
+        in_order(diagnosis, self.outermost_first)
+    }
+}
+
+/// Takes the tiers out of names such as "web/accept-queue" and puts the findings into the model's order, or the causes into the opposite of it.
+pub(crate) fn in_order(mut diagnosis: Diagnosis, reverse: bool) -> Diagnosis {
+    let names = ["web", "app", "data"];
+    let tier = |(place, name): (usize, &&str)| TierReport {
+        name: (*name).to_owned(),
+        listeners: Vec::new(),
+        pids: Vec::new(),
+        netns: "sim".to_owned(),
+        upstreams: names.get(place + 1).map(|next| (*next).to_owned()).into_iter().collect(),
+    };
+    diagnosis.target.tiers = names.iter().enumerate().map(tier).collect();
+    let split = |name: &str| name.split_once('/').map(|(tier, rest)| (tier.to_owned(), rest.to_owned())).expect("a tier and a name");
+    for station in &mut diagnosis.path {
+        (station.tier, station.station) = split(&station.station);
+        station.at = At { listener: Some(station.tier.clone()), ..At::default() };
+    }
+    for finding in &mut diagnosis.findings {
+        (finding.tier, finding.id) = split(&finding.id);
+        finding.station = split(&finding.station).1;
+        finding.at = At { listener: Some(finding.tier.clone()), ..At::default() };
+        for remedy in &mut finding.remedies {
+            if let Signal::Refusals { station } = &mut remedy.signal {
+                *station = split(station).1;
+            }
+        }
+    }
+    let words = Catalogue::english();
+    let place = (&diagnosis.target.tiers[..], &diagnosis.path[..]);
+    diagnosis.order = causes::arrange(&mut diagnosis.findings, &mut diagnosis.couplings, place, &words);
+    if reverse {
+        let causes = diagnosis.findings.iter().filter(|finding| finding.role == Role::Cause).count();
+        diagnosis.findings[..causes].reverse();
+    }
+    diagnosis
+}
