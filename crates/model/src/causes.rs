@@ -77,6 +77,7 @@ const TABLE: &str = "conntrack-table-full";
 const UNFORCED: &str = crate::stations::in_force::ID;
 const CHURN: &str = crate::stations::upstream_connect::CHURN;
 const CORES: Source = Source::Station("cpu");
+const LINK: Source = Source::Station("link");
 
 /// The graph. Within one tier it has no ring, and what lies in another tier is taken for a cause only where nothing brings that about in turn.
 pub const COUPLINGS: &[CouplingDef] = &[
@@ -91,6 +92,7 @@ pub const COUPLINGS: &[CouplingDef] = &[
     by(WAITING, POOL, Place::Tier, Told::Found, "coupling-pool-blocked"),
     by(FILES, POOL, Place::Tier, Told::Found, "coupling-pool-files"),
     by(UNFORCED, POOL, Place::Station, Told::Found, "coupling-pool-unforced"),
+    CouplingDef { cause: LINK, symptom: POOL, place: Place::Tier, told: Told::Found, why: "coupling-pool-link" },
     by(TABLE, CONNECTIONS, Place::Edge, Told::Found, "coupling-held-table"),
     by(TABLE, FILES, Place::Edge, Told::Found, "coupling-held-table"),
     by(TABLE, PORTS, Place::Edge, Told::Found, "coupling-ports-table"),

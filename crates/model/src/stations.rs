@@ -260,14 +260,25 @@ fn ends<T>(points: &[(u64, T)], begin: usize, end: usize) -> Option<(&T, &T, u64
 /// Nine tenths of the time after which a SYN that was lost is sent again (RFC 6298, initial RTO of one second): what a clock may show of it.
 const SYN_RETRY_SEEN_US: u64 = 900_000;
 
-/// True where some request took as long as one does whose SYN was lost.
-fn waited_for_retry(load: &LoadResult) -> bool {
-    load.connect_us.max >= SYN_RETRY_SEEN_US || load.latency_us.max >= SYN_RETRY_SEEN_US
+/// Share of the requests that must have suffered for what a cliff turned away to count as harm: fewer are the tail of any load, and may be somebody
+/// else's bad luck.
+const SUFFERED_SHARE_MIN: f64 = 0.001;
+
+/// True where more than a few of so many suffered.
+fn is_harm(suffered: u64, of: u64) -> bool {
+    suffered > 0 && suffered as f64 >= SUFFERED_SHARE_MIN * of as f64
 }
 
-/// True where connections of the load were not established, or took as long as one does whose SYN was lost.
+/// True where more than a few requests took longer than the median by as much as it takes to send a SYN again: where all are slow, a slow one
+/// is no sign of that.
+fn waited_for_retry(load: &LoadResult) -> bool {
+    let took = load.latency_us;
+    load.connect_us.p999 >= SYN_RETRY_SEEN_US || took.p999.saturating_sub(took.p50) >= SYN_RETRY_SEEN_US
+}
+
+/// True where more than a few connections of the load were not established, or took as long as one does whose SYN was lost.
 fn waited_to_connect(load: &LoadResult) -> bool {
-    load.errors.connect_timeout + load.errors.connect_failed > 0 || load.connect_us.max >= SYN_RETRY_SEEN_US
+    is_harm(load.errors.connect_timeout + load.errors.connect_failed, load.requests) || load.connect_us.p999 >= SYN_RETRY_SEEN_US
 }
 
 /// True where the load's own requests suffered as dropped first packets make them suffer, at whichever tier; without load of our own, drops count
@@ -276,7 +287,7 @@ fn lost_first_packets(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_none_or(|load| {
         let errors = load.errors;
         let failed = errors.connect_timeout + errors.response_timeout + errors.connect_failed;
-        failed + answers_with(load, &[502, 503, 504]) > 0 || waited_for_retry(load)
+        is_harm(failed + answers_with(load, &[502, 503, 504]), load.requests) || waited_for_retry(load)
     })
 }
 

@@ -7,7 +7,7 @@ mod stage;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::causes::{arrange, order};
 use chokepoint_model::fix::NOISE_SHARE;
-use chokepoint_model::observation::{CpuUse, Observation, OpenFiles};
+use chokepoint_model::observation::{CpuUse, Link, Qdisc};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::*;
 use proptest::prelude::*;
@@ -15,8 +15,10 @@ use simulator::php::{Decoy, Php};
 use simulator::pipe::{Pipe, ROW, in_order};
 use simulator::{Found, Settings, Truth, World};
 use stage::blocked::*;
+use stage::both::{overflowing, proxied, tabled};
 use stage::edge::{BACKEND, edge, gateway_errors};
-use stage::limits::{ALERT, logged, nginx};
+use stage::limits::{ALERT, logged, nginx, suffer};
+use stage::pool::pool;
 use stage::*;
 
 fn of<'a>(diagnosis: &'a Diagnosis, id: &str) -> &'a Finding {
@@ -34,21 +36,6 @@ fn links(diagnosis: &Diagnosis) -> Vec<String> {
         Cause::Station(at) => diagnosis.path[at].station.as_str(),
     };
     diagnosis.couplings.iter().map(|link| format!("{} -> {}", name(link.cause), diagnosis.findings[link.symptom].id)).collect()
-}
-
-/// The listener with this inode drops connections for want of room, which hurts.
-fn overflowing(obs: &mut Observation, inode: u64) {
-    let view = obs.netns.get_mut(&SERVER).unwrap();
-    let points = view.listeners.points().to_vec();
-    view.listeners = Default::default();
-    for (at, mut listeners) in points {
-        listeners.iter_mut().filter(|listener| listener.inode == inode).for_each(|listener| listener.drops = Some(at / 1_000));
-        view.listeners.push(at, Reading::Ok(listeners));
-    }
-    let load = obs.load.as_mut().unwrap();
-    load.requests += 200;
-    load.errors.response_timeout += 200;
-    load.latency_us.max = 2_000_000;
 }
 
 #[test]
@@ -78,35 +65,6 @@ fn a_chain_over_two_tiers_ends_at_the_innermost() {
     assert_eq!(links(&diagnosis).len(), 3);
 }
 
-/// nginx whose connections run out, in front of a server that it dials over TCP.
-fn proxied() -> Observation {
-    let mut obs = edge(BACKEND, "10000 65535", 10);
-    let other = nginx(64, 1_024, true, Vec::new());
-    obs.servers = other.servers;
-    for (pid, mut process) in other.processes {
-        let sockets: Vec<u64> = process.files.last().map(|files| files.sockets.clone()).unwrap_or_default();
-        let held = OpenFiles { count: 64, sockets: sockets.into_iter().chain([500]).collect() };
-        process.files.push(10_000_001, Reading::Ok(held));
-        obs.processes.insert(pid, process);
-    }
-    stage::limits::suffer(&mut obs, 4_000, &[(500, 1_000)]);
-    logged(&mut obs, "worker_connections", 5_000, ALERT);
-    obs
-}
-
-/// The namespace's table of connections is full and drops packets, besides what else there is.
-fn tabled(obs: &mut Observation) {
-    let full = table_full(200);
-    for (id, view) in full.netns {
-        let own = obs.netns.get_mut(&id).unwrap();
-        (own.conntrack_count, own.conntrack_cpus) = (view.conntrack_count, view.conntrack_cpus);
-        own.sysctls.extend(view.sysctls.into_iter().filter(|(key, _)| key.contains("conntrack")));
-    }
-    let load = obs.load.as_mut().unwrap();
-    load.requests += 500;
-    load.errors.connect_timeout += 500;
-}
-
 #[test]
 fn a_full_table_on_the_way_to_the_upstream_is_why_connections_pile_up_and_before_a_server_without_one_it_is_not() {
     let mut obs = proxied();
@@ -116,7 +74,7 @@ fn a_full_table_on_the_way_to_the_upstream_is_why_connections_pile_up_and_before
     assert_eq!(causes(&diagnosis), ["conntrack-table-full"]);
     assert_eq!(of(&diagnosis, "worker-connections-exhausted").symptom_of, ["conntrack-table-full"]);
     let mut alone = nginx(64, 1_024, false, Vec::new());
-    stage::limits::suffer(&mut alone, 4_000, &[]);
+    suffer(&mut alone, 4_000, &[]);
     logged(&mut alone, "worker_connections", 4_000, ALERT);
     tabled(&mut alone);
     let diagnosis = told(&alone);
@@ -161,6 +119,38 @@ fn ports_are_mended_before_the_queue_in_front_of_them_and_the_report_says_why() 
     assert!(whys[1].starts_with("Last") && whys[1].contains("ephemeral-ports-exhausted"), "{whys:?}");
     assert_eq!(diagnosis.order.iter().map(|turn| turn.finding).collect::<Vec<_>>(), [0, 1]);
 }
+
+#[test]
+fn a_pool_whose_own_answers_fill_the_link_waits_to_send() {
+    // Workers of the first tier, all taken; the same with a link of a tenth of what the answers fill.
+    let served = |rate: u64| {
+        let mut obs = pool(5, 5, 60);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        // Requests come to the pool itself.
+        for (at, mut listeners) in points {
+            listeners.remove(0);
+            view.listeners.push(at, Reading::Ok(listeners));
+        }
+        (obs.request.port, obs.request.addresses, obs.request.client_netns) = (9000, vec![ip("127.0.0.1")], SERVER);
+        obs.processes.remove(&42);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        view.links = Default::default();
+        for second in [0, 11] {
+            let link = Link { index: 1, name: "lo".into(), up: true, tx_bytes: second * 6_240_000, ..Link::default() };
+            view.links.push(second * 1_000_000, Reading::Ok(vec![link]));
+        }
+        let shaper = Qdisc { link: 1, kind: "tbf".into(), rate_bits_per_s: Some(rate), ..Qdisc::default() };
+        view.qdiscs.push(0, Reading::Ok(vec![shaper]));
+        told(&obs)
+    };
+    let full = served(50_000_000);
+    assert_eq!((full.verdict, full.limited_by, links(&full)), (Verdict::Healthy, Some(LimitedBy::Link), vec![LINK.to_owned()]));
+    assert_eq!(causes(&served(500_000_000)), ["worker-pool-exhausted"]);
+}
+
+const LINK: &str = "link -> worker-pool-exhausted";
 
 fn finding(id: &str, station: &str, tier: &str) -> Finding {
     Finding {

@@ -153,3 +153,20 @@ fn counters_without_a_drop_column_count_as_not_read() {
     }
     assert_eq!(causes(&told(&obs)), [""; 0]);
 }
+
+#[test]
+fn silent_where_others_fill_the_table_and_the_load_had_a_slow_request_or_slow_pages() {
+    let others = |change: fn(&mut chokepoint_model::load::LoadResult)| {
+        let mut obs = healthy();
+        entries(&mut obs, SERVER, 262_144);
+        counters(&mut obs, SERVER, &[("drop", 3_000)]);
+        change(obs.load.as_mut().unwrap());
+        causes(&told(&obs)).len()
+    };
+    let one = others(|load| (load.good, load.errors.response_timeout, load.latency_us.max) = (99_999, 1, 2_000_000));
+    assert_eq!(one, 0, "one in a hundred thousand");
+    let slow = others(|load| (load.latency_us.p50, load.latency_us.p999, load.latency_us.max) = (1_100_000, 1_700_000, 2_000_000));
+    assert_eq!(slow, 0, "every page takes a second");
+    assert_eq!(others(|load| load.connect_us.p999 = 1_010_000), 1, "SYNs were lost");
+    assert_eq!(others(|load| (load.latency_us.p50, load.latency_us.p999) = (9_000, 1_015_000)), 1, "so were some further in");
+}

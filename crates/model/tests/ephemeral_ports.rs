@@ -4,7 +4,9 @@
 mod stage;
 
 use chokepoint_model::change::Change;
-use chokepoint_model::observation::{Observation, TimeWaitAccepted, TimeWaitDialled, TimeWaits};
+use chokepoint_model::observation::{
+    CpuUse, ErrorLog, NginxConfig, Observation, ServerConfig, TimeWaitAccepted, TimeWaitDialled, TimeWaits,
+};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{StationState, Verdict};
 use stage::edge::*;
@@ -27,6 +29,30 @@ fn ports_that_are_all_taken_with_errors_at_the_gateway_are_a_cause() {
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["ephemeral-ports-exhausted"]));
     let [Change::Sysctl { key, netns, from, to, .. }] = diagnosis.findings[0].remedies[0].change.as_slice() else { panic!() };
     assert_eq!((key.as_str(), *netns, from.as_str(), to.as_str()), ("net.ipv4.ip_local_port_range", SERVER, "20000 20050", "10000 65535"));
+}
+
+/// The web server is an nginx, and its error log was read: it tells this.
+fn log(obs: &mut Observation, kinds: &[(&str, u64)], skipped_bytes: u64) {
+    let server = obs.servers.entry(42).or_default();
+    server.config.push(0, Reading::Ok(ServerConfig::Nginx(NginxConfig::default())));
+    let counted = kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+    let log = ErrorLog { kinds: counted, skipped_bytes, ..ErrorLog::default() };
+    server.error_logs.entry("/var/log/nginx/error.log".into()).or_default().push(11_000_000, Reading::Ok(log));
+}
+
+#[test]
+fn errors_of_the_application_over_few_kept_connections_are_not_the_ports_fault() {
+    let failing = |kinds: &[(&str, u64)], skipped_bytes: u64| {
+        let mut obs = edge(BACKEND, "20000 20050", 50);
+        let load = obs.load.as_mut().unwrap();
+        (load.good, load.status) = (95_000, [(200, 95_000), (500, 5_000)].into());
+        log(&mut obs, kinds, skipped_bytes);
+        causes(&told(&obs)).len()
+    };
+    assert_eq!(failing(&[], 0), 0, "nginx would have logged it");
+    assert_eq!(failing(&[("upstream timed out", 5_000)], 0), 0, "it logged something else");
+    assert_eq!(failing(&[("connect 99", 5_000)], 0), 1);
+    assert_eq!(failing(&[], 1 << 20), 1, "a part of the log was not read");
 }
 
 #[test]
@@ -78,6 +104,22 @@ fn no_search_where_ports_may_be_taken_over_or_cores_are_idle_or_waits_are_few() 
     assert_eq!(searching("127.0.0.1", "2", 27_700, 0.99), 0, "reuse in force on loopback");
     assert_eq!(searching(BACKEND, "0", 27_700, 0.3), 0, "idle cores");
     assert_eq!(searching(BACKEND, "0", 9_000, 0.99), 0, "few");
+}
+
+#[test]
+fn pages_that_compute_beside_many_waits_are_no_search() {
+    // nginx in the kernel for this share of the core, the rest of which the pages take.
+    for (system, expected) in [(0.02, vec![]), (0.6, vec!["time-wait-port-search"])] {
+        let mut obs = edge(BACKEND, "10000 65535", 20);
+        dialled_waits(&mut obs, BACKEND, 26_000);
+        set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");
+        cpu(&mut obs, 0.99);
+        for second in 0..=11_u64 {
+            let used = CpuUse { system_ticks: (second as f64 * 100.0 * system) as u64, ..CpuUse::default() };
+            obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+        assert_eq!(causes(&told(&obs)), expected, "{system}");
+    }
 }
 
 #[test]

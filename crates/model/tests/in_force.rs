@@ -48,7 +48,7 @@ fn nginx(bound: &str, backlog: Option<u32>, somaxconn: u32, limit: u32, edited_s
     let load = obs.load.as_mut().unwrap();
     load.shape = Loop::Closed { connections: 1_000 };
     (load.requests, load.errors.connect_timeout) = (100_200, 200);
-    load.connect_us.max = 1_030_000;
+    (load.connect_us.p999, load.connect_us.max) = (1_020_000, 1_030_000);
     obs
 }
 

@@ -173,7 +173,7 @@ fn it_is_refused_with_the_reason_where_what_comes_next_cannot_be_told() {
                 }
                 entries(obs, SERVER, 200);
                 counters(obs, SERVER, &[("drop", 500)]);
-                obs.load.as_mut().unwrap().connect_us.max = 3_000_000;
+                obs.load.as_mut().unwrap().connect_us.p999 = 3_000_000;
             },
             "conntrack-table-full holds it back as well",
         ),

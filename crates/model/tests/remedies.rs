@@ -27,7 +27,7 @@ fn short_queue(address: &str, backlog: Option<u32>, somaxconn: u32) -> Observati
     let load = obs.load.as_mut().unwrap();
     load.shape = Loop::Closed { connections: 1_000 };
     (load.requests, load.errors.connect_timeout) = (100_200, 200);
-    load.connect_us.max = 1_030_000;
+    (load.connect_us.p999, load.connect_us.max) = (1_020_000, 1_030_000);
     let origin = Origin { file: "/etc/nginx/nginx.conf".into(), line: 9 };
     let address = ListenerAddress::Tcp(ip(address), 80);
     let listens = vec![NginxListen { address, backlog, reuseport: false, origin }];

@@ -11,6 +11,7 @@ coupling-unforced-files = Without a file descriptor nothing can be accepted, how
 coupling-pool-blocked = The workers are taken because most of them wait for another server. If they waited for a timer or a disk, the pool would be the cause.
 coupling-pool-files = A process without a file descriptor takes no further connection, however many it could serve. With descriptors to spare the pool would be the cause.
 coupling-pool-unforced = The workers that are written for this very pool would be enough, and fewer run. With as many running the pool would be the cause.
+coupling-pool-link = The link through which the tier's answers leave is full, so that its workers wait to send. With room on the link they would wait for something of their own.
 coupling-held-table = Connections towards the upstream are dropped on the way and hang, and each keeps what it holds until it is given up. With the table not full it would be a cause by itself.
 coupling-ports-table = Connections towards the upstream are dropped on the way and hang, and each keeps its port until it is given up. With the table not full it would be a cause by itself.
 coupling-blocked-table = Connections towards the other server are dropped on the way and hang. With the table not full that server would be the place to look.

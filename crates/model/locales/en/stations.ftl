@@ -32,6 +32,7 @@ state-syn-queue-refusing = { $count } SYNs found no room at { $listener } ({ $pe
 state-accept-queue-ok = At most { $peak } of { $limit } connections waited at { $listener }; none was refused.
 state-accept-queue-near = { $peak } of { $limit } connections waited at { $listener }; none was refused yet.
 state-accept-queue-harmless = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }), but no request of this load suffered.
+state-accept-queue-start = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }) when the load began and all came at once, none after that.
 state-accept-queue-refusing = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }).
 
 state-worker-connections-ok = A worker held { $peak } of its { $limit } connections at the most.

@@ -4,7 +4,9 @@ mod unix;
 
 use std::collections::BTreeMap;
 
-use super::{Context, Logged, Placed, StationDef, blank, evidence, in_flight_peak, in_force, waited_for_retry, worker_pool};
+use super::{
+    Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak, in_force, is_harm, waited_for_retry, worker_pool,
+};
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
 use crate::path::{PlacedListener, Tier};
@@ -19,6 +21,16 @@ const RETRY_S: f64 = 1.0;
 /// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
 const STANDING_SHARE: f64 = 0.5;
 
+/// How long the burst lasts with which a load begins, all of its connections being opened at once: until those who found no room have tried once
+/// more and a little beyond, microseconds.
+const START_US: u64 = 2_000_000;
+/// Times as long the load must last for nothing but that burst to be told apart.
+const START_TIMES: u64 = 2;
+/// Sysctl that switches SYN cookies: 0 is off.
+const KEY_COOKIES: &str = super::syn_queue::KEY_COOKIES;
+/// What a namespace's listeners counted because a queue was full.
+const OVERFLOWS: &str = "TcpExt.ListenOverflows";
+
 /// Share of its limit from which a queue's headroom is told as small.
 const NEAR_UTILIZATION: f64 = 0.80;
 
@@ -30,6 +42,8 @@ pub(super) struct Queue {
     mean: f64,
     /// SYNs and connections that the listener itself dropped, for whatever reason.
     pub(super) drops: Option<u64>,
+    /// Those of them that came after the burst with which a load begins.
+    drops_later: Option<u64>,
 }
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
@@ -39,7 +53,7 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
             let Some(view) = ctx.obs.netns.get(&placed.netns) else { continue };
             let Some(queue) = watch(ctx, view, placed) else { continue };
             let refused = refused(ctx, tier, placed, view, queue);
-            read.push(Placed { netns: Some(placed.netns), station: reading(ctx, &tier.name, placed, queue, refused) });
+            read.push(Placed { netns: Some(placed.netns), station: reading(ctx, tier, (placed, view), queue, refused) });
         }
     }
     read
@@ -57,16 +71,26 @@ pub(super) fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener
     let end = ctx.around(&view.listeners).and_then(|(_, last, _)| own(last)).and_then(|listener| listener.drops).or(last.drops);
     // A listener that was not there at the beginning began to count at zero.
     let begin = by_inode.get(&placed.listener.inode).copied().unwrap_or(Some(0));
+    let settled_us = ctx.window_us.0.saturating_add(START_US);
+    let settled = ctx.in_window(&view.listeners).find(|(at, _)| *at >= settled_us).and_then(|(_, all)| own(all)?.drops);
     let total: u64 = inside.iter().map(|listener| u64::from(listener.accept_queue)).sum();
     Some(Queue {
         limit: last.accept_queue_limit,
         peak: inside.iter().map(|listener| listener.accept_queue).max().unwrap_or(last.accept_queue),
         mean: if inside.is_empty() { 0.0 } else { total as f64 / inside.len() as f64 },
         drops: end.zip(begin).map(|(end, begin)| end.saturating_sub(begin)),
+        drops_later: end.zip(settled).map(|(end, settled)| end.saturating_sub(settled)),
     })
 }
 
 impl Queue {
+    /// True where all that it dropped came with the burst with which a load begins: who has a connection then keeps it, or the queue has room for
+    /// those who come one by one.
+    fn only_began_with(self, ctx: &Context<'_>) -> bool {
+        let is_long = ctx.window_us.1.saturating_sub(ctx.window_us.0) >= START_TIMES * START_US;
+        ctx.obs.load.is_some() && is_long && self.drops_later == Some(0)
+    }
+
     /// True where it was seen at its limit, at which the next connection is refused or the one after it.
     pub(super) fn is_full(self) -> bool {
         self.peak > self.limit || (self.peak == self.limit && self.limit > 0)
@@ -80,18 +104,22 @@ pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, v
     }
     // The kernel counts a listener's own drops; where it does not tell them, overflows of the namespace are this listener's only if its
     // queue was seen full.
-    let overflows = ctx.counted(view, "TcpExt.ListenOverflows");
+    let overflows = ctx.counted(view, OVERFLOWS);
     let Some(drops) = queue.drops else { return if queue.is_full() { overflows } else { overflows.filter(|count| *count == 0) } };
-    let Some(overflows) = overflows else { return Some(drops) };
+    let Some(overflows) = overflows else {
+        // Without cookies they are as likely SYNs for which the SYN queue had no room.
+        let may_be_syns = view.sysctl(KEY_COOKIES) == Some("0") && !queue.is_full();
+        return Some(drops).filter(|drops| *drops == 0 || !may_be_syns);
+    };
     // Among them are the SYNs for which the SYN queue had no room: what no accept queue of the namespace overflowed with.
     let others = ctx.counted(view, "TcpExt.ListenDrops").map_or(0, |all| all.saturating_sub(overflows));
     Some(overflows.min(if queue.is_full() { drops } else { drops.saturating_sub(others) }))
 }
 
-fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue, refused: Option<u64>) -> Station {
+fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &NetnsView), queue: Queue, refused: Option<u64>) -> Station {
     let name = placed.listener.address.to_string();
     let at = At { netns: Some(ctx.netns_name(placed.netns)), listener: Some(name.clone()), ..At::default() };
-    let mut station = blank(&STATION, tier.to_owned(), at, "connections");
+    let mut station = blank(&STATION, tier.name.clone(), at, "connections");
     let limit = f64::from(queue.limit);
     station.limit = Some(limit);
     station.used = Some(f64::from(queue.peak));
@@ -105,8 +133,13 @@ fn reading(ctx: &Context<'_>, tier: &str, placed: &PlacedListener, queue: Queue,
             .with("limit", queue.limit)
             .with("count", refused.unwrap_or(0))
     };
-    let harmed = if unix::path_of(placed).is_some() { unix::harmed(ctx) } else { harmed(ctx) };
-    let (state, why) = if refused.is_some_and(|count| count > 0) && harmed {
+    let harmed = match unix::path_of(placed) {
+        Some(_) => unix::harmed(ctx),
+        None => !are_few(ctx, view, refused.unwrap_or(0)) && harmed(ctx, tier),
+    };
+    let (state, why) = if refused.is_some_and(|count| count > 0) && harmed && queue.only_began_with(ctx) {
+        (StationState::Near, args("state-accept-queue-start"))
+    } else if refused.is_some_and(|count| count > 0) && harmed {
         (StationState::Refusing, args("state-accept-queue-refusing"))
     } else if refused.is_some_and(|count| count > 0) {
         (StationState::Near, args("state-accept-queue-harmless"))
@@ -145,9 +178,21 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<(&'a Tier, &'a 
     Some((tier, tier.listeners.iter().find(own)?))
 }
 
-/// True where the load's own requests suffered as those suffer whose SYN was dropped; without load of our own, overflows count as harm.
-fn harmed(ctx: &Context<'_>) -> bool {
-    ctx.obs.load.as_ref().is_none_or(|load| load.good < load.requests || waited_for_retry(load))
+/// True where the load's own requests suffered as those suffer whose SYN or whose last packet of the handshake was dropped; without load of our
+/// own, overflows count as harm. What fails for another reason, such as an error of the application, is none of theirs.
+fn harmed(ctx: &Context<'_>, tier: &Tier) -> bool {
+    ctx.obs.load.as_ref().is_none_or(|load| {
+        let errors = load.errors;
+        let is_first = ctx.path.tiers.first().is_some_and(|first| first.name == tier.name);
+        let behind = if is_first { 0 } else { answers_with(load, &[502, 503, 504]) };
+        let lost = errors.connect_timeout + errors.connect_failed + errors.response_timeout + errors.reset;
+        is_harm(lost + behind, load.requests) || waited_for_retry(load)
+    })
+}
+
+/// True where so few of those who came found the queue full that nobody sees it.
+fn are_few(ctx: &Context<'_>, view: &NetnsView, refused: u64) -> bool {
+    ctx.counted(view, "Tcp.PassiveOpens").is_some_and(|accepted| !is_harm(refused, accepted.saturating_add(refused)))
 }
 
 /// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).
@@ -178,6 +223,7 @@ fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
     let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, station.used.unwrap_or(0.0) > limit));
     // What the load got for answers does not say who turned the connections away; a line of the server that was turned away does.
     let is_sure = ctx.obs.load.is_some() && (at_unix.is_none() || logged.is_some());
+    let was_full = station.used.unwrap_or(0.0) >= limit;
     Finding {
         id: "accept-queue-full".to_owned(),
         station: STATION.id.to_owned(),
@@ -185,12 +231,22 @@ fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
         at: station.at.clone(),
         role,
         symptom_of: Vec::new(),
-        confidence: if is_sure { Confidence::High } else { Confidence::Medium },
+        confidence: match is_counted(ctx, placed) || at_unix.is_some() {
+            true if is_sure => Confidence::High,
+            // A listener drops for other reasons, too.
+            false if !was_full => Confidence::Low,
+            _ => Confidence::Medium,
+        },
         title: ctx.text(args("finding-accept-queue-full-title")),
         evidence: proofs(ctx, station, &listener, at_unix.is_some(), logged.as_ref()),
         explanation: ctx.text(explanation),
         remedies: Vec::new(),
     }
+}
+
+/// True where the kernel's count of overflows was read.
+fn is_counted(ctx: &Context<'_>, placed: &Placed) -> bool {
+    placed.netns.and_then(|netns| ctx.counted(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
 }
 
 fn proofs(ctx: &Context<'_>, station: &Station, listener: &str, is_unix: bool, logged: Option<&Logged>) -> Vec<Evidence> {

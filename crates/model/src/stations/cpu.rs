@@ -76,6 +76,19 @@ pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     (!own.is_empty() && cores_s > 0.0).then(|| own.iter().sum::<f64>() / cores_s)
 }
 
+/// Share of the cores on which a tier may run that its own processes used in the kernel; nothing where it could not be read.
+pub(crate) fn kernel_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let (_, _, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
+    let (cores, _) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
+    let ticks = |pid: &u32| {
+        let (first, last, _) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+        Some(last.system_ticks.saturating_sub(first.system_ticks))
+    };
+    let own: Vec<u64> = tier.pids.iter().filter_map(ticks).collect();
+    let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
+    (!own.is_empty() && cores_s > 0.0).then(|| own.iter().sum::<u64>() as f64 / ticks_per_s(ctx) / cores_s)
+}
+
 /// The servers' cores of which other programs used more than [`TENANTS_SHARE_MAX`], and the share.
 pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
     let groups = groups(ctx);

@@ -6,7 +6,7 @@ mod ceiling;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::cpu::utilization_of;
+use super::cpu::{kernel_share, utilization_of};
 use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
@@ -43,6 +43,9 @@ const FAILED_SHARE: f64 = 0.01;
 const GATEWAY_ERRORS: &[u16] = &[500, 502, 503];
 /// Busy share of the dialling tier's cores from which the search for a free port can be what they do.
 const SEARCH_CPU_SHARE: f64 = 0.9;
+/// Share of those cores that the dialling tier itself must use in the kernel, where the search is. Kernels differ in what it costs, and other
+/// tiers share the cores; a tier that does little else than pass on stays below this where it does not search.
+const SEARCH_KERNEL_SHARE_MIN: f64 = 0.1;
 
 /// The ports of one edge.
 pub(crate) struct Ports {
@@ -73,6 +76,8 @@ pub(crate) struct Ports {
     /// Failed connects for want of a port (errno 99, EADDRNOTAVAIL) in the dialling tier's error log, where this edge is the one that they
     /// can be about.
     pub(crate) logged: Option<Logged>,
+    /// True where that log was read whole: what it does not tell did not happen.
+    is_told: bool,
 }
 
 impl Ports {
@@ -88,7 +93,7 @@ impl Ports {
     /// True where the server itself logged that no port was left, or where all are taken and a gateway failed. Sockets are read about once a
     /// second and the ports may have been full in between, so a logged errno counts from half of them on.
     fn is_exhausted(&self, ctx: &Context<'_>) -> bool {
-        (self.logged.is_some() && self.share() >= LOGGED_SHARE) || (self.share() >= FULL_SHARE && refused(ctx))
+        (self.logged.is_some() && self.share() >= LOGGED_SHARE) || (!self.is_told && self.share() >= FULL_SHARE && refused(ctx))
     }
 
     /// Connects that failed for want of a port: as many as the server logged, else, where all ports were taken, as many as a gateway's answers
@@ -124,6 +129,8 @@ pub(crate) fn all(ctx: &Context<'_>) -> Vec<Ports> {
         if let Some(fullest) = fullest {
             fullest.logged = ctx.logged(tier, KIND_NO_PORT);
         }
+        let is_told = is_told(ctx, tier);
+        ports[from..].iter_mut().for_each(|ports| ports.is_told = is_told);
     }
     ports
 }
@@ -172,7 +179,16 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         time_wait_grown: time_wait_grown(ctx, view, is_remote),
         reuses: reuses(view, loopback),
         logged: None,
+        is_told: false,
     })
+}
+
+/// True where every error log of a tier's nginx was read whole, and at least one. nginx logs a connect() that failed for want of a port as
+/// critical (ngx_event_connect.c), so that hardly any level keeps it out; of other servers nothing is known.
+fn is_told(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)).filter(|server| server.nginx().is_some());
+    let mut logs = servers.flat_map(|server| server.error_logs.values()).filter_map(|log| log.last()).peekable();
+    logs.peek().is_some() && logs.all(|log| !log.rotated && log.skipped_bytes == 0)
 }
 
 /// What the largest group of sockets in TIME_WAIT towards a remote grew by in the window.
@@ -256,9 +272,14 @@ fn refused(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| answers_with(load, GATEWAY_ERRORS) as f64 > FAILED_SHARE * load.requests as f64)
 }
 
+/// True where the cores of the dialling tier are busy, and it is its own work in the kernel that they do, as far as that was read: pages that
+/// compute keep them busy as well.
 fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
     let dials = |tier: &&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
-    ctx.path.tiers.iter().find(dials).and_then(|tier| utilization_of(ctx, tier)).is_some_and(|share| share >= SEARCH_CPU_SHARE)
+    ctx.path.tiers.iter().find(dials).is_some_and(|tier| {
+        let busy = utilization_of(ctx, tier).is_some_and(|share| share >= SEARCH_CPU_SHARE);
+        busy && kernel_share(ctx, tier).is_none_or(|share| share >= SEARCH_KERNEL_SHARE_MIN)
+    })
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {

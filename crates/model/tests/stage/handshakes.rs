@@ -87,6 +87,6 @@ pub(crate) fn suffer(obs: &mut Observation) {
     let load = obs.load.as_mut().unwrap();
     (load.requests, load.good, load.status) = (900, 600, [(200, 600)].into());
     load.errors.connect_timeout = 300;
-    load.connect_us.max = 2_000_000;
+    (load.connect_us.p999, load.connect_us.max) = (2_000_000, 2_000_000);
     cpu(obs, 0.05);
 }

@@ -1,7 +1,9 @@
 //! A stage for the model: an observation of one nginx-like server behind a firewall, healthy by default, to be spoilt by each test.
 #![allow(dead_code, reason = "each test binary uses a part of the stage")]
 
+pub(crate) mod all;
 pub(crate) mod blocked;
+pub(crate) mod both;
 pub(crate) mod edge;
 pub(crate) mod handshakes;
 pub(crate) mod limits;
@@ -93,9 +95,9 @@ pub(crate) fn load() -> LoadResult {
         status: BTreeMap::from([(200, 100_000)]),
         good: 100_000,
         errors: Errors::default(),
-        latency_us: Percentiles { p50: 9_000, p99: 20_000, max: 40_000, ..Percentiles::default() },
+        latency_us: Percentiles { p50: 9_000, p99: 20_000, p999: 30_000, max: 40_000, ..Percentiles::default() },
         good_latency_us: Percentiles::default(),
-        connect_us: Percentiles { p50: 100, max: 3_000, ..Percentiles::default() },
+        connect_us: Percentiles { p50: 100, p999: 2_000, max: 3_000, ..Percentiles::default() },
         latency_histogram: String::new(),
         connections: 100_000,
         received_bytes: 10_000_000,
@@ -176,7 +178,7 @@ pub(crate) fn table_full(max: u64) -> Observation {
     load.status = BTreeMap::from([(200, 100)]);
     load.errors.connect_timeout = 500;
     load.errors.response_timeout = 100;
-    load.latency_us.max = 2_000_000;
+    (load.latency_us.p999, load.latency_us.max) = (2_000_000, 2_000_000);
     obs
 }
 
