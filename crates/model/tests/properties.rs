@@ -24,7 +24,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Kinds of readings that can be taken away.
-const KINDS: u32 = 39;
+const KINDS: u32 = 40;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -109,6 +109,7 @@ impl Blind {
             processes_seen,
             request: _,
             load: _,
+            unloaded,
             window_us: _,
             bounded: _,
             unplaced: _,
@@ -136,6 +137,10 @@ impl Blind {
         for (pid, view) in servers {
             self.instance(35, u64::from(*pid));
             self.server(view);
+        }
+        self.instance(39, 0);
+        if self.chooses() {
+            *unloaded = None;
         }
     }
 
