@@ -174,8 +174,11 @@ fn mark(diagnosis: &Diagnosis, station: &Station) -> Mark {
     let of = |finding: &Finding| very(finding, station) || (at_all(finding, station) && apart(finding));
     let Some(place) = diagnosis.findings.iter().position(of) else { return Mark::None };
     let finding = &diagnosis.findings[place];
+    // Where the client is the limit of the run, the server's own causes are told beside that.
+    let limits = |finding: &Finding| diagnosis.verdict != Verdict::ClientLimited || finding.tier == "client";
+    let choke = diagnosis.findings.iter().position(|finding| finding.role == Role::Cause && limits(finding));
     match finding.role {
-        Role::Cause if place == 0 => Mark::Choke,
+        Role::Cause if choke == Some(place) => Mark::Choke,
         Role::Cause => Mark::Cause(place + 1),
         Role::Symptom => {
             let cause = diagnosis.findings.iter().position(|other| finding.symptom_of.contains(&other.id));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::report::Finding;
 
 use super::wrap::columns;
 use super::{Style, render, samples};
@@ -177,4 +178,29 @@ fn the_schema_refuses_other_documents() {
         object.insert("more".to_owned(), serde_json::json!(1));
         assert!(!validator.is_valid(&bad), "{pointer}/more is not known");
     }
+}
+
+/// What a server refused is told first; the limit of the run is the client's all the same.
+#[test]
+fn the_limit_of_a_run_is_the_clients_whatever_the_server_refused() {
+    let mut sample = samples::client_limited();
+    let queue = sample.path[1].clone();
+    let full =
+        Finding { id: "accept-queue-full".into(), station: queue.station, tier: queue.tier, at: queue.at, ..sample.findings[0].clone() };
+    sample.findings.insert(0, full);
+    let text = render(&sample, &plain(120), &Catalogue::english());
+    let line = |word: &str| text.lines().find(|line| line.contains(word)).unwrap_or_default().to_owned();
+    assert!(line("THE LIMIT OF THIS RUN").contains("load-generator") && line("see 1").contains("accept-queue"), "{text}");
+}
+
+/// A finding about a server that is waited for has a place of its own, and is drawn at its station.
+#[test]
+fn workers_that_wait_for_another_server_are_the_choke_point_of_their_pool() {
+    let mut sample = samples::coupled();
+    let mut pool = sample.path[1].clone();
+    (pool.station, pool.at) = ("worker-pool".into(), sample.findings[2].at.clone());
+    sample.path.push(pool);
+    let text = render(&sample, &plain(120), &Catalogue::english());
+    let marked = text.lines().find(|line| line.contains("CHOKE POINT")).unwrap_or_default();
+    assert!(marked.contains("worker-pool"), "{text}");
 }

@@ -72,7 +72,7 @@ page-conntrack-table-full-limits =
 page-conntrack-table-full-shows =
     Clients time out connecting while the server idles; goodput falls to nearly nothing; the kernel log says "nf_conntrack: table full, dropping packet", rate limited. Expired entries still count until they are collected, 15 to 90 s later.
 page-conntrack-table-full-sure =
-    High: entries at the limit, drops counted and time-outs seen by the client or told by the kernel log. Medium or low where one of these could not be read. Silent where the table is nearly full and nothing is dropped, where drops come from clashes in an empty table, and where early eviction makes room.
+    High: entries at the limit, drops counted and time-outs seen by the client or told by the kernel log. Medium or low where one of these could not be read. Silent where the table is nearly full and nothing is dropped, where drops come from clashes in an empty table, where early eviction makes room, and where less than one request in a thousand suffered or all pages are as slow as a lost SYN makes them: then it is somebody else's packets that are dropped.
 page-conntrack-table-full-remedies =
     Best is to need fewer entries: reuse connections (keep-alive), shorter time-outs for closed connections, or no tracking of this flow (notrack) where no rule needs its state. Raising the limit works at once and costs about 320 bytes of kernel memory an entry when used; buckets are raised with it where chains would grow long. It holds for the whole host. Undo sets the old value back, and entries above it stay until they expire.
 page-conntrack-table-full-sources =
@@ -96,7 +96,7 @@ page-syn-queue-full-limits =
 page-syn-queue-full-shows =
     Clients time out connecting or take 1, 3 or 7 seconds, while the server idles and kept connections go on undisturbed. The kernel log may say "possible SYN flooding ... Dropping request", once for each listener.
 page-syn-queue-full-sure =
-    High with a load whose connects suffered and the queue seen full; medium where only counters tell. It is a symptom where the accept queue of the same listener overflows, for a handshake stays open until that has room. Silent with cookies on, where drops harmed no connect of the load, and where the queue is short but never full.
+    High with a load whose connects suffered and the queue seen full; medium where only counters tell. It is a symptom where the accept queue of the same listener overflows, for a handshake stays open until that has room. Silent with cookies on, where drops harmed less than one connect of the load in a thousand, and where the queue is short but never full.
 page-syn-queue-full-remedies =
     SYN cookies (net.ipv4.tcp_syncookies = 1, the kernel's default) act at once, only while the queue is full, and cost a few TCP options where a client sends no timestamps. Raising net.ipv4.tcp_max_syn_backlog gives room for bursts and slow handshakes up to the listener's own backlog; a flood fills any queue. Then look for whose handshakes stay open: a flood is stopped before the server, and a firewall or route that swallows SYN-ACKs or last packets wants mending. Undo sets the old values back.
 page-syn-queue-full-sources =
@@ -120,7 +120,7 @@ page-accept-queue-full-limits =
 page-accept-queue-full-shows =
     The listener's own drop counter grows, p99 rises to one second and more while goodput may stay, some clients starve. At a unix socket nobody is put off: connect() fails at once with errno 11, nginx logs that and answers 502.
 page-accept-queue-full-sure =
-    It is a cause where the process keeps up on average and waiting in a longer queue would be shorter than the client's retry of one second; it is a symptom where the queue stands full and waiting would be longer, for then the workers behind it are too few or blocked. Silent where a queue is small and never overflows, and where no request suffered.
+    It is a cause where the process keeps up on average and waiting in a longer queue would be shorter than the client's retry of one second; it is a symptom where the queue stands full and waiting would be longer, for then the workers behind it are too few or blocked, or the cores are all busy. Low where the kernel's count of overflows could not be read and the queue was not seen full: a listener drops for other reasons, too. Silent where a queue is small and never overflows, where less than one request, or one of those who came, in a thousand suffered, where only the burst overflowed with which a load begins, and where requests fail for another reason.
 page-accept-queue-full-remedies =
     Raise the listen() backlog and net.core.somaxconn together; the server must call listen() again (nginx does at a reload only where backlog= changed, php-fpm only at a restart). Costs a little memory per waiting connection.
 page-accept-queue-full-sources =
@@ -228,7 +228,7 @@ page-ephemeral-ports-exhausted-limits =
 page-ephemeral-ports-exhausted-shows =
     Nine tenths or more of the usable ports taken towards one address and port, and error answers of the gateway.
 page-ephemeral-ports-exhausted-sure =
-    Medium from 502s and full ports; high where the server's error log names errno 99, which no counter does; then half of the ports seen taken are enough, and no load is needed. Silent at 80 % use, and where ports are full but nothing failed.
+    Medium from 502s and full ports; high where the server's error log names errno 99, which no counter does; then half of the ports seen taken are enough, and no load is needed. Silent at 80 % use, where ports are full but nothing failed, and where nginx's error log was read and does not name errno 99.
 page-ephemeral-ports-exhausted-remedies =
     Best is to need fewer: reuse connections to the upstream (keepalive). Then a wider range, more addresses on either side, tcp_tw_reuse where the dialling side closes first. A wide range may collide with services that start later; reserve their ports.
 page-ephemeral-ports-exhausted-sources =
@@ -240,7 +240,7 @@ page-time-wait-port-search-limits =
 page-time-wait-port-search-shows =
     On the dialling side, sockets in TIME_WAIT towards one address and port near half of the usable range (connect() prefers one parity), no reuse in force, the tier's cores busy. No error is counted anywhere. Reproduced: 13,000 requests/s fall to 140.
 page-time-wait-port-search-sure =
-    Medium without a profile: the mechanism is certain, its share of the CPU is not measured here. Silent where reuse is in force for the remote address, where TIME_WAIT is on the accepting side, and where the cores have time to spare. Kernels differ in the cost of the search.
+    Medium without a profile: the mechanism is certain, its share of the CPU is not measured here. Silent where reuse is in force for the remote address, where TIME_WAIT is on the accepting side, where the cores have time to spare, and where the dialling tier itself takes less than a tenth of them in the kernel: then it is the pages that compute. Kernels differ in the cost of the search.
 page-time-wait-port-search-remedies =
     Best is to reuse connections to the upstream. Then tcp_tw_reuse 1: it helps the dialling side alone, needs timestamps, and takes a port over after one second. tcp_tw_recycle no longer exists.
 page-time-wait-port-search-sources =

@@ -90,7 +90,7 @@ fn links_to(
 
 /// True where a cause is at the place that a line of the graph asks for; those in awaited tiers are looked for later.
 fn is_near(ctx: &Context<'_>, place: Place, spot: &Spot<'_>, symptom: &Finding) -> bool {
-    let same_tier = || spot.tiers().any(|name| name == symptom.tier);
+    let same_tier = || spot.tiers().any(|name| symptom.tier.split('+').any(|own| own == name));
     match place {
         Place::Tier => same_tier(),
         Place::Station => same_tier() && spot.station == symptom.station && *spot.at == symptom.at,
