@@ -302,12 +302,22 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
         at: At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() },
         role: Role::Cause,
         symptom_of: Vec::new(),
-        confidence: Confidence::High,
+        confidence: match idle {
+            Idle::Workers(_) | Idle::Beside(_) => Confidence::High,
+            // Idle cores may be kept from the workers, as by a quota on the cgroup that nobody could look up.
+            Idle::Cores(_) if is_cgroup_known(ctx, tier) => Confidence::Medium,
+            Idle::Cores(_) => Confidence::Low,
+        },
         title: ctx.text(args("finding-worker-pool-exhausted-title")),
         evidence: proofs(ctx, tier, pool, idle),
         explanation: ctx.text(args("finding-worker-pool-exhausted-explanation")),
         remedies: Vec::new(),
     }
+}
+
+/// True where the cgroups of all of a tier's processes were read.
+fn is_cgroup_known(ctx: &Context<'_>, tier: &Tier) -> bool {
+    tier.pids.iter().all(|pid| ctx.obs.processes.get(pid).is_some_and(|process| process.cgroups.last().is_some()))
 }
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evidence> {
