@@ -9,9 +9,11 @@ use anyhow::{Context, Result, bail};
 use chokepoint_lab::Lab;
 use chokepoint_lab::random::proof::{self, Figures, Harm, Proof};
 use chokepoint_lab::random::{self, Draw, With};
+use chokepoint_load::Plan;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::load_report;
-use chokepoint_model::report::Diagnosis;
+use chokepoint_model::load::Loop;
+use chokepoint_model::report::{Diagnosis, LoadReport};
 use serde::Serialize;
 
 use super::{build, expectation, plan, setup, with_background};
@@ -87,6 +89,9 @@ struct Proven {
     /// Of two faults each against the other alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     beside: Vec<Proof>,
+    /// The very run that was diagnosed against those without, where it was under load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnosed: Option<Harm>,
 }
 
 impl Proven {
@@ -94,14 +99,19 @@ impl Proven {
         self.together.iter().chain(&self.alone).chain(&self.beside)
     }
 
-    /// The harm of each fault: what it does alone or beside the other, whichever is more.
+    /// The harm of each fault: what it does alone or beside the other, whichever is more. One that hurt in the run that was diagnosed and in no
+    /// other does at least a little.
     fn harms(&self) -> Vec<Harm> {
         let two = self.alone.iter().zip(&self.beside).map(|(alone, beside)| alone.harm.max(beside.harm));
-        if self.alone.is_empty() { self.together.iter().map(|proof| proof.harm).collect() } else { two.collect() }
+        let harms: Vec<Harm> = if self.alone.is_empty() { self.together.iter().map(|proof| proof.harm).collect() } else { two.collect() };
+        let least = if self.diagnosed == Some(Harm::Hurt) { Harm::Little } else { Harm::None };
+        harms.into_iter().map(|harm| harm.max(least)).collect()
     }
 
+    /// The harm of all: what did not hurt in the very run that was diagnosed need not be named.
     fn together(&self) -> Harm {
-        self.together.as_ref().map_or(Harm::None, |proof| proof.harm)
+        let proven = self.together.as_ref().map_or(Harm::None, |proof| proof.harm);
+        proven.min(self.diagnosed.unwrap_or(Harm::Hurt).max(Harm::Little))
     }
 }
 
@@ -116,9 +126,14 @@ struct Trial<'t> {
 impl Trial<'_> {
     fn outcome(&self) -> Result<Outcome> {
         let begin = Instant::now();
-        let proven = self.prove()?;
-        let expected = self.draw.expected(&proven.harms(), proven.together());
+        let mut proven = self.prove()?;
         let (report, events) = self.ask()?;
+        if let (Some(load), Some(together)) = (&report.load, &proven.together)
+            && !self.args.passive
+        {
+            proven.diagnosed = Some(proof::judge(vec![figures(load)], together.without.clone()).harm);
+        }
+        let expected = self.draw.expected(&proven.harms(), proven.together());
         let answer = Answer::of(&report, &expected);
         if let Some(directory) = &self.args.keep {
             let path = |ending: &str| directory.join(format!("{}.{ending}", self.draw.name(With::All)));
@@ -136,7 +151,7 @@ impl Trial<'_> {
     fn prove(&self) -> Result<Proven> {
         let mut variants = vec![With::None, With::All];
         match self.draw.faults.len() {
-            0 => return Ok(Proven { together: None, alone: Vec::new(), beside: Vec::new() }),
+            0 => return Ok(Proven { together: None, alone: Vec::new(), beside: Vec::new(), diagnosed: None }),
             1 => {}
             count => variants.extend((0..count).map(With::Alone)),
         }
@@ -161,23 +176,28 @@ impl Trial<'_> {
     /// Loads one variant of the stack, with nobody watching.
     fn measured(&self, with: With) -> Result<Figures> {
         let lab = build(&self.draw.scenario(with)?, false, None, self.interrupt)?;
-        let loaded = Target::parse(lab.url()).and_then(|target| measure::load(&plan(&lab, &target)?, "loading", self.interrupt));
+        let loaded = self.warmed(&lab).and_then(|plan| measure::load(&plan, "loading", self.interrupt));
         take_down(lab)?;
         let load = load_report(&loaded?);
         if self.interrupt.is_set() {
             bail!("interrupted");
         }
-        Ok(Figures {
-            goodput_rps: load.goodput_rps,
-            failed_share: expectation::failed_share(&load),
-            latency_us_p99: load.latency_us.p99 as f64,
-            latency_us_p999: load.latency_us.p999 as f64,
-        })
+        Ok(figures(&load))
+    }
+
+    /// The load of a lab, after one request alone: servers have had visitors before, and the neighbours of a network know each other. The first
+    /// packet of all may wait for a second until they do.
+    fn warmed(&self, lab: &Lab) -> Result<Plan> {
+        let plan = plan(lab, &Target::parse(lab.url())?)?;
+        let first = Plan { shape: Loop::Closed { connections: 1 }, requests: Some(1), ..plan.clone() };
+        measure::load(&first, "first request", self.interrupt)?;
+        Ok(plan)
     }
 
     /// Asks the diagnosis, which knows nothing of what was drawn.
     fn ask(&self) -> Result<(Diagnosis, Vec<Event>)> {
         let lab = build(&self.draw.scenario(With::All)?, false, None, self.interrupt)?;
+        self.warmed(&lab)?;
         let setup = setup(&lab, self.args.passive)?;
         let mut live = Live::new(&setup, self.interrupt, true, "lab", self.args.keep.is_some());
         let report = with_background(&lab, self.args.passive, || drive(&mut live, false, self.words));
@@ -185,6 +205,15 @@ impl Trial<'_> {
         drop(live);
         take_down(lab)?;
         Ok((report?, events))
+    }
+}
+
+fn figures(load: &LoadReport) -> Figures {
+    Figures {
+        goodput_rps: load.goodput_rps,
+        failed_share: expectation::failed_share(load),
+        latency_us_p99: load.latency_us.p99 as f64,
+        latency_us_p999: load.latency_us.p999 as f64,
     }
 }
 
@@ -203,7 +232,7 @@ fn compare(runs: &[Vec<Figures>]) -> Proven {
     let alone = (2..count).map(|at| against(at, 0)).collect();
     // Of two faults one is what the other alone has not.
     let beside = if count == 4 { vec![against(1, 3), against(1, 2)] } else { Vec::new() };
-    Proven { together: Some(against(1, 0)), alone, beside }
+    Proven { together: Some(against(1, 0)), alone, beside, diagnosed: None }
 }
 
 #[cfg(test)]
@@ -228,5 +257,17 @@ mod tests {
         assert_eq!(proven.harms(), [Harm::Hurt, Harm::None]);
         let proven = compare(&runs(&[1000.0, 500.0]));
         assert_eq!((proven.harms(), proven.all().count()), (vec![Harm::Hurt], 1));
+    }
+
+    #[test]
+    fn the_run_that_was_diagnosed_counts_too() {
+        let judged = |with: f64, diagnosed: Harm| {
+            let proven = Proven { diagnosed: Some(diagnosed), ..compare(&runs(&[1000.0, with])) };
+            (proven.together(), proven.harms())
+        };
+        assert_eq!(judged(500.0, Harm::Hurt), (Harm::Hurt, vec![Harm::Hurt]));
+        assert_eq!(judged(500.0, Harm::None), (Harm::Little, vec![Harm::Hurt]), "it may be named and need not");
+        assert_eq!(judged(1000.0, Harm::Hurt), (Harm::None, vec![Harm::Little]));
+        assert_eq!(judged(1000.0, Harm::None), (Harm::None, vec![Harm::None]));
     }
 }

@@ -11,9 +11,9 @@ calls, begin, made = collections.deque(), time.monotonic(), 0
 print("calling", flush=True)
 while True:
     while made < @calls@ * (time.monotonic() - begin):
-        call = socket.socket()
+        call = socket.socket(socket.@family@)
         call.setblocking(False)
-        call.connect_ex(("10.78.1.2", 80))
+        call.connect_ex(("@server@", 80))
         calls.append(call)
         made += 1
     while len(calls) > 50:
@@ -200,7 +200,7 @@ impl Writer<'_> {
             }
         }
         if self.limits.calls_per_s.is_some() {
-            text.push_str(&link("far", "\"10.78.1.1/24\"", "server", "\"10.78.1.2/24\""));
+            text.push_str(&link("far", "\"10.78.1.1/24\", \"fd78:0:0:1::1/64\"", "server", "\"10.78.1.2/24\", \"fd78:0:0:1::2/64\""));
         }
         if self.asks().is_some() {
             text.push_str(&match self.is_nat() {
@@ -220,7 +220,9 @@ impl Writer<'_> {
             }
         };
         if let Some(calls) = self.limits.calls_per_s {
-            text.push_str(&file("callers.py", &fill(CALLERS, &[("calls", calls.to_string())])));
+            let (family, server) = if self.stack.ip == 6 { ("AF_INET6", "fd78:0:0:1::2") } else { ("AF_INET", "10.78.1.2") };
+            let values = [("calls", calls.to_string()), ("family", family.to_owned()), ("server", server.to_owned())];
+            text.push_str(&file("callers.py", &fill(CALLERS, &values)));
         }
         if let Some(ms) = self.asks() {
             let values = [("seconds", format!("{}.{:03}", ms / 1000, ms % 1000)), ("at_once", self.limits.served_at_once.to_string())];

@@ -289,7 +289,7 @@ mod tests {
         let mut total = Total::new(1, 0);
         for (index, findings) in [(0, vec![]), (1, vec![("accept-queue-full", Role::Cause)])] {
             let draw = draw(1, index);
-            let proven = Proven { together: None, alone: Vec::new(), beside: Vec::new() };
+            let proven = Proven { together: None, alone: Vec::new(), beside: Vec::new(), diagnosed: None };
             let answer = Answer::of(&report(&findings), &Expected::default());
             total.count(&Outcome::new(&draw, false, proven, Expected::default(), answer, Duration::ZERO));
         }
