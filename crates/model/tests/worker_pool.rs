@@ -5,7 +5,7 @@ mod stage;
 use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
-use stage::pool::pool;
+use stage::pool::{php_pool, pool};
 use stage::*;
 
 #[test]
@@ -15,6 +15,18 @@ fn a_pool_whose_workers_wait_is_a_cause_whatever_its_size() {
         assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["worker-pool-exhausted"]), "{workers} workers");
         assert_eq!(diagnosis.findings[0].tier, "php-fpm");
     }
+}
+
+#[test]
+fn a_pool_of_one_is_a_pool_where_its_configuration_says_so() {
+    let obs = php_pool(1, "static", 1, false);
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
+    let mut computes = obs.clone();
+    cpu(&mut computes, 0.99);
+    assert_eq!(causes(&told(&computes)), [""; 0]);
+    let mut unknown = obs;
+    unknown.servers.clear();
+    assert_eq!(causes(&told(&unknown)), [""; 0], "it may be an event loop");
 }
 
 #[test]

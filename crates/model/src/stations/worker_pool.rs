@@ -115,7 +115,9 @@ impl Pool {
         if held == 0.0 {
             return None;
         }
-        if workers.len() < 2 || held > BUSY_TIMES_MAX * workers.len() as f64 {
+        // A single process may be anything, but where its configuration calls it a pool it is one of one worker.
+        let is_pool = workers.len() >= 2 || (workers.len() == 1 && !configured(ctx, tier).is_empty());
+        if !is_pool || held > BUSY_TIMES_MAX * workers.len() as f64 {
             return Self::of_threads(ctx, tier, &workers, busy);
         }
         let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
