@@ -166,6 +166,33 @@ fn a_logged_errno_with_failures_is_a_cause_and_the_queue_before_it_a_symptom() {
     assert_eq!((causes(&diagnosis), queue.role, queue.symptom_of.as_slice()), (vec![FILES], Role::Symptom, [FILES.to_owned()].as_slice()));
 }
 
+#[test]
+fn clients_that_nobody_accepts_suffer_though_few_requests_fail() {
+    // Those who were accepted are answered quickly and go on, so that the others are few among all requests.
+    for (waiting, expected) in [(0, vec![]), (1, vec![]), (15, vec![FILES])] {
+        let mut obs = nginx(80, 80, true, Vec::new());
+        stand(&mut obs, waiting, |_| 0);
+        logged(&mut obs, "accept 24", 60, "accept4() failed (24: Too many open files)");
+        assert_eq!(causes(&told(&obs)), expected, "{waiting} waiting");
+    }
+    let mut elsewhere = nginx(60, 80, true, Vec::new());
+    stand(&mut elsewhere, 15, |_| 0);
+    logged(&mut elsewhere, "open 24", 60, "open() failed (24: Too many open files)");
+    assert_eq!(causes(&told(&elsewhere)), [""; 0], "they wait for something else than to be accepted");
+}
+
+/// So many wait in the accept queue all the time.
+fn stand(obs: &mut Observation, waiting: u32, drops: fn(u64) -> u64) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners[0].drops = Some(drops(at));
+        listeners[0].accept_queue = if (WINDOW.0..=WINDOW.1).contains(&at) { waiting } else { 0 };
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+}
+
 /// A program that nothing is known of, at its limit of open files.
 fn unknown(open: u64) -> Observation {
     let mut obs = healthy();

@@ -1,7 +1,7 @@
 //! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and
 //! connections stand in the queue, or an upstream or a file cannot be opened and the answer is an error.
 
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
+use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak};
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
@@ -24,6 +24,8 @@ const FAILED_SHARE: f64 = 0.01;
 const ACCEPT_PAUSE_US: u64 = 500_000;
 /// Share of the window in which nobody accepted, from which pauses count as what clients waited for.
 const PAUSED_SHARE: f64 = 0.1;
+/// Share of the requests under way that stand unaccepted on average, from which their clients suffer.
+const STANDING_SHARE: f64 = 0.1;
 /// Share of the failed requests that logged failures to open must explain.
 const EXPLAINED_SHARE: f64 = 0.1;
 /// Statuses of an answer for which no upstream or file could be opened.
@@ -99,7 +101,9 @@ impl Files {
             return self.is_logged() || (self.full_samples >= SAMPLES_MIN && self.waiting >= 1.0);
         };
         let lost = load.requests.saturating_sub(load.good);
-        let suffers = is_many(lost, load.requests) || load.latency_us.p99 >= ACCEPT_PAUSE_US;
+        // Clients that nobody accepts send few requests: neither the share that failed nor a percentile of those answered tells of them.
+        let stands = self.not_accepted.is_some() && self.waiting >= STANDING_SHARE * in_flight_peak(load);
+        let suffers = is_many(lost, load.requests) || load.latency_us.p99 >= ACCEPT_PAUSE_US || stands;
         if self.is_logged() {
             let paused_us = self.not_accepted.as_ref().map_or(0, |logged| logged.count.saturating_mul(ACCEPT_PAUSE_US));
             let opened: u64 = self.not_opened.iter().map(|logged| logged.count).sum();
