@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_load::{Guard, Plan};
+use chokepoint_load::{Guard, Plan, Protocol};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::fix::{Action, Objective, Session};
@@ -359,7 +359,8 @@ fn plan(load: &Load, target: &Target, duration: Duration, expect: Vec<(u16, u16)
     let address = target.addresses.first().context("the target has no address")?;
     let guards = load.guard.as_deref().map(Guard::parse).transpose()?;
     let plan = Plan {
-        address: SocketAddr::new(*address, target.port),
+        address: SocketAddr::new(*address, target.port).into(),
+        protocol: Protocol::Http,
         host_header: target.host_header(),
         path_and_query: target.path_and_query.clone(),
         method: load.method.clone(),

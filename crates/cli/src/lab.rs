@@ -6,13 +6,14 @@ mod outcome;
 mod random;
 mod reference;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_lab::scenario::TimeSpan;
 use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
-use chokepoint_load::{Control, Plan};
+use chokepoint_load::{Control, Plan, Protocol};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::report::{Diagnosis, Request};
@@ -168,7 +169,8 @@ fn plan(lab: &Lab, target: &Target) -> Result<Plan> {
     let load = &lab.scenario().load;
     let connections = load.connections.unwrap_or(CONNECTIONS_DEFAULT);
     let plan = Plan {
-        address: (*target.addresses.first().context("the scenario's URL has no address")?, target.port).into(),
+        address: SocketAddr::new(*target.addresses.first().context("the scenario's URL has no address")?, target.port).into(),
+        protocol: Protocol::Http,
         host_header: target.host_header(),
         path_and_query: target.path_and_query.clone(),
         method: load.method.clone(),

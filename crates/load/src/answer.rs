@@ -6,6 +6,7 @@
 use std::mem::MaybeUninit;
 
 use crate::chunked::Chunked;
+use crate::gathered::Gathered;
 
 /// Bytes of an answer's head; a longer one is a bad response.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -13,8 +14,6 @@ pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub const HEADERS_MAX: usize = 128;
 /// Interim answers (1xx) before the final one; more are a bad response.
 pub const INTERIM_MAX: u8 = 32;
-/// A gathered head's buffer above this size is given back to the allocator.
-const HEAD_BYTES_KEPT: usize = 4096;
 /// A longer head is not remembered.
 const MEMO_BYTES_MAX: usize = 2048;
 
@@ -39,14 +38,6 @@ enum State {
     Chunked(Chunked),
     UntilClose,
     Complete,
-}
-
-/// How far the search for the head's empty line has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scan {
-    Line,
-    LineStart,
-    EmptyLineCr,
 }
 
 /// The part of a head that matters here.
@@ -84,27 +75,25 @@ impl Memo {
 #[derive(Debug)]
 pub(crate) struct Answer {
     state: State,
-    scan: Scan,
     interim: u8,
     to_head_request: bool,
     reusable: bool,
     status: u16,
-    gathered: Vec<u8>,
+    gathered: Gathered,
 }
 
 impl Answer {
     /// `to_head_request`: the request's method is HEAD, so no body follows whatever the head says.
     pub(crate) fn new(to_head_request: bool) -> Self {
-        Answer { state: State::Head, scan: Scan::Line, interim: 0, to_head_request, reusable: false, status: 0, gathered: Vec::new() }
+        Answer { state: State::Head, interim: 0, to_head_request, reusable: false, status: 0, gathered: Gathered::new() }
     }
 
     /// Forgets everything of the last answer.
     pub(crate) fn reset(&mut self) {
         self.state = State::Head;
-        self.scan = Scan::Line;
         self.interim = 0;
         self.reusable = false;
-        self.drop_gathered();
+        self.gathered.clear();
     }
 
     /// Status of a complete answer.
@@ -145,14 +134,14 @@ impl Answer {
                 self.state = State::Complete;
                 Ok(true)
             }
-            State::Head if !self.gathered.is_empty() => parse(&self.gathered, self.to_head_request).map(|_| false),
+            State::Head if !self.gathered.bytes().is_empty() => parse(self.gathered.bytes(), self.to_head_request).map(|_| false),
             _ => Ok(false),
         }
     }
 
     /// Takes bytes of a head; the number used once it is complete.
     fn feed_head(&mut self, bytes: &[u8], memo: &mut Memo) -> Result<Option<usize>, Bad> {
-        if self.gathered.is_empty() {
+        if self.gathered.bytes().is_empty() {
             let mut head = memo.find(bytes);
             if head.is_none() {
                 head = parse(bytes, self.to_head_request)?;
@@ -165,21 +154,18 @@ impl Answer {
                 return Ok(Some(head.bytes));
             }
         }
-        let end = self.find_end(bytes);
+        let end = self.gathered.find_end(bytes);
         let part = &bytes[..end.unwrap_or(bytes.len())];
-        let before = self.gathered.len();
-        if before + part.len() > HEAD_BYTES_MAX {
-            return Err(Bad("a head over 64 KiB"));
-        }
-        self.gathered.extend_from_slice(part);
+        let before = self.gathered.bytes().len();
+        self.gathered.add(part)?;
         if before < PREFIX.len() {
-            check_prefix(&self.gathered)?;
+            check_prefix(self.gathered.bytes())?;
         }
         if end.is_none() {
             return Ok(None);
         }
-        match parse(&self.gathered, self.to_head_request)? {
-            Some(head) if head.bytes == self.gathered.len() => {
+        match parse(self.gathered.bytes(), self.to_head_request)? {
+            Some(head) if head.bytes == self.gathered.bytes().len() => {
                 self.take_head(&head)?;
                 Ok(Some(part.len()))
             }
@@ -187,22 +173,8 @@ impl Answer {
         }
     }
 
-    /// Position after the empty line, if it is in these bytes.
-    fn find_end(&mut self, bytes: &[u8]) -> Option<usize> {
-        for (at, &byte) in bytes.iter().enumerate() {
-            self.scan = match (self.scan, byte) {
-                (Scan::LineStart | Scan::EmptyLineCr, b'\n') => return Some(at + 1),
-                (_, b'\n') => Scan::LineStart,
-                (Scan::LineStart, b'\r') => Scan::EmptyLineCr,
-                _ => Scan::Line,
-            };
-        }
-        None
-    }
-
     fn take_head(&mut self, head: &Head) -> Result<(), Bad> {
-        self.drop_gathered();
-        self.scan = Scan::Line;
+        self.gathered.clear();
         if (100..200).contains(&head.status) && head.status != 101 {
             self.interim += 1;
             return if self.interim > INTERIM_MAX { Err(Bad("too many interim answers (1xx)")) } else { Ok(()) };
@@ -211,14 +183,6 @@ impl Answer {
         self.reusable = head.reusable;
         self.state = head.body;
         Ok(())
-    }
-
-    fn drop_gathered(&mut self) {
-        if self.gathered.capacity() > HEAD_BYTES_KEPT {
-            self.gathered = Vec::new();
-        } else {
-            self.gathered.clear();
-        }
     }
 
     /// Takes bytes of the body; the number used once it is complete.
@@ -349,6 +313,7 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gathered::HEAD_BYTES_KEPT;
     use proptest::prelude::*;
 
     /// How an answer ended: bytes used, status, reusable; `None` where it did not.

@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use chokepoint_model::load::{GeneratorThread, Loop};
 
-use crate::answer::Memo;
 use crate::host;
 use crate::outcome::{Detail, End, Ended, Failure};
 use crate::pause::Pauses;
+use crate::reply::{Aside, Reply};
 use crate::schedule::Schedule;
 use crate::shared::{Clock, Shared};
 use crate::slot::{Phase, Slot, Turn, place};
@@ -61,7 +61,7 @@ pub(crate) struct Engine<'a> {
     timeout_ns: u64,
     tally: Tally,
     buffer: Box<[u8]>,
-    memo: Memo,
+    aside: Aside,
     /// Connections that may have more to read.
     again: Vec<u32>,
     /// Connections whose deadline is to be looked at; empty between turns.
@@ -106,13 +106,13 @@ impl<'a> Engine<'a> {
             thread: thread as usize,
             clock: Clock { start: Instant::now() },
             poll: Poll::new()?,
-            slots: (0..connections).map(|_| Slot::new(plan.method == "HEAD")).collect(),
+            slots: (0..connections).map(|_| Slot::new(Reply::new(plan))).collect(),
             pace,
             wheel: Wheel::new(connections as usize, timeout_ns),
             timeout_ns,
             tally,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            memo: Memo::default(),
+            aside: Aside::default(),
             again: Vec::new(),
             due: Vec::with_capacity(connections as usize),
             end_ns: u64::MAX,
@@ -168,6 +168,7 @@ impl<'a> Engine<'a> {
         self.end_offering(now_ns);
         self.roll(now_ns);
         self.tally.finish(self.shared.control);
+        self.tally.complaints = self.aside.complaints;
         let (cpu_ns, wall_ns) = self.cost_ns.unwrap_or_default();
         let thread = GeneratorThread { cpu_us: cpu_ns / 1000, wall_us: wall_ns / 1000, cpus: host::own_cpus() };
         Outcome { tally: self.tally, thread, all_started: self.all_started }
@@ -270,7 +271,7 @@ impl<'a> Engine<'a> {
             slot.phase = Phase::Sending;
             return self.send(index);
         }
-        let connecting = slot.connect(self.shared.plan.address, self.poll.registry(), index);
+        let connecting = slot.connect(&self.shared.plan.address, self.poll.registry(), index);
         match &connecting {
             // Without a socket connect() was not called.
             Err(Ended { end: End::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
@@ -331,7 +332,7 @@ impl<'a> Engine<'a> {
     }
 
     fn read(&mut self, index: u32) -> Turn {
-        self.slots[index as usize].receive(&mut self.buffer, &mut self.memo, &mut self.tally.received_bytes)
+        self.slots[index as usize].receive(&mut self.buffer, &mut self.aside, &mut self.tally.received_bytes)
     }
 
     fn receive(&mut self, index: u32) {

@@ -1,4 +1,4 @@
-//! The load generator: HTTP/1.1 requests at a fixed concurrency or a fixed rate, every outcome counted apart.
+//! The load generator: HTTP/1.1 or FastCGI requests at a fixed concurrency or a fixed rate, every outcome counted apart.
 //!
 //! One event loop a thread, no allocation a request: the request's bytes are prepared once, a thread has one read buffer, deadlines live in a
 //! coarse wheel. A request costs a write and a read, and with a connection of its own also socket, setsockopt, connect, epoll_ctl and close.
@@ -20,26 +20,32 @@
 //! numbers, whatever their count, because their intended starts are evenly spaced.
 #![forbid(unsafe_code)]
 
+mod address;
 mod answer;
 mod chunked;
 mod control;
 mod engine;
+mod fastcgi;
+mod gathered;
 mod guard;
 mod histogram;
 mod host;
 mod outcome;
 mod pause;
 mod plan;
+mod reply;
 mod request;
 mod run;
 mod schedule;
 mod shared;
 mod slot;
+mod stream;
 mod tally;
 mod wheel;
 
+pub use address::Address;
 pub use answer::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
 pub use control::{Control, Progress};
 pub use guard::{Guard, GuardError};
-pub use plan::{Plan, PlanError};
+pub use plan::{Plan, PlanError, Protocol};
 pub use run::{LoadError, run};

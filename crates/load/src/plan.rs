@@ -1,12 +1,13 @@
 //! What load to offer, and whether the plan makes sense before anything is sent.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use chokepoint_model::load::Loop;
 use http::{HeaderName, HeaderValue, Method};
 
+use crate::address::Address;
+use crate::fastcgi;
 use crate::guard::Guard;
 
 /// Longest duration of a load.
@@ -24,11 +25,26 @@ const HEAD_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
+/// What is spoken on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1 (RFC 9112).
+    Http,
+    /// FastCGI 1.0, to a responder. The parameters are those that a web server gives; the path names the script (SCRIPT_FILENAME and
+    /// SCRIPT_NAME) unless `params` does.
+    FastCgi {
+        /// More parameters, and others in the place of those made of the plan: name and value.
+        params: Vec<(String, String)>,
+    },
+}
+
 /// A load: where to, what, how much and for how long.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Where to connect.
-    pub address: SocketAddr,
+    pub address: Address,
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// Value of the Host header, unless `headers` has one.
     pub host_header: String,
     /// Request target in origin form, such as `/index.php?a=b`.
@@ -47,7 +63,7 @@ pub struct Plan {
     pub requests: Option<u64>,
     /// A request, connecting included, ends after this.
     pub timeout: Duration,
-    /// Connections are reused; otherwise each request says `Connection: close` and has a connection of its own.
+    /// Connections are reused (FastCGI: FCGI_KEEP_CONN); otherwise each request says `Connection: close` and has a connection of its own.
     pub keep_alive: bool,
     /// Expected statuses, as ranges with both ends in them.
     pub expect: Vec<(u16, u16)>,
@@ -93,6 +109,10 @@ pub enum PlanError {
     Framing(String),
     #[error("header Connection cannot be given where each request has a connection of its own")]
     ConnectionHeader,
+    #[error("{0:?} is no name of a FastCGI parameter")]
+    ParamName(String),
+    #[error("the FastCGI parameter {0} holds a NUL, which no server takes")]
+    ParamValue(String),
     #[error("no expected status is given")]
     NoExpect,
     #[error("{0}-{1} is no range of statuses within 100-999")]
@@ -131,7 +151,7 @@ impl Plan {
 
     fn check_amounts(&self) -> Result<(), PlanError> {
         let zero = [
-            ("the port", self.address.port() == 0),
+            ("the port", self.address.tcp().is_some_and(|address| address.port() == 0)),
             ("the number of connections", self.connections() == 0),
             ("the number of threads", self.threads == 0),
             ("the number of requests", self.requests == Some(0)),
@@ -167,7 +187,7 @@ impl Plan {
             return Err(PlanError::Connect);
         }
         let path = &self.path_and_query;
-        let is_asterisk = path == "*" && self.method == "OPTIONS";
+        let is_asterisk = path == "*" && self.method == "OPTIONS" && self.protocol == Protocol::Http;
         if !path.starts_with('/') && !is_asterisk {
             return Err(PlanError::PathStart(path.clone()));
         }
@@ -175,6 +195,23 @@ impl Plan {
             return Err(PlanError::PathByte { path: path.clone(), what: format!("{bad:?}") });
         }
         Ok(())
+    }
+
+    /// Checks the parameters of FastCGI; their bytes.
+    fn check_params(&self) -> Result<usize, PlanError> {
+        let Protocol::FastCgi { params } = &self.protocol else { return Ok(0) };
+        if fastcgi::script(&self.path_and_query).contains(&0) {
+            return Err(PlanError::ParamValue("SCRIPT_FILENAME".to_owned()));
+        }
+        for (name, value) in params {
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'=') {
+                return Err(PlanError::ParamName(name.clone()));
+            }
+            if value.contains('\0') {
+                return Err(PlanError::ParamValue(name.clone()));
+            }
+        }
+        Ok(params.iter().map(|(name, value)| name.len() + value.len() + 8).sum())
     }
 
     fn check_headers(&self) -> Result<(), PlanError> {
@@ -195,6 +232,7 @@ impl Plan {
             }
             head_bytes += name.len() + value.len() + 4;
         }
+        head_bytes += self.check_params()?;
         // A server answers more than one Host with 400 (RFC 9112 section 3.2).
         if hosts.len() > 1 {
             return Err(PlanError::Hosts(hosts.len()));
@@ -211,13 +249,14 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::request::render;
 
-    fn plan() -> Plan {
+    pub(crate) fn plan() -> Plan {
         Plan {
-            address: ([127, 0, 0, 1], 80).into(),
+            address: Address::Tcp(([127, 0, 0, 1], 80).into()),
+            protocol: Protocol::Http,
             host_header: "example.org:8080".to_owned(),
             path_and_query: "/a?b=c".to_owned(),
             method: "GET".to_owned(),
@@ -279,7 +318,13 @@ mod tests {
         for rate_per_s in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
             assert!(error(|plan| plan.shape = Loop::Open { rate_per_s, connections: 1 }).contains("rate"), "{rate_per_s}");
         }
-        assert!(error(|plan| plan.address.set_port(0)).contains("port must be"));
+        assert!(error(|plan| plan.address = Address::Tcp(([127, 0, 0, 1], 0).into())).contains("port must be"));
+        let param = |name: &str, value: &str| error(|plan| plan.protocol = Protocol::FastCgi { params: vec![(name.into(), value.into())] });
+        assert_eq!(param("APP_ENV", "\u{e4} =\n"), "no error");
+        assert!(["", "A=B", "A B", "\u{e4}"].iter().all(|name| param(name, "").contains("no name of a FastCGI")));
+        assert!(param("A", "\0").contains("NUL") && param("A", &"v".repeat(2_000_000)).contains("1 MiB"));
+        let script = |path: &str| error(|plan| (plan.protocol, plan.path_and_query) = (Protocol::FastCgi { params: vec![] }, path.into()));
+        assert!(script("/a%00b").contains("NUL") && script("*").contains("must begin"));
         assert!(error(|plan| plan.threads = 0).contains("threads"));
         assert!(error(|plan| plan.threads = 5000).contains("at most 1024"));
         assert!(error(|plan| plan.requests = Some(0)).contains("requests"));

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use chokepoint_model::load::{LoadResult, Loop};
 
+use crate::address::Address;
 use crate::control::Control;
 use crate::engine::{Engine, Outcome, lock};
 use crate::guard::Tripped;
@@ -46,7 +46,7 @@ pub enum LoadError {
     /// A thread could not be started, or not wait for its sockets (epoll).
     #[error("cannot run the load towards {address}: {source}")]
     #[allow(missing_docs)]
-    Thread { address: SocketAddr, source: io::Error },
+    Thread { address: Address, source: io::Error },
 }
 
 fn netns_hint(error: &io::Error) -> &'static str {
@@ -106,7 +106,7 @@ fn spawn<'scope, 'env>(
     netns: Option<&'env File>,
     say: &Sender<Said>,
 ) -> Result<Vec<Sender<Clock>>, LoadError> {
-    let thread_error = |source| LoadError::Thread { address: shared.plan.address, source };
+    let thread_error = |source| LoadError::Thread { address: shared.plan.address.clone(), source };
     let mut go = Vec::new();
     for thread in 0..shared.threads {
         let (start, started) = channel::<Clock>();

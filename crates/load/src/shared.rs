@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use crate::control::Control;
 use crate::guard::Watch;
-use crate::plan::Plan;
-use crate::request;
+use crate::plan::{Plan, Protocol};
+use crate::{fastcgi, request};
 
 /// At most this many requests are claimed at once.
 const CLAIM_MAX: u64 = 64;
@@ -43,7 +43,10 @@ impl<'a> Shared<'a> {
         Shared {
             plan,
             control,
-            request: request::render(plan),
+            request: match &plan.protocol {
+                Protocol::Http => request::render(plan),
+                Protocol::FastCgi { params } => fastcgi::render(plan, params),
+            },
             threads,
             end_ns: AtomicU64::new(planned_end_ns(plan)),
             unclaimed: plan.requests.map(AtomicU64::new),

@@ -1,13 +1,14 @@
 //! One connection of the generator and the request on it: connect, write, read; no clock and no counting.
 
-use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::io;
 
-use mio::net::TcpStream;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 
-use crate::answer::{Answer, Bad, Fed, Memo};
+use crate::address::Address;
+use crate::answer::{Bad, Fed};
 use crate::outcome::{Detail, End, Ended, Failure};
+use crate::reply::{Aside, Reply};
+use crate::stream::Stream;
 
 /// Reads of one connection in a turn, so that one large answer does not hold up the others.
 const READS_MAX: u32 = 16;
@@ -40,13 +41,13 @@ pub(crate) enum Turn {
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    stream: Option<TcpStream>,
+    stream: Option<Stream>,
     /// The connection before, whose answer is complete and whose end the server has not sent yet.
-    leaving: Option<TcpStream>,
+    leaving: Option<Stream>,
     /// Which of the two an event is about: it alternates from connection to connection.
     parity: bool,
     pub(crate) phase: Phase,
-    answer: Answer,
+    reply: Reply,
     written: usize,
     /// The kernel said that the peer has closed its side.
     peer_closed: bool,
@@ -59,13 +60,13 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(to_head_request: bool) -> Self {
+    pub(crate) fn new(reply: Reply) -> Self {
         Slot {
             stream: None,
             leaving: None,
             parity: false,
             phase: Phase::Closed,
-            answer: Answer::new(to_head_request),
+            reply,
             written: 0,
             peer_closed: false,
             failures: 0,
@@ -82,19 +83,24 @@ impl Slot {
 
     /// Makes ready for the next request.
     pub(crate) fn prepare(&mut self, started_ns: u64, intended_ns: u64) {
-        self.answer.reset();
+        self.reply.reset();
         self.written = 0;
         self.started_ns = started_ns;
         self.intended_ns = intended_ns;
     }
 
     /// Calls connect(). The socket sends without delay (TCP_NODELAY) and is closed in the ordinary way, without SO_LINGER.
-    pub(crate) fn connect(&mut self, address: SocketAddr, registry: &Registry, index: u32) -> Result<(), Ended> {
-        let failed = |error: io::Error| Ended::failed(Failure::of_connect(&error), Detail::Io(error));
-        let mut stream = TcpStream::connect(address).map_err(failed)?;
-        stream.set_nodelay(true).map_err(failed)?;
+    pub(crate) fn connect(&mut self, address: &Address, registry: &Registry, index: u32) -> Result<(), Ended> {
+        let failed = |error: io::Error| match address {
+            // EAGAIN (unix(7)): a client that waits would wait here; one that does not, as a proxy, is refused.
+            Address::Unix(_) if error.kind() == io::ErrorKind::WouldBlock => {
+                Ended::failed(Failure::ConnectRefused, Detail::Text("the accept queue of the unix socket is full"))
+            }
+            _ => Ended::failed(Failure::of_connect(&error), Detail::Io(error)),
+        };
+        let mut stream = Stream::connect(address).map_err(failed)?;
         self.parity = !self.parity;
-        registry.register(&mut stream, token(index, self.parity), Interest::READABLE | Interest::WRITABLE).map_err(failed)?;
+        stream.register(registry, token(index, self.parity)).map_err(failed)?;
         self.stream = Some(stream);
         self.peer_closed = false;
         self.phase = Phase::Connecting;
@@ -152,7 +158,7 @@ impl Slot {
     }
 
     /// Reads what is there of the answer.
-    pub(crate) fn receive(&mut self, buffer: &mut [u8], memo: &mut Memo, received_bytes: &mut u64) -> Turn {
+    pub(crate) fn receive(&mut self, buffer: &mut [u8], aside: &mut Aside, received_bytes: &mut u64) -> Turn {
         let Some(stream) = self.stream.as_mut() else { return Turn::Waiting };
         for _ in 0..READS_MAX {
             let bytes = match stream.read(buffer) {
@@ -163,7 +169,7 @@ impl Slot {
                 Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
             };
             *received_bytes += bytes as u64;
-            match self.answer.feed(&buffer[..bytes], memo) {
+            match self.reply.feed(&buffer[..bytes], aside) {
                 Ok(Fed::Complete(used)) => return Turn::Ended(self.answered(used < bytes)),
                 // A short read emptied the socket (epoll(7)); what comes later is told, and so is the close if it was not told yet.
                 Ok(Fed::More) if bytes < buffer.len() && !self.peer_closed => return Turn::Waiting,
@@ -185,15 +191,15 @@ impl Slot {
 
     fn answered(&self, is_followed_by_bytes: bool) -> Ended {
         Ended {
-            end: End::Status(self.answer.status()),
-            reusable: self.answer.reusable() && !is_followed_by_bytes && !self.peer_closed && self.phase == Phase::Awaiting,
+            end: End::Status(self.reply.status()),
+            reusable: self.reply.reusable() && !is_followed_by_bytes && !self.peer_closed && self.phase == Phase::Awaiting,
             detail: if is_followed_by_bytes { Detail::Text("bytes followed the end of the answer") } else { Detail::None },
         }
     }
 
     fn closed_by_peer(&mut self) -> Ended {
-        match self.answer.close() {
-            Ok(true) => Ended { end: End::Status(self.answer.status()), reusable: false, detail: Detail::None },
+        match self.reply.close() {
+            Ok(true) => Ended { end: End::Status(self.reply.status()), reusable: false, detail: Detail::None },
             Ok(false) => Ended::failed(Failure::ClosedBeforeAnswer, Detail::None),
             Err(Bad(text)) => Ended::failed(Failure::BadResponse, Detail::Text(text)),
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chokepoint_model::load::{Errors, GeneratorThread, LoadResult, Slice};
 
 use crate::control::{Control, Progress};
+use crate::fastcgi::Complaints;
 use crate::histogram::Durations;
 use crate::outcome::{Detail, End, Ended, Failure};
 use crate::plan::Plan;
@@ -43,6 +44,7 @@ pub(crate) struct Tally {
     pub(crate) late: u64,
     pub(crate) in_flight: u32,
     pub(crate) last_end_ns: u64,
+    pub(crate) complaints: Complaints,
     slices: Vec<Slice>,
     slice: Slice,
     slice_end_ns: u64,
@@ -71,6 +73,7 @@ impl Tally {
             late: 0,
             in_flight: 0,
             last_end_ns: 0,
+            complaints: Complaints::default(),
             slices: Vec::new(),
             slice: Slice::default(),
             slice_end_ns: SLICE_NS,
@@ -239,6 +242,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         sum.received_bytes += tally.received_bytes;
         sum.sent_bytes += tally.sent_bytes;
         sum.late += tally.late;
+        sum.complaints.add(&tally.complaints);
         let slices = sum.slices.len().max(tally.slices.len());
         sum.slices.resize(slices, Slice::default());
         for (sum, slice) in sum.slices.iter_mut().zip(&tally.slices) {
@@ -248,6 +252,11 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
             sum.note(sample);
         }
         threads.push(thread);
+    }
+    if let Some(complaints) = sum.complaints.text() {
+        // It often tells why an answer went wrong: it has a place, however many examples there are.
+        sum.samples.truncate(SAMPLES_MAX - 1);
+        sum.note(&complaints);
     }
     let mut latency = sum.other_latency;
     latency.add(&sum.good_latency);

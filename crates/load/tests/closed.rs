@@ -57,7 +57,7 @@ fn a_connection_for_each_request() {
     let result = load(&plan);
     assert_eq!((result.good, result.connections), (40, 40), "{result:?}");
     let closes_first = Server::answering_once(HELLO);
-    plan.address = closes_first.address;
+    plan.address = closes_first.address.into();
     assert_eq!(load(&plan).good, 40);
 }
 
@@ -301,7 +301,7 @@ fn large_bodies_are_sent_whole_and_an_early_answer_counts() {
         let _ = stream.shutdown(Shutdown::Write);
         until_closed(&mut stream);
     });
-    plan.address = refuses.address;
+    plan.address = refuses.address.into();
     let result = load(&plan);
     assert_eq!((result.status.get(&413), result.connections), (Some(&8), 8), "{result:?}");
 }
@@ -371,7 +371,7 @@ fn a_guard_stops_the_load_and_says_why() {
     assert!(!result.interrupted && result.duration_us < 30_000_000, "{result:?}");
     assert!(result.error_samples[0].starts_with("guard errors>20%: "), "{:?}", result.error_samples);
     let good = Server::answering(HELLO);
-    (plan.address, plan.duration) = (good.address, Some(Duration::from_millis(1500)));
+    (plan.address, plan.duration) = (good.address.into(), Some(Duration::from_millis(1500)));
     assert_eq!(load(&plan).stopped_by, None);
 }
 

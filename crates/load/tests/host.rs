@@ -89,7 +89,7 @@ fn no_free_port_is_the_generators_own_limit() {
     plan.netns = Some(PathBuf::from(format!("/run/netns/{}", netns.0)));
     plan.shape = chokepoint_model::load::Loop::Closed { connections: 40 };
     let listener = Netns::listen(&netns);
-    plan.address = listener.local_addr().expect("bound");
+    plan.address = listener.local_addr().expect("bound").into();
     (plan.requests, plan.timeout) = (Some(200), std::time::Duration::from_millis(300));
     let result = load(&plan);
     assert!(result.errors.local_ports > 0 && result.errors.response_timeout > 0, "{result:?}");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use chokepoint_load::{Control, Plan, run};
+use chokepoint_load::{Control, Plan, Protocol, run};
 use chokepoint_model::load::{LoadResult, Loop};
 
 /// A listening server; it ends when dropped.
@@ -107,7 +107,8 @@ pub(crate) const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell
 /// A closed loop of four connections and 40 requests with a timeout of 300 ms.
 pub(crate) fn plan(address: SocketAddr) -> Plan {
     Plan {
-        address,
+        address: address.into(),
+        protocol: Protocol::Http,
         host_header: address.to_string(),
         path_and_query: "/".to_owned(),
         method: "GET".to_owned(),

@@ -1,0 +1,68 @@
+//! The answer of a connection in either protocol, behind one face, and what a thread remembers beside its connections.
+
+use crate::answer::{self, Bad, Fed, Memo};
+use crate::fastcgi::{self, Complaints};
+use crate::plan::{Plan, Protocol};
+
+/// What a thread remembers beside its connections.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    memo: Memo,
+    pub(crate) complaints: Complaints,
+}
+
+/// One answer in the making.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Http(answer::Answer),
+    FastCgi(fastcgi::Answer),
+}
+
+impl Reply {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        match plan.protocol {
+            Protocol::Http => Reply::Http(answer::Answer::new(plan.method == "HEAD")),
+            Protocol::FastCgi { .. } => Reply::FastCgi(fastcgi::Answer::new(plan.keep_alive)),
+        }
+    }
+
+    /// Makes ready for the next answer.
+    pub(crate) fn reset(&mut self) {
+        match self {
+            Reply::Http(answer) => answer.reset(),
+            Reply::FastCgi(answer) => answer.reset(),
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn feed(&mut self, bytes: &[u8], aside: &mut Aside) -> Result<Fed, Bad> {
+        match self {
+            Reply::Http(answer) => answer.feed(bytes, &mut aside.memo),
+            Reply::FastCgi(answer) => answer.feed(bytes, &mut aside.complaints),
+        }
+    }
+
+    /// The peer closed in order: true where that completes the answer. One of FastCGI is completed by a record alone.
+    pub(crate) fn close(&mut self) -> Result<bool, Bad> {
+        match self {
+            Reply::Http(answer) => answer.close(),
+            Reply::FastCgi(_) => Ok(false),
+        }
+    }
+
+    /// Status of a complete answer.
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Reply::Http(answer) => answer.status(),
+            Reply::FastCgi(answer) => answer.status(),
+        }
+    }
+
+    /// True where the connection may carry another request after this complete answer.
+    pub(crate) fn reusable(&self) -> bool {
+        match self {
+            Reply::Http(answer) => answer.reusable(),
+            Reply::FastCgi(answer) => answer.reusable(),
+        }
+    }
+}
