@@ -33,6 +33,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("one-at-a-time", include_str!("../../../lab/scenarios/one-at-a-time.toml")),
     ("waits-unseen", include_str!("../../../lab/scenarios/waits-unseen.toml")),
     ("upstream-slow", include_str!("../../../lab/scenarios/upstream-slow.toml")),
+    ("upstream-exhausted", include_str!("../../../lab/scenarios/upstream-exhausted.toml")),
     ("upstream-quick", include_str!("../../../lab/scenarios/upstream-quick.toml")),
     ("worker-connections-few", include_str!("../../../lab/scenarios/worker-connections-few.toml")),
     ("worker-connections-kept", include_str!("../../../lab/scenarios/worker-connections-kept.toml")),

@@ -27,6 +27,8 @@ pub enum Place {
     Listener,
     /// In a tier for which the symptom's workers were seen to wait, or which one of those calls.
     Awaited,
+    /// In any tier of the path.
+    Path,
     /// In a network namespace that the connections of the symptom's tier to its upstreams pass.
     Edge,
 }
@@ -64,6 +66,11 @@ const fn awaited(cause: &'static str) -> CouplingDef {
     by(cause, WAITING, Place::Awaited, Told::Found, "coupling-blocked-awaited")
 }
 
+/// A server that turns requests away at once keeps a generator busy that asks again at once.
+const fn asked_again(cause: &'static str) -> CouplingDef {
+    by(cause, GENERATOR, Place::Path, Told::Judged, "coupling-generator-asks-again")
+}
+
 /// The finding whose cause may be in another tier: in one for which its workers were seen to wait.
 pub(crate) const WAITING: &str = "workers-blocked-on-upstream";
 const QUEUE: &str = "accept-queue-full";
@@ -76,6 +83,8 @@ const SEARCH: &str = "time-wait-port-search";
 const TABLE: &str = "conntrack-table-full";
 const UNFORCED: &str = crate::stations::in_force::ID;
 const CHURN: &str = crate::stations::upstream_connect::CHURN;
+const LIMITED: &str = "rate-limited-by-config";
+const GENERATOR: &str = crate::stations::load_generator::ID;
 const CORES: Source = Source::Station("cpu");
 const LINK: Source = Source::Station("link");
 
@@ -103,17 +112,21 @@ pub const COUPLINGS: &[CouplingDef] = &[
     awaited(UNFORCED),
     awaited(CONNECTIONS),
     awaited(FILES),
-    awaited("rate-limited-by-config"),
+    awaited(LIMITED),
     awaited(PORTS),
     awaited(SEARCH),
     awaited(CHURN),
     awaited(POOL),
     awaited(WAITING),
     CouplingDef { cause: CORES, symptom: WAITING, place: Place::Awaited, told: Told::Judged, why: "coupling-blocked-cores" },
+    asked_again(CONNECTIONS),
+    asked_again(QUEUE),
+    asked_again(PORTS),
+    asked_again(LIMITED),
 ];
 
 /// Findings that neither bring another one about nor are brought about by one.
-pub const ALONE: &[&str] = &["load-generator-limited"];
+pub const ALONE: &[&str] = &[];
 
 /// Findings while which hardly anything gets through to what lies behind, at whichever tier's door: packets are lost before a server sees them.
 pub const STARVING: &[&str] = &[TABLE];
@@ -126,6 +139,7 @@ impl Place {
             Place::Station => "coupling-place-station",
             Place::Listener => "coupling-place-listener",
             Place::Awaited => "coupling-place-awaited",
+            Place::Path => "coupling-place-path",
             Place::Edge => "coupling-place-edge",
         }
     }

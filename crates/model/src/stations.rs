@@ -11,7 +11,7 @@ pub(crate) mod ephemeral_ports;
 pub(crate) mod file_descriptors;
 pub(crate) mod in_force;
 mod link;
-mod load_generator;
+pub(crate) mod load_generator;
 pub(crate) mod rate_limit;
 pub(crate) mod syn_queue;
 pub(crate) mod upstream_connect;

@@ -52,6 +52,31 @@ fn refused_connections_in_the_log_and_closed_ones_at_the_client_are_a_cause() {
 }
 
 #[test]
+fn a_generator_that_is_kept_busy_by_refusals_is_a_symptom_of_them() {
+    let busy = |failed: u64, logged_lines: u64| {
+        let mut obs = nginx(if logged_lines > 0 { 64 } else { 1 }, 1_024, true, Vec::new());
+        suffer(&mut obs, failed, &[]);
+        if logged_lines > 0 {
+            logged(&mut obs, "worker_connections", logged_lines, ALERT);
+        }
+        let load = obs.load.as_mut().unwrap();
+        load.threads[0].cpu_us = 9_800_000;
+        load.good = load.requests - failed;
+        obs
+    };
+    let requests = busy(0, 0).load.unwrap().requests;
+    let kept_busy = told(&busy(requests * 3 / 4, requests));
+    assert_eq!((kept_busy.verdict, causes(&kept_busy)), (Verdict::Choked, vec![CONNECTIONS]));
+    let symptom = kept_busy.findings.iter().find(|finding| finding.role == Role::Symptom).unwrap();
+    assert_eq!((symptom.id.as_str(), symptom.symptom_of.as_slice()), ("load-generator-limited", [CONNECTIONS.to_owned()].as_slice()));
+    // Most are answered well: what the generator could not ask for hides what the server could do.
+    assert_eq!(told(&busy(requests / 4, requests)).verdict, Verdict::ClientLimited);
+    // Nobody on the server turned them away.
+    let alone = told(&busy(requests * 3 / 4, 0));
+    assert_eq!((alone.verdict, causes(&alone)), (Verdict::ClientLimited, vec!["load-generator-limited"]));
+}
+
+#[test]
 fn what_the_status_page_counts_as_not_handled_is_as_good_as_a_log() {
     for (dropped, expected) in [(4_000, vec![CONNECTIONS]), (0, vec![])] {
         let mut obs = nginx(40, 1_024, true, Vec::new());

@@ -17,7 +17,9 @@ coupling-ports-table = Connections towards the upstream are dropped on the way a
 coupling-blocked-table = Connections towards the other server are dropped on the way and hang. With the table not full that server would be the place to look.
 coupling-blocked-awaited = The server that the workers wait for, or one behind it, has a cause of its own. If it had none, it would be the place to look.
 coupling-blocked-cores = The server that the workers wait for, or one behind it, computes on cores that are all busy. With cores idle it would be the place to look.
+coupling-generator-asks-again = Most requests were turned away at once, and a closed loop sends the next one at once: that kept the generator's cores busy. With most requests answered well its own limit would hide the server's.
 
+coupling-place-path = anywhere on the path
 coupling-place-tier = in the same tier
 coupling-place-station = at the same station
 coupling-place-listener = at the same listener

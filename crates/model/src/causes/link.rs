@@ -5,7 +5,7 @@ use super::{COUPLINGS, CouplingDef, Place, Source, Told, WAITING};
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Cause, Coupling, Finding, Role, StationState};
-use crate::stations::{Context, Placed, waited_for};
+use crate::stations::{Context, Placed, load_generator, waited_for};
 
 /// Names the causes of each symptom and gives the links between them, findings and stations by their place in the slices.
 ///
@@ -33,6 +33,9 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Findi
         links.extend(found);
         settle(findings, &links);
     }
+    // A generator that is busy with what fails, where no server turned that away, is its own limit.
+    let unexplained = |finding: &&mut Finding| finding.id == load_generator::ID && finding.symptom_of.is_empty();
+    findings.iter_mut().filter(unexplained).for_each(|finding| finding.role = Role::Cause);
     links
 }
 
@@ -95,6 +98,7 @@ fn is_near(ctx: &Context<'_>, place: Place, spot: &Spot<'_>, symptom: &Finding) 
         Place::Tier => same_tier(),
         Place::Station => same_tier() && spot.station == symptom.station && *spot.at == symptom.at,
         Place::Listener => same_tier() && spot.at.netns == symptom.at.netns && spot.at.listener == symptom.at.listener,
+        Place::Path => ctx.path.tiers.iter().any(|tier| spot.tiers().any(|name| name == tier.name)),
         Place::Edge => is_passed(ctx, spot, symptom),
         Place::Awaited => false,
     }

@@ -5,8 +5,10 @@ use crate::load::{GeneratorThread, LoadResult, Loop};
 use crate::message::Message;
 use crate::report::{At, Confidence, Finding, Role, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "load-generator", kind: StationKind::Rate, findings: &["load-generator-limited"], read, judge };
+/// Id of its finding.
+pub(crate) const ID: &str = "load-generator-limited";
+
+pub(super) const STATION: StationDef = StationDef { id: "load-generator", kind: StationKind::Rate, findings: &[ID], read, judge };
 
 /// Share of its CPUs at which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
 const LIMITED_UTILIZATION: f64 = 0.90;
@@ -71,11 +73,11 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
         }
     };
     vec![Finding {
-        id: "load-generator-limited".to_owned(),
+        id: ID.to_owned(),
         station: STATION.id.to_owned(),
         tier: "client".to_owned(),
         at: placed.station.at.clone(),
-        role: Role::Cause,
+        role: if matches!(limit, Limit::Cpu) && asks_again(load) { Role::Symptom } else { Role::Cause },
         symptom_of: Vec::new(),
         confidence: Confidence::High,
         title: ctx.text(Message::new("finding-load-generator-limited-title")),
@@ -83,6 +85,11 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
         explanation: ctx.text(Message::new("finding-load-generator-limited-explanation")),
         remedies: Vec::new(),
     }]
+}
+
+/// True where a closed loop's cores were kept busy by what failed: an answer that refuses comes at once, and the next request goes out at once.
+fn asks_again(load: &LoadResult) -> bool {
+    matches!(load.shape, Loop::Closed { .. }) && load.good * 2 < load.requests
 }
 
 fn limit(busy: f64, load: &LoadResult) -> Option<Limit> {
