@@ -25,8 +25,6 @@ pub const SCHEMA: &str = "chokepoint/diagnosis/1";
 const FAILED_SHARE_MAX: f64 = 0.01;
 /// Share of the connections that must wait in an accept queue on average for the wait to count beside the service.
 const WAITING_SHARE_MIN: f64 = 0.1;
-/// Single requests without load below which their median says nothing.
-const SINGLE_MIN: u64 = 5;
 /// How many times as long as alone an answer may take in a closed loop whose connections are what limits it. At the knee itself it takes up to
 /// twice as long, by chance.
 const UNLOADED_TIMES: f64 = 3.0;
@@ -245,8 +243,7 @@ fn closed(ctx: &Context<'_>, stations: &[Placed], connections: u32) -> Judgement
 /// one process, a lock, a limit of connections). Below the knee of a closed loop an answer takes about as long as alone, and more connections
 /// would give more; beyond it they would only wait longer (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978).
 fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
-    let alone = ctx.obs.unloaded.as_ref().filter(|few| few.good >= SINGLE_MIN)?.latency_us.p50.max(1) as f64;
-    let loaded = ctx.obs.load.as_ref()?.latency_us.p50 as f64;
+    let (alone, loaded) = ctx.answer_us()?;
     let waits = loaded > UNLOADED_TIMES * alone && crate::stations::cores_are_spare(ctx);
     let ms = |us: f64| us / 1e3;
     waits.then(|| {

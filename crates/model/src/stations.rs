@@ -63,6 +63,9 @@ pub const STATIONS: &[&StationDef] = &[
     &cpu::STATION,
 ];
 
+/// Single requests without load below which their median says nothing.
+const SINGLE_MIN: u64 = 5;
+
 /// A station's reading with the namespace it was made in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
@@ -113,6 +116,13 @@ impl<'a> Context<'a> {
     /// The sentence of a message.
     pub fn text(&self, message: Message) -> String {
         self.words.text(&message)
+    }
+
+    /// Median time of an answer alone and in the closed loop, microseconds; nothing where too few single requests were answered well.
+    pub fn answer_us(&self) -> Option<(f64, f64)> {
+        let few = self.obs.unloaded.as_ref().filter(|few| few.good >= SINGLE_MIN)?;
+        let load = self.obs.load.as_ref().filter(|load| matches!(load.shape, Loop::Closed { .. }))?;
+        Some((few.latency_us.p50.max(1) as f64, load.latency_us.p50 as f64))
     }
 
     /// Seconds of the window.

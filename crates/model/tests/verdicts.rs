@@ -56,6 +56,13 @@ fn a_core_that_others_fill_is_a_limit_only_of_servers_that_want_it_whole() {
     assert!(left.warnings.iter().any(|warning| warning.contains("70")), "{:?}", left.warnings);
     // One that takes its half of a core that the servers would fill.
     assert_eq!(verdict(&told(&contended(0.5 / servers, Some(0.48 / servers)))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    // The servers wait for one another now and then, and answers take hardly longer than alone.
+    let mut bursts = contended(0.5 / servers, Some(0.6 / servers));
+    assert_eq!(verdict(&told(&bursts)), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    let (load, mut few) = (bursts.load.clone().unwrap(), bursts.load.clone().unwrap());
+    (few.requests, few.good, few.latency_us.p50) = (10, 10, load.latency_us.p50 * 4 / 5);
+    bursts.unloaded = Some(few);
+    assert_eq!(verdict(&told(&bursts)), (Verdict::Healthy, Some(LimitedBy::Demand)));
     // Nobody else: what little is left over is the grain of the clock.
     assert_eq!(verdict(&told(&contended(0.97 / servers, Some(0.0)))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
 }

@@ -26,6 +26,9 @@ const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The same, above which busy cores say nothing about servers that nobody asked for all that they can do, where their waits for a core could
 /// not be read.
 const TENANTS_SHARE_MOST: f64 = 0.5;
+/// How many times as long as alone an answer of a closed loop may take for the cores to be no limit of it: where they are, the requests of all
+/// connections wait for one another.
+const QUICK_TIMES: f64 = 1.5;
 /// CPU time of a page on the stack tried, microseconds: with idle cores, and near saturation (DESIGN.md). The cost of an answer falls as load
 /// rises, because work is done in larger batches.
 const COST_US_IDLE: f64 = 159.0;
@@ -134,8 +137,10 @@ fn wanted_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Op
 /// What other programs used of cores that their servers did not want whole: such cores are no limit of theirs, however little is left idle.
 fn left_to_others(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<f64> {
     let others = others_share(ctx, cores, tiers).filter(|share| *share > TENANTS_SHARE_MAX)?;
+    // Servers of many processes wait for one another, too: as long as answers take little longer than alone, what they wait for is no limit.
+    let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
     let unwanted = match wanted_share(ctx, cores, tiers) {
-        Some(wanted) => wanted < SATURATED_UTILIZATION,
+        Some(wanted) => is_quick || wanted < SATURATED_UTILIZATION,
         None => !ctx.obs.request.loaded && others > TENANTS_SHARE_MOST,
     };
     unwanted.then_some(others)
