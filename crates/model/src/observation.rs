@@ -2,11 +2,13 @@
 //!
 //! `sources::assemble` builds it from raw bytes, live or out of a recording; nothing else may.
 
+mod cgroup;
 mod host;
 mod netns;
 mod process;
 mod server;
 
+pub use cgroup::{CgroupCpu, CgroupId, CgroupVersion};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use netns::{
     Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState,
@@ -52,6 +54,8 @@ pub struct Observation {
     pub netns: BTreeMap<NetnsId, NetnsView>,
     /// Every process that was read: those on the request's path and those that listen for it.
     pub processes: BTreeMap<u32, ProcessView>,
+    /// Every cgroup that may limit the CPU of a process of the path: those processes' own and all above them.
+    pub cgroups: BTreeMap<CgroupId, Series<CgroupCpu>>,
     /// Servers of a known kind, by the process id of their master.
     pub servers: BTreeMap<u32, ServerView>,
     /// Network namespaces found on the host; absent where this user may not see all of them.

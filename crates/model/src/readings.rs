@@ -53,6 +53,9 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
         }
     }
     let mut alike: BTreeMap<(&str, String), (Fate, u32)> = BTreeMap::new();
+    for (place, series) in &obs.cgroups {
+        add(format!("cgroup_cpu ({place})"), fate(series));
+    }
     for view in obs.processes.values() {
         for (name, fate) in process(view).into_iter().filter_map(|(name, fate)| Some((name, fate?))) {
             alike.entry((name, format!("{fate:?}"))).or_insert((fate, 0)).1 += 1;

@@ -1,6 +1,8 @@
 //! What the kernel tells as text: files under /proc and /sys, the kernel log and the files of a process; a thin reader and a pure parser
 //! each.
 
+mod cgroup_cpu;
+mod cgroup_mounts;
 mod conntrack;
 mod conntrack_entries;
 mod conntrack_states;
@@ -39,6 +41,7 @@ pub(crate) const ALL: &[&Source] = &[
     &softnet::SOFTNET,
     &ksoftirqd::KSOFTIRQD,
     &kernel_log::KERNEL_LOG,
+    &cgroup_cpu::CGROUP_CPU,
     &sysctls::SYSCTLS,
     &netstat::NETSTAT,
     &sockstat::SOCKSTAT,

@@ -7,7 +7,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::error::{ParseError, lines, whole};
 use super::process_stat::read_while_alive;
-use super::{one, process_of};
+use super::{cgroup_cpu, one, process_of};
 use crate::root::reading_of;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
 
@@ -21,7 +21,11 @@ pub(crate) const PROCESS_CGROUPS: Source =
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(pid) = context.pid() else { return Vec::new() };
-    one(read_while_alive(context.root, NAME, pid, |_, _| Ok(context.root.read_process(pid, "cgroup", BYTES_MAX, None))))
+    let outcome = read_while_alive(context.root, NAME, pid, |_, _| Ok(context.root.read_process(pid, "cgroup", BYTES_MAX, None)));
+    if let Outcome::Ok(bytes) = &outcome {
+        cgroup_cpu::take_note(context, pid, bytes);
+    }
+    one(outcome)
 }
 
 /// Reads lines "hierarchy:controllers:path" into path by controller: "" is version 2, "name=systemd" a named hierarchy; "cpu,cpuacct" are

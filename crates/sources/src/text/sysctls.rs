@@ -81,7 +81,7 @@ fn file(key: &str) -> String {
 
 /// "rw" where some write bit is set and the mount is writable. The kernel clears the bits of what a namespace may not set:
 /// `nf_conntrack_max` is 0644 in the first namespace and 0444 in all others.
-fn mode(root: &Root, file: &str) -> Option<&'static str> {
+pub(super) fn mode(root: &Root, file: &str) -> Option<&'static str> {
     let path = root.path(file);
     let bits = std::fs::metadata(&path).ok()?.permissions().mode();
     let mount = rustix::fs::statvfs(&path).ok()?;

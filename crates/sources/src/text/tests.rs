@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chokepoint_model::observation::{NetnsId, Observation};
+use chokepoint_model::observation::{CgroupId, NetnsId, Observation};
 use chokepoint_model::series::Series;
 use chokepoint_recording::{Entry, Outcome, Scope};
 use proptest::prelude::*;
@@ -32,6 +32,18 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
     let notes = Notes::default();
     let scope = scope_of(source, pid);
     let mut entries = Vec::new();
+    if source.name == "cgroup_cpu" {
+        // Which cgroups matter is told by the processes.
+        let scope = Scope::Process(pid);
+        let _ = (self::source("process_cgroups").read)(&ReadContext {
+            root,
+            scope,
+            phase: Phase::First,
+            notes: &notes,
+            netns: None,
+            netlink: None,
+        });
+    }
     for (at_us, phase) in [(0, Phase::First), (10_000_000, Phase::Last)] {
         if phase == Phase::Last && source.cadence == Cadence::Once {
             continue;
@@ -87,6 +99,7 @@ fn fared_of(observation: &Observation, source: &Source) -> Fared {
         "softnet" => fared([&observation.softnet]),
         "ksoftirqd" => fared(observation.ksoftirqd.values()),
         "kernel_log" => fared([&observation.kernel_log]),
+        "cgroup_cpu" => fared(observation.cgroups.values()),
         "sysctls" => fared(netns.sysctls.values()),
         "netstat" => fared([&netns.netstat]),
         "sockstat" => fared([&netns.sockstat]),
@@ -152,6 +165,12 @@ fn host_values_of_the_tree() {
     assert_eq!(ksoftirqd.keys().copied().collect::<Vec<_>>(), [0, 1]);
     assert_eq!((ksoftirqd[&0].last().unwrap().user_ticks, ksoftirqd[&0].points().len()), (7, 2));
     assert!(ksoftirqd[&0].last().unwrap().run_ns.is_some());
+
+    let cgroups = see("cgroup_cpu").cgroups;
+    let cgroup = |path: &str| cgroups[&CgroupId::parse(path).unwrap()].last().cloned().unwrap();
+    let unit = cgroup("v2:/system.slice/nginx.service");
+    assert_eq!((unit.limit_cores(), unit.throttled_periods, unit.used_ns), (Some(0.5), Some(412), Some(25_816_227_000)));
+    assert_eq!((cgroup("v2:/system.slice").quota_us, cgroup("v2:/").quota_us), (None, None), "the root has no limit");
 
     let log = see("kernel_log").kernel_log;
     let texts: Vec<&str> = log.last().unwrap().iter().map(|line| line.text.as_str()).collect();

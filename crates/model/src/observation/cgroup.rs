@@ -1,0 +1,157 @@
+//! Readings of one cgroup: how much CPU its processes may use, how much they used, and how often they were stopped for it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Levels of a hierarchy that are looked at, a cgroup itself among them.
+const LEVELS_MAX: usize = 64;
+
+/// The version of the hierarchy in which a cgroup is (cgroups(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CgroupVersion {
+    /// The hierarchy with the controller `cpu`.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
+
+/// A cgroup by its path as the reader's cgroup namespace shows it. Written "v1:/docker/ab" or "v2:/system.slice/nginx.service".
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CgroupId {
+    /// Version of its hierarchy.
+    pub version: CgroupVersion,
+    /// Its path from the hierarchy's root, which is "/".
+    pub path: String,
+}
+
+impl CgroupId {
+    /// The cgroup that limits the CPU of a process, out of its paths by controller (`/proc/PID/cgroup`). Where version 1 has the controller
+    /// `cpu`, version 2 cannot have it: each controller is in one hierarchy.
+    pub fn of_cpu(paths: &BTreeMap<String, String>) -> Option<Self> {
+        let (version, path) = match (paths.get("cpu"), paths.get("")) {
+            (Some(path), _) => (CgroupVersion::V1, path),
+            (None, Some(path)) => (CgroupVersion::V2, path),
+            (None, None) => return None,
+        };
+        path.starts_with('/').then(|| Self { version, path: path.clone() })
+    }
+
+    /// Reads what [`CgroupId`] is written as; nothing where it is no cgroup.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (version, path) = text.split_once(':')?;
+        let version = match version {
+            "v1" => CgroupVersion::V1,
+            "v2" => CgroupVersion::V2,
+            _ => return None,
+        };
+        path.starts_with('/').then(|| Self { version, path: path.to_owned() })
+    }
+
+    /// The cgroup itself and those above it, up to the root: a limit of each of them holds. At most 64 of them, the outermost left out.
+    pub fn levels(&self) -> Vec<Self> {
+        let at = |path: &str| Self { version: self.version, path: path.to_owned() };
+        let mut path = self.path.trim_end_matches('/');
+        let mut levels = Vec::new();
+        while !path.is_empty() && levels.len() < LEVELS_MAX {
+            levels.push(at(path));
+            path = path.rfind('/').map_or("", |end| path[..end].trim_end_matches('/'));
+        }
+        if levels.len() < LEVELS_MAX {
+            levels.push(at("/"));
+        }
+        levels
+    }
+
+    /// True where the other one is this cgroup or below it.
+    pub fn holds(&self, other: &Self) -> bool {
+        let rest = other.path.strip_prefix(self.path.trim_end_matches('/'));
+        self.version == other.version && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl fmt::Display for CgroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = match self.version {
+            CgroupVersion::V1 => "v1",
+            CgroupVersion::V2 => "v2",
+        };
+        write!(f, "{version}:{}", self.path)
+    }
+}
+
+/// CPU bandwidth of one cgroup (Documentation/scheduler/sched-bwc.rst; version 2: Documentation/admin-guide/cgroup-v2.rst). Counters are since
+/// the cgroup exists and hold all cgroups below it, but those of throttling, which are its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CgroupCpu {
+    /// Directory of its files, as the reader sees it.
+    pub dir: String,
+    /// CPU time in each period, microseconds (`cpu.cfs_quota_us`, `cpu.max`); `None` is unlimited.
+    pub quota_us: Option<u64>,
+    /// Length of a period, microseconds; zero where there is none to be limited by.
+    pub period_us: u64,
+    /// Periods in which something ran or wanted to (nr_periods).
+    pub periods: Option<u64>,
+    /// Those at whose end it was stopped (nr_throttled).
+    pub throttled_periods: Option<u64>,
+    /// Time for which it was stopped, summed over the cores on which it was, nanoseconds (`throttled_time`, `throttled_usec`).
+    pub throttled_ns: Option<u64>,
+    /// CPU time that its processes used, nanoseconds (`cpuacct.usage`, `usage_usec`).
+    pub used_ns: Option<u64>,
+    /// True where the limit's file may be written, by its mode and its mount.
+    pub writable: Option<bool>,
+}
+
+impl CgroupCpu {
+    /// The limit in cores; nothing where there is none.
+    pub fn limit_cores(&self) -> Option<f64> {
+        self.quota_us.filter(|_| self.period_us > 0).map(|quota| quota as f64 / self.period_us as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> CgroupId {
+        CgroupId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_controller_tells_the_hierarchy() {
+        let paths = |all: &[(&str, &str)]| all.iter().map(|(name, path)| ((*name).to_owned(), (*path).to_owned())).collect();
+        assert_eq!(CgroupId::of_cpu(&paths(&[("cpu", "/a"), ("", "/b")])), Some(id("v1:/a")), "hybrid");
+        assert_eq!(CgroupId::of_cpu(&paths(&[("name=systemd", "/a"), ("", "/b")])), Some(id("v2:/b")));
+        assert_eq!(CgroupId::of_cpu(&paths(&[("memory", "/a")])), None);
+        assert_eq!(CgroupId::of_cpu(&paths(&[])), None);
+    }
+
+    #[test]
+    fn levels_go_up_to_the_root() {
+        let levels = |text: &str| id(text).levels().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(levels("v2:/a/b:c"), ["v2:/a/b:c", "v2:/a", "v2:/"]);
+        assert_eq!(levels("v1:/"), ["v1:/"]);
+        assert_eq!(levels("v1:/a//b/"), ["v1:/a//b", "v1:/a", "v1:/"]);
+        assert_eq!(id(&format!("v1:{}", "/x".repeat(1_000))).levels().len(), LEVELS_MAX);
+    }
+
+    #[test]
+    fn a_cgroup_holds_what_is_below_it_by_whole_names() {
+        assert!(id("v1:/a").holds(&id("v1:/a")) && id("v1:/a").holds(&id("v1:/a/b")) && id("v1:/").holds(&id("v1:/a")));
+        assert!(!id("v1:/a").holds(&id("v1:/ab")) && !id("v1:/a").holds(&id("v2:/a")) && !id("v1:/a/b").holds(&id("v1:/a")));
+    }
+
+    #[test]
+    fn what_is_no_cgroup_is_none() {
+        for wrong in ["", "v1", "v1:", "v1:a", "v3:/a", ":/a", "/a"] {
+            assert_eq!(CgroupId::parse(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(id("v1:/a:b").to_string(), "v1:/a:b");
+    }
+
+    #[test]
+    fn a_limit_needs_a_period() {
+        let cpu = |quota_us, period_us| CgroupCpu { quota_us, period_us, ..CgroupCpu::default() };
+        assert_eq!(cpu(Some(50_000), 100_000).limit_cores(), Some(0.5));
+        assert_eq!((cpu(None, 100_000).limit_cores(), cpu(Some(1), 0).limit_cores()), (None, None));
+    }
+}
