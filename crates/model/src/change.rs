@@ -26,6 +26,17 @@ pub enum Change {
         /// The value to set.
         to: String,
     },
+    /// A limit of a cgroup (cgroups(7)), in force as soon as it is written. It ends with the cgroup, and what manages that may write it anew.
+    Cgroup {
+        /// Its directory: "/sys/fs/cgroup/cpu/docker/ab", "/sys/fs/cgroup/system.slice/nginx.service".
+        dir: String,
+        /// The file in it: "cpu.cfs_quota_us", "cpu.max".
+        file: String,
+        /// The value found when the change was proposed.
+        from: String,
+        /// The value to set.
+        to: String,
+    },
     /// One setting in the configuration of a running server.
     Server {
         /// Its program.
@@ -165,6 +176,7 @@ impl Change {
     pub fn command(&self) -> String {
         match self {
             Self::Sysctl { key, to, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(to))),
+            Self::Cgroup { dir, file, to, .. } => written(dir, file, to),
             Self::Server { .. } => self.activation_command(),
         }
     }
@@ -173,16 +185,18 @@ impl Change {
     pub fn undo_command(&self) -> String {
         match self {
             Self::Sysctl { key, from, .. } => self.in_netns(&format!("sysctl -w {key}={}", quoted(from))),
+            Self::Cgroup { dir, file, from, .. } => written(dir, file, from),
             Self::Server { .. } => self.activation_command(),
         }
     }
 
-    /// The file and the line that make the change last over a boot; nothing where only what creates the namespace can.
+    /// The file and the line that make the change last over a boot; nothing where only what creates the namespace or cgroup can.
     pub fn persistent(&self) -> Option<(String, String)> {
         match self {
             Self::Sysctl { key, to, netns_name, .. } => {
                 (netns_name == HOST_NETNS).then(|| (SYSCTL_FILE.to_owned(), format!("{key} = {to}")))
             }
+            Self::Cgroup { .. } => None,
             Self::Server { file, setting, to, .. } => Some((file.clone(), setting.line(to))),
         }
     }
@@ -190,7 +204,7 @@ impl Change {
     /// When it takes effect.
     pub fn activation(&self) -> Activation {
         match self {
-            Self::Sysctl { .. } => Activation::Live,
+            Self::Sysctl { .. } | Self::Cgroup { .. } => Activation::Live,
             Self::Server { activation, .. } => *activation,
         }
     }
@@ -199,14 +213,16 @@ impl Change {
     pub fn key(&self) -> String {
         match self {
             Self::Sysctl { key, .. } => key.clone(),
+            Self::Cgroup { file, .. } => file.clone(),
             Self::Server { server, setting, .. } => format!("{} {}", server.name(), setting.told()),
         }
     }
 
-    /// Where the setting is, for people: a network namespace, a file.
+    /// Where the setting is, for people: a network namespace, a cgroup's directory, a file.
     pub fn place(&self) -> &str {
         match self {
             Self::Sysctl { netns_name, .. } => netns_name,
+            Self::Cgroup { dir, .. } => dir,
             Self::Server { file, .. } => file,
         }
     }
@@ -214,14 +230,14 @@ impl Change {
     /// The value that the change was proposed for.
     pub fn from(&self) -> &str {
         match self {
-            Self::Sysctl { from, .. } | Self::Server { from, .. } => from,
+            Self::Sysctl { from, .. } | Self::Cgroup { from, .. } | Self::Server { from, .. } => from,
         }
     }
 
     /// The value that it sets.
     pub fn to(&self) -> &str {
         match self {
-            Self::Sysctl { to, .. } | Self::Server { to, .. } => to,
+            Self::Sysctl { to, .. } | Self::Cgroup { to, .. } | Self::Server { to, .. } => to,
         }
     }
 
@@ -229,7 +245,7 @@ impl Change {
     pub fn with_from(&self, value: String) -> Self {
         let mut change = self.clone();
         match &mut change {
-            Self::Sysctl { from, .. } | Self::Server { from, .. } => *from = value,
+            Self::Sysctl { from, .. } | Self::Cgroup { from, .. } | Self::Server { from, .. } => *from = value,
         }
         change
     }
@@ -240,6 +256,9 @@ impl Change {
         match (self, other) {
             (Self::Sysctl { key, netns, .. }, Self::Sysctl { key: other_key, netns: other_netns, .. }) => {
                 netns == other_netns && key == other_key
+            }
+            (Self::Cgroup { dir, file, .. }, Self::Cgroup { dir: other_dir, file: other_file, .. }) => {
+                dir == other_dir && file == other_file
             }
             (Self::Server { file, setting, .. }, Self::Server { file: other_file, setting: other_setting, .. }) => {
                 file == other_file && setting == other_setting
@@ -275,6 +294,11 @@ impl Change {
     }
 }
 
+/// The command that writes a value to a file of a cgroup.
+fn written(dir: &str, file: &str, value: &str) -> String {
+    format!("echo {} > {}", quoted(value), quoted(&format!("{dir}/{file}")))
+}
+
 /// A value as one word of a shell command.
 fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
@@ -298,6 +322,25 @@ mod tests {
         assert!(unnamed.starts_with("nsenter --net=/proc/PID/ns/net sysctl -w"), "{unnamed}");
         assert_eq!(change("host", "1").undo_command(), "sysctl -w net.ipv4.ip_local_port_range='20000 20050'");
         assert_eq!(change("web", "1").persistent(), None);
+    }
+
+    #[test]
+    fn a_cgroup_is_told_by_its_file() {
+        let change = |dir: &str| Change::Cgroup {
+            dir: dir.to_owned(),
+            file: "cpu.max".to_owned(),
+            from: "50000 100000".to_owned(),
+            to: "100000 100000".to_owned(),
+        };
+        let raised = change("/sys/fs/cgroup/a b");
+        assert_eq!(raised.command(), "echo '100000 100000' > '/sys/fs/cgroup/a b/cpu.max'");
+        assert_eq!(raised.undo_command(), "echo '50000 100000' > '/sys/fs/cgroup/a b/cpu.max'");
+        assert_eq!((raised.key().as_str(), raised.place(), raised.activation()), ("cpu.max", "/sys/fs/cgroup/a b", Activation::Live));
+        assert_eq!(raised.persistent(), None, "what makes the cgroup sets it");
+        assert!(raised.is_same_setting(&change("/sys/fs/cgroup/a b").with_from("max 100000".to_owned())));
+        assert!(!raised.is_same_setting(&change("/sys/fs/cgroup/b")));
+        let json = serde_json::to_string(&raised).unwrap();
+        assert_eq!(serde_json::from_str::<Change>(&json).unwrap(), raised);
     }
 
     #[test]

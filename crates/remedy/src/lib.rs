@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod apply;
+mod cgroup;
 mod error;
 mod journal;
 mod lock;

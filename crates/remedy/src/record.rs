@@ -21,7 +21,7 @@ pub(crate) struct Intent {
     pub(crate) change: Change,
     /// The value read just before it.
     pub(crate) was: String,
-    /// What tells the place from a later one with the same number (`SO_NETNS_COOKIE`, unix(7)), where the kernel gives it.
+    /// What tells the place from a later one with the same number (`SO_NETNS_COOKIE`, unix(7); a cgroup's inode), where the kernel gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<u64>,
     /// The file that is edited, for settings that lie in one.

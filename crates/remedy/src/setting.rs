@@ -5,6 +5,7 @@ use std::path::Path;
 
 use chokepoint_model::change::Change;
 
+use crate::cgroup::Cgroup;
 use crate::error::ApplyError;
 use crate::record::{Backup, Intent};
 use crate::server::Server;
@@ -58,6 +59,11 @@ pub(crate) trait Setting: Debug {
         Ok(None)
     }
 
+    /// What is told where the place of a change is no more and another one is in its place.
+    fn replaced(&self) -> &'static str {
+        "its network namespace is no more; another one has its number"
+    }
+
     /// How it stands against a change.
     fn state(&self, intent: &Intent) -> Result<State, ApplyError> {
         let found = match self.read() {
@@ -67,7 +73,7 @@ pub(crate) trait Setting: Debug {
         if let (Some(then), Some(now)) = (intent.place, found.place)
             && then != now
         {
-            return Ok(State::Gone("its network namespace is no more; another one has its number"));
+            return Ok(State::Gone(self.replaced()));
         }
         if self.same(&found.value, &intent.was) {
             return Ok(State::Old);
@@ -80,6 +86,7 @@ pub(crate) trait Setting: Debug {
 pub(crate) fn open(change: &Change, root: &Path) -> Result<Box<dyn Setting>, ApplyError> {
     match change {
         Change::Sysctl { key, netns, .. } => Ok(Box::new(Sysctl::open(key, *netns, root)?)),
+        Change::Cgroup { dir, file, .. } => Ok(Box::new(Cgroup::open(dir, file, root)?)),
         Change::Server { .. } => Ok(Box::new(Server::open(change)?)),
     }
 }
@@ -87,7 +94,7 @@ pub(crate) fn open(change: &Change, root: &Path) -> Result<Box<dyn Setting>, App
 /// Whether a setting of this kind outlives a reboot.
 pub(crate) fn survives_boot(change: &Change) -> bool {
     match change {
-        Change::Sysctl { .. } => false,
+        Change::Sysctl { .. } | Change::Cgroup { .. } => false,
         Change::Server { .. } => true,
     }
 }
