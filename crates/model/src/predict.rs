@@ -16,6 +16,9 @@ const WIDTH_MAX: f64 = 2.5;
 /// Stations whose limit is a number of requests under way: the rest of the path is a delay to them, and the cores a queue.
 const COUNTED: &[&str] = &["clients", "ephemeral-ports", "worker-pool"];
 
+/// Stations whose limit is a number of cores: a queue for those requests.
+const CORES: &[&str] = &["cpu", "cpu-quota"];
+
 /// What a remedy lifts at the station of its finding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Lift {
@@ -121,10 +124,12 @@ fn expected(remaining: &[Remaining<'_>], load: &LoadResult) -> Ceiling {
     let closed = matches!(load.shape, Loop::Closed { .. });
     let is_counted = |station: &&Remaining<'_>| COUNTED.contains(&station.station) && (closed || station.station != "clients");
     let counted = lowest(remaining.iter().filter(is_counted));
-    let cores = lowest(remaining.iter().filter(|station| station.station == "cpu"));
+    let cores = lowest(remaining.iter().filter(|station| CORES.contains(&station.station)));
     if let (Some(counted), Some(cores)) = (counted, cores) {
+        // A part of a core is a slower one.
+        let number = cores.limit.max(1.0);
         let together = |part: fn(&Ceiling) -> f64| {
-            network::throughput(counted.limit, counted.limit / part(&counted.ceiling), cores.limit, cores.limit / part(&cores.ceiling))
+            network::throughput(counted.limit, counted.limit / part(&counted.ceiling), number, number / part(&cores.ceiling))
         };
         value = value.min(together(|c| c.value));
         low = low.min(together(|c| c.low));

@@ -2,9 +2,11 @@
 
 mod advice;
 mod ask_limit_owner;
+mod keep_cpu_quota;
 mod listen_again;
 mod raise_accept_backlog;
 mod raise_conntrack_max;
+mod raise_cpu_quota;
 mod raise_max_children;
 mod raise_nofile;
 mod raise_nofile_by_hand;
@@ -68,6 +70,7 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &reuse_upstream_connections::LONG,
     &reuse_upstream_connections::ADVICE,
     &raise_max_children::REMEDY,
+    &raise_cpu_quota::REMEDY,
 ];
 
 /// Remedies that are alternatives: the name of their group and their ids.

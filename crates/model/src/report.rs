@@ -185,6 +185,9 @@ pub struct At {
     pub edge: Option<String>,
     /// Cores, "1" or "0-3".
     pub cpu: Option<String>,
+    /// The cgroup's directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
 }
 
 /// The two kinds of station (DESIGN.md).

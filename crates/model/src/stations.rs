@@ -7,6 +7,7 @@ mod accept_queue;
 mod clients;
 pub(crate) mod conntrack_table;
 mod cpu;
+pub(crate) mod cpu_quota;
 pub(crate) mod ephemeral_ports;
 pub(crate) mod file_descriptors;
 pub(crate) mod in_force;
@@ -60,6 +61,7 @@ pub const STATIONS: &[&StationDef] = &[
     &ephemeral_ports::STATION,
     &upstream_connect::STATION,
     &worker_pool::STATION,
+    &cpu_quota::STATION,
     &cpu::STATION,
 ];
 

@@ -190,3 +190,23 @@ remedy-reload-configuration-risk = The reload puts in force everything that was 
 remedy-raise-accept-backlog-text = Let { $to } connections wait at { $listener } instead of { $from }: room for all that can come at once, while { $tier } accepts them one after the other.
 remedy-raise-accept-backlog-text-other = Let { $to } connections wait at { $listener } instead of { $from }: raise the backlog that { $tier } gives to listen() and net.core.somaxconn, then start it anew.
 remedy-raise-accept-backlog-risk = A longer queue hides nothing but a burst: were the server to fall behind for good, requests would wait longer before they fail. Each waiting connection takes a few KiB of kernel memory.
+
+finding-cgroup-cpu-throttled-title = { $tier } is stopped by a CPU quota of { $limit } cores while cores are idle
+finding-cgroup-cpu-throttled-explanation = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } was stopped so in { $share } % of the time's periods: requests wait for the next period, and no more of them pass than the quota has CPU time for. Queues and pools before stopped workers fill up, and longer ones would only let more requests wait.
+finding-cgroup-cpu-throttled-explanation-tail = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } has CPU time enough on average, but many requests at once, or several threads on several cores, use a period's share up before it ends: what comes then waits for the next one. That is seen in the slowest answers alone.
+
+evidence-cpu-quota-throttled = The cgroup was stopped in { $periods } of { $of } periods in which it had work, { $share } % of all.
+evidence-cpu-quota-limit = It may use { $quota } ms of CPU time in each { $period } ms ({ $limit } cores), and used { $used } cores.
+evidence-cpu-quota-idle = { $idle } of the { $count } cores on which its servers may run were idle on average.
+evidence-cpu-quota-waiting = On average { $waiting } of their threads were ready to run and did not.
+evidence-cpu-quota-harm = { $goodput } requests a second were answered as expected; the p99 of response time was { $p99 } ms.
+evidence-cpu-quota-tail = Half of the requests took { $p50 } ms or less and the p99 was { $p99 } ms, against an objective of { $slo } ms.
+
+remedy-raise-cpu-quota-text = Let cgroup { $cgroup } use { $to } cores instead of { $from }: what its processes asked for, as far as there are cores. Quotas around it are raised as far as it needs them.
+remedy-raise-cpu-quota-text-other = Let cgroup { $cgroup } use { $to } cores instead of { $from }. Its limit, or that of a cgroup around it, cannot be written from here: it belongs to whoever made it.
+remedy-raise-cpu-quota-risk = Others on these cores get less. The quota may have been set on purpose, to share the host or because it is paid for. It holds until the cgroup ends or what manages it writes it anew: a restart of the container, a reload of the unit.
+remedy-keep-cpu-quota-text = To make it last: raise the quota where cgroup { $cgroup } is made. systemd: CPUQuota= of the unit; Docker: --cpus or --cpu-quota; Kubernetes: limits.cpu of the container.
+remedy-keep-cpu-quota-text-systemd = To make it last: raise CPUQuota= of the unit to which cgroup { $cgroup } belongs; set-property keeps it in a drop-in.
+remedy-keep-cpu-quota-text-container = To make it last: raise the limit of the container whose cgroup is { $cgroup }, and in what it is started from.
+remedy-keep-cpu-quota-text-kubernetes = To make it last: raise limits.cpu in the manifest of the pod whose cgroup is { $cgroup }, or leave the limit out and keep requests.cpu. The kubelet takes back what is written to the cgroup.
+remedy-keep-cpu-quota-risk = Whoever set the quota may have meant it: ask. Others on these cores get less.

@@ -67,6 +67,12 @@ state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
 state-worker-pool-near = { $busy } of { $workers } workers were busy on average: little is left.
 state-worker-pool-full = { $busy } of { $workers } workers were busy on average, and in { $share } % of the samples connections waited for one, { $waiting } on average.
 
+state-cpu-quota-ok = { $used } of the { $limit } cores that cgroup { $cgroup } may use were used; it was never stopped.
+state-cpu-quota-near = { $used } of the { $limit } cores that cgroup { $cgroup } may use were used: little is left.
+state-cpu-quota-harmless = Cgroup { $cgroup } may use { $limit } cores, used { $used }, and was stopped in { $periods } of { $of } periods: not enough to hold this traffic back, or its cores had nothing more to give.
+state-cpu-quota-throttled = Cgroup { $cgroup } may use { $limit } cores and was stopped in { $periods } of { $of } periods.
+state-cpu-quota-unknown = Cgroup { $cgroup } may use { $limit } cores; how many it used, or how often it was stopped, could not be read.
+
 state-cpu-ok = { $count ->
     [1] Core { $cores } was { $share } % busy.
    *[other] Cores { $cores } were { $share } % busy.

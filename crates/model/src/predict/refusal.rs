@@ -4,12 +4,12 @@ use super::{Remaining, Scene, is_same, lowest};
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::report::{Finding, Role, StationState};
-use crate::stations::{GOOD_MIN, Placed, other_tenants};
+use crate::stations::{GOOD_MIN, Placed, cpu_quota, other_tenants};
 
 /// Share of the requests that may fail in a way that the lifted station does not explain.
 const UNEXPLAINED_MAX: f64 = 0.01;
 /// Findings that hide what an answer costs: what is put to sleep or held up by a rate is counted into the time of service.
-const HIDING: &[&str] = &["cgroup-cpu-throttled", "egress-shaped"];
+const HIDING: &[&str] = &[cpu_quota::ID, "egress-shaped"];
 /// Statuses with which a server turns away what finds no worker or no port, or passes its own limit of requests.
 const TURNED_AWAY: &[u16] = &[429, 500, 502, 503, 504];
 
@@ -59,7 +59,7 @@ pub(super) fn failing(scene: &Scene<'_>, finding: &Finding, placed: &Placed, loa
 fn explained(load: &LoadResult, station: &str) -> u64 {
     let turned_away: u64 = TURNED_AWAY.iter().filter_map(|status| load.status.get(status)).sum();
     let waited_too_long = load.errors.response_timeout + load.errors.connect_timeout;
-    turned_away + if station == "worker-pool" { waited_too_long } else { 0 }
+    turned_away + if matches!(station, "worker-pool" | "cpu-quota") { waited_too_long } else { 0 }
 }
 
 /// What limits next, or why that cannot be told.

@@ -61,6 +61,51 @@ fn groups<'a>(ctx: &Context<'a>) -> BTreeMap<BTreeSet<u32>, Vec<&'a Tier>> {
     groups
 }
 
+/// The cores on which any of some tiers may run.
+pub(super) struct Cores {
+    /// How many there are.
+    pub(super) count: f64,
+    /// How many of them were idle on average.
+    pub(super) idle: f64,
+}
+
+/// The cores on which any of these tiers may run; nothing where their use could not be read.
+pub(super) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
+    let theirs = |tier: &&Tier| tiers.iter().any(|other| other.name == tier.name);
+    let groups = groups(ctx).into_iter().filter(|(_, tiers)| tiers.iter().any(theirs));
+    let cores: BTreeSet<u32> = groups.flat_map(|(cores, _)| cores).collect();
+    let (count, busy) = (cores.len() as f64, busy(ctx, &cores)?);
+    (count > 0.0).then_some(Cores { count, idle: (count - busy).max(0.0) })
+}
+
+/// CPU time that these tiers' processes used and that could be read, in cores; nothing where none of it could.
+pub(super) fn own_cores<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
+    let ticks_per_s = ticks_per_s(ctx);
+    let cores = |pid: &u32| {
+        let (_, _, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+        Some(own_seconds(ctx, *pid, ticks_per_s)? * 1e6 / elapsed_us as f64)
+    };
+    let own: Vec<f64> = pids.into_iter().filter_map(cores).collect();
+    (!own.is_empty()).then(|| own.iter().sum())
+}
+
+/// Use of some cores.
+pub(super) struct Use {
+    /// Cores that may be used.
+    pub(super) limit: f64,
+    /// How many were.
+    pub(super) busy: f64,
+    /// Of those, what programs used that serve nothing of this path.
+    pub(super) others: f64,
+    /// True where it was counted by clock ticks, and not by the kernel's own account in nanoseconds.
+    pub(super) in_ticks: bool,
+}
+
+/// The most good answers a second for which these cores have CPU time.
+pub(super) fn ceiling_of(ctx: &Context<'_>, used: &Use) -> Option<Ceiling> {
+    Cost::of_use(ctx, used)?.ceiling()
+}
+
 /// Busy share of the cores on which a tier may run; nothing where it could not be read.
 pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let (cores, _) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
@@ -232,7 +277,7 @@ fn busy_share(first: &CoreTimes, last: &CoreTimes) -> f64 {
 }
 
 /// Mean number of these tiers' processes that were runnable and waited for a core.
-fn waiting(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<f64> {
+pub(super) fn waiting(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<f64> {
     let delays: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| delayed(ctx, *pid)).collect();
     (!delays.is_empty()).then(|| delays.iter().sum())
 }
@@ -253,18 +298,24 @@ struct Cost {
 }
 
 impl Cost {
-    /// From the busy time of these cores. It is counted by clock ticks, so that few of them tell it badly: twice the standard deviation of their
-    /// number is in the bounds. The fall under load is in the estimate, and in the least of it alone.
+    /// From the busy time of these cores.
     fn of(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier], busy: f64) -> Option<Self> {
-        let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
         let limit = cores.len() as f64;
         let others = others_share(ctx, cores, tiers).unwrap_or(0.0).max(0.0) * limit;
+        Self::of_use(ctx, &Use { limit, busy, others, in_ticks: true })
+    }
+
+    /// Where it is counted by clock ticks few of them tell it badly: twice the standard deviation of their number is in the bounds. The fall under
+    /// load is in the estimate, and in the least of it alone.
+    fn of_use(ctx: &Context<'_>, used: &Use) -> Option<Self> {
+        let Use { limit, busy, others, in_ticks } = *used;
+        let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
         let own = (busy - others).max(0.0);
         let failed_rps = load.throughput_rps() - load.goodput_rps();
         let cost_s = |failed_share: f64| own / (load.goodput_rps() + failed_share * failed_rps);
         let idle = if limit > 0.0 { (1.0 - busy / limit).clamp(0.0, 1.0) } else { 0.0 };
         let fall = 1.0 + (COST_US_IDLE / COST_US_BUSY - 1.0) * idle;
-        let grain = 2.0 / (own * ctx.seconds() * ticks_per_s(ctx)).sqrt();
+        let grain = if in_ticks { 2.0 / (own * ctx.seconds() * ticks_per_s(ctx)).sqrt() } else { 0.0 };
         let (least_s, most_s) = (cost_s(FAILED_SHARE_MOST) / fall / (1.0 + grain), cost_s(FAILED_SHARE_LEAST) * (1.0 + grain));
         (own > 0.0).then(|| Self {
             cores: limit - others.min(TENANTS_SHARE_MAX * limit),

@@ -9,6 +9,7 @@ pub(crate) mod handshakes;
 pub(crate) mod limits;
 pub(crate) mod pool;
 pub(crate) mod queue;
+pub(crate) mod quota;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

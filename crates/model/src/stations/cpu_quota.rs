@@ -1,0 +1,163 @@
+//! Station `cpu-quota`: the CPU time that a cgroup allows the path's servers. When it is used up they are stopped until the next period, however
+//! idle the cores are.
+
+mod quota;
+
+pub(crate) use quota::{Quota, file, limited};
+
+use super::{Context, Placed, StationDef, blank, cpu, evidence};
+use crate::message::Message;
+use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+
+pub(crate) const ID: &str = "cgroup-cpu-throttled";
+
+pub(super) const STATION: StationDef = StationDef { id: "cpu-quota", kind: StationKind::Rate, findings: &[ID], read, judge };
+
+/// Share of the window's periods in which a cgroup is stopped from which it lacks CPU time, and is not merely cut short in bursts or at a start.
+const THROTTLED_SHARE: f64 = 0.5;
+/// Share of the quota that is used by a cgroup that is at it. It stays below one: what a core was given and did not use is lost at the period's end,
+/// the more so on kernels before 5.4 and the more cores there are (Documentation/scheduler/sched-bwc.rst).
+const USED_SHARE: f64 = 0.75;
+/// Share of the periods from which it is told that the cgroup is stopped now and then.
+const NOTED_SHARE: f64 = 0.01;
+/// Share of the cgroup's CPU time that the path's servers must use for it to be theirs that is short.
+const OWN_SHARE: f64 = 0.5;
+/// Share of the time for which a cgroup must be stopped to be what the slowest hundredth of the requests waits for.
+const TAIL_SHARE: f64 = 0.01;
+/// Share of the offered rate that an open loop must have got through to have suffered no loss.
+const OFFERED_SHARE_MIN: f64 = 0.98;
+
+/// What a quota does to the requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// No more of them pass.
+    Rate,
+    /// They pass, and the slowest take longer than the objective allows.
+    Tail,
+}
+
+/// What a quota does to this traffic; nothing where nobody suffers from it, or a larger one would change nothing.
+pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
+    let throttled = quota.throttled?;
+    let cores = cpu::cores_of(ctx, &quota.tiers)?;
+    // Cores that are all busy have nothing to give: they are the limit then.
+    if throttled.periods == 0 || cores.idle <= (1.0 - cpu::SATURATED_UTILIZATION) * cores.count {
+        return None;
+    }
+    let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
+    let Some(load) = &ctx.obs.load else {
+        return (is_short && saw_traffic(ctx)).then_some(Harm::Rate);
+    };
+    let wanted_more = match load.shape {
+        crate::load::Loop::Closed { .. } => true,
+        crate::load::Loop::Open { rate_per_s, .. } => load.goodput_rps() < OFFERED_SHARE_MIN * rate_per_s,
+    };
+    if is_short && wanted_more {
+        return Some(Harm::Rate);
+    }
+    // Half of the requests keep to the objective, and the rest is late by about what a stop takes.
+    let slo_us = ctx.obs.request.slo_p99_us?;
+    let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
+    let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= throttled.stop_us(cores.count) / 2.0;
+    (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
+}
+
+/// How many cores the tiers of a quota may run on.
+pub(crate) fn cores(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
+    cpu::cores_of(ctx, &quota.tiers).map(|cores| cores.count)
+}
+
+/// True where the servers of the path use most of what the cgroup uses, or wait for as long as they run: others may share it.
+fn is_theirs(ctx: &Context<'_>, quota: &Quota<'_>) -> bool {
+    match (quota.used, quota.own) {
+        (Some(used), Some(own)) => {
+            own >= OWN_SHARE * used || cpu::waiting(ctx, &quota.tiers).is_some_and(|waiting| own > 0.0 && waiting >= own)
+        }
+        _ => true,
+    }
+}
+
+/// True where connections or segments came for the first tier while it was watched.
+fn saw_traffic(ctx: &Context<'_>) -> bool {
+    let first = ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns));
+    first.is_some_and(|view| ["Tcp.PassiveOpens", "Tcp.InSegs"].iter().any(|name| ctx.counted(view, name).is_some_and(|count| count > 0)))
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    limited(ctx).iter().map(|quota| Placed { netns: None, station: reading(ctx, quota) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
+    let at = At { cgroup: Some(quota.now.dir.clone()), ..At::default() };
+    let mut station = blank(&STATION, quota.names(), at, "cores");
+    station.limit = Some(quota.limit);
+    station.used = quota.used;
+    station.utilization = quota.utilization();
+    station.waiting = cpu::waiting(ctx, &quota.tiers);
+    station.ceiling_rps = quota.used.and_then(|busy| {
+        cpu::ceiling_of(ctx, &cpu::Use { limit: quota.limit, busy, others: quota.others(), in_ticks: quota.now.used_ns.is_none() })
+    });
+    let told = |id: &'static str| quota.told(id);
+    let (state, why) = match (quota.throttled, quota.utilization()) {
+        (None, _) | (_, None) => (StationState::Unknown, told("state-cpu-quota-unknown")),
+        _ if harm(ctx, quota).is_some() => (StationState::Saturated, told("state-cpu-quota-throttled")),
+        (Some(throttled), _) if throttled.share >= NOTED_SHARE => (StationState::Near, told("state-cpu-quota-harmless")),
+        (_, Some(share)) if share >= cpu::NEAR_UTILIZATION => (StationState::Near, told("state-cpu-quota-near")),
+        _ => (StationState::Ok, told("state-cpu-quota-ok")),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
+    limited(ctx).iter().filter_map(|quota| Some(finding(ctx, quota, harm(ctx, quota)?))).collect()
+}
+
+fn finding(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Finding {
+    let explanation = match harm {
+        Harm::Rate => "finding-cgroup-cpu-throttled-explanation",
+        Harm::Tail => "finding-cgroup-cpu-throttled-explanation-tail",
+    };
+    Finding {
+        id: ID.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: quota.names(),
+        at: At { cgroup: Some(quota.now.dir.clone()), ..At::default() },
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(quota.told("finding-cgroup-cpu-throttled-title")),
+        evidence: proofs(ctx, quota, harm),
+        explanation: ctx.text(quota.told(explanation)),
+        remedies: Vec::new(),
+    }
+}
+
+fn proofs(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Vec<Evidence> {
+    let place = |name: &str| format!("{}/{name}", quota.now.dir);
+    let throttled = quota.throttled.map(|throttled| throttled.periods as f64);
+    let mut proofs = vec![
+        evidence(ctx.text(quota.told("evidence-cpu-quota-throttled")), place("cpu.stat"), throttled),
+        evidence(ctx.text(quota.told("evidence-cpu-quota-limit")), place(file(quota.id)), Some(quota.limit)),
+    ];
+    if let Some(cores) = cpu::cores_of(ctx, &quota.tiers) {
+        let text = Message::new("evidence-cpu-quota-idle").with("idle", cores.idle).with("count", cores.count);
+        proofs.push(evidence(ctx.text(text), "/proc/stat", Some(cores.idle)));
+    }
+    if let Some(waiting) = cpu::waiting(ctx, &quota.tiers) {
+        let text = Message::new("evidence-cpu-quota-waiting").with("waiting", waiting);
+        proofs.push(evidence(ctx.text(text), "/proc/PID/schedstat", Some(waiting)));
+    }
+    if let Some(load) = &ctx.obs.load {
+        let id = match harm {
+            Harm::Rate => "evidence-cpu-quota-harm",
+            Harm::Tail => "evidence-cpu-quota-tail",
+        };
+        let text = Message::new(id).with("goodput", load.goodput_rps()).with("p50", load.latency_us.p50 as f64 / 1e3);
+        let text = text.with("p99", load.latency_us.p99 as f64 / 1e3);
+        let text = text.with("slo", ctx.obs.request.slo_p99_us.unwrap_or(0) as f64 / 1e3);
+        proofs.push(evidence(ctx.text(text), "load", Some(load.goodput_rps())));
+    }
+    proofs
+}

@@ -1,0 +1,150 @@
+//! Which quota holds which tier, and what became of it in the window.
+
+use crate::message::Message;
+use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
+use crate::path::Tier;
+use crate::series::Series;
+use crate::stations::{Context, cpu};
+
+/// How often a cgroup was stopped in the window.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Throttled {
+    /// Periods at whose end it was stopped.
+    pub(super) periods: u64,
+    /// Periods in which it ran or wanted to.
+    of: u64,
+    /// Share of all periods of the window in which it was stopped: one that is mostly idle has few periods of its own.
+    pub(super) share: f64,
+    /// For how long it was stopped, summed over cores, as a share of the window; nothing where the kernel does not tell.
+    stopped: Option<f64>,
+    /// Length of a period, microseconds.
+    period_us: f64,
+}
+
+impl Throttled {
+    fn of(first: &CgroupCpu, last: &CgroupCpu, elapsed_us: u64) -> Option<Self> {
+        let grew = |count: fn(&CgroupCpu) -> Option<u64>| Some(count(last)?.saturating_sub(count(first)?));
+        let periods = grew(|cpu| cpu.throttled_periods)?;
+        let (period_us, elapsed_us) = (last.period_us as f64, elapsed_us as f64);
+        Some(Self {
+            periods,
+            of: grew(|cpu| cpu.periods).unwrap_or(periods).max(periods),
+            share: (periods as f64 * period_us / elapsed_us).min(1.0),
+            stopped: grew(|cpu| cpu.throttled_ns).map(|ns| ns as f64 / 1e3 / elapsed_us),
+            period_us,
+        })
+    }
+
+    /// At least this share of the window it was stopped: the kernel sums over the cores on which it was, at most this many.
+    pub(super) fn stopped_share(&self, cores: f64) -> f64 {
+        self.stopped.map_or(0.0, |stopped| (stopped / cores.max(1.0)).min(self.share))
+    }
+
+    /// How long one stop takes at least, microseconds.
+    pub(super) fn stop_us(&self, cores: f64) -> f64 {
+        if self.share > 0.0 { (self.stopped_share(cores) / self.share * self.period_us).min(self.period_us) } else { 0.0 }
+    }
+}
+
+/// A cgroup with a limit of CPU time, and the tiers that it holds back more than any other of theirs does.
+#[derive(Debug, Clone)]
+pub(crate) struct Quota<'a> {
+    pub(crate) id: &'a CgroupId,
+    /// As it was last read.
+    pub(crate) now: &'a CgroupCpu,
+    pub(crate) tiers: Vec<&'a Tier>,
+    /// The limit, cores.
+    pub(crate) limit: f64,
+    /// Cores that all of its processes used.
+    pub(crate) used: Option<f64>,
+    /// Cores that the tiers' processes used.
+    pub(crate) own: Option<f64>,
+    pub(super) throttled: Option<Throttled>,
+}
+
+impl<'a> Quota<'a> {
+    fn of(ctx: &Context<'a>, id: &'a CgroupId, series: &'a Series<CgroupCpu>, tiers: Vec<&'a Tier>) -> Option<Self> {
+        let now = series.last()?;
+        let limit = now.limit_cores()?;
+        let own = cpu::own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids));
+        let window = ctx.inside(series);
+        // Without the cgroup's own account, what was seen of its processes is all that is known.
+        let used = window.and_then(|(first, last, elapsed_us)| used_cores(first, last, elapsed_us)).or(own);
+        let throttled = window.and_then(|(first, last, elapsed_us)| Throttled::of(first, last, elapsed_us));
+        Some(Self { id, now, tiers, limit, used, own, throttled })
+    }
+
+    /// Share of the limit that was used.
+    pub(super) fn utilization(&self) -> Option<f64> {
+        self.used.map(|used| used / self.limit)
+    }
+
+    /// Cores that programs in the cgroup used which serve nothing of this path, as far as is known.
+    pub(crate) fn others(&self) -> f64 {
+        self.used.zip(self.own).map_or(0.0, |(used, own)| (used - own).max(0.0))
+    }
+
+    /// The tiers' names.
+    pub(super) fn names(&self) -> String {
+        self.tiers.iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join("+")
+    }
+
+    /// A message with all that is known of it.
+    pub(super) fn told(&self, id: &'static str) -> Message {
+        let message = Message::new(id)
+            .with("tier", self.names())
+            .with("cgroup", self.id.path.as_str())
+            .with("limit", self.limit)
+            .with("quota", self.now.quota_us.unwrap_or(0) as f64 / 1e3)
+            .with("period", self.now.period_us as f64 / 1e3)
+            .with("used", self.used.unwrap_or(0.0));
+        let (periods, of, share) = self.throttled.map_or((0, 0, 0.0), |throttled| (throttled.periods, throttled.of, throttled.share));
+        message.with("periods", periods).with("of", of).with("share", share * 100.0)
+    }
+
+    /// How tight it is: how often it stops its processes, and where that is the same, how much of it is used.
+    fn tightness(&self) -> (f64, f64) {
+        (self.throttled.map_or(0.0, |throttled| throttled.share), self.utilization().unwrap_or(0.0))
+    }
+}
+
+fn used_cores(first: &CgroupCpu, last: &CgroupCpu, elapsed_us: u64) -> Option<f64> {
+    Some(last.used_ns?.saturating_sub(first.used_ns?) as f64 / 1e3 / elapsed_us as f64)
+}
+
+/// The file that holds a cgroup's limit.
+pub(crate) fn file(id: &CgroupId) -> &'static str {
+    match id.version {
+        CgroupVersion::V1 => "cpu.cfs_quota_us",
+        CgroupVersion::V2 => "cpu.max",
+    }
+}
+
+/// The quotas of the path: of each tier the tightest of those that hold it, tiers with the same one together.
+pub(crate) fn limited<'a>(ctx: &Context<'a>) -> Vec<Quota<'a>> {
+    let mut found: Vec<Quota<'a>> = Vec::new();
+    for tier in &ctx.path.tiers {
+        let quotas = holding(ctx, tier).into_iter().filter_map(|(id, series)| Quota::of(ctx, id, series, vec![tier]));
+        let tighter = |a: &Quota<'_>, b: &Quota<'_>| {
+            let ((a_share, a_used), (b_share, b_used)) = (a.tightness(), b.tightness());
+            // Of two that are alike the inner one: it is stopped by its own.
+            a_share.total_cmp(&b_share).then(a_used.total_cmp(&b_used)).then(a.id.path.len().cmp(&b.id.path.len()))
+        };
+        let Some(tightest) = quotas.max_by(tighter) else { continue };
+        match found.iter_mut().find(|quota| quota.id == tightest.id) {
+            Some(quota) => quota.tiers.push(tier),
+            None => found.push(tightest),
+        }
+    }
+    let whole = |quota: Quota<'a>| Quota::of(ctx, quota.id, ctx.obs.cgroups.get(quota.id)?, quota.tiers);
+    found.into_iter().filter_map(whole).collect()
+}
+
+/// The cgroups with a limit that hold at least half of a tier's processes.
+fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a CgroupId, &'a Series<CgroupCpu>)> {
+    let of = |pid: &u32| CgroupId::of_cpu(ctx.obs.processes.get(pid)?.cgroups.last()?);
+    let theirs: Vec<CgroupId> = tier.pids.iter().filter_map(of).collect();
+    let holds = |id: &CgroupId| !theirs.is_empty() && theirs.iter().filter(|own| id.holds(own)).count() * 2 >= theirs.len();
+    let is_limited = |series: &Series<CgroupCpu>| series.last().is_some_and(|cpu| cpu.limit_cores().is_some());
+    ctx.obs.cgroups.iter().filter(|(id, series)| is_limited(series) && holds(id)).collect()
+}
