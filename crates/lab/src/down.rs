@@ -10,7 +10,7 @@ use crate::process::{self, Leader};
 use crate::spawn;
 use crate::state::{self, LabDir, State};
 use crate::sysctl::{self, Place};
-use crate::{names, netns};
+use crate::{cgroup, names, netns};
 
 /// How a lab is taken down.
 #[derive(Debug, Clone, Copy, Default)]
@@ -193,6 +193,9 @@ pub(crate) fn take_down(
         restore_settings(&mut state, &mut report, options);
         let ours = own_namespaces(&mut state, &mut report);
         end_processes(&state, &ours, &mut report);
+        let (done, problems) = cgroup::remove(&mut state.cgroups);
+        report.done.extend(done);
+        report.problems.extend(problems);
         remove_namespaces(&mut state, &mut report);
         if !report.is_clean() {
             state.unclean = true;

@@ -4,6 +4,7 @@
 //! state file and synced before each step, so that [`down()`] can clean up from that file alone, even after the builder was killed.
 //! This crate writes to the host; nothing in it measures, or judges anything but whether a fault of its own did harm (`random::proof`).
 
+mod cgroup;
 mod cores;
 mod down;
 mod error;

@@ -11,6 +11,11 @@ pub(crate) fn netns_name(scenario: &str, host: &str) -> String {
     format!("cp-{scenario}-{host}")
 }
 
+/// Name of a cgroup's directory.
+pub(crate) fn cgroup_name(scenario: &str, cgroup: &str) -> String {
+    format!("cp-{scenario}-{cgroup}")
+}
+
 /// Name of the `n`th interface (from 0) that leads from a host to `peer`: readable where it fits, else its beginning and a hash.
 pub(crate) fn interface_name(peer: &str, n: usize) -> String {
     let readable = if n == 0 { format!("to-{peer}") } else { format!("to-{peer}-{}", n + 1) };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::cgroup;
 use crate::scenario::{Kind, Scenario};
 
 /// CAP_NET_ADMIN and CAP_SYS_ADMIN (capabilities(7)): the one makes links and rules, the other namespaces.
@@ -29,12 +30,18 @@ pub enum Missing {
         /// The capability (capabilities(7)).
         capability: &'static str,
     },
+    /// A place for cgroups with a limit of CPU time.
+    Cgroups {
+        /// Why there is none.
+        why: String,
+    },
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Missing::Program { program, package } => write!(f, "{program} is not installed: `apt-get install {package}` (Debian)"),
+            Missing::Cgroups { why } => write!(f, "no cgroup with a limit of CPU time can be made: {why}"),
             Missing::Capability { capability } => write!(f, "{capability} is missing: run it as root (with sudo)"),
         }
     }
@@ -60,7 +67,14 @@ pub struct Tools {
 /// # Errors
 /// Everything that is missing, with the Debian package that has it.
 pub fn preflight(scenario: &Scenario) -> Result<Tools, Vec<Missing>> {
-    find_tools(scenario, &directories(), effective_capabilities())
+    let found = find_tools(scenario, &directories(), effective_capabilities());
+    match cgroup::find() {
+        Err(why) if !scenario.cgroups.is_empty() => {
+            let missing = found.err().unwrap_or_default();
+            Err(missing.into_iter().chain([Missing::Cgroups { why }]).collect())
+        }
+        _ => found,
+    }
 }
 
 fn find_tools(scenario: &Scenario, directories: &[PathBuf], capabilities: u64) -> Result<Tools, Vec<Missing>> {

@@ -9,8 +9,8 @@ mod validate;
 use std::path::Path;
 
 pub use document::{
-    Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Reference, Route, RouteTo, Scenario, Server, Setting,
-    Shape,
+    Cgroup, Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Reference, Route, RouteTo, Scenario, Server,
+    Setting, Shape,
 };
 pub use error::{Problem, ScenarioError};
 pub use units::{BitRate, ByteSize, Cidr, FileMode, StatusRanges, TimeSpan};
@@ -43,6 +43,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("rate-limit-low", include_str!("../../../lab/scenarios/rate-limit-low.toml")),
     ("rate-limit-delay", include_str!("../../../lab/scenarios/rate-limit-delay.toml")),
     ("rate-limit-unreached", include_str!("../../../lab/scenarios/rate-limit-unreached.toml")),
+    ("quota-throttled", include_str!("../../../lab/scenarios/quota-throttled.toml")),
+    ("quota-unreached", include_str!("../../../lab/scenarios/quota-unreached.toml")),
     ("not-in-force", include_str!("../../../lab/scenarios/not-in-force.toml")),
     ("not-in-force-unreached", include_str!("../../../lab/scenarios/not-in-force-unreached.toml")),
     ("ports-exhausted", include_str!("../../../lab/scenarios/ports-exhausted.toml")),

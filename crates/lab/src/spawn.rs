@@ -72,6 +72,8 @@ fn wait(child: &mut Child, time_max: Duration) -> io::Result<Option<std::process
 #[derive(Default)]
 pub(crate) struct Placement {
     pub(crate) netns: Option<File>,
+    /// `cgroup.procs` of the cgroups that it enters, open for writing.
+    pub(crate) cgroups: Vec<File>,
     pub(crate) cpus: Option<Vec<u32>>,
     /// RLIMIT_NOFILE, soft and hard.
     pub(crate) nofile: Option<u64>,
@@ -88,6 +90,12 @@ pub(crate) fn place(command: &mut Command, placement: Placement) {
         if let Some(netns) = &placement.netns {
             // SAFETY: setns(2) takes an open descriptor and a flag; the file is owned by this closure and so still open.
             check(unsafe { libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        }
+        for cgroup in &placement.cgroups {
+            // "0" is the process that writes (cgroups(7)).
+            // SAFETY: write(2) reads one byte from a pointer to one; the file is owned by this closure and so still open.
+            let written = unsafe { libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) };
+            check(if written == 1 { 0 } else { -1 })?;
         }
         if let Some(cpus) = &cpus {
             // SAFETY: the set is a whole, initialised cpu_set_t of exactly the size given.

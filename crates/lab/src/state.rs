@@ -43,6 +43,9 @@ pub(crate) struct State {
     pub(crate) scenario: String,
     pub(crate) namespaces: Vec<NamespaceState>,
     pub(crate) host_sysctls: Vec<HostSysctlState>,
+    /// Those around others first.
+    #[serde(default)]
+    pub(crate) cgroups: Vec<CgroupState>,
     pub(crate) servers: Vec<ServerState>,
 }
 
@@ -70,6 +73,15 @@ pub(crate) struct HostSysctlState {
     pub(crate) begun: bool,
     /// The value found before.
     pub(crate) original: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CgroupState {
+    pub(crate) name: String,
+    /// Its directories, that of the limit first: version 1 may have another one for the account of CPU time.
+    pub(crate) dirs: Vec<PathBuf>,
+    /// True from just before it is made until it is gone.
+    pub(crate) begun: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,6 +281,7 @@ pub(crate) mod tests {
             scenario: "schema = 1\n".to_owned(),
             namespaces: Vec::new(),
             host_sysctls: Vec::new(),
+            cgroups: Vec::new(),
             servers: Vec::new(),
         }
     }

@@ -284,6 +284,7 @@ fn claim(scenario: &Scenario, options: &Options<'_>) -> Result<(LabDir, State), 
         scenario: scenario.text().to_owned(),
         namespaces: namespaces.collect(),
         host_sysctls: scenario.host_sysctls.iter().map(host_sysctl).collect(),
+        cgroups: Vec::new(),
         servers: Vec::new(),
     };
     let dir = LabDir::create(run_root, &scenario.name)?;
@@ -320,6 +321,7 @@ impl Builder<'_, '_> {
         self.routes()?;
         self.rulesets()?;
         self.host_sysctls()?;
+        self.cgroups()?;
         self.files()?;
         for server in &scenario.servers {
             self.server(server)?;
@@ -404,7 +406,8 @@ impl Builder<'_, '_> {
         let netns_path = self.netns_path(&server.host);
         let netns = fs::File::open(&netns_path).map_err(|source| LabError::Netns { host: server.host.clone(), source })?;
         let nofile = self.nofile(server);
-        let placement = Placement { netns: Some(netns), cpus, nofile, user: plan.user, session: true };
+        let cgroups = self.cgroup_files(server)?;
+        let placement = Placement { netns: Some(netns), cgroups, cpus, nofile, user: plan.user, session: true };
         let child = server::start(&server.name, &plan, &run, placement)?;
         let pid = child.id();
         let start_ticks = process::read(pid).map_or(0, |process| process.start_ticks);

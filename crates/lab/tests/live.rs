@@ -427,3 +427,34 @@ fn a_namespace_of_somebody_else_is_never_touched() {
     assert!(down(root.path(), "t-other", DownOptions::default()).unwrap().is_clean());
     assert_nothing_left("t-other", root.path());
 }
+
+#[test]
+fn servers_run_in_their_cgroups_and_those_are_taken_away() {
+    let Some(root) = run_root() else { return };
+    let more = "[[cgroup]]\nname = 'pod'\ncores = 0.8\n[[cgroup]]\nname = 'app'\ncores = 0.5\nperiod = '50ms'\nwithin = 'pod'\n\
+        [[server]]\nname = 'limited'\nhost = 'server'\nkind = 'command'\ncommand = ['sh', '-c', 'sleep 1000 & wait']\ncgroup = 'app'\n";
+    let scenario = scenario("t-cgroup", more);
+    if let Err(missing) = preflight(&scenario) {
+        println!("skipped: {}", missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        return;
+    }
+    let lab = up(&scenario, root.path(), false).unwrap_or_else(|error| panic!("{error}"));
+    let servers = lab.servers();
+    let cgroups = |name: &str| {
+        let pid = servers.iter().find(|server| server.name == name).unwrap().pid;
+        std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()
+    };
+    let inner = "/cp-t-cgroup-pod/cp-t-cgroup-app";
+    let within: Vec<String> = cgroups("limited").lines().filter(|line| line.ends_with(inner)).map(str::to_owned).collect();
+    assert!(!within.is_empty() && !cgroups("stubborn").contains("t-cgroup"), "{within:?}");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let points = mounts.lines().filter(|line| line.contains(" - cgroup")).filter_map(|line| line.split(' ').nth(4));
+    let made: Vec<String> = points.map(|point| format!("{point}{inner}")).filter(|dir| Path::new(dir).is_dir()).collect();
+    let limit = made.iter().find_map(|dir| {
+        std::fs::read_to_string(format!("{dir}/cpu.cfs_quota_us")).or_else(|_| std::fs::read_to_string(format!("{dir}/cpu.max"))).ok()
+    });
+    assert!(limit.is_some_and(|limit| limit.starts_with("25000")), "half of 50 ms");
+    assert!(lab.down().unwrap().is_clean());
+    assert!(made.iter().all(|dir| !Path::new(dir).exists()));
+    assert_nothing_left("t-cgroup", root.path());
+}

@@ -30,12 +30,12 @@ fn a_limit_is_raised_and_taken_back() {
     let (host, dir) = tree();
     let mut guard = host.store().lock().unwrap();
     let raised = change("/cg/web", "cpu.max", "50000 100000", "100000 100000");
-    guard.apply(&[raised.clone()], &purpose("diagnose"), &mut |_| {}).unwrap();
+    guard.apply(std::slice::from_ref(&raised), &purpose("diagnose"), &mut |_| {}).unwrap();
     assert_eq!(value(&dir), "100000 100000");
     let report = guard.undo(&Filter::All);
     assert_eq!((report.restored.len(), report.is_clean(), value(&dir)), (1, true, "50000 100000".to_owned()));
 
-    guard.apply(&[raised.clone()], &purpose("diagnose"), &mut |_| {}).unwrap();
+    guard.apply(std::slice::from_ref(&raised), &purpose("diagnose"), &mut |_| {}).unwrap();
     std::fs::write(dir.join("cpu.max"), "max 100000\n").unwrap();
     let report = guard.undo(&Filter::All);
     assert_eq!((report.conflicts[0].found.as_str(), value(&dir)), ("max 100000", "max 100000".to_owned()));

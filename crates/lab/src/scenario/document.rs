@@ -28,6 +28,9 @@ pub struct Scenario {
     /// Settings of the machine itself that no namespace has of its own; put back at down.
     #[serde(default)]
     pub host_sysctls: BTreeMap<String, Setting>,
+    /// Cgroups with a limit of CPU time, those around others first.
+    #[serde(rename = "cgroup", default)]
+    pub cgroups: Vec<Cgroup>,
     /// Files below the run directory.
     #[serde(rename = "file", default)]
     pub files: Vec<FileSpec>,
@@ -164,6 +167,20 @@ impl<'de> Deserialize<'de> for Setting {
     }
 }
 
+/// One cgroup with a limit of CPU time.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cgroup {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// CPU time that its processes may use in all, in cores.
+    pub cores: f64,
+    /// Length of the period in which they may use it up; 100 ms where it is not given.
+    pub period: Option<TimeSpan>,
+    /// The cgroup around it, whose limit holds too.
+    pub within: Option<String>,
+}
+
 /// One file below the run directory.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,6 +225,8 @@ pub struct Server {
     pub cpus: Option<Vec<u32>>,
     /// Limit of open files (RLIMIT_NOFILE, soft and hard).
     pub nofile: Option<u64>,
+    /// The cgroup in which it runs; that of the lab itself where it is not given.
+    pub cgroup: Option<String>,
     /// command: the user it runs as. nginx, php-fpm: what `{user}` stands for; they start as root and switch by themselves.
     pub user: Option<String>,
     /// Environment variables; placeholders are replaced.

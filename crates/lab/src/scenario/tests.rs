@@ -243,3 +243,29 @@ proptest::proptest! {
         let _ = Scenario::parse(&text, "changed");
     }
 }
+
+#[test]
+fn cgroups_stand_in_order_and_keep_to_what_the_kernel_takes() {
+    let cgroup = |more: &str| format!("[[cgroup]]\nname = 'a'\n{more}\n");
+    let scenario = scenario_with(&format!("{}[[cgroup]]\nname = 'b'\ncores = 2\nwithin = 'a'\n", cgroup("cores = 0.3\nperiod = '50ms'")));
+    assert_eq!(scenario.cgroups[1].within.as_deref(), Some("a"));
+    for more in [
+        "cores = 0",
+        "cores = -1",
+        "cores = nan",
+        "cores = inf",
+        "cores = 0.009",
+        "cores = 5000",
+        "cores = 1\nperiod = '2s'",
+        "cores = 1\nperiod = '999us'",
+    ] {
+        assert!(refused(&cgroup(more)).contains("allowed"), "{more}");
+    }
+    assert!(refused(&cgroup("cores = 1\nwithin = 'a'")).contains("no cgroup \"a\" above"));
+    assert!(refused(&format!("{0}{0}", cgroup("cores = 1"))).contains("already"));
+    let server = |name: &str| format!("[[server]]\nname = 's'\nhost = 'server'\nkind = 'command'\ncommand = ['true']\ncgroup = '{name}'\n");
+    assert!(refused(&server("a")).contains("no cgroup \"a\""));
+    let within = format!("{}[[cgroup]]\nname = 'b'\ncores = 1\nwithin = 'a'\n", cgroup("cores = 1"));
+    assert!(refused(&format!("{within}{}", server("a"))).contains("around another"));
+    scenario_with(&format!("{within}{}", server("b")));
+}

@@ -12,6 +12,7 @@ use crate::placeholder::{self, Values};
 use crate::sysctl;
 use crate::topology::{LINKS_MAX, Topology};
 
+mod cgroups;
 mod programs;
 
 /// The schema that this program reads.
@@ -54,6 +55,7 @@ pub(super) fn validate(scenario: &Scenario) -> Vec<(Path, String)> {
         check.result(root.key("host_sysctls").key(key), sysctl::check_key(key));
     }
     check.files(&scenario.files);
+    check.cgroups();
     check.programs();
     check.load(&scenario.load, &root.key("load"));
     check.expect(&scenario.expect, &root.key("expect"));

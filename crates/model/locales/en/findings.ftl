@@ -197,7 +197,7 @@ finding-cgroup-cpu-throttled-explanation-tail = Cgroup { $cgroup } may use { $qu
 
 evidence-cpu-quota-throttled = The cgroup was stopped in { $periods } of { $of } periods in which it had work, { $share } % of all.
 evidence-cpu-quota-limit = It may use { $quota } ms of CPU time in each { $period } ms ({ $limit } cores), and used { $used } cores.
-evidence-cpu-quota-idle = { $idle } of the { $count } cores on which its servers may run were idle on average.
+evidence-cpu-quota-idle = Of the cores on which its servers may run ({ $count }), { $idle } were idle on average.
 evidence-cpu-quota-waiting = On average { $waiting } of their threads were ready to run and did not.
 evidence-cpu-quota-harm = { $goodput } requests a second were answered as expected; the p99 of response time was { $p99 } ms.
 evidence-cpu-quota-tail = Half of the requests took { $p50 } ms or less and the p99 was { $p99 } ms, against an objective of { $slo } ms.

@@ -16,6 +16,8 @@ pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-cpu-quota", finding:
 const ROOM: f64 = 1.2;
 /// A quota is raised by a tenth at least, or left alone.
 const STEP_MIN: f64 = 1.1;
+/// Share of a cgroup's CPU time below which what others in it used is the grain of clock ticks.
+const OTHERS_SHARE_MIN: f64 = 0.05;
 /// Quotas are set in whole milliseconds of a period.
 const GRAIN_US: f64 = 1_000.0;
 
@@ -45,8 +47,9 @@ pub(super) fn of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<Quota<'a>> {
 /// use on top.
 pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &Placed) -> Option<f64> {
     let online = ctx.obs.cpu.last()?.cores.len() as f64;
-    let most = (cpu_quota::cores(ctx, quota)? + quota.others()).min(online);
     let used = quota.used?;
+    let others = Some(quota.others()).filter(|others| *others >= OTHERS_SHARE_MIN * used).unwrap_or(0.0);
+    let most = (cpu_quota::cores(ctx, quota)? + others).min(online);
     let asked = placed.station.waiting.map_or(most, |waiting| ROOM * (used + waiting));
     let offered = ctx.obs.load.as_ref().and_then(|load| match load.shape {
         Loop::Open { rate_per_s, .. } if ctx.can_divide_by_good() => Some(ROOM * used * rate_per_s / load.goodput_rps()),
