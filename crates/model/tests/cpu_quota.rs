@@ -4,7 +4,7 @@ mod stage;
 
 use chokepoint_model::change::Change;
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{Counters, Listener, Observation};
+use chokepoint_model::observation::{CoreTimes, Counters, CpuTimes, Identity, Listener, Observation, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Prediction, Remedy, Role, Signal, Station, StationState, Verdict};
 use stage::pool::pool;
@@ -281,4 +281,57 @@ fn a_quota_is_the_next_limit_of_a_pool_that_is_enlarged() {
     assert_eq!(next_station, "cpu-quota");
     let ceiling = quota(&diagnosis).ceiling_rps.unwrap();
     assert!(*goodput_rps <= ceiling.value && *high <= ceiling.high * 1.001, "{:?} {ceiling:?}", remedy.prediction);
+}
+
+#[test]
+fn cores_that_a_neighbour_fills_while_the_servers_are_stopped_do_not_hide_it() {
+    let mut obs = throttled("v1:/php");
+    cpu(&mut obs, 1.0);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), [THROTTLED]);
+    assert_eq!(changes(&diagnosis)[0].3, "100000");
+    // Beside a neighbour that takes its half anyway a larger quota gives nothing: the servers are stopped just before the period ends.
+    cgroup(&mut obs, "v1:/php", Did { limit: Some(0.5), used: 0.49, throttled: 0.9 });
+    inside(&mut obs, "v1:/php", PHP, 0.08, 0.6);
+    let series = obs.cgroups.values_mut().next().unwrap();
+    let points = series.points().to_vec();
+    *series = Default::default();
+    for (at, mut cpu) in points {
+        cpu.throttled_ns = cpu.throttled_periods.map(|stops| stops * 3_000_000);
+        series.push(at, Reading::Ok(cpu));
+    }
+    silent(&obs);
+}
+
+#[test]
+fn one_thread_that_is_stopped_is_not_told_as_one_that_has_no_core() {
+    let mut obs = throttled("v1:/php");
+    for pid in PHP {
+        let process = obs.processes.get_mut(&pid).unwrap();
+        let points = process.cpu.points().to_vec();
+        process.cpu = Default::default();
+        for (at, mut cpu) in points {
+            let (run_ns, delay_ns) = (at * 300, at * 700);
+            cpu.thread_times = vec![ThreadTimes { id: pid, run_ns, delay_ns }];
+            process.cpu.push(at, Reading::Ok(cpu));
+        }
+        let identity = process.identity.last().cloned().unwrap();
+        process.identity = Default::default();
+        process.identity.push(0, Reading::Ok(Identity { cpus_allowed: (0..8).collect(), ..identity }));
+    }
+    let times = |second: u64| CpuTimes {
+        cores: (0..8).map(|core| (core, CoreTimes { user: second * 20, idle: second * 80, ..CoreTimes::default() })).collect(),
+    };
+    obs.cpu = Default::default();
+    for second in 0..=11_u64 {
+        obs.cpu.push(second * 1_000_000, Reading::Ok(times(second)));
+    }
+    let state = |diagnosis: &Diagnosis| {
+        let cpu = diagnosis.path.iter().find(|station| station.station == "cpu" && station.tier.contains("php")).unwrap();
+        (cpu.state, cpu.why.clone())
+    };
+    let diagnosis = told(&obs);
+    assert_eq!((causes(&diagnosis), state(&diagnosis).0), (vec![THROTTLED], StationState::Ok), "{:?}", state(&diagnosis));
+    obs.cgroups.clear();
+    assert_eq!(state(&told(&obs)).0, StationState::Saturated, "the twin without a quota: {:?}", state(&told(&obs)));
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use threads::Threads;
 
 use super::load_generator::core_list;
-use super::{Context, Placed, StationDef, blank, ceiling_between};
+use super::{Context, Placed, StationDef, blank, ceiling_between, cpu_quota};
 use crate::load::GeneratorThread;
 use crate::message::Message;
 use crate::observation::CoreTimes;
@@ -67,15 +67,19 @@ pub(super) struct Cores {
     pub(super) count: f64,
     /// How many of them were idle on average.
     pub(super) idle: f64,
+    /// How many of them programs used on average that serve nothing of this path, as far as is known.
+    pub(super) others: f64,
 }
 
 /// The cores on which any of these tiers may run; nothing where their use could not be read.
 pub(super) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
     let theirs = |tier: &&Tier| tiers.iter().any(|other| other.name == tier.name);
-    let groups = groups(ctx).into_iter().filter(|(_, tiers)| tiers.iter().any(theirs));
-    let cores: BTreeSet<u32> = groups.flat_map(|(cores, _)| cores).collect();
+    let mut groups = groups(ctx);
+    groups.retain(|_, tiers| tiers.iter().any(theirs));
+    let others = groups.iter().filter_map(|(cores, tiers)| Some(others_share(ctx, cores, tiers)?.max(0.0) * cores.len() as f64)).sum();
+    let cores: BTreeSet<u32> = groups.into_keys().flatten().collect();
     let (count, busy) = (cores.len() as f64, busy(ctx, &cores)?);
-    (count > 0.0).then_some(Cores { count, idle: (count - busy).max(0.0) })
+    (count > 0.0).then_some(Cores { count, idle: (count - busy).max(0.0), others })
 }
 
 /// CPU time that these tiers' processes used and that could be read, in cores; nothing where none of it could.
@@ -239,7 +243,9 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
     let left = left_to_others(ctx, cores, tiers).filter(|_| utilization >= SATURATED_UTILIZATION);
     let wanted = utilization >= SATURATED_UTILIZATION && left.is_none();
-    let few = || tiers.iter().find_map(|tier| Some((tier, Threads::exhausted(ctx, tier, cores.len())?)));
+    // Threads that a quota stops are ready to run all the time, too.
+    let free = || tiers.iter().filter(|tier| !cpu_quota::stops(ctx, tier));
+    let few = || free().find_map(|tier| Some((tier, Threads::exhausted(ctx, tier, cores.len())?)));
     let (state, why) = if wanted {
         (StationState::Saturated, args("state-cpu-saturated"))
     } else if let Some((tier, threads)) = few() {

@@ -7,6 +7,7 @@ pub(crate) use quota::{Quota, file, limited};
 
 use super::{Context, Placed, StationDef, blank, cpu, evidence};
 use crate::message::Message;
+use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(crate) const ID: &str = "cgroup-cpu-throttled";
@@ -20,6 +21,8 @@ const THROTTLED_SHARE: f64 = 0.5;
 const USED_SHARE: f64 = 0.75;
 /// Share of the periods from which it is told that the cgroup is stopped now and then.
 const NOTED_SHARE: f64 = 0.01;
+/// Share of the cores that others use which a larger quota may give to the servers: half, as between two of the same weight (sched(7)).
+const CONTESTED_SHARE: f64 = 0.5;
 /// Share of the cgroup's CPU time that the path's servers must use for it to be theirs that is short.
 const OWN_SHARE: f64 = 0.5;
 /// Share of the time for which a cgroup must be stopped to be what the slowest hundredth of the requests waits for.
@@ -40,8 +43,10 @@ pub(crate) enum Harm {
 pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     let throttled = quota.throttled?;
     let cores = cpu::cores_of(ctx, &quota.tiers)?;
-    // Cores that are all busy have nothing to give: they are the limit then.
-    if throttled.periods == 0 || cores.idle <= (1.0 - cpu::SATURATED_UTILIZATION) * cores.count {
+    // Cores that are busy with the servers themselves have nothing to give: they are the limit then. Nor does a larger quota give more than what the
+    // servers were kept from.
+    let gain = (cores.idle + CONTESTED_SHARE * cores.others).min(throttled.stopped_most());
+    if throttled.periods == 0 || gain <= (1.0 - cpu::SATURATED_UTILIZATION) * cores.count {
         return None;
     }
     let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
@@ -65,6 +70,12 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
 /// How many cores the tiers of a quota may run on.
 pub(crate) fn cores(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
     cpu::cores_of(ctx, &quota.tiers).map(|cores| cores.count)
+}
+
+/// True where a quota stops a tier's processes now and then or all the time: that they were ready to run says nothing about the cores then.
+pub(super) fn stops(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let holds = |quota: &Quota<'_>| quota.tiers.iter().any(|other| other.name == tier.name);
+    limited(ctx).iter().filter(|quota| holds(quota)).any(|quota| quota.throttled.is_some_and(|throttled| throttled.share >= NOTED_SHARE))
 }
 
 /// True where the servers of the path use most of what the cgroup uses, or wait for as long as they run: others may share it.
@@ -142,7 +153,7 @@ fn proofs(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Vec<Evidence> {
         evidence(ctx.text(quota.told("evidence-cpu-quota-limit")), place(file(quota.id)), Some(quota.limit)),
     ];
     if let Some(cores) = cpu::cores_of(ctx, &quota.tiers) {
-        let text = Message::new("evidence-cpu-quota-idle").with("idle", cores.idle).with("count", cores.count);
+        let text = Message::new("evidence-cpu-quota-idle").with("idle", cores.idle).with("others", cores.others).with("count", cores.count);
         proofs.push(evidence(ctx.text(text), "/proc/stat", Some(cores.idle)));
     }
     if let Some(waiting) = cpu::waiting(ctx, &quota.tiers) {

@@ -40,6 +40,11 @@ impl Throttled {
         self.stopped.map_or(0.0, |stopped| (stopped / cores.max(1.0)).min(self.share))
     }
 
+    /// Cores that it was kept from by stops, at the most.
+    pub(super) fn stopped_most(&self) -> f64 {
+        self.stopped.unwrap_or(f64::MAX)
+    }
+
     /// How long one stop takes at least, microseconds.
     pub(super) fn stop_us(&self, cores: f64) -> f64 {
         if self.share > 0.0 { (self.stopped_share(cores) / self.share * self.period_us).min(self.period_us) } else { 0.0 }
