@@ -215,6 +215,14 @@ fn the_tightest_of_nested_quotas_is_told_and_all_that_are_too_small_are_raised_f
         changes(&diagnosis),
         [("/sys/fs/cgroup/pod", file(), "60000", "120000"), ("/sys/fs/cgroup/pod/php", file(), "30000", "100000")]
     );
+    // Both stop the servers in turns: raising one of them alone would change nothing.
+    cgroup(&mut obs, "v1:/pod", Did { limit: Some(0.3), used: 0.3, throttled: 1.0 });
+    let diagnosis = told(&obs);
+    assert_eq!(diagnosis.findings[0].at.cgroup.as_deref(), Some("/sys/fs/cgroup/pod"));
+    assert_eq!(
+        changes(&diagnosis),
+        [("/sys/fs/cgroup/pod", file(), "30000", "100000"), ("/sys/fs/cgroup/pod/php", file(), "30000", "100000")]
+    );
     let undo: Vec<&str> = remedy(&diagnosis).undo.split("; ").collect();
     assert!(undo[0].contains("/pod/php/"), "the inner one first: {undo:?}");
 }

@@ -202,7 +202,7 @@ evidence-cpu-quota-waiting = On average { $waiting } of their threads were ready
 evidence-cpu-quota-harm = { $goodput } requests a second were answered as expected; the p99 of response time was { $p99 } ms.
 evidence-cpu-quota-tail = Half of the requests took { $p50 } ms or less and the p99 was { $p99 } ms, against an objective of { $slo } ms.
 
-remedy-raise-cpu-quota-text = Let cgroup { $cgroup } use { $to } cores instead of { $from }: what its processes asked for, as far as there are cores. Quotas around it are raised as far as it needs them.
+remedy-raise-cpu-quota-text = Let cgroup { $cgroup } use { $to } cores instead of { $from }: what its processes asked for, as far as there are cores. Quotas around it, and those within it that stop the same servers, are raised with it.
 remedy-raise-cpu-quota-text-other = Let cgroup { $cgroup } use { $to } cores instead of { $from }. Its limit, or that of a cgroup around it, cannot be written from here: it belongs to whoever made it.
 remedy-raise-cpu-quota-risk = Others on these cores get less. The quota may have been set on purpose, to share the host or because it is paid for. It holds until the cgroup ends or what manages it writes it anew: a restart of the container, a reload of the unit.
 remedy-keep-cpu-quota-text = To make it last: raise the quota where cgroup { $cgroup } is made. systemd: CPUQuota= of the unit; Docker: --cpus or --cpu-quota; Kubernetes: limits.cpu of the container.

@@ -70,14 +70,16 @@ fn processes(quota: &Quota<'_>) -> f64 {
 }
 
 /// The levels to be raised, the outermost first: version 1 refuses a quota above that of the cgroup around it, version 2 lets it count for
-/// nothing. A level around the quota gets what the others in it use on top.
+/// nothing. A level around the quota gets what the others in it use on top; those within are raised that stop the same servers as well.
 fn raised<'a>(ctx: &Context<'a>, quota: &Quota<'a>, wanted: f64) -> Vec<(&'a CgroupId, &'a CgroupCpu, f64)> {
     let online = ctx.obs.cpu.last().map_or(wanted, |times| times.cores.len() as f64);
-    let levels = quota.id.levels();
-    let known = levels.iter().rev().filter_map(|level| ctx.obs.cgroups.get_key_value(level));
+    let mut levels = quota.id.levels();
+    levels.reverse();
+    levels.extend(quota.alike_within(ctx).into_iter().cloned());
+    let known = levels.iter().filter_map(|level| ctx.obs.cgroups.get_key_value(level));
     let short = known.filter_map(|(id, series)| {
         let now = series.last()?;
-        let others = if id == quota.id { 0.0 } else { (used(ctx, id)? - quota.used?).max(0.0) };
+        let others = if quota.id.holds(id) { 0.0 } else { (used(ctx, id)? - quota.used?).max(0.0) };
         let cores = (wanted + others).min(online.max(wanted));
         (now.limit_cores()? < cores).then_some((id, now, cores))
     });

@@ -6,6 +6,9 @@ use crate::path::Tier;
 use crate::series::Series;
 use crate::stations::{Context, cpu};
 
+/// Share of the stops of a quota from which one within it counts as alike: both stop their processes in turns.
+const ALIKE_SHARE: f64 = 0.5;
+
 /// How often a cgroup was stopped in the window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Throttled {
@@ -105,6 +108,21 @@ impl<'a> Quota<'a> {
             .with("used", self.used.unwrap_or(0.0));
         let (periods, of, share) = self.throttled.map_or((0, 0, 0.0), |throttled| (throttled.periods, throttled.of, throttled.share));
         message.with("periods", periods).with("of", of).with("share", share * 100.0)
+    }
+
+    /// Cgroups within it that hold the same servers and are stopped about as often by limits of their own: where only the outer limit is raised,
+    /// theirs stop them as before. The outer ones first.
+    pub(crate) fn alike_within(&self, ctx: &Context<'a>) -> Vec<&'a CgroupId> {
+        let least = ALIKE_SHARE * self.throttled.map_or(1.0, |throttled| throttled.share);
+        let all = self.tiers.iter().flat_map(|tier| holding(ctx, tier));
+        let alike = all.filter(|(id, series)| {
+            let share = ctx.inside(series).and_then(|(first, last, elapsed_us)| Throttled::of(first, last, elapsed_us));
+            *id != self.id && self.id.holds(id) && share.is_some_and(|throttled| throttled.periods > 0 && throttled.share >= least)
+        });
+        let mut alike: Vec<&CgroupId> = alike.map(|(id, _)| id).collect();
+        alike.sort_by(|a, b| a.path.len().cmp(&b.path.len()).then(a.cmp(b)));
+        alike.dedup();
+        alike
     }
 
     /// How tight it is: how often it stops its processes, and where that is the same, how much of it is used.
