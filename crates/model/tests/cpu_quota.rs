@@ -272,7 +272,7 @@ fn what_was_not_read_is_not_taken_for_enough() {
 #[test]
 fn what_comes_after_a_quota_is_not_predicted_by_what_was_put_to_sleep() {
     let diagnosis = told(&throttled("v1:/php"));
-    let Prediction::Refused { refused } = &remedy(&diagnosis).prediction else { panic!("{:?}", remedy(&diagnosis).prediction) };
+    let Prediction::Refused { refused, .. } = &remedy(&diagnosis).prediction else { panic!("{:?}", remedy(&diagnosis).prediction) };
     assert!(refused.contains(THROTTLED) || refused.contains("cpu"), "{refused}");
 }
 

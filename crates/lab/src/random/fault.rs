@@ -266,4 +266,4 @@ impl Fault {
 }
 
 /// Findings that no fault of a draw brings about: the generator's own limit, what is an improvement, and what the lab cannot inject here.
-pub(super) const NOT_DRAWN: &[&str] = &["load-generator-limited", "upstream-connection-churn"];
+pub(super) const NOT_DRAWN: &[&str] = &["load-generator-limited", "upstream-connection-churn", "cgroup-cpu-throttled"];
