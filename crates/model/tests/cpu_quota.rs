@@ -298,6 +298,10 @@ fn cores_that_a_neighbour_fills_while_the_servers_are_stopped_do_not_hide_it() {
     let diagnosis = told(&obs);
     assert_eq!(causes(&diagnosis), [THROTTLED]);
     assert_eq!(changes(&diagnosis)[0].3, "100000");
+    let pool = diagnosis.path.iter().find(|station| station.station == "worker-pool").unwrap();
+    let (low, goodput) = (pool.ceiling_rps.unwrap().low, diagnosis.load.as_ref().unwrap().goodput_rps);
+    assert!(low > 1.5 * goodput, "the wait for the quota is no part of a worker's service: {low} from {goodput}");
+    assert!(matches!(remedy(&diagnosis).prediction, Prediction::Refused { .. }), "{:?}", remedy(&diagnosis).prediction);
     // Beside a neighbour that takes its half anyway a larger quota gives nothing: the servers are stopped just before the period ends.
     cgroup(&mut obs, "v1:/php", Did { limit: Some(0.5), used: 0.49, throttled: 0.9 });
     inside(&mut obs, "v1:/php", PHP, 0.08, 0.6);

@@ -73,7 +73,7 @@ pub(crate) fn cores(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
 }
 
 /// True where a quota stops a tier's processes now and then or all the time: that they were ready to run says nothing about the cores then.
-pub(super) fn stops(ctx: &Context<'_>, tier: &Tier) -> bool {
+pub(crate) fn stops(ctx: &Context<'_>, tier: &Tier) -> bool {
     let holds = |quota: &Quota<'_>| quota.tiers.iter().any(|other| other.name == tier.name);
     limited(ctx).iter().filter(|quota| holds(quota)).any(|quota| quota.throttled.is_some_and(|throttled| throttled.share >= NOTED_SHARE))
 }
