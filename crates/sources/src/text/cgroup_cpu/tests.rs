@@ -141,3 +141,36 @@ fn cgroups_beyond_the_bound_are_counted() {
     put(&mut observation, &entry);
     assert!(observation.bounded[0].contains("256 were read and 45 left out"), "{:?}", observation.bounded);
 }
+
+#[test]
+fn a_redacted_recording_keeps_processes_with_their_cgroups() {
+    use chokepoint_recording::{Level, Redactor};
+    let id = "0b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e";
+    for path in [
+        format!("/docker/{id}"),
+        format!("/system.slice/docker-{id}.scope"),
+        format!("/kubepods/burstable/pod0b1c2d3e-4f5a-6b7c-8d9e-0f1a2b3c4d5e/{id}"),
+        "/user.slice/user-1000.slice/user@1000.service".to_owned(),
+        "/machine/192.0.2.7/web:80".to_owned(),
+        "/password=secret/web".to_owned(),
+    ] {
+        for level in [Level::Public, Level::All] {
+            let mut redactor = Redactor::new(level);
+            let entry = |source: &str, scope, item: &str, bytes: String| Entry {
+                at_us: 1,
+                source: source.into(),
+                scope,
+                item: item.into(),
+                outcome: Outcome::Ok(bytes.into_bytes()),
+            };
+            let entries = [
+                entry("process_cgroups", Scope::Process(7), "", format!("2:cpuacct:{path}\n1:cpu:{path}\n0::/\n")),
+                entry(NAME, Scope::Host, &format!("v1:{path}"), V1.replace("/a\n", &format!("{path}\n"))),
+            ];
+            let entries: Vec<Entry> = entries.iter().map(|entry| redactor.entry(entry)).collect();
+            let observation = crate::assemble::assemble(&entries);
+            let own = CgroupId::of_cpu(observation.processes[&7].cgroups.last().unwrap()).unwrap();
+            assert!(observation.cgroups.contains_key(&own), "{path} at {level}: {own} of {:?}", observation.cgroups.keys());
+        }
+    }
+}
