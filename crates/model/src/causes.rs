@@ -85,6 +85,7 @@ const UNFORCED: &str = crate::stations::in_force::ID;
 const CHURN: &str = crate::stations::upstream_connect::CHURN;
 const LIMITED: &str = "rate-limited-by-config";
 const GENERATOR: &str = crate::stations::load_generator::ID;
+const QUOTA: &str = crate::stations::cpu_quota::ID;
 const CORES: Source = Source::Station("cpu");
 const LINK: Source = Source::Station("link");
 
@@ -94,10 +95,15 @@ pub const COUPLINGS: &[CouplingDef] = &[
     by(FILES, QUEUE, Place::Tier, Told::Found, "coupling-queue-files"),
     by(CONNECTIONS, QUEUE, Place::Tier, Told::Judged, "coupling-queue-connections"),
     by(SEARCH, QUEUE, Place::Tier, Told::Judged, "coupling-queue-search"),
+    by(QUOTA, QUEUE, Place::Tier, Told::Found, "coupling-queue-quota"),
     by(UNFORCED, QUEUE, Place::Station, Told::Found, "coupling-queue-unforced"),
     CouplingDef { cause: CORES, symptom: QUEUE, place: Place::Tier, told: Told::Judged, why: "coupling-queue-cores" },
     by(QUEUE, SYN_QUEUE, Place::Listener, Told::Judged, "coupling-syn-queue-accept"),
     by(FILES, UNFORCED, Place::Tier, Told::Found, "coupling-unforced-files"),
+    by(QUOTA, UNFORCED, Place::Tier, Told::Found, "coupling-unforced-quota"),
+    by(QUOTA, CONNECTIONS, Place::Tier, Told::Found, "coupling-held-quota"),
+    by(QUOTA, POOL, Place::Tier, Told::Found, "coupling-pool-quota"),
+    by(SEARCH, QUOTA, Place::Tier, Told::Found, "coupling-quota-search"),
     by(WAITING, POOL, Place::Tier, Told::Found, "coupling-pool-blocked"),
     by(FILES, POOL, Place::Tier, Told::Found, "coupling-pool-files"),
     by(UNFORCED, POOL, Place::Station, Told::Found, "coupling-pool-unforced"),
@@ -115,6 +121,7 @@ pub const COUPLINGS: &[CouplingDef] = &[
     awaited(LIMITED),
     awaited(PORTS),
     awaited(SEARCH),
+    awaited(QUOTA),
     awaited(CHURN),
     awaited(POOL),
     awaited(WAITING),

@@ -24,7 +24,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Kinds of readings that can be taken away.
-const KINDS: u32 = 40;
+const KINDS: u32 = 41;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -104,6 +104,7 @@ impl Blind {
             ksoftirqd,
             netns,
             processes,
+            cgroups,
             servers,
             namespaces_seen,
             processes_seen,
@@ -141,6 +142,10 @@ impl Blind {
         self.instance(39, 0);
         if self.chooses() {
             *unloaded = None;
+        }
+        for (place, series) in cgroups.values_mut().enumerate() {
+            self.instance(40, place as u64);
+            self.take(series);
         }
     }
 
@@ -239,7 +244,7 @@ fn what_one_or_two_kinds_of_readings_tell_is_never_replaced_by_a_guess() {
 /// More room at every station of these names: its limit is so many times what it was, and all else is as it was read.
 type Room = (&'static [&'static str], fn(&mut Observation, u32));
 
-const ROOM: [Room; 9] = [
+const ROOM: [Room; 10] = [
     (&["conntrack-table"], |obs, times| sysctl(obs, "net.netfilter.nf_conntrack_max", times)),
     (&["accept-queue", "syn-queue"], |obs, times| {
         for view in obs.netns.values_mut() {
@@ -269,6 +274,11 @@ const ROOM: [Room; 9] = [
             change(&mut view.links, |links| {
                 links.iter_mut().for_each(|link| link.speed_bits_per_s = Some(u64::from(times) * 1_000_000_000));
             });
+        }
+    }),
+    (&["cpu-quota"], |obs, times| {
+        for series in obs.cgroups.values_mut() {
+            change(series, |cpu| cpu.quota_us = cpu.quota_us.map(|quota| quota * u64::from(times)));
         }
     }),
     (&["load-generator"], |obs, times| {
@@ -392,7 +402,7 @@ fn ceilings_grow_with_the_rates() {
             }
         }
     }
-    let expected = ["clients", "cpu", "ephemeral-ports", "load-generator", "rate-limit", "worker-pool"];
+    let expected = ["clients", "cpu", "cpu-quota", "ephemeral-ports", "load-generator", "rate-limit", "worker-pool"];
     assert!(expected.iter().all(|station| seen.contains(*station)), "only those of {seen:?} were held against each other");
 }
 

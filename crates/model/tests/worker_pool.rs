@@ -2,7 +2,7 @@
 
 mod stage;
 
-use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
+use chokepoint_model::observation::{CgroupCpu, CgroupId, CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 use stage::pool::{php_pool, pool};
@@ -201,6 +201,8 @@ fn idle_cores_alone_are_less_sure_and_less_still_where_a_quota_may_keep_them() {
         for pid in 50..56 {
             let process = obs.processes.get_mut(&pid).unwrap();
             if cgroups {
+                let id = CgroupId::parse("v2:/php.service").unwrap();
+                obs.cgroups.entry(id).or_default().push(0, Reading::Ok(CgroupCpu::default()));
                 process.cgroups.push(0, Reading::Ok([(String::new(), "/php.service".to_owned())].into()));
             }
             for second in 0..=11_u64 {

@@ -18,6 +18,11 @@ coupling-blocked-table = Connections towards the other server are dropped on the
 coupling-blocked-awaited = The server that the workers wait for, or one behind it, has a cause of its own. If it had none, it would be the place to look.
 coupling-blocked-cores = The server that the workers wait for, or one behind it, computes on cores that are all busy. With cores idle it would be the place to look.
 coupling-generator-asks-again = Most requests were turned away at once, and a closed loop sends the next one at once: that kept the generator's cores busy. With most requests answered well its own limit would hide the server's.
+coupling-queue-quota = A CPU quota stops the processes that should accept for most of the time, and a longer queue would only add waiting. With CPU time left the queue would be the cause.
+coupling-unforced-quota = A CPU quota stops the servers, so that what is written would be filled up as well. With CPU time left the setting would be the cause.
+coupling-held-quota = A CPU quota stops the workers, and each connection is held for as much longer. With CPU time left their number would be the cause.
+coupling-pool-quota = A CPU quota stops the workers in the middle of what they serve, and more of them would share the same CPU time. With CPU time left the pool would be the cause.
+coupling-quota-search = The search for a free port uses the CPU time up. Without it the quota would be the cause.
 
 coupling-place-path = anywhere on the path
 coupling-place-tier = in the same tier

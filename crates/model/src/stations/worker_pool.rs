@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use idle::{Idle, READY_SHARE_MAX, ready_share};
 use service::Service;
 
-use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, evidence, in_force, mean};
+use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, cpu_quota, evidence, in_force, mean};
 use crate::message::Message;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
@@ -307,7 +307,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
         confidence: match idle {
             Idle::Workers(_) | Idle::Beside(_) => Confidence::High,
             // Idle cores may be kept from the workers, as by a quota on the cgroup that nobody could look up.
-            Idle::Cores(_) if is_cgroup_known(ctx, tier) => Confidence::Medium,
+            Idle::Cores(_) if cpu_quota::is_known(ctx, tier) => Confidence::Medium,
             Idle::Cores(_) => Confidence::Low,
         },
         title: ctx.text(args("finding-worker-pool-exhausted-title")),
@@ -315,11 +315,6 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
         explanation: ctx.text(args("finding-worker-pool-exhausted-explanation")),
         remedies: Vec::new(),
     }
-}
-
-/// True where the cgroups of all of a tier's processes were read.
-fn is_cgroup_known(ctx: &Context<'_>, tier: &Tier) -> bool {
-    tier.pids.iter().all(|pid| ctx.obs.processes.get(pid).is_some_and(|process| process.cgroups.last().is_some()))
 }
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evidence> {

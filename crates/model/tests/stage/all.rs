@@ -12,6 +12,7 @@ use super::handshakes::{self, FULL, FULL_BY_SYSCTL, Shown, show};
 use super::limits::{self, ALERT, logged, nginx, overflow, rate};
 use super::pool::{php_pool, pool};
 use super::queue::{queue, suffer};
+use super::quota::{Did, cgroup, throttled};
 use super::{SERVER, cpu, healthy, ip, table_full};
 
 /// An observation by a name, with the id of its first cause; nothing where it has none.
@@ -59,6 +60,8 @@ fn stations() -> Vec<Staged> {
         ("a pool of php-fpm too small", Some("worker-pool-exhausted"), php_pool(5, "dynamic", 5, false)),
         ("few ports", Some("ephemeral-ports-exhausted"), made(edge(BACKEND, "20000 20050", 50), |obs| gateway_errors(obs, 60_000))),
         ("the search for a port", Some("time-wait-port-search"), search),
+        ("a CPU quota too small", Some("cgroup-cpu-throttled"), throttled("v1:/php")),
+        ("a CPU quota too small of version 2", Some("cgroup-cpu-throttled"), throttled("v2:/php")),
         ("a slow server away", Some("workers-blocked-on-upstream"), towards("192.0.2.7")),
         ("a slow server behind", Some("workers-blocked-on-upstream"), made(towards(BEHIND), |obs| behind(obs, 1, 2, 3))),
         ("a full pool behind", Some("worker-pool-exhausted"), made(towards(BEHIND), |obs| behind(obs, 3, 2, 3))),
@@ -127,6 +130,7 @@ fn decoys() -> Vec<Staged> {
         suffer(obs, 1_000, 2_500);
         cpu(obs, 0.05);
     });
+    let roomy = made(throttled("v1:/php"), |obs| cgroup(obs, "v1:/php", Did { limit: Some(0.5), used: 0.3, throttled: 0.0 }));
     let resets = made(healthy(), |obs| {
         let load = obs.load.as_mut().unwrap();
         (load.good, load.errors.reset) = (90_000, 10_000);
@@ -145,6 +149,7 @@ fn decoys() -> Vec<Staged> {
         ("as many files as it needs", None, nginx(60, 61, false, Vec::new())),
         ("a rate that is not reached", None, nginx(10, 1_024, false, vec![rate(Some(true), 20, 20)])),
         ("a pool with room", None, pool(5, 3, 0)),
+        ("a CPU quota that is not used up", None, roomy),
         ("failures that nothing explains", None, resets),
     ]
 }
