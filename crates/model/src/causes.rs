@@ -29,6 +29,8 @@ pub enum Place {
     Awaited,
     /// In any tier of the path.
     Path,
+    /// In a tier that runs on the same cores, which are busy.
+    Cores,
     /// In a network namespace that the connections of the symptom's tier to its upstreams pass.
     Edge,
 }
@@ -94,8 +96,9 @@ pub const COUPLINGS: &[CouplingDef] = &[
     by(POOL, QUEUE, Place::Tier, Told::Found, "coupling-queue-pool"),
     by(FILES, QUEUE, Place::Tier, Told::Found, "coupling-queue-files"),
     by(CONNECTIONS, QUEUE, Place::Tier, Told::Judged, "coupling-queue-connections"),
-    by(SEARCH, QUEUE, Place::Tier, Told::Judged, "coupling-queue-search"),
     by(QUOTA, QUEUE, Place::Tier, Told::Found, "coupling-queue-quota"),
+    by(SEARCH, QUEUE, Place::Cores, Told::Found, "coupling-queue-search"),
+    by(SEARCH, UNFORCED, Place::Cores, Told::Found, "coupling-queue-search"),
     by(UNFORCED, QUEUE, Place::Station, Told::Found, "coupling-queue-unforced"),
     CouplingDef { cause: CORES, symptom: QUEUE, place: Place::Tier, told: Told::Judged, why: "coupling-queue-cores" },
     by(QUEUE, SYN_QUEUE, Place::Listener, Told::Judged, "coupling-syn-queue-accept"),
@@ -147,6 +150,7 @@ impl Place {
             Place::Listener => "coupling-place-listener",
             Place::Awaited => "coupling-place-awaited",
             Place::Path => "coupling-place-path",
+            Place::Cores => "coupling-place-cores",
             Place::Edge => "coupling-place-edge",
         }
     }

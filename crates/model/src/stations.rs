@@ -33,6 +33,9 @@ pub(crate) use worker_pool::waited_for;
 /// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).
 pub(crate) const GOOD_MIN: u64 = 30;
 
+/// Single requests without load below which their median says nothing.
+const SINGLE_MIN: u64 = 5;
+
 /// A station's definition.
 pub struct StationDef {
     /// Id, kebab-case.
@@ -64,9 +67,6 @@ pub const STATIONS: &[&StationDef] = &[
     &cpu_quota::STATION,
     &cpu::STATION,
 ];
-
-/// Single requests without load below which their median says nothing.
-const SINGLE_MIN: u64 = 5;
 
 /// A station's reading with the namespace it was made in.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,9 +122,8 @@ impl<'a> Context<'a> {
 
     /// Median time of an answer alone and in the closed loop, microseconds; nothing where too few single requests were answered well.
     pub fn answer_us(&self) -> Option<(f64, f64)> {
-        let few = self.obs.unloaded.as_ref().filter(|few| few.good >= SINGLE_MIN)?;
         let load = self.obs.load.as_ref().filter(|load| matches!(load.shape, Loop::Closed { .. }))?;
-        Some((few.latency_us.p50.max(1) as f64, load.latency_us.p50 as f64))
+        Some((self.alone_us()?, load.latency_us.p50 as f64))
     }
 
     /// Seconds of the window.
@@ -160,6 +159,12 @@ impl<'a> Context<'a> {
         let (first, last, _) = self.around(&view.netstat)?;
         let count = |counters: &Counters| counters.get(name).copied();
         Some(u64::try_from(count(last)?.saturating_sub(count(first)?)).unwrap_or(0))
+    }
+
+    /// How long an answer took while no other request was under way, microseconds; nothing where that was not measured often enough.
+    pub fn alone_us(&self) -> Option<f64> {
+        let few = self.obs.unloaded.as_ref().filter(|few| few.good >= SINGLE_MIN)?;
+        Some(few.latency_us.p50.max(1) as f64)
     }
 
     /// Good answers, where load was applied.

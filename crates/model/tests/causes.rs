@@ -7,7 +7,7 @@ mod stage;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::causes::{arrange, order};
 use chokepoint_model::fix::NOISE_SHARE;
-use chokepoint_model::observation::{CpuUse, Link, Qdisc};
+use chokepoint_model::observation::{CpuUse, Identity, Link, Qdisc, TimeWaitDialled, TimeWaits};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::*;
 use proptest::prelude::*;
@@ -151,6 +151,26 @@ fn a_pool_whose_own_answers_fill_the_link_waits_to_send() {
 }
 
 const LINK: &str = "link -> worker-pool-exhausted";
+
+#[test]
+fn a_search_for_ports_floods_the_queue_of_a_server_on_the_same_cores_and_of_no_other() {
+    for (backend_core, expected) in [(1, vec!["time-wait-port-search"]), (0, vec!["accept-queue-full", "time-wait-port-search"])] {
+        let mut obs = edge(BACKEND, "10000 65535", 20);
+        let waits = TimeWaitDialled { local: ip("10.0.0.2"), remote: (ip(BACKEND), 8080), count: 27_700 };
+        let waits = TimeWaits { total: 27_700, dialled: vec![waits], ..TimeWaits::default() };
+        obs.netns.get_mut(&SERVER).unwrap().time_waits.push(9_000_000, Reading::Ok(waits));
+        stage::edge::set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");
+        cpu(&mut obs, 0.99);
+        let identity = obs.processes[&50].identity.last().cloned().unwrap();
+        let moved = Identity { cpus_allowed: vec![backend_core], ..identity };
+        obs.processes.get_mut(&50).unwrap().identity = Default::default();
+        obs.processes.get_mut(&50).unwrap().identity.push(0, Reading::Ok(moved));
+        overflowing(&mut obs, 200);
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), expected, "core {backend_core}");
+        assert_eq!(diagnosis.couplings.len(), usize::from(backend_core == 1));
+    }
+}
 
 fn finding(id: &str, station: &str, tier: &str) -> Finding {
     Finding {

@@ -2,7 +2,7 @@
 
 mod stage;
 
-use chokepoint_model::observation::{CgroupCpu, CgroupId, CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
+use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 use stage::pool::{php_pool, pool};
@@ -195,16 +195,11 @@ fn threads_of_which_not_always_as_many_are_taken_are_no_finding() {
 }
 
 #[test]
-fn idle_cores_alone_are_less_sure_and_less_still_where_a_quota_may_keep_them() {
-    let sure = |stats: bool, cgroups: bool| {
+fn idle_cores_alone_are_not_sure() {
+    let sure = |stats: bool| {
         let mut obs = pool(5, 5, 60);
         for pid in 50..56 {
             let process = obs.processes.get_mut(&pid).unwrap();
-            if cgroups {
-                let id = CgroupId::parse("v2:/php.service").unwrap();
-                obs.cgroups.entry(id).or_default().push(0, Reading::Ok(CgroupCpu::default()));
-                process.cgroups.push(0, Reading::Ok([(String::new(), "/php.service".to_owned())].into()));
-            }
             for second in 0..=11_u64 {
                 let ns = stats.then_some(second * 10_000_000);
                 process.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { run_ns: ns, run_delay_ns: ns, ..CpuUse::default() }));
@@ -214,5 +209,5 @@ fn idle_cores_alone_are_less_sure_and_less_still_where_a_quota_may_keep_them() {
         assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
         diagnosis.findings[0].confidence
     };
-    assert_eq!([sure(true, false), sure(false, true), sure(false, false)], [Confidence::High, Confidence::Medium, Confidence::Low]);
+    assert_eq!([sure(true), sure(false)], [Confidence::High, Confidence::Low]);
 }

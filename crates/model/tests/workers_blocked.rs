@@ -92,6 +92,25 @@ fn a_server_behind_with_workers_to_spare_is_no_cause() {
 }
 
 #[test]
+fn a_server_that_is_as_quick_as_for_one_request_alone_has_room_and_is_no_cause() {
+    // Five workers give 250 answers a second: each is held for 20 ms.
+    for (alone_us, good, expected) in
+        [(19_000, 5, "worker-pool-exhausted"), (10_000, 5, "workers-blocked-on-upstream"), (19_000, 4, "workers-blocked-on-upstream")]
+    {
+        for address in [AWAY, BEHIND] {
+            let mut obs = towards(address);
+            if address == BEHIND {
+                behind(&mut obs, 1, 5, 0);
+            }
+            let mut alone = load();
+            (alone.good, alone.latency_us.p50) = (good, alone_us);
+            obs.unloaded = Some(alone);
+            assert_eq!(causes(&told(&obs)), [expected], "{alone_us} us alone, measured {good} times, {address}");
+        }
+    }
+}
+
+#[test]
 fn a_pool_that_calls_itself_waits_for_its_own_workers() {
     let mut obs = waiting("poll", |n| vec![2_000 + n]);
     sockets(&mut obs, |n| tcp(2_000 + n, (ip("10.0.0.2"), 30_000 + n as u16), (ip(SERVER_IP), 80)));

@@ -3,7 +3,7 @@
 coupling-queue-pool = All workers of the tier are taken, so that none comes to accept, and a longer queue would only add waiting. With a worker free the queue would be the cause.
 coupling-queue-files = accept() fails for want of a file descriptor, and who waits stays in the queue. With descriptors to spare the queue would be the cause.
 coupling-queue-connections = Workers without a free connection put off accepting, and the queue stands. One that overflows only in bursts would be a cause beside them.
-coupling-queue-search = The workers search for a free port instead of accepting, and the queue stands. One that overflows only in bursts would be a cause beside that.
+coupling-queue-search = The search for a free port takes the cores on which this tier runs, so that it comes to accept too late. Without the search the queue would be the cause.
 coupling-queue-unforced = The room that is written for this very listener would be enough, and less is in force. With as much in force the queue would be the cause.
 coupling-queue-cores = The cores that the tier may use are all busy, so that it comes to accept too late, and a longer queue would only add waiting. With cores idle something else would keep it from accepting.
 coupling-syn-queue-accept = Handshakes stay open at this listener because the accept queue has no room for their connections. With room there the SYN queue would be the cause.
@@ -29,6 +29,7 @@ coupling-place-tier = in the same tier
 coupling-place-station = at the same station
 coupling-place-listener = at the same listener
 coupling-place-awaited = in a tier that is waited for
+coupling-place-cores = on the same busy cores
 coupling-place-edge = on the way to an upstream
 
 order-starves = Before { $other }: while packets are dropped here, little gets through to what lies behind, and nothing there is seen at its load. So little is answered meanwhile that lifting it can lose nothing.

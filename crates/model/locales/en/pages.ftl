@@ -288,7 +288,7 @@ page-worker-pool-exhausted-limits =
 page-worker-pool-exhausted-shows =
     All workers taken in nearly every sample, connections standing in the accept queue, and workers that neither run nor are ready to for most of their time (scheduler statistics; cores with time to spare where those are missing), or that compute while other cores on which they may run are idle. php-fpm logs "server reached pm.max_children".
 page-worker-pool-exhausted-sure =
-    High: all three are read directly. Medium where the kernel keeps no scheduler statistics and idle cores stand in for them, low where the workers' cgroups could not be read either: a quota may keep the cores from them. Silent where the workers compute on cores that are all busy, or wait for a core (a small pool before a page that computes is right: more workers would only share the same cores; the same holds where a neighbour takes the cores), where nothing waits, and where the pool still grows.
+    High: all three are read directly. Low where the kernel keeps no scheduler statistics and idle cores stand in for them: the workers may be kept from those. Silent where the workers compute on cores that are all busy, or wait for a core (a small pool before a page that computes is right: more workers would only share the same cores; the same holds where a neighbour takes the cores), where nothing waits, and where the pool still grows.
 page-worker-pool-exhausted-remedies =
     More workers: the number that is needed is the rate times the time one is held (Little's law), bounded by memory divided by what one worker takes. If they wait for a database or another server that is itself at its limit, more workers make it worse: look there first.
 page-worker-pool-exhausted-sources =

@@ -15,7 +15,7 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Findi
     let judged: Vec<bool> = findings.iter().map(|finding| finding.role == Role::Symptom).collect();
     let mut links: Vec<Coupling> = Vec::new();
     for symptom in 0..findings.len() {
-        let near = |def: &CouplingDef, spot: &Spot<'_>| is_near(ctx, def.place, spot, &findings[symptom]);
+        let near = |def: &CouplingDef, spot: &Spot<'_>| is_near((ctx, stations), def.place, spot, &findings[symptom]);
         links.extend(links_to(ctx, stations, findings, (symptom, judged[symptom]), near));
     }
     settle(findings, &links);
@@ -92,16 +92,27 @@ fn links_to(
 }
 
 /// True where a cause is at the place that a line of the graph asks for; those in awaited tiers are looked for later.
-fn is_near(ctx: &Context<'_>, place: Place, spot: &Spot<'_>, symptom: &Finding) -> bool {
+fn is_near((ctx, stations): (&Context<'_>, &[Placed]), place: Place, spot: &Spot<'_>, symptom: &Finding) -> bool {
     let same_tier = || spot.tiers().any(|name| symptom.tier.split('+').any(|own| own == name));
     match place {
         Place::Tier => same_tier(),
         Place::Station => same_tier() && spot.station == symptom.station && *spot.at == symptom.at,
         Place::Listener => same_tier() && spot.at.netns == symptom.at.netns && spot.at.listener == symptom.at.listener,
         Place::Path => ctx.path.tiers.iter().any(|tier| spot.tiers().any(|name| name == tier.name)),
+        Place::Cores => same_tier() || share_busy_cores(stations, spot, symptom),
         Place::Edge => is_passed(ctx, spot, symptom),
         Place::Awaited => false,
     }
+}
+
+/// True where a tier of the cause and one of the symptom run on the same cores, and those are busy.
+fn share_busy_cores(stations: &[Placed], spot: &Spot<'_>, symptom: &Finding) -> bool {
+    let busy =
+        |placed: &&Placed| placed.station.station == "cpu" && matches!(placed.station.state, StationState::Near | StationState::Saturated);
+    stations.iter().filter(busy).any(|placed| {
+        let runs = |name: &str| placed.station.tier.split('+').any(|tier| tier == name);
+        spot.tiers().any(runs) && symptom.tier.split('+').any(runs)
+    })
 }
 
 /// True where connections of the symptom's tier to its upstreams pass the cause's network namespace: it is the one that they leave, or arrive in.

@@ -212,6 +212,16 @@ fn interrupts(times: &CoreTimes) -> u64 {
     times.irq + times.softirq + times.steal
 }
 
+/// Share of their time that these processes spent on cores by the clock ticks that they were charged; nothing where no process was read twice.
+pub(crate) fn charged_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
+    let share = |pid: &u32| {
+        let (_, _, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+        Some(own_seconds(ctx, *pid, ticks_per_s(ctx))? * 1e6 / elapsed_us as f64)
+    };
+    let shares: Vec<f64> = pids.iter().filter_map(share).collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
 /// Clock ticks a second in which the kernel counts CPU time.
 fn ticks_per_s(ctx: &Context<'_>) -> f64 {
     ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64

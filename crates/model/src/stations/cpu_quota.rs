@@ -7,7 +7,6 @@ pub(crate) use quota::{Quota, file, limited};
 
 use super::{Context, Placed, StationDef, blank, cpu, evidence};
 use crate::message::Message;
-use crate::observation::CgroupId;
 use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
@@ -71,15 +70,6 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
 /// How many cores the tiers of a quota may run on.
 pub(crate) fn cores(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
     cpu::cores_of(ctx, &quota.tiers).map(|cores| cores.count)
-}
-
-/// True where it was read of all of a tier's processes whether their cgroup has a quota.
-pub(super) fn is_known(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let known = |pid: &u32| {
-        let paths = ctx.obs.processes.get(pid)?.cgroups.last()?;
-        CgroupId::of_cpu(paths).map_or(Some(()), |id| ctx.obs.cgroups.get(&id)?.last().map(|_| ()))
-    };
-    tier.pids.iter().all(|pid| known(pid).is_some())
 }
 
 /// True where a quota stops a tier's processes now and then or all the time: that they were ready to run says nothing about the cores then.

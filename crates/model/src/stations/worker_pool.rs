@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use idle::{Idle, READY_SHARE_MAX, ready_share};
 use service::Service;
 
-use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, cpu_quota, evidence, in_force, mean};
+use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, evidence, in_force, mean};
 use crate::message::Message;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
@@ -306,8 +306,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
         symptom_of: Vec::new(),
         confidence: match idle {
             Idle::Workers(_) | Idle::Beside(_) => Confidence::High,
-            // Idle cores may be kept from the workers, as by a quota on the cgroup that nobody could look up.
-            Idle::Cores(_) if cpu_quota::is_known(ctx, tier) => Confidence::Medium,
+            // Idle cores may be kept from the workers: whether they wait for one is what could not be read.
             Idle::Cores(_) => Confidence::Low,
         },
         title: ctx.text(args("finding-worker-pool-exhausted-title")),

@@ -16,6 +16,9 @@ const LOOKS_MIN: usize = 5;
 const SHARE_MIN: f64 = 0.5;
 /// Share of those looks from which on one server among several counts.
 const PART_MIN: f64 = 0.25;
+/// Times the duration of an answer alone that a request may hold its worker where the server behind is not slower for the load: more than
+/// chance makes of it, and less than two that take turns.
+const ALONE_TIMES: f64 = 1.3;
 /// Share of its workers below which a pool has workers to spare.
 const SPARE_SHARE: f64 = 0.8;
 
@@ -57,7 +60,7 @@ impl Blocked {
         let circles = own.is_some_and(|own| blocked.tiers(ctx).contains(&own));
         // One that has workers to spare takes its time over each request, however many there are.
         let spare = blocked.waits.iter().all(|wait| wait.tier.is_some_and(|index| has_spare(ctx, &ctx.path.tiers[index])));
-        (!circles && !spare).then_some(blocked)
+        (!circles && !spare && !is_as_quick_as_alone(ctx, tier)).then_some(blocked)
     }
 
     fn seen(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
@@ -215,6 +218,14 @@ fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Optio
         })
     };
     ctx.path.tiers.iter().position(here)
+}
+
+/// True where a request holds a worker no longer than the whole answer takes while no other request is under way: the server that it waits for
+/// takes its time over each, and has room for more.
+fn is_as_quick_as_alone(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let Some(load) = ctx.obs.load.as_ref().filter(|load| ctx.can_divide_by_good() && load.goodput_rps() > 0.0) else { return false };
+    let held_us = |pool: Pool| 1e6 * pool.busy_mean() / load.goodput_rps();
+    Pool::of(ctx, tier).zip(ctx.alone_us()).is_some_and(|(pool, alone_us)| held_us(pool) <= ALONE_TIMES * alone_us)
 }
 
 /// True where a tier is a pool that calls nobody, with free workers and nobody waiting for one.

@@ -3,7 +3,7 @@
 use super::{Of, Pool};
 use crate::path::Tier;
 use crate::stations::Context;
-use crate::stations::cpu::utilization_of;
+use crate::stations::cpu::{charged_share, utilization_of};
 
 /// Share of their time in which workers may run, or be ready to, for them to count as waiting for something else than a core: workers that
 /// compute, or whose cores a neighbour takes, are ready all the time, and more of them would not help.
@@ -35,7 +35,8 @@ impl Idle {
     pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         let cores = || utilization_of(ctx, tier);
         let Some(ready) = ready_share(ctx, &tier.pids) else {
-            return cores().filter(|share| *share <= CPU_SHARE_MAX).map(Idle::Cores);
+            let compute = charged_share(ctx, &tier.pids).is_some_and(|share| share > READY_SHARE_MAX);
+            return cores().filter(|share| *share <= CPU_SHARE_MAX && !compute).map(Idle::Cores);
         };
         let at_once = ready.ready() * ready.processes as f64;
         let (workers, may_wait, may_compute) = match pool.of {
