@@ -15,7 +15,7 @@ mod text;
 
 pub use assemble::{assemble, place};
 pub use netns::{Namespaces, NetnsError, NetnsRef};
-pub use observer::{ObserveError, ObserveOptions, Observer};
+pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer};
 pub use redact::redact;
 pub use root::Root;
 pub use table::{Cadence, Notes, Phase, ReadContext, Redact, ScopeKind, Source};

@@ -1,6 +1,7 @@
 //! One observation of the running host: finds what lies on the request's path, samples it, and gives back everything that was read.
 
 mod askers;
+mod costs;
 mod holders;
 mod reader;
 mod sampler;
@@ -21,6 +22,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::netns::NetnsError;
 use crate::root::Root;
+pub use costs::{Cost, Costs};
 use sampler::{Event, Sampler};
 
 /// What is observed and within which bounds.
@@ -79,7 +81,7 @@ pub struct Observer {
     clock: Clock,
     found: Arc<AtomicBool>,
     events: SyncSender<Event>,
-    sampler: Option<JoinHandle<Vec<Entry>>>,
+    sampler: Option<JoinHandle<(Vec<Entry>, Costs)>>,
 }
 
 impl Observer {
@@ -119,7 +121,12 @@ impl Observer {
     }
 
     /// Takes the last readings, ends all threads and gives back all entries in the order of their time.
-    pub fn finish(mut self) -> Vec<Entry> {
+    pub fn finish(self) -> Vec<Entry> {
+        self.finish_with_costs().0
+    }
+
+    /// The same, with what the observation cost.
+    pub fn finish_with_costs(mut self) -> (Vec<Entry>, Costs) {
         let _ = self.events.send(Event::Finish);
         self.sampler.take().and_then(|sampler| sampler.join().ok()).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chokepoint_recording::{Entry, Scope};
 
-use super::reader::Shared;
+use super::reader::{Shared, thread_cpu_us};
 use super::sampler::Event;
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, of_process};
@@ -25,6 +25,8 @@ pub(super) struct Told {
     pub(super) pid: u32,
     pub(super) phase: Phase,
     pub(super) entries: Vec<Entry>,
+    /// CPU time that it took, microseconds.
+    pub(super) cost_us: u64,
 }
 
 struct Asker {
@@ -95,11 +97,12 @@ fn ask(shared: &Shared, pid: u32, inside: Option<&Inside>, inbox: &Receiver<()>)
         let scope = Scope::Process(pid);
         let own = ReadContext { root: &shared.root, scope, phase, notes: &shared.notes, netns: None, netlink: None };
         let context = inside.map_or(own, |inside| ReadContext { scope, ..inside.context(&shared.root, &shared.notes, phase) });
-        let at_us = shared.clock.now_us();
+        let (at_us, from_us) = (shared.clock.now_us(), thread_cpu_us());
         let entry = |(item, outcome)| Entry { at_us, source: SERVER_STATUS.name.to_owned(), scope, item, outcome };
         let entries: Vec<Entry> = (SERVER_STATUS.read)(&context).into_iter().map(entry).collect();
         let ends = entries.is_empty() || phase == Phase::Last;
-        if shared.events.send(Event::Told(Told { pid, phase, entries })).is_err() || ends {
+        let cost_us = thread_cpu_us().saturating_sub(from_us);
+        if shared.events.send(Event::Told(Told { pid, phase, entries, cost_us })).is_err() || ends {
             return;
         }
         phase = match inbox.recv_timeout(PERIOD) {

@@ -1,5 +1,6 @@
 //! The one thread that decides what is read when: it gives work to the readers, keeps what they read, and lets the scout look at it.
 
+mod survey;
 mod translations;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use super::askers::{Askers, Told};
+use super::costs::{self, Costs};
 use super::holders::Holding;
 use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
 use super::schedule::{Pace, SHARE_EAGER, SHARE_SLOW, Schedule, is_edge};
@@ -20,12 +22,12 @@ use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
 use super::store::Store;
 use super::{Clock, ObserveError, ObserveOptions};
 use crate::assemble::{BOUND, place};
-use crate::netns::{Namespaces, NetnsRef, list, own};
+use crate::netns::{Namespaces, list, own};
 use crate::root::WHY_ENDED;
-use crate::seen::NAMESPACES;
+use crate::servers::SERVER_STATUS;
 use crate::table::{Cadence, Notes, Phase, ScopeKind, Source};
 use crate::text::conntrack_translations::NAME as TRANSLATIONS;
-use crate::{SOURCES, source};
+use crate::SOURCES;
 
 /// What the sampler hears of.
 #[derive(Debug)]
@@ -46,8 +48,6 @@ pub(super) enum Event {
 const EVENTS_MAX: usize = 1024;
 /// The path is looked for anew this often.
 const SCOUT_PERIOD_US: u64 = 1_000_000;
-/// Namespaces that are looked into for listeners, at most.
-const SURVEYED_MAX: usize = 1_024;
 /// A reader that has not answered for this long when the observation ends is left behind: it hangs in the kernel.
 const PATIENCE_US: u64 = 10_000_000;
 /// The first answers of status pages are waited for so long before the observation counts as begun.
@@ -63,7 +63,6 @@ const FILES_AT_ONCE: usize = 8;
 const SYSCALL: &str = "process_syscall";
 const SYSCALL_AT_ONCE: usize = 32;
 /// What the scout needs of a namespace and of a process.
-const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
 const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, TRANSLATIONS];
 
 struct Lane {
@@ -128,6 +127,7 @@ pub(super) struct Sampler {
     path: Wanted,
     found: Arc<AtomicBool>,
     bounds: BTreeSet<String>,
+    costs: Costs,
 }
 
 impl Sampler {
@@ -157,6 +157,7 @@ impl Sampler {
             path: Wanted::default(),
             found,
             bounds: BTreeSet::new(),
+            costs: Costs::default(),
         };
         Ok((sampler, events))
     }
@@ -195,8 +196,10 @@ impl Sampler {
         Ok(())
     }
 
-    /// Samples until told to end; the entries, unless nobody wants them.
-    pub(super) fn run(mut self) -> Vec<Entry> {
+    /// Samples until told to end; the entries, unless nobody wants them, and what they cost.
+    pub(super) fn run(mut self) -> (Vec<Entry>, Costs) {
+        self.costs.sampling(true);
+        let own_us = thread_cpu_us();
         loop {
             let now_us = self.shared.clock.now_us();
             if now_us >= self.scout_due_us {
@@ -207,10 +210,15 @@ impl Sampler {
             self.dispatch();
             let wait = self.next_due_us().saturating_sub(self.shared.clock.now_us());
             match self.inbox.recv_timeout(Duration::from_micros(wait)) {
-                Ok(Event::Finish) => return self.finish(),
+                Ok(Event::Finish) => {
+                    let looking_us = self.costs.sampling.get(costs::PATH).map_or(0, |cost| cost.cpu_us);
+                    self.costs.add(costs::KEEPING, thread_cpu_us().saturating_sub(own_us + looking_us));
+                    self.costs.sampling(false);
+                    return self.finish();
+                }
                 Ok(Event::Abandon) | Err(RecvTimeoutError::Disconnected) => {
                     self.end_readers();
-                    return Vec::new();
+                    return (Vec::new(), self.costs);
                 }
                 Ok(event) => self.hear(event),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -218,7 +226,7 @@ impl Sampler {
         }
     }
 
-    fn finish(mut self) -> Vec<Entry> {
+    fn finish(mut self) -> (Vec<Entry>, Costs) {
         self.askers.finish();
         self.drain(PATIENCE_US);
         self.catch_up();
@@ -247,7 +255,7 @@ impl Sampler {
             item: String::new(),
             outcome: Outcome::Ok(text.into_bytes()),
         }));
-        entries
+        (entries, self.costs)
     }
 
     /// What all readings together tell of the path, and no single look did: an upstream whose connections were never seen by both readers in
@@ -375,6 +383,7 @@ impl Sampler {
             Event::Reply(reply) => self.take(reply),
             Event::Told(told) => {
                 self.askers.heard(&told);
+                self.costs.add(SERVER_STATUS.name, told.cost_us);
                 self.store.add(told.entries, Cadence::Slow, told.phase);
             }
             // Only the caller's first word to end counts; it is heard in `run`.
@@ -394,11 +403,13 @@ impl Sampler {
         // Files and sockets are read at one time by two readers, and whichever comes last completes the pair.
         let edges = pace == Pace::Eager && reply.reads.iter().any(|read| is_edge(read.order.source));
         for read in reply.reads {
+            self.costs.read(&read);
             self.translations_cost(now_us, &read);
             self.keep(read);
         }
         let searched = reply.holding.is_some();
         if let Some(holding) = reply.holding {
+            self.costs.add(costs::HOLDERS, reply.cost_us);
             // Listeners are read 20 times a second; a new one shows in its holders, or, before there is a path, matters by itself.
             self.news |= holding != self.holding || !self.path.answered;
             self.holding = holding;
@@ -450,74 +461,6 @@ impl Sampler {
         view
     }
 
-    /// Looks once for the listeners of every namespace that is not read anyway.
-    fn survey(&mut self) -> Result<(), ObserveError> {
-        let others: Vec<NetnsRef> =
-            self.namespaces.found.iter().filter(|netns| !self.lanes.contains_key(&Scope::Netns(netns.id.0))).cloned().collect();
-        if others.len() > SURVEYED_MAX {
-            let total = others.len();
-            self.bounds.insert(format!("of {total} other network namespaces only {SURVEYED_MAX} were searched for listeners"));
-        }
-        let mut shut_out = 0;
-        for netns in others.into_iter().take(SURVEYED_MAX) {
-            let scope = Scope::Netns(netns.id.0);
-            let reader = Reader::of_netns(self.shared.clone(), netns)?;
-            let orders = SURVEY.iter().filter_map(|name| Some(Order { source: source(name)?, scope, phase: Phase::First }));
-            if !reader.give(Job::Read(orders.collect())) {
-                continue;
-            }
-            // No other reader has work now, so the next reply is this one's.
-            while let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(PATIENCE_US)) {
-                match event {
-                    Event::Reply(reply) if reply.reader == scope => {
-                        shut_out += u32::from(reply.shut_out);
-                        for read in reply.reads {
-                            self.remember(read.order.source, &read.entries);
-                        }
-                        reader.end();
-                        break;
-                    }
-                    other => self.hear(other),
-                }
-            }
-        }
-        if shut_out > 0 {
-            let why = format!("{shut_out} network namespaces may not be searched for listeners by this user");
-            let outcome = Outcome::Absent(why, Some("CAP_SYS_ADMIN".to_owned()));
-            let entry = Entry {
-                at_us: self.shared.clock.now_us(),
-                source: NAMESPACES.name.to_owned(),
-                scope: Scope::Host,
-                item: String::new(),
-                outcome,
-            };
-            self.store.add(vec![entry], Cadence::Once, Phase::First);
-        }
-        Ok(())
-    }
-
-    fn refresh_holders(&mut self) {
-        let wanted = listener_inodes(&self.view(&["listeners"]));
-        if let Some(lane) = self.lanes.get_mut(&Scope::Host) {
-            lane.busy = lane.reader.give(Job::Hold(wanted));
-            lane.gone = !lane.busy;
-        }
-        let until_us = self.shared.clock.now_us() + PATIENCE_US;
-        while self.lanes.get(&Scope::Host).is_some_and(|lane| lane.busy) {
-            let left = until_us.saturating_sub(self.shared.clock.now_us());
-            match self.inbox.recv_timeout(Duration::from_micros(left)) {
-                Ok(Event::Reply(reply)) => {
-                    if let Some(lane) = self.lanes.get_mut(&reply.reader) {
-                        lane.busy = false;
-                    }
-                    self.holding = reply.holding.unwrap_or_default();
-                }
-                Ok(event) => self.hear(event),
-                Err(_) => return,
-            }
-        }
-    }
-
     /// Lets the scout look; true where it found something that is not read yet, the reading of which begins.
     fn look(&mut self) -> Result<bool, ObserveError> {
         self.news = false;
@@ -527,6 +470,7 @@ impl Sampler {
         let wanted = scout(&known);
         // Looking costs too: no oftener than its share allows.
         let cost_us = thread_cpu_us().saturating_sub(before_us);
+        self.costs.add(costs::PATH, cost_us);
         let share = if self.path.upstream { SHARE_SLOW } else { SHARE_EAGER };
         self.look_due_us = self.shared.clock.now_us() + cost_us.saturating_mul(share);
         self.path.answered |= wanted.answered;
@@ -564,6 +508,7 @@ fn kind_of(scope: Scope) -> ScopeKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source;
     use std::time::Instant;
 
     #[test]

@@ -1,0 +1,88 @@
+//! The one look, before the sampling, for the listeners of every namespace and for the processes that hold them.
+
+use std::time::Duration;
+
+use chokepoint_recording::{Entry, Outcome, Scope};
+
+use super::super::reader::{Job, Order, Reader};
+use super::super::scout::listener_inodes;
+use super::{Event, ObserveError, PATIENCE_US, Sampler};
+use crate::netns::NetnsRef;
+use crate::seen::NAMESPACES;
+use crate::source;
+use crate::table::{Cadence, Phase};
+
+/// Namespaces that are looked into for listeners, at most.
+const SURVEYED_MAX: usize = 1_024;
+/// What is read of each.
+const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
+
+impl Sampler {
+    /// Looks once for the listeners of every namespace that is not read anyway.
+    pub(super) fn survey(&mut self) -> Result<(), ObserveError> {
+        let others: Vec<NetnsRef> =
+            self.namespaces.found.iter().filter(|netns| !self.lanes.contains_key(&Scope::Netns(netns.id.0))).cloned().collect();
+        if others.len() > SURVEYED_MAX {
+            let total = others.len();
+            self.bounds.insert(format!("of {total} other network namespaces only {SURVEYED_MAX} were searched for listeners"));
+        }
+        let mut shut_out = 0;
+        for netns in others.into_iter().take(SURVEYED_MAX) {
+            let scope = Scope::Netns(netns.id.0);
+            let reader = Reader::of_netns(self.shared.clone(), netns)?;
+            let orders = SURVEY.iter().filter_map(|name| Some(Order { source: source(name)?, scope, phase: Phase::First }));
+            if !reader.give(Job::Read(orders.collect())) {
+                continue;
+            }
+            // No other reader has work now, so the next reply is this one's.
+            while let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(PATIENCE_US)) {
+                match event {
+                    Event::Reply(reply) if reply.reader == scope => {
+                        shut_out += u32::from(reply.shut_out);
+                        for read in reply.reads {
+                            self.remember(read.order.source, &read.entries);
+                        }
+                        reader.end();
+                        break;
+                    }
+                    other => self.hear(other),
+                }
+            }
+        }
+        if shut_out > 0 {
+            let why = format!("{shut_out} network namespaces may not be searched for listeners by this user");
+            let outcome = Outcome::Absent(why, Some("CAP_SYS_ADMIN".to_owned()));
+            let entry = Entry {
+                at_us: self.shared.clock.now_us(),
+                source: NAMESPACES.name.to_owned(),
+                scope: Scope::Host,
+                item: String::new(),
+                outcome,
+            };
+            self.store.add(vec![entry], Cadence::Once, Phase::First);
+        }
+        Ok(())
+    }
+
+    pub(super) fn refresh_holders(&mut self) {
+        let wanted = listener_inodes(&self.view(&["listeners"]));
+        if let Some(lane) = self.lanes.get_mut(&Scope::Host) {
+            lane.busy = lane.reader.give(Job::Hold(wanted));
+            lane.gone = !lane.busy;
+        }
+        let until_us = self.shared.clock.now_us() + PATIENCE_US;
+        while self.lanes.get(&Scope::Host).is_some_and(|lane| lane.busy) {
+            let left = until_us.saturating_sub(self.shared.clock.now_us());
+            match self.inbox.recv_timeout(Duration::from_micros(left)) {
+                Ok(Event::Reply(reply)) => {
+                    if let Some(lane) = self.lanes.get_mut(&reply.reader) {
+                        lane.busy = false;
+                    }
+                    self.holding = reply.holding.unwrap_or_default();
+                }
+                Ok(event) => self.hear(event),
+                Err(_) => return,
+            }
+        }
+    }
+}
