@@ -43,6 +43,13 @@ impl<T> Series<T> {
         }
     }
 
+    /// Adds to the last value, where it was taken at this time: to a reading that comes in parts.
+    pub fn amend(&mut self, at_us: u64, add: impl FnOnce(&mut T)) {
+        if let Some((_, value)) = self.points.last_mut().filter(|(last_us, _)| *last_us == at_us) {
+            add(value);
+        }
+    }
+
     /// All values with their times (microseconds).
     pub fn points(&self) -> &[(u64, T)] {
         &self.points

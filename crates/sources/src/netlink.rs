@@ -2,16 +2,17 @@
 
 pub(crate) mod wire;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chokepoint_recording::Outcome;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recvfrom, send, socket_with, sockopt};
 
 use crate::root::outcome_of;
+use crate::sock_diag::crowd::Crowd;
 use wire::{Message, messages};
 
 /// A dump of more than this many bytes is not kept whole.
@@ -69,17 +70,31 @@ impl DumpError {
 pub(crate) struct Sockets {
     diag: Netlink,
     route: Netlink,
+    /// What was seen of this namespace's connections where they are many.
+    crowd: RefCell<Crowd>,
+    /// When it was last seen to have no unix listener.
+    no_unix_listener: Cell<Option<Instant>>,
 }
 
 impl Sockets {
     /// Opens them in the calling thread's namespace.
     pub(crate) fn open() -> io::Result<Self> {
-        Ok(Self { diag: Netlink::open(Some(netlink::SOCK_DIAG))?, route: Netlink::open(NETLINK_ROUTE)? })
+        Ok(Self { diag: Netlink::open(Some(netlink::SOCK_DIAG))?, route: Netlink::open(NETLINK_ROUTE)?, crowd: RefCell::default(), no_unix_listener: Cell::new(None) })
     }
 
     /// For sock_diag(7).
     pub(crate) fn diag(&self) -> &Netlink {
         &self.diag
+    }
+
+    /// What the reader of connections keeps from one read to the next.
+    pub(crate) fn crowd(&self) -> RefMut<'_, Crowd> {
+        self.crowd.borrow_mut()
+    }
+
+    /// What the reader of listeners keeps: when it last saw that there is no unix listener.
+    pub(crate) fn no_unix_listener(&self) -> &Cell<Option<Instant>> {
+        &self.no_unix_listener
     }
 
     /// For rtnetlink(7).

@@ -23,6 +23,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use crate::netns::NetnsError;
 use crate::root::Root;
 pub use costs::{Cost, Costs};
+pub(crate) use reader::thread_cpu_us;
 use sampler::{Event, Sampler};
 
 /// What is observed and within which bounds.

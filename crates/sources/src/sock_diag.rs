@@ -1,21 +1,26 @@
 //! The sources "listeners" and "sockets": every TCP and unix stream socket of a namespace, from sock_diag(7).
 
+pub(crate) mod crowd;
 pub(crate) mod inet;
 mod time_wait;
 mod unix;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 pub(crate) use time_wait::TIME_WAIT;
 
-use chokepoint_model::observation::{Listener, ListenerAddress, NetnsView, Socket, SocketAddress, TcpState, UnixPeer};
-use chokepoint_recording::{Entry, Outcome};
+use chokepoint_model::observation::{Listener, ListenerAddress, NetnsView, Observation, Socket, SocketAddress, TcpState, UnixPeer};
+use chokepoint_model::reading::Reading;
+use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::assemble::netns_view;
 use crate::netlink::wire::{Message, WireError, messages};
 use crate::netlink::{DUMP_BYTES_MAX, DumpError, Netlink};
+use crate::observer::thread_cpu_us;
 use crate::root::reading_of;
-use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
+use crowd::CROWD;
 
 /// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h).
 pub(crate) const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -33,7 +38,7 @@ pub(crate) const LISTENERS: Source = Source {
     scope: ScopeKind::Netns,
     cadence: Cadence::Fast,
     needs: None,
-    read: |context| read(context, &[inet::listeners(), unix::listeners()], usize::MAX),
+    read: read_listeners,
     put: |observation, entry| {
         let Some(view) = netns_view(observation, entry) else { return };
         view.listeners.push(entry.at_us, reading_of(&entry.outcome, parse_listeners));
@@ -41,23 +46,61 @@ pub(crate) const LISTENERS: Source = Source {
     redact: Redact::InetDiag,
 };
 
-/// All other TCP sockets but those in TIME_WAIT, and connected unix stream sockets.
+/// For so long no unix listener is looked for in a namespace that had none: most of those made for containers.
+const NO_UNIX: Duration = Duration::from_millis(900);
+
+fn read_listeners(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let all = || read(context, &[inet::listeners(), unix::listeners()], usize::MAX);
+    let Some(sockets) = context.netlink else { return all() };
+    if context.phase == Phase::Running && sockets.no_unix_listener().get().is_some_and(|seen| seen.elapsed() < NO_UNIX) {
+        return read(context, &[inet::listeners()], usize::MAX);
+    }
+    let items = all();
+    let is_unix = |message: Result<Message<'_>, WireError>| !message.is_ok_and(|message| message.body.first() != Some(&AF_UNIX));
+    let none = matches!(&items[..], [(_, Outcome::Ok(bytes))] if !messages(bytes).any(is_unix));
+    sockets.no_unix_listener().set(none.then(Instant::now));
+    items
+}
+
+/// All other TCP sockets but those in TIME_WAIT, and connected unix stream sockets. Connections at a crowded port are read less often, and
+/// stand in between as they were seen last.
 pub(crate) const SOCKETS: Source = Source {
     name: "sockets",
     scope: ScopeKind::Netns,
     cadence: Cadence::Slow,
     needs: None,
-    read: |context| read(context, &[inet::sockets(), unix::sockets()], SOCKETS_MAX),
+    read: read_sockets,
     put: |observation, entry| {
         let Some(view) = netns_view(observation, entry) else { return };
-        if entry.item == LEFT_OUT {
-            put_left_out(view, entry);
-        } else {
-            view.sockets.push(entry.at_us, reading_of(&entry.outcome, parse_sockets));
+        match entry.item.as_str() {
+            LEFT_OUT => put_left_out(view, entry),
+            CROWD => put_crowd(observation, entry),
+            _ => view.sockets.push(entry.at_us, reading_of(&entry.outcome, parse_sockets)),
         }
     },
     redact: Redact::InetDiag,
 };
+
+fn read_sockets(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let all = || read(context, &[inet::sockets(), unix::sockets()], SOCKETS_MAX);
+    let Some(sockets) = context.netlink else { return all() };
+    let mut crowd = sockets.crowd();
+    // The first and the last reading are whole, and after a read that failed the next one is.
+    if context.phase == Phase::Running
+        && let Some(ports) = crowd.standing(Instant::now())
+    {
+        let others = read(context, &[inet::sockets_beside(ports), unix::sockets()], SOCKETS_MAX);
+        match crowd.beside(others) {
+            Some(items) => return items,
+            None => crowd.refuse(),
+        }
+    }
+    let from_us = thread_cpu_us();
+    let items = all();
+    let cost = Duration::from_micros(thread_cpu_us().saturating_sub(from_us));
+    crowd.learn(&items, cost, Instant::now());
+    items
+}
 
 /// Item of "sockets" that counts, by state, the sockets beyond the bound: lines of "state-number count".
 const LEFT_OUT: &str = "left-out";
@@ -278,6 +321,22 @@ fn parse_left_out(bytes: &[u8]) -> Result<BTreeMap<TcpState, u64>, DiagError> {
 
 fn put_left_out(view: &mut NetnsView, entry: &Entry) {
     view.sockets_left_out.push(entry.at_us, reading_of(&entry.outcome, parse_left_out));
+}
+
+/// Completes the reading of the same time.
+fn put_crowd(observation: &mut Observation, entry: &Entry) {
+    let Some(view) = netns_view(observation, entry) else { return };
+    match reading_of(&entry.outcome, parse_sockets) {
+        Reading::Ok(crowd) => view.sockets.amend(entry.at_us, |sockets| sockets.extend(crowd)),
+        lack => view.sockets.push(entry.at_us, lack),
+    }
+    let Scope::Netns(id) = entry.scope else { return };
+    let text = format!(
+        "sockets of net:[{id}]: connections at crowded ports were read every few seconds and stand in between as they were seen last"
+    );
+    if !observation.bounded.contains(&text) {
+        observation.bounded.push(text);
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use super::Clock;
 use super::holders::{Holders, Holding};
 use super::sampler::Event;
+use super::schedule::{FAST_PERIOD_US, Spent, next};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
@@ -28,11 +29,19 @@ pub(super) struct Order {
     pub(super) phase: Phase,
 }
 
+/// What is read 20 times a second, at whole multiples of [`FAST_PERIOD_US`], until another job comes.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) orders: Vec<Order>,
+    /// Or until then.
+    pub(super) until_us: u64,
+}
+
 /// Work for a reader.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Read these, in this order.
-    Read(Vec<Order>),
+    /// Read these, in this order; then go on with those that are read again.
+    Read(Vec<Order>, Option<Again>),
     /// Find the processes that hold these sockets.
     Hold(BTreeSet<u64>),
     /// Make one connection to this address and close it.
@@ -46,6 +55,15 @@ pub(super) struct Read {
     pub(super) entries: Vec<Entry>,
     /// CPU time that it took, microseconds.
     pub(super) cost_us: u64,
+}
+
+impl Read {
+    /// What it means for the next one. First readings are no part of the sampling: they put off nothing.
+    pub(super) fn spent(&self) -> Spent {
+        let is_there = |entry: &Entry| matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty() && bytes.as_slice() != b"0\n");
+        let cost_us = if self.order.phase == Phase::Running { self.cost_us } else { 0 };
+        Spent { source: self.order.source, cost_us, is_there: self.entries.iter().any(is_there) }
+    }
 }
 
 /// A reader's answer to a job.
@@ -121,19 +139,15 @@ fn work(
     mut read: impl FnMut(&Order) -> Vec<(String, Outcome)>,
     mut hold: impl FnMut(BTreeSet<u64>) -> Holding,
 ) {
-    while let Ok(job) = inbox.recv() {
+    let mut following = None;
+    while let Some(job) = following.take().or_else(|| inbox.recv().ok()) {
         let before_us = thread_cpu_us();
         let mut reply = Reply { reader, reads: Vec::new(), holding: None, shut_out, cost_us: 0 };
         match job {
-            Job::Read(orders) => {
-                let mut from_us = thread_cpu_us();
-                for order in orders {
-                    let at_us = shared.clock.now_us();
-                    let entry = |(item, outcome)| Entry { at_us, source: order.source.name.to_owned(), scope: order.scope, item, outcome };
-                    let entries = read(&order).into_iter().map(entry).collect();
-                    let to_us = thread_cpu_us();
-                    reply.reads.push(Read { order, entries, cost_us: to_us.saturating_sub(from_us) });
-                    from_us = to_us;
+            Job::Read(orders, again) => {
+                read_all(shared, &orders, &mut read, &mut reply.reads);
+                if let Some(again) = again.filter(|_| !shut_out) {
+                    following = repeat(shared, inbox, &again, || read_all(shared, &again.orders, &mut read, &mut reply.reads));
                 }
             }
             Job::Hold(wanted) => reply.holding = Some(hold(wanted)),
@@ -144,6 +158,35 @@ fn work(
         reply.cost_us = thread_cpu_us().saturating_sub(before_us);
         if shared.events.send(Event::Reply(reply)).is_err() {
             return;
+        }
+    }
+}
+
+fn read_all(shared: &Shared, orders: &[Order], read: &mut impl FnMut(&Order) -> Vec<(String, Outcome)>, reads: &mut Vec<Read>) {
+    let mut from_us = thread_cpu_us();
+    for order in orders {
+        let at_us = shared.clock.now_us();
+        let entry = |(item, outcome)| Entry { at_us, source: order.source.name.to_owned(), scope: order.scope, item, outcome };
+        let entries = read(order).into_iter().map(entry).collect();
+        let to_us = thread_cpu_us();
+        reads.push(Read { order: *order, entries, cost_us: to_us.saturating_sub(from_us) });
+        from_us = to_us;
+    }
+}
+
+/// Does it at each turn until the end; gives back the job that came before. Missed turns are not made up for.
+fn repeat(shared: &Shared, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut()) -> Option<Job> {
+    loop {
+        let now_us = shared.clock.now_us();
+        let due_us = next(now_us, FAST_PERIOD_US);
+        if due_us >= again.until_us {
+            return None;
+        }
+        match inbox.recv_timeout(Duration::from_micros(due_us - now_us)) {
+            Err(RecvTimeoutError::Timeout) => turn(),
+            Ok(job) => return Some(job),
+            // What was read is still told.
+            Err(RecvTimeoutError::Disconnected) => return None,
         }
     }
 }
@@ -167,7 +210,7 @@ fn read_netns(shared: &Shared, netns: &NetnsRef, inside: Result<&Inside, &NetnsE
 }
 
 /// CPU time of the calling thread, microseconds: what reading costs, whatever else the host is doing.
-pub(super) fn thread_cpu_us() -> u64 {
+pub(crate) fn thread_cpu_us() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
 }

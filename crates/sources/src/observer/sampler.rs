@@ -1,5 +1,6 @@
 //! The one thread that decides what is read when: it gives work to the readers, keeps what they read, and lets the scout look at it.
 
+mod lane;
 mod survey;
 mod translations;
 
@@ -13,11 +14,13 @@ use chokepoint_model::observation::{NetnsId, Observation};
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
+use lane::Lane;
+
 use super::askers::{Askers, Told};
 use super::costs::{self, Costs};
 use super::holders::Holding;
 use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
-use super::schedule::{Pace, SHARE_EAGER, SHARE_SLOW, Schedule, is_edge};
+use super::schedule::{EAGER_SPENT_MAX_US, Pace, SHARE_EAGER, SHARE_SLOW, is_edge};
 use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
 use super::store::Store;
 use super::{Clock, ObserveError, ObserveOptions};
@@ -52,58 +55,14 @@ const SCOUT_PERIOD_US: u64 = 1_000_000;
 const PATIENCE_US: u64 = 10_000_000;
 /// The first answers of status pages are waited for so long before the observation counts as begun.
 const FIRST_PAGES_US: u64 = 2_500_000;
-/// The source that tells which sockets a process holds, and of how many processes it is read in one turn.
+/// The source that tells which sockets a process holds.
 const FILES: &str = "process_files";
 /// The source that finds something to read only where a process is a server of a known kind.
 const CONFIG: &str = "server_config";
 /// The source that tells whose a process is.
 const IDENTITY: &str = "process_identity";
-const FILES_AT_ONCE: usize = 8;
-/// The source that tells what a process waits for, likewise: a few hundred looks tell how a pool of any size spends its time.
-const SYSCALL: &str = "process_syscall";
-const SYSCALL_AT_ONCE: usize = 32;
 /// What the scout needs of a namespace and of a process.
 const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, TRANSLATIONS];
-
-struct Lane {
-    reader: Reader,
-    schedule: Schedule,
-    /// First reads of what has only just come to matter.
-    fresh: Vec<Order>,
-    /// Scopes that are read: its own, or the host and the processes on the path.
-    scopes: BTreeSet<Scope>,
-    /// The process that was read last, of each source that is read of a few at a time.
-    read_last: BTreeMap<&'static str, Scope>,
-    busy: bool,
-    gone: bool,
-}
-
-impl Lane {
-    fn new(reader: Reader, now_us: u64) -> Self {
-        let schedule = Schedule::new(now_us);
-        Self { reader, schedule, fresh: Vec::new(), scopes: BTreeSet::new(), read_last: BTreeMap::new(), busy: false, gone: false }
-    }
-
-    /// One source for all scopes of its kind. Of what costs most, that of a few processes at a time in turn: any worker of a pool shows whom
-    /// the pool calls.
-    fn orders(&mut self, source: &'static Source) -> Vec<Order> {
-        let of_kind = self.scopes.iter().copied().filter(|scope| kind_of(*scope) == source.scope);
-        let mut scopes: Vec<Scope> = of_kind.collect();
-        let at_once = match source.name {
-            FILES => FILES_AT_ONCE,
-            SYSCALL => SYSCALL_AT_ONCE,
-            _ => usize::MAX,
-        };
-        if scopes.len() > at_once {
-            let last = self.read_last.get(source.name).copied();
-            let next = scopes.iter().position(|scope| Some(*scope) > last).unwrap_or(0);
-            scopes.rotate_left(next);
-            scopes.truncate(at_once);
-            self.read_last.extend(scopes.last().map(|scope| (source.name, *scope)));
-        }
-        scopes.into_iter().map(|scope| Order { source, scope, phase: Phase::Running }).collect()
-    }
-}
 
 /// The state of one observation.
 pub(super) struct Sampler {
@@ -120,6 +79,7 @@ pub(super) struct Sampler {
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
     look_due_us: u64,
+    look_spent_us: u64,
     translations_due_us: u64,
     translations_turns: u32,
     /// Something that the scout has not seen yet.
@@ -151,6 +111,7 @@ impl Sampler {
             hold_wanted: None,
             scout_due_us: 0,
             look_due_us: 0,
+            look_spent_us: 0,
             translations_due_us: 0,
             translations_turns: 0,
             news: true,
@@ -277,8 +238,8 @@ impl Sampler {
 
     fn end_readers(&mut self) {
         for lane in std::mem::take(&mut self.lanes).into_values() {
-            if !lane.busy {
-                lane.reader.end();
+            if lane.is_free() {
+                lane.end();
             }
         }
     }
@@ -315,43 +276,44 @@ impl Sampler {
         let now_us = self.shared.clock.now_us();
         let paces: Vec<Pace> = self.lanes.keys().map(|scope| self.pace(*scope)).collect();
         let mut files_due = false;
-        for ((scope, lane), pace) in self.lanes.iter_mut().zip(paces).filter(|((_, lane), _)| !lane.busy && !lane.gone) {
+        for ((scope, lane), pace) in self.lanes.iter_mut().zip(paces).filter(|((_, lane), _)| lane.is_free()) {
             let job = if !lane.fresh.is_empty() {
-                Job::Read(std::mem::take(&mut lane.fresh))
+                Job::Read(std::mem::take(&mut lane.fresh), None)
             } else if *scope == Scope::Host
                 && let Some(wanted) = self.hold_wanted.take()
             {
                 Job::Hold(wanted)
             } else {
                 // The host comes first in order, so the others see whether it reads files now.
-                if files_due && matches!(pace, Pace::Path | Pace::Eager) {
+                if files_due && matches!(pace, Pace::Path | Pace::Seek | Pace::Eager) {
                     lane.schedule.pair(now_us);
                 }
                 let due = lane.schedule.due(now_us, pace);
                 files_due |= *scope == Scope::Host && due.iter().any(|source| source.name == FILES);
-                Job::Read(due.into_iter().flat_map(|source| lane.orders(source)).collect())
+                lane.turn(due, now_us, pace)
             };
-            if !matches!(&job, Job::Read(orders) if orders.is_empty()) {
-                lane.busy = lane.reader.give(job);
-                lane.gone = !lane.busy;
+            if !matches!(&job, Job::Read(orders, None) if orders.is_empty()) {
+                lane.give(job);
             }
         }
     }
 
     fn pace(&self, reader: Scope) -> Pace {
-        let eager = if self.path.answered && !self.path.upstream { Pace::Eager } else { Pace::Path };
+        let on_path = match (self.path.answered && !self.path.upstream, self.path.calls) {
+            (false, _) => Pace::Path,
+            (true, false) => Pace::Seek,
+            (true, true) => Pace::Eager,
+        };
         match reader {
-            Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => eager,
+            Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => on_path,
             Scope::Netns(id) if self.request.client_netns == NetnsId(id) => Pace::Client,
             Scope::Netns(_) => Pace::Calm,
-            Scope::Host | Scope::Process(_) => eager,
+            Scope::Host | Scope::Process(_) => on_path,
         }
     }
 
     fn next_due_us(&self) -> u64 {
-        let waiting = |lane: &&Lane| !lane.busy && !lane.gone;
-        let kinds = |lane: &Lane| lane.scopes.iter().map(|scope| kind_of(*scope) as u8).collect::<BTreeSet<u8>>();
-        let next = self.lanes.values().filter(waiting).filter_map(|lane| lane.schedule.next_due_us(&kinds(lane)));
+        let next = self.lanes.values().filter(|lane| lane.is_free()).filter_map(Lane::next_due_us);
         next.fold(self.scout_due_us, u64::min)
     }
 
@@ -359,11 +321,12 @@ impl Sampler {
     fn drain(&mut self, patience_us: u64) {
         let until_us = self.shared.clock.now_us() + patience_us;
         loop {
-            for lane in self.lanes.values_mut().filter(|lane| !lane.busy && !lane.gone && !lane.fresh.is_empty()) {
-                lane.busy = lane.reader.give(Job::Read(std::mem::take(&mut lane.fresh)));
-                lane.gone = !lane.busy;
+            // A reader that repeats is given nothing to read where nothing is left: that ends it.
+            for lane in self.lanes.values_mut().filter(|lane| lane.is_free() && (lane.is_busy() || !lane.fresh.is_empty())) {
+                let fresh = std::mem::take(&mut lane.fresh);
+                lane.give(Job::Read(fresh, None));
             }
-            if !self.lanes.values().any(|lane| lane.busy) {
+            if !self.lanes.values().any(Lane::is_busy) {
                 return;
             }
             let left = until_us.saturating_sub(self.shared.clock.now_us());
@@ -373,7 +336,7 @@ impl Sampler {
             }
         }
         let hanging =
-            self.lanes.iter().filter(|(_, lane)| lane.busy).map(|(scope, _)| format!("a reader of {scope:?} gave no answer for 10 s"));
+            self.lanes.iter().filter(|(_, lane)| lane.is_busy()).map(|(scope, _)| format!("a reader of {scope:?} gave no answer for 10 s"));
         self.bounds.extend(hanging.collect::<Vec<_>>());
     }
 
@@ -395,13 +358,13 @@ impl Sampler {
         let now_us = self.shared.clock.now_us();
         let pace = self.pace(reply.reader);
         if let Some(lane) = self.lanes.get_mut(&reply.reader) {
-            lane.busy = false;
+            lane.answered();
             // Nothing will ever be read there; its lack is told once, by the first readings.
             lane.gone |= reply.shut_out;
-            lane.schedule.done(now_us, pace, reply.reads.iter().map(|read| (read.order.source, read.cost_us)));
+            lane.schedule.done(now_us, pace, reply.reads.iter().map(Read::spent));
         }
         // Files and sockets are read at one time by two readers, and whichever comes last completes the pair.
-        let edges = pace == Pace::Eager && reply.reads.iter().any(|read| is_edge(read.order.source));
+        let edges = matches!(pace, Pace::Seek | Pace::Eager) && reply.reads.iter().any(|read| is_edge(read.order.source));
         for read in reply.reads {
             self.costs.read(&read);
             self.translations_cost(now_us, &read);
@@ -471,10 +434,13 @@ impl Sampler {
         // Looking costs too: no oftener than its share allows.
         let cost_us = thread_cpu_us().saturating_sub(before_us);
         self.costs.add(costs::PATH, cost_us);
-        let share = if self.path.upstream { SHARE_SLOW } else { SHARE_EAGER };
+        let is_eager = !self.path.upstream && self.look_spent_us < EAGER_SPENT_MAX_US;
+        self.look_spent_us += cost_us;
+        let share = if is_eager { SHARE_EAGER } else { SHARE_SLOW };
         self.look_due_us = self.shared.clock.now_us() + cost_us.saturating_mul(share);
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;
+        self.path.calls |= wanted.calls;
         self.found.store(self.path.answered, Ordering::Relaxed);
         let mut fresh = false;
         for id in wanted.netns {
@@ -502,30 +468,5 @@ fn kind_of(scope: Scope) -> ScopeKind {
         Scope::Host => ScopeKind::Host,
         Scope::Netns(_) => ScopeKind::Netns,
         Scope::Process(_) => ScopeKind::Process,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::source;
-    use std::time::Instant;
-
-    #[test]
-    fn open_files_are_read_of_a_few_processes_in_turn() {
-        let (events, _inbox) = sync_channel(1);
-        let shared = Shared { root: crate::Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events };
-        let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
-        let mut lane = Lane { scopes, ..Lane::new(Reader::of_host(shared).unwrap(), 0) };
-        let mut turn = |name: &str| -> Vec<u32> {
-            let pid = |order: Order| if let Scope::Process(pid) = order.scope { pid } else { 0 };
-            lane.orders(source(name).unwrap()).into_iter().map(pid).collect()
-        };
-        assert_eq!(turn(FILES), (1..=8).collect::<Vec<_>>());
-        assert_eq!(turn(FILES), (9..=16).collect::<Vec<_>>());
-        assert_eq!(turn(FILES), [17, 18, 19, 20, 1, 2, 3, 4]);
-        assert_eq!(turn(SYSCALL).len(), 20);
-        assert_eq!(turn("process_cpu").len(), 20);
-        assert_eq!(turn("cpu"), [0]);
     }
 }

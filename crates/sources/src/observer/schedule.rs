@@ -7,19 +7,23 @@ use chokepoint_recording::Scope;
 use crate::SOURCES;
 use crate::table::{Cadence, Source};
 
-const FAST_PERIOD_US: u64 = 50_000;
+pub(super) const FAST_PERIOD_US: u64 = 50_000;
 const SLOW_PERIOD_US: u64 = 1_000_000;
-/// Where the path does not lead, everything is read this often.
+/// Where the path does not lead, everything is read this often,
 const CALM_PERIOD_US: u64 = 5_000_000;
+/// and connections this often.
+const CALM_EDGE_PERIOD_US: u64 = 15_000_000;
 /// While no tier behind the first one was seen, its connections are looked for this often: those to an upstream may live a millisecond.
 const EAGER_PERIOD_US: u64 = 250_000;
-/// For so much CPU time of each of these sources at most in one observation; where connections are many, so are those to upstreams, and a few
-/// looks find them.
-const EAGER_SPENT_MAX_US: u64 = 60_000;
-/// A source that is read 20 times a second, or eagerly, may use one hundredth of a core, all others one four-hundredth each: most use far less, and the
+/// For so much CPU time of each of these sources at most in one observation, and of looking at them; where connections are many, so are those
+/// to upstreams, and a few looks find them.
+pub(super) const EAGER_SPENT_MAX_US: u64 = 10_000;
+/// A source that is read 20 times a second, or eagerly, may use one hundredth of a core, all others one five-hundredth each: most use far less, and the
 /// aim is one hundredth for all together.
 const SHARE_FAST: u64 = 100;
-pub(super) const SHARE_SLOW: u64 = 400;
+pub(super) const SHARE_SLOW: u64 = 500;
+/// What matters at the beginning and the end of an observation above all may use less.
+pub(super) const SHARE_RARE: u64 = 1_000;
 /// While no upstream was seen, looking for one may use one twentieth: it is looked for in few observations for long.
 pub(super) const SHARE_EAGER: u64 = 20;
 /// What is due so soon is read at once: one wake-up for several sources.
@@ -28,6 +32,12 @@ const TOGETHER_US: u64 = 2_000;
 /// Sources that tell which connections the processes of the path hold. They are read one right after the other, for a connection must be seen
 /// by both.
 const EDGES: [&str; 2] = ["sockets", "process_files"];
+
+/// The source that is read 20 times a second for the queues of the path's listeners.
+const LISTENERS: &str = "listeners";
+
+/// The source that counts what earlier connections keep taken, which changes within a minute, and costs most where there is most of it.
+const TIME_WAIT: &str = "time_wait";
 
 /// The source that tells for which of them a process waits: read right after them.
 const WAITS: &str = "process_syscall";
@@ -41,16 +51,30 @@ pub(super) fn is_edge(source: &Source) -> bool {
 pub(super) enum Pace {
     /// The path does not lead here: a look now and then is enough.
     Calm,
-    /// Where the client is: its tables and ports can be the limit, too, but its connections need only be counted now and then.
+    /// Where the client is: its tables and ports can be the limit, too, but its connections need only be counted now and then, and nobody
+    /// queues at its listeners.
     Client,
     /// On the path: every source at its cadence.
     Path,
-    /// On the path while no tier behind the first one was seen: what tells of connections is read oftener.
+    /// On the path while no tier behind the first one was seen and nobody seems to call one: connections are read oftener, but not yet which
+    /// process holds them.
+    Seek,
+    /// The same while somebody calls a listener, and it may be the first tier: both are read oftener.
     Eager,
 }
 
+/// What one reading took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spent {
+    pub(super) source: &'static Source,
+    /// CPU time, microseconds.
+    pub(super) cost_us: u64,
+    /// It gave a value, and one that is not empty or zero.
+    pub(super) is_there: bool,
+}
+
 /// The next whole multiple of a period: so the turns of all readers fall together and wake the host once.
-fn next(after_us: u64, period_us: u64) -> u64 {
+pub(super) fn next(after_us: u64, period_us: u64) -> u64 {
     (after_us / period_us + 1) * period_us
 }
 
@@ -60,12 +84,19 @@ struct Slot {
     /// The longest time between two reads that its cost forced.
     forced_us: u64,
     eager_spent_us: u64,
+    /// The last reading gave nothing: there is nothing to be watched closely.
+    is_absent: bool,
+    /// Its cost asks for a rest longer than its period.
+    is_dear: bool,
 }
 
 impl Slot {
     fn period_us(&self, pace: Pace) -> u64 {
         match self.source.cadence {
+            _ if pace == Pace::Calm && is_edge(self.source) => CALM_EDGE_PERIOD_US,
             _ if pace == Pace::Calm => CALM_PERIOD_US,
+            _ if pace == Pace::Client && self.source.name == LISTENERS => SLOW_PERIOD_US,
+            Cadence::Fast if self.is_absent => SLOW_PERIOD_US,
             Cadence::Fast => FAST_PERIOD_US,
             _ if pace == Pace::Client && is_edge(self.source) => CALM_PERIOD_US,
             _ if self.is_eager(pace) => EAGER_PERIOD_US,
@@ -74,7 +105,22 @@ impl Slot {
     }
 
     fn is_eager(&self, pace: Pace) -> bool {
-        pace == Pace::Eager && is_edge(self.source) && self.eager_spent_us < EAGER_SPENT_MAX_US
+        let is_sought = match pace {
+            Pace::Eager => is_edge(self.source),
+            Pace::Seek => self.source.name == EDGES[0],
+            Pace::Path | Pace::Client | Pace::Calm => false,
+        };
+        is_sought && self.eager_spent_us < EAGER_SPENT_MAX_US
+    }
+
+    /// Of how many microseconds one may be spent on it.
+    fn share(&self, pace: Pace) -> u64 {
+        match self.source.cadence {
+            Cadence::Fast => SHARE_FAST,
+            _ if self.is_eager(pace) => SHARE_FAST,
+            _ if self.source.name == TIME_WAIT => SHARE_RARE,
+            _ => SHARE_SLOW,
+        }
     }
 }
 
@@ -91,7 +137,7 @@ impl Schedule {
             .iter()
             .filter(repeated)
             .map(|source| {
-                let mut slot = Slot { source, due_us: 0, forced_us: 0, eager_spent_us: 0 };
+                let mut slot = Slot { source, due_us: 0, forced_us: 0, eager_spent_us: 0, is_absent: false, is_dear: false };
                 slot.due_us = next(now_us, slot.period_us(Pace::Eager));
                 slot
             })
@@ -119,23 +165,46 @@ impl Schedule {
         }
     }
 
-    /// Takes note of what reads cost, in microseconds of CPU time, and puts off what is too dear.
-    pub(super) fn done(&mut self, now_us: u64, pace: Pace, reads: impl Iterator<Item = (&'static Source, u64)>) {
-        let mut costs: Vec<(&'static str, u64)> = Vec::new();
-        for (source, cost_us) in reads {
-            match costs.iter_mut().find(|(name, _)| *name == source.name) {
-                Some((_, sum)) => *sum += cost_us,
-                None => costs.push((source.name, cost_us)),
+    /// What the reader may read 20 times a second by itself, and until when: until the next other source of these kinds of scope is due. It counts
+    /// as given out.
+    pub(super) fn repeat(&mut self, now_us: u64, pace: Pace, kinds: &BTreeSet<u8>) -> Option<(Vec<&'static Source>, u64)> {
+        let is_often = |slot: &Slot| slot.source.cadence == Cadence::Fast && slot.period_us(pace) == FAST_PERIOD_US && !slot.is_dear;
+        let of_kind = |slot: &&mut Slot| kinds.contains(&(slot.source.scope as u8));
+        let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().filter(of_kind).partition(|slot| is_often(slot));
+        let until_us = others.iter().map(|slot| slot.due_us).min()?;
+        if often.is_empty() || until_us <= now_us + FAST_PERIOD_US {
+            return None;
+        }
+        let repeated = often.into_iter().map(|slot| {
+            slot.due_us = until_us;
+            slot.source
+        });
+        Some((repeated.collect(), until_us))
+    }
+
+    /// Takes note of what reads cost, and puts off what is too dear.
+    pub(super) fn done(&mut self, now_us: u64, pace: Pace, reads: impl Iterator<Item = Spent>) {
+        let mut sums: Vec<(Spent, u64)> = Vec::new();
+        for read in reads {
+            match sums.iter_mut().find(|(sum, _)| sum.source.name == read.source.name) {
+                Some((sum, times)) => {
+                    (sum.cost_us, sum.is_there, *times) = (sum.cost_us + read.cost_us, sum.is_there | read.is_there, *times + 1);
+                }
+                None => sums.push((read, 1)),
             }
         }
         for slot in &mut self.slots {
-            let Some((_, cost_us)) = costs.iter().find(|(name, _)| *name == slot.source.name) else { continue };
-            let share = if slot.source.cadence == Cadence::Fast || slot.is_eager(pace) { SHARE_FAST } else { SHARE_SLOW };
+            let Some((sum, times)) = sums.iter().find(|(sum, _)| sum.source.name == slot.source.name) else { continue };
+            slot.is_absent = !sum.is_there;
+            let share = slot.share(pace);
             if slot.is_eager(pace) {
-                slot.eager_spent_us += *cost_us;
+                slot.eager_spent_us += sum.cost_us;
             }
-            let rest_us = cost_us.saturating_mul(share);
-            if rest_us > slot.period_us(pace) {
+            // Other sources are read once for each scope in one turn, these several times for one.
+            let turns = if slot.source.cadence == Cadence::Fast { *times } else { 1 };
+            let rest_us = (sum.cost_us / turns).saturating_mul(share);
+            slot.is_dear = rest_us > slot.period_us(pace);
+            if slot.is_dear {
                 slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
                 if rest_us > slot.period_us(Pace::Path) {
                     slot.forced_us = slot.forced_us.max(rest_us);
@@ -167,14 +236,18 @@ mod tests {
     use super::*;
     use crate::source;
 
+    fn spent(source: &'static Source, cost_us: u64) -> Spent {
+        Spent { source, cost_us, is_there: true }
+    }
+
     fn count(cost_us: u64, pace: Pace, name: &str) -> usize {
         let mut schedule = Schedule::new(0);
         let mut reads = 0;
         for now_us in (0..10_000_000).step_by(1_000) {
             let due = schedule.due(now_us, pace);
             reads += due.iter().filter(|source| source.name == name).count();
-            let costs: Vec<_> = due.into_iter().map(|source| (source, if source.name == name { cost_us } else { 1 })).collect();
-            schedule.done(now_us, pace, costs.into_iter());
+            let cost = |source: &'static Source| if source.name == name { cost_us } else { 1 };
+            schedule.done(now_us, pace, due.into_iter().map(|source| spent(source, cost(source))));
         }
         reads
     }
@@ -185,6 +258,8 @@ mod tests {
         assert!((10..=13).contains(&count(10, Pace::Path, "sockets")), "one a second");
         assert!((36..=41).contains(&count(10, Pace::Eager, "sockets")), "four a second while the path is unknown");
         assert!((2..=4).contains(&count(10, Pace::Calm, "listeners")), "now and then where the path does not lead");
+        assert!((9..=12).contains(&count(10, Pace::Client, "listeners")), "nobody queues at the client's");
+        assert!((195..=205).contains(&count(10, Pace::Client, "conntrack_count")), "its table may fill in a moment");
         assert_eq!(count(10, Pace::Path, "addresses"), 0, "only at the ends");
     }
 
@@ -195,9 +270,30 @@ mod tests {
         assert!((7..=9).contains(&count(10_000, Pace::Eager, "sockets")), "once a second at first, until the eager time is spent");
         assert_eq!(count(60_000, Pace::Eager, "sockets"), 2, "which one dear read does: six seconds pass after it");
         let mut schedule = Schedule::new(0);
-        schedule.done(0, Pace::Path, [(source("listeners").unwrap(), 10_000)].into_iter());
+        schedule.done(0, Pace::Path, [spent(source("listeners").unwrap(), 10_000)].into_iter());
         let told: Vec<String> = schedule.slowed(Scope::Netns(5)).collect();
         assert_eq!(told, ["listeners of net:[5]: up to 1000 ms passed between two reads, so that reading stays cheap"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_watched_closely() {
+        let mut schedule = Schedule::new(0);
+        let mut reads = 0;
+        for now_us in (0..10_000_000).step_by(10_000) {
+            let due = schedule.due(now_us, Pace::Path).into_iter().filter(|source| source.name == "conntrack_count");
+            let due: Vec<&'static Source> = due.collect();
+            reads += due.len();
+            // It comes after five seconds.
+            schedule.done(now_us, Pace::Path, due.into_iter().map(|source| Spent { is_there: now_us > 5_000_000, ..spent(source, 10) }));
+        }
+        assert!((95..=110).contains(&reads), "{reads}: once a second, then 20 times");
+    }
+
+    #[test]
+    fn who_holds_connections_is_sought_once_somebody_calls() {
+        assert!((36..=41).contains(&count(10, Pace::Seek, "sockets")));
+        assert!((10..=13).contains(&count(10, Pace::Seek, "process_files")));
+        assert!((36..=41).contains(&count(10, Pace::Eager, "process_files")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which namespaces and processes matter for a request, as far as has been seen: a pure function over what was read last.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
@@ -34,6 +34,8 @@ pub(super) struct Wanted {
     pub(super) answered: bool,
     /// A tier behind the first one was seen.
     pub(super) upstream: bool,
+    /// Somebody beside the client calls a listener: it may be the first tier.
+    pub(super) calls: bool,
 }
 
 type Placed<'a> = (NetnsId, &'a Listener);
@@ -46,9 +48,11 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
     let translations = Translations::of(known.view);
     let mut visited: BTreeSet<(NetnsId, u64)> = BTreeSet::new();
     let places = places(known, &translations);
+    let calls = Calls::of(known.view, &by_port);
     let mut tier = targets(known, &places, &by_port);
     wanted.answered = !tier.is_empty();
     wanted.netns.extend(on_the_way(known, &places, wanted.answered));
+    wanted.calls = calls.any(&by_port, &translations, &places);
     let mut linked = false;
     for _ in 0..DEPTH_MAX {
         tier.retain(|(netns, listener)| visited.insert((*netns, listener.inode)));
@@ -56,7 +60,7 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
             break;
         }
         wanted.upstream |= linked;
-        let mut held: BTreeSet<u64> = BTreeSet::new();
+        let mut held: Vec<u64> = Vec::new();
         let mut named: Vec<Placed<'_>> = Vec::new();
         for (netns, listener) in &tier {
             wanted.netns.insert(*netns);
@@ -69,7 +73,7 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
                 named.extend(configured(known.view, pid, *netns));
             }
         }
-        tier = called(known.view, &translations, &by_port, &held);
+        tier = called(known.view, &translations, &by_port, &calls, &held);
         // Only a connection that was seen ends the eager search for one.
         linked = tier.iter().any(|(netns, listener)| !visited.contains(&(*netns, listener.inode)));
         tier.extend(named);
@@ -155,30 +159,56 @@ fn configured(view: &Observation, pid: u32, netns: NetnsId) -> Vec<Placed<'_>> {
     newest(view).filter(named).collect()
 }
 
+/// Where the connections lead that were dialled, by the inode of the dialling end. Made once for all tiers: a server may hold thousands.
+struct Calls<'a> {
+    tcp: HashMap<u64, (NetnsId, Endpoint)>,
+    unix: HashMap<u64, &'a str>,
+}
+
+impl<'a> Calls<'a> {
+    fn of(view: &'a Observation, by_port: &BTreeMap<u16, Vec<Placed<'_>>>) -> Self {
+        let mut calls = Self { tcp: HashMap::new(), unix: HashMap::new() };
+        for (netns, netns_view) in &view.netns {
+            for socket in netns_view.sockets.last().into_iter().flatten() {
+                match &socket.address {
+                    SocketAddress::Tcp { local, remote } if socket.inode != 0 && !is_accepted(*netns, local, by_port) => {
+                        calls.tcp.insert(socket.inode, (*netns, *remote));
+                    }
+                    // The accepted end has the listener's path; while it waits to be accepted it has no inode of its own.
+                    SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } => {
+                        calls.unix.insert(*peer, path);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        calls
+    }
+
+    /// Whether anybody calls a listener but the one that was asked for, which the client calls.
+    fn any(&self, by_port: &BTreeMap<u16, Vec<Placed<'_>>>, translations: &Translations, places: &[Place]) -> bool {
+        let is_target = |(ip, port): Endpoint| places.iter().any(|place| place.endpoint == (ip.to_canonical(), port));
+        let leads = |netns: NetnsId, remote: Endpoint| {
+            by_port.contains_key(&remote.1) || translations.places(netns, remote).iter().any(|place| by_port.contains_key(&place.endpoint.1))
+        };
+        !self.unix.is_empty() || self.tcp.values().any(|(netns, remote)| !is_target(*remote) && leads(*netns, *remote))
+    }
+}
+
 /// Listeners at the other end of the sockets held.
 fn called<'a>(
     view: &'a Observation,
     translations: &Translations,
     by_port: &BTreeMap<u16, Vec<Placed<'a>>>,
-    held: &BTreeSet<u64>,
+    calls: &Calls<'_>,
+    held: &[u64],
 ) -> Vec<Placed<'a>> {
-    let mut paths: BTreeSet<&str> = BTreeSet::new();
+    let remotes: BTreeSet<(NetnsId, Endpoint)> = held.iter().filter_map(|inode| calls.tcp.get(inode)).copied().collect();
+    let paths: BTreeSet<&str> = held.iter().filter_map(|inode| calls.unix.get(inode)).copied().collect();
     let mut called = Vec::new();
-    for (netns, netns_view) in &view.netns {
-        let sockets = netns_view.sockets.last().map_or(&[][..], Vec::as_slice);
-        for socket in sockets {
-            match &socket.address {
-                SocketAddress::Tcp { local, remote } if held.contains(&socket.inode) && !is_accepted(*netns, local, by_port) => {
-                    for place in translations.places(*netns, *remote) {
-                        called.extend(answering(view, by_port, place.from(*netns), place.endpoint, None));
-                    }
-                }
-                // The accepted end has the listener's path; while it waits to be accepted it has no inode of its own.
-                SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => {
-                    paths.insert(path);
-                }
-                _ => {}
-            }
+    for (netns, remote) in remotes {
+        for place in translations.places(netns, remote) {
+            called.extend(answering(view, by_port, place.from(netns), place.endpoint, None));
         }
     }
     let bound = |(_, listener): &Placed<'_>| matches!(&listener.address, ListenerAddress::Unix(path) if paths.contains(path.as_str()));
@@ -261,7 +291,22 @@ mod tests {
         let wanted = run(&view, &request("10.0.0.2", 80), &holding);
         assert_eq!(wanted.pids, BTreeSet::from([10, 20, 21, 30]), "not the observer, not a stranger on the same port");
         assert_eq!(wanted.netns, BTreeSet::from([SERVER, OTHER]));
-        assert!(wanted.answered && wanted.upstream);
+        assert!(wanted.answered && wanted.upstream && wanted.calls);
+    }
+
+    #[test]
+    fn only_who_calls_another_listener_than_the_target_may_call_an_upstream() {
+        let calls = |sockets: Vec<Socket>| {
+            let mut view = Observation::default();
+            add(&mut view, CLIENT, "10.0.0.1", vec![tcp("0.0.0.0", 80, 900), tcp("::", 5432, 901)], sockets);
+            run(&view, &request("10.0.0.1", 80), &[]).calls
+        };
+        assert!(!calls(vec![]));
+        assert!(!calls(vec![connected(1, ("10.0.0.1", 40_000), ("10.0.0.1", 80))]), "the client");
+        assert!(!calls(vec![connected(1, ("10.0.0.1", 80), ("10.0.0.1", 40_000))]), "and its accepted end");
+        assert!(!calls(vec![connected(1, ("10.0.0.1", 40_000), ("10.0.0.9", 443))]), "nobody listens there");
+        assert!(!calls(vec![connected(0, ("10.0.0.1", 40_000), ("10.0.0.1", 5432))]), "closed: no process holds it");
+        assert!(calls(vec![connected(1, ("10.0.0.1", 40_000), ("10.0.0.1", 5432))]));
     }
 
     #[test]

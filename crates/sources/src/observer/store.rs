@@ -58,12 +58,14 @@ impl Store {
         if !self.is_kept(&group, number) {
             return;
         }
+        // The items of one reading belong together: a part of it would be understood as the whole.
+        if number.is_some() && self.bytes + size > self.bytes_max {
+            self.refused += 1;
+            return;
+        }
         for mut entry in entries {
             if self.bytes + size_of(&entry) > self.bytes_max {
                 self.refused += 1;
-                if number.is_some() {
-                    continue;
-                }
                 entry.outcome = Outcome::Failed(format!("left out: the recording reached its bound of {} bytes", self.bytes_max), None);
             }
             self.bytes += size_of(&entry);

@@ -4,13 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use chokepoint_model::observation::{TcpState, Wait};
 
+use super::crowd::Port;
 use super::{AF_INET, AF_INET6, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
-use crate::netlink::wire::{Message, attributes, u32_at};
+use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, Message, attributes, u32_at};
 
 /// Bytes of `struct inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
 /// Where its addresses are: `id.idiag_src` and `id.idiag_dst`, sixteen bytes each.
 pub(crate) const ADDRESSES_AT: [usize; 2] = [8, 24];
+const INET_DIAG_REQ_BYTECODE: u16 = 1;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 const INET_DIAG_SKV6ONLY: u16 = 11;
 /// `SK_MEMINFO_DROPS`: the ninth word (linux/sock_diag.h).
@@ -31,6 +33,43 @@ pub(super) fn listeners() -> Parts {
 /// All other sockets of both families, without those in TIME_WAIT.
 pub(super) fn sockets() -> Parts {
     parts(0, STATES_CONNECTED)
+}
+
+/// The same without those at these ports; handshakes that are under way there are in it.
+pub(super) fn sockets_beside(ports: &[Port]) -> Parts {
+    let mut body = request_both(0, STATES_CONNECTED);
+    let program = leaving_out(ports);
+    // struct nlattr: its length with its header, its kind.
+    body.extend_from_slice(&u16::try_from(ATTRIBUTE_HEADER_BYTES + program.len()).unwrap_or(u16::MAX).to_ne_bytes());
+    body.extend_from_slice(&INET_DIAG_REQ_BYTECODE.to_ne_bytes());
+    body.extend_from_slice(&program);
+    Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
+}
+
+/// A filter of `struct inet_diag_bc_op` {code, yes, no}: `yes` and `no` are how far to go on; a socket passes that comes exactly to the end, and
+/// one that goes four bytes further does not (net/ipv4/inet_diag.c, inet_diag_bc_run). A handshake has no cgroup, unlike every socket of a
+/// process, so that cgroup zero tells it. A kernel that does not know one of the operations refuses the request (EINVAL).
+fn leaving_out(ports: &[Port]) -> Vec<u8> {
+    const LOCAL_PORT_IS: u8 = 11;
+    const REMOTE_PORT_IS: u8 = 12;
+    const CGROUP_IS: u8 = 13;
+    /// The comparison of the port, the port in an operation's place, the comparison of the cgroup, and its 64 bits.
+    const RULE_BYTES: usize = 20;
+    let mut program = Vec::new();
+    for (done, port) in ports.iter().enumerate() {
+        let (code, number) = match port {
+            Port::Local(number) => (LOCAL_PORT_IS, *number),
+            Port::Remote(number) => (REMOTE_PORT_IS, *number),
+        };
+        let next = u16::try_from(RULE_BYTES).unwrap_or(u16::MAX);
+        let out = u16::try_from((ports.len() - done) * RULE_BYTES - 8 + 4).unwrap_or(u16::MAX);
+        let operations = [(code, 8, next), (0, 0, number), (CGROUP_IS, 12, out), (0, 0, 0), (0, 0, 0)];
+        for (code, yes, no) in operations {
+            program.extend_from_slice(&[code, yes]);
+            program.extend_from_slice(&u16::to_ne_bytes(no));
+        }
+    }
+    program
 }
 
 /// Sockets of both families in TIME_WAIT.
@@ -187,6 +226,35 @@ mod tests {
         bytes[52..56].copy_from_slice(&59_000_u32.to_ne_bytes());
         let sockets = parse_sockets(&message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &bytes)).unwrap();
         assert_eq!((sockets[0].state, sockets[0].wait), (TcpState::TimeWait, Some(Wait { left_ms: 59_000 })));
+    }
+
+    /// Runs a filter as the kernel does.
+    fn passes(program: &[u8], local: u16, remote: u16, cgroup: u64) -> bool {
+        let mut at = 0;
+        while at < program.len() {
+            let number = |at: usize| u16::from_ne_bytes([program[at], program[at + 1]]);
+            let is = match program[at] {
+                11 => local == number(at + 6),
+                12 => remote == number(at + 6),
+                13 => cgroup == u64::from_ne_bytes(program[at + 4..at + 12].try_into().unwrap()),
+                other => panic!("operation {other}"),
+            };
+            at += if is { usize::from(program[at + 1]) } else { usize::from(number(at + 2)) };
+        }
+        at == program.len()
+    }
+
+    #[test]
+    fn a_filter_leaves_out_the_connections_of_each_of_its_ports_and_nothing_else() {
+        for ports in [&[Port::Local(80)][..], &[Port::Remote(443)], &[Port::Local(80), Port::Remote(443), Port::Local(81)]] {
+            let program = leaving_out(ports);
+            for (local, remote) in [(80, 5), (81, 5), (443, 5), (5, 443), (5, 80), (80, 443), (1, 2)] {
+                let left_out = ports.contains(&Port::Local(local)) || ports.contains(&Port::Remote(remote));
+                assert_eq!(passes(&program, local, remote, 1), !left_out, "{ports:?} {local} {remote}");
+            }
+        }
+        assert!(leaving_out(&[]).is_empty());
+        assert!(passes(&leaving_out(&[Port::Local(80)]), 80, 5, 0), "a handshake");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The conntrack table of one namespace: how many entries it has (`nf_conntrack_count`), and its counters per CPU
 //! (`/proc/net/stat/nf_conntrack`).
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use chokepoint_model::observation::{ConntrackCpu, Observation};
 use chokepoint_recording::{Entry, Outcome};
@@ -15,6 +18,8 @@ use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
 const COUNT: &str = "conntrack_count";
 const CPUS: &str = "conntrack_cpus";
 pub(super) const COUNT_FILE: &str = "proc/sys/net/netfilter/nf_conntrack_count";
+/// One number.
+const COUNT_BYTES_MAX: usize = 64;
 /// One row of about 160 bytes for each possible CPU, 8192 at most.
 const CPUS_BYTES_MAX: usize = 2 << 20;
 
@@ -42,7 +47,38 @@ pub(crate) const CONNTRACK_CPUS: Source = Source {
 };
 
 fn read_count(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
-    one(told(context.root, context.root.read(COUNT_FILE, 64, None)))
+    if context.root.is_live()
+        && let Some(bytes) = read_kept()
+    {
+        return one(Outcome::Ok(bytes));
+    }
+    one(told(context.root, context.root.read(COUNT_FILE, COUNT_BYTES_MAX, None)))
+}
+
+thread_local! {
+    /// The file of the namespace that the thread has entered, which it never leaves (netns::enter). Opening it costs ten times what reading it
+    /// does, 20 times a second.
+    static KEPT: RefCell<Option<File>> = const { RefCell::new(None) };
+}
+
+/// Reads the file that is kept open, opening it where it is not; nothing where that fails, as where conntrack came or went.
+fn read_kept() -> Option<Vec<u8>> {
+    KEPT.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = Root::default().open(COUNT_FILE).ok();
+        }
+        let mut bytes = vec![0; COUNT_BYTES_MAX];
+        match kept.as_ref()?.read_at(&mut bytes, 0) {
+            Ok(length) if length > 0 => {
+                bytes.truncate(length);
+                Some(bytes)
+            }
+            _ => {
+                *kept = None;
+                None
+            }
+        }
+    })
 }
 
 fn read_cpus(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {

@@ -3,6 +3,8 @@
 //! Values keep their bytes: newline and backslash are escaped, everything else, NUL included, stands as it was read, so that whatever hides
 //! addresses and secrets in a recording sees a command line's arguments as the kernel separates them.
 
+use std::borrow::Cow;
+
 use super::error::{ParseError, Place};
 
 /// Adds the line "name value". The name must have neither space nor newline.
@@ -28,14 +30,13 @@ pub(super) struct Fact<'a> {
     /// Its name.
     pub(super) name: &'a str,
     /// Its value, byte for byte as it was read.
-    pub(super) value: Vec<u8>,
+    pub(super) value: Cow<'a, [u8]>,
 }
 
 impl Fact<'_> {
     /// The value as text, without the newline that files under /proc end with.
-    pub(super) fn text(&self) -> String {
-        let text = String::from_utf8_lossy(&self.value);
-        text.strip_suffix('\n').unwrap_or(&text).to_owned()
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.value.strip_suffix(b"\n").unwrap_or(&self.value))
     }
 }
 
@@ -80,7 +81,11 @@ pub(super) fn find<'f, 'a>(facts: &'f [Fact<'a>], name: &str) -> Option<&'f Fact
     facts.iter().find(|fact| fact.name == name)
 }
 
-fn unescape(value: &[u8]) -> Vec<u8> {
+fn unescape(value: &[u8]) -> Cow<'_, [u8]> {
+    // Most values are numbers, and a busy process has thousands of them.
+    if !value.contains(&b'\\') {
+        return Cow::Borrowed(value);
+    }
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.iter();
     while let Some(&byte) = rest.next() {
@@ -95,7 +100,7 @@ fn unescape(value: &[u8]) -> Vec<u8> {
         }
         rest.next();
     }
-    bytes
+    Cow::Owned(bytes)
 }
 
 #[cfg(test)]
@@ -111,7 +116,7 @@ mod tests {
                 add(&mut text, "name", value);
             }
             let facts = read("test", &text).unwrap();
-            prop_assert_eq!(facts.iter().map(|fact| fact.value.clone()).collect::<Vec<_>>(), values);
+            prop_assert_eq!(facts.iter().map(|fact| fact.value.to_vec()).collect::<Vec<_>>(), values);
         }
 
         #[test]
@@ -123,7 +128,7 @@ mod tests {
     #[test]
     fn half_an_escape_stays_as_it_is() {
         assert_eq!(
-            read("test", b"a x\\\nb \\q\\n\n").unwrap().iter().map(|fact| fact.value.as_slice()).collect::<Vec<_>>(),
+            read("test", b"a x\\\nb \\q\\n\n").unwrap().iter().map(|fact| &*fact.value).collect::<Vec<_>>(),
             [b"x\\".as_slice(), b"\\q\n"]
         );
     }

@@ -60,7 +60,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
     };
     let text = |name: &str, expected| {
         let fact = facts::need(NAME, &facts, name, expected)?;
-        let text = fact.text();
+        let text = fact.text().into_owned();
         if text.is_empty() { Err(Place::new(NAME, fact.line).expected(expected, "")) } else { Ok(text) }
     };
     let online = facts::need(NAME, &facts, "online", "the list of online cores")?;

@@ -22,7 +22,7 @@ mod process_identity;
 mod process_limits;
 mod process_stat;
 mod process_syscall;
-mod sockstat;
+pub(crate) mod sockstat;
 mod softnet;
 mod sysctls;
 #[cfg(test)]

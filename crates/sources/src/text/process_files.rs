@@ -1,9 +1,13 @@
 //! Open file descriptors of one process and which of them are sockets, from the links in `/proc/PID/fd`.
 
-use std::io::ErrorKind;
+use std::fmt::Write;
+use std::fs::File;
+use std::mem::MaybeUninit;
 
 use chokepoint_model::observation::{Observation, OpenFiles};
 use chokepoint_recording::{Entry, Outcome};
+use rustix::fs::{RawDir, readlinkat_raw};
+use rustix::io::Errno;
 
 use super::error::{ParseError, Place};
 use super::process_stat::read_while_alive;
@@ -15,10 +19,16 @@ const NAME: &str = "process_files";
 /// The directory belongs to the process's user (CAP_DAC_READ_SEARCH would open it), the links ask for the right to trace it
 /// (proc_pid_fd(5)).
 const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
-/// Descriptors whose links are read: about 2 us each. All descriptors are counted.
+/// Descriptors whose links are read: about 1 us each. All descriptors are counted.
 const LINKS_MAX: usize = 65_536;
 /// Descriptors that are counted at most: far above the default of `fs.nr_open` (1,048,576).
 const COUNT_MAX: u32 = 1 << 24;
+/// Names that the kernel gives at once.
+const NAMES_BYTES: usize = 32 << 10;
+/// Of a link's target: more than "socket:[18446744073709551615]" needs; what is longer is no socket.
+const TARGET_BYTES: usize = 64;
+/// A usual line "socket INODE".
+const LINE_BYTES: usize = 16;
 
 /// At both ends for each process: `count`, how many descriptors are open; `sockets`, how many of the first 65,536 are sockets; and `socket`
 /// with each one's inode.
@@ -31,13 +41,20 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
 }
 
 fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
-    let directory = root.path(&format!("proc/{pid}/fd"));
     let lack = |error: std::io::Error| outcome_of(&error, Some(NEEDS));
+    // Links are read relative to the directory: finding each anew from the root is half of the cost of a server with thousands of connections.
+    let directory = File::open(root.path(&format!("proc/{pid}/fd"))).map_err(lack)?;
+    let mut names = [MaybeUninit::uninit(); NAMES_BYTES];
+    let mut names = RawDir::new(&directory, &mut names);
     let mut count = 0u32;
     let mut links = 0;
     let mut sockets = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(lack)? {
-        let entry = entry.map_err(lack)?;
+    while let Some(entry) = names.next() {
+        let entry = entry.map_err(|error| lack(error.into()))?;
+        let name = entry.file_name();
+        if name.to_bytes().starts_with(b".") {
+            continue; // The directory itself and its parent.
+        }
         if count == COUNT_MAX {
             return Err(Outcome::Failed(format!("more than {COUNT_MAX} descriptors"), None));
         }
@@ -46,20 +63,20 @@ fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
             continue;
         }
         links += 1;
-        match std::fs::read_link(entry.path()) {
-            Ok(target) => sockets.extend(socket_inode(&target.to_string_lossy())),
+        match readlinkat_raw(&directory, name, &mut [MaybeUninit::uninit(); TARGET_BYTES]) {
+            Ok((target, _)) => sockets.extend(std::str::from_utf8(target).ok().and_then(socket_inode)),
             // Closed since the directory was read.
-            Err(error) if error.kind() == ErrorKind::NotFound => count -= 1,
-            Err(error) => return Err(lack(error)),
+            Err(Errno::NOENT) => count -= 1,
+            Err(error) => return Err(lack(error.into())),
         }
     }
-    let mut text = Vec::new();
-    facts::add(&mut text, "count", count.to_string().as_bytes());
-    facts::add(&mut text, "sockets", sockets.len().to_string().as_bytes());
+    let mut text = format!("count {count}\nsockets {}\n", sockets.len());
+    text.reserve(sockets.len() * LINE_BYTES);
     for inode in sockets {
-        facts::add(&mut text, "socket", inode.to_string().as_bytes());
+        // A text takes whatever is written to it.
+        let _ = writeln!(text, "socket {inode}");
     }
-    Ok(Outcome::Ok(text))
+    Ok(Outcome::Ok(text.into_bytes()))
 }
 
 /// The inode out of "socket:[123]" (proc_pid_fd(5)).

@@ -165,7 +165,7 @@ fn memory(root: &Root, pid: u32, address: u64, length: usize) -> Vec<u8> {
 pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
     const EXPECTED: &str = "call, sockets and as many lines \"socket\"";
     let facts = facts::read(NAME, bytes)?;
-    let call = facts::need(NAME, &facts, "call", EXPECTED)?.text();
+    let call = facts::need(NAME, &facts, "call", EXPECTED)?.text().into_owned();
     let count = facts::need(NAME, &facts, "sockets", EXPECTED)?;
     let wanted: usize = Place::new(NAME, count.line).number(EXPECTED, Some(&count.text()))?;
     let mut sockets = Vec::new();

@@ -21,7 +21,8 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     one(read_files(context.root))
 }
 
-fn read_files(root: &Root) -> Outcome {
+/// Reads both files; the result is for [`parse`].
+pub(crate) fn read_files(root: &Root) -> Outcome {
     let mut text = match root.read("proc/thread-self/net/sockstat", BYTES_MAX, None) {
         Outcome::Ok(bytes) => bytes,
         lack => return lack,

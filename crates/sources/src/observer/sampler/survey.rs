@@ -6,7 +6,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use super::super::reader::{Job, Order, Reader};
 use super::super::scout::listener_inodes;
-use super::{Event, ObserveError, PATIENCE_US, Sampler};
+use super::{Event, Lane, ObserveError, PATIENCE_US, Sampler};
 use crate::netns::NetnsRef;
 use crate::seen::NAMESPACES;
 use crate::source;
@@ -31,7 +31,7 @@ impl Sampler {
             let scope = Scope::Netns(netns.id.0);
             let reader = Reader::of_netns(self.shared.clone(), netns)?;
             let orders = SURVEY.iter().filter_map(|name| Some(Order { source: source(name)?, scope, phase: Phase::First }));
-            if !reader.give(Job::Read(orders.collect())) {
+            if !reader.give(Job::Read(orders.collect(), None)) {
                 continue;
             }
             // No other reader has work now, so the next reply is this one's.
@@ -67,16 +67,15 @@ impl Sampler {
     pub(super) fn refresh_holders(&mut self) {
         let wanted = listener_inodes(&self.view(&["listeners"]));
         if let Some(lane) = self.lanes.get_mut(&Scope::Host) {
-            lane.busy = lane.reader.give(Job::Hold(wanted));
-            lane.gone = !lane.busy;
+            lane.give(Job::Hold(wanted));
         }
         let until_us = self.shared.clock.now_us() + PATIENCE_US;
-        while self.lanes.get(&Scope::Host).is_some_and(|lane| lane.busy) {
+        while self.lanes.get(&Scope::Host).is_some_and(Lane::is_busy) {
             let left = until_us.saturating_sub(self.shared.clock.now_us());
             match self.inbox.recv_timeout(Duration::from_micros(left)) {
                 Ok(Event::Reply(reply)) => {
                     if let Some(lane) = self.lanes.get_mut(&reply.reader) {
-                        lane.busy = false;
+                        lane.answered();
                     }
                     self.holding = reply.holding.unwrap_or_default();
                 }

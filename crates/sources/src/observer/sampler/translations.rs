@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use chokepoint_recording::Scope;
 
 use super::super::reader::{Job, Order, Read};
-use super::super::schedule::SHARE_EAGER;
+use super::super::schedule::{SHARE_EAGER, SHARE_RARE};
 use super::{ObserveError, PATIENCE_US, Sampler, kind_of};
 use crate::source;
 use crate::table::{Phase, ScopeKind};
@@ -26,8 +26,7 @@ impl Sampler {
         };
         let address = SocketAddr::new(*ip, self.request.port);
         if let Some(lane) = self.lanes.get_mut(&Scope::Netns(self.request.client_netns.0)) {
-            lane.busy = lane.reader.give(Job::Connect(address));
-            lane.gone = !lane.busy;
+            lane.give(Job::Connect(address));
         }
         self.drain(PATIENCE_US);
         self.order_translations();
@@ -55,10 +54,11 @@ impl Sampler {
         }
     }
 
-    /// Takes note of what a read cost, so that the next ones keep to their share.
+    /// Takes note of what a read cost, so that the next ones keep to their share: a large one only while without them nothing can be told.
     pub(super) fn translations_cost(&mut self, now_us: u64, read: &Read) {
         if read.order.source.name == NAME {
-            self.translations_due_us = self.translations_due_us.max(now_us + read.cost_us.saturating_mul(SHARE_EAGER));
+            let share = if self.path.answered { SHARE_RARE } else { SHARE_EAGER };
+            self.translations_due_us = self.translations_due_us.max(now_us) + read.cost_us.saturating_mul(share);
         }
     }
 }
