@@ -87,3 +87,19 @@ impl<T> Series<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_value_of_the_same_time_is_added_to() {
+        let mut series = Series::default();
+        series.amend(1, |value: &mut u32| *value += 1);
+        series.push(1, Reading::Ok(5));
+        series.amend(1, |value| *value += 1);
+        series.push(2, Reading::Failed(Lack::new("no".to_owned())));
+        series.amend(2, |value| *value += 1);
+        assert_eq!(series.points(), [(1, 6)]);
+    }
+}

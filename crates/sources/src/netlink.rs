@@ -79,7 +79,12 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Opens them in the calling thread's namespace.
     pub(crate) fn open() -> io::Result<Self> {
-        Ok(Self { diag: Netlink::open(Some(netlink::SOCK_DIAG))?, route: Netlink::open(NETLINK_ROUTE)?, crowd: RefCell::default(), no_unix_listener: Cell::new(None) })
+        Ok(Self {
+            diag: Netlink::open(Some(netlink::SOCK_DIAG))?,
+            route: Netlink::open(NETLINK_ROUTE)?,
+            crowd: RefCell::default(),
+            no_unix_listener: Cell::new(None),
+        })
     }
 
     /// For sock_diag(7).

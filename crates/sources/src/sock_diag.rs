@@ -364,6 +364,39 @@ mod tests {
         assert_eq!(messages(&gathered.bytes).count(), 3);
     }
 
+    fn established(local: u16) -> Vec<u8> {
+        let mut body = vec![AF_INET, TcpState::Established as u8, 0, 0];
+        body.extend_from_slice(&local.to_be_bytes());
+        body.resize(72, 0);
+        crate::netlink::wire::request(SOCK_DIAG_BY_FAMILY, 0, 0, &body)
+    }
+
+    #[test]
+    fn a_crowd_completes_the_reading_of_its_time_and_is_told() {
+        let entry = |at_us, item: &str, outcome| Entry {
+            at_us,
+            source: SOCKETS.name.to_owned(),
+            scope: Scope::Netns(7),
+            item: item.to_owned(),
+            outcome,
+        };
+        let crowd = || Outcome::Ok([established(80), established(80)].concat());
+        let mut entries = vec![entry(1, "", Outcome::Ok([established(80), established(9000)].concat()))];
+        for at_us in [2, 3] {
+            entries.extend([entry(at_us, "", Outcome::Ok(established(9000))), entry(at_us, CROWD, crowd())]);
+        }
+        let observation = crate::assemble(&entries);
+        let view = observation.netns.values().next().unwrap();
+        assert_eq!(view.sockets.values().map(Vec::len).collect::<Vec<_>>(), [2, 3, 3]);
+        assert_eq!(observation.bounded.len(), 1, "told once: {:?}", observation.bounded);
+        // Alone it is no reading, and one that does not parse is a failed one.
+        let observation = crate::assemble(&[entry(1, "", Outcome::Failed("no".to_owned(), None)), entry(1, CROWD, crowd())]);
+        assert_eq!(observation.netns.values().next().unwrap().sockets.values().count(), 0);
+        let observation = crate::assemble(&[entry(1, "", Outcome::Ok(Vec::new())), entry(1, CROWD, Outcome::Ok(vec![1, 2, 3]))]);
+        let state = observation.netns.values().next().unwrap().sockets.state();
+        assert!(matches!(state, chokepoint_model::series::SeriesState::Failed(..)), "{state:?}");
+    }
+
     #[test]
     fn other_messages_are_refused() {
         let message = crate::netlink::wire::request(99, 0, 0, &[2; 80]);

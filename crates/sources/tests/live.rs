@@ -150,6 +150,49 @@ fn time_wait_is_seen_where_it_is() {
     assert_eq!((waits.total, towards.remote.1, towards.count, waits.accepted.len()), (5, port, 5, 0));
 }
 
+/// Lets this process open so many files; false where it may not.
+fn may_open(files: u64) -> bool {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: Some(files), maximum: limit.maximum };
+    limit.current.is_none_or(|current| current >= files) || setrlimit(Resource::Nofile, raised).is_ok()
+}
+
+#[test]
+fn each_of_a_crowd_of_connections_is_in_every_reading() {
+    let Some(netns) = Netns::new("crowd") else { return };
+    const CONNECTIONS: usize = 1_200;
+    if !may_open(4 * CONNECTIONS as u64) {
+        eprintln!("skipped: this user may not open {} files", 4 * CONNECTIONS);
+        return;
+    }
+    let (listener, port) = netns.inside(|| listen("[::]:0", 16));
+    let listener = TcpListener::from(listener);
+    let held: Vec<(TcpStream, TcpStream)> = netns.inside(|| {
+        let dial = |n: usize| TcpStream::connect((if n % 2 == 0 { "127.0.0.1" } else { "::1" }, port)).unwrap();
+        (0..CONNECTIONS).map(|n| (dial(n), listener.accept().unwrap().0)).collect()
+    });
+    let entries = {
+        let observer = Observer::start(ObserveOptions::new(netns.request("127.0.0.1", port))).unwrap();
+        std::thread::sleep(Duration::from_millis(2_500));
+        observer.finish()
+    };
+    drop(held);
+    let observation = assemble(&entries);
+    let view = &observation.netns[&netns.id];
+    assert!(view.sockets.values().count() >= 3);
+    for sockets in view.sockets.values() {
+        let inodes: std::collections::BTreeSet<u64> = sockets.iter().map(|socket| socket.inode).collect();
+        assert_eq!((sockets.len(), inodes.len()), (2 * CONNECTIONS, 2 * CONNECTIONS));
+    }
+    // On a kernel that can leave out ports they were not read each time.
+    let stood = entries.iter().filter(|entry| entry.source == "sockets" && entry.item == "crowd").count();
+    assert_eq!(stood > 0, observation.bounded.iter().any(|text| text.contains("crowded")), "{:?}", observation.bounded);
+    if stood == 0 {
+        eprintln!("skipped: this kernel cannot leave out ports");
+    }
+}
+
 #[test]
 fn a_unix_listener_and_the_process_behind_it() {
     let Some(netns) = Netns::new("unix") else { return };

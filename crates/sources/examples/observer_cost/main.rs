@@ -11,7 +11,8 @@ use std::time::Duration;
 
 type Failure = Box<dyn std::error::Error>;
 
-const USAGE: &str = "usage: observer_cost [--stack static|php] [--connections N] [--active N] [--rate N] [--seconds N] [--pairs N] [--pair-seconds N]";
+const USAGE: &str =
+    "usage: observer_cost [--stack static|php] [--connections N] [--active N] [--rate N] [--seconds N] [--pairs N] [--pair-seconds N]";
 
 /// What is measured.
 struct Wanted {

@@ -214,3 +214,31 @@ pub(crate) fn thread_cpu_us() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_job_that_comes_ends_the_repetition_and_so_does_its_time() {
+        let (events, _heard) = sync_channel(1);
+        let shared = Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events };
+        let again = |until_us| Again { orders: Vec::new(), until_us };
+        let (mut turns, (jobs, inbox)) = (0, sync_channel(1));
+        let mut jobs = Some(jobs);
+        let turn = || {
+            turns += 1;
+            if turns == 3 {
+                jobs = None; // Nobody wants more.
+            }
+        };
+        assert!(repeat(&shared, &inbox, &again(u64::MAX), turn).is_none());
+        assert_eq!(turns, 3);
+        let (jobs, inbox) = sync_channel(1);
+        assert!(repeat(&shared, &inbox, &again(0), || panic!("its time is over")).is_none());
+        jobs.send(Job::Hold(BTreeSet::from([7]))).unwrap();
+        let job = repeat(&shared, &inbox, &again(u64::MAX), || panic!("the job is there already"));
+        assert!(matches!(job, Some(Job::Hold(wanted)) if wanted.contains(&7)));
+    }
+}

@@ -24,13 +24,13 @@ use super::schedule::{EAGER_SPENT_MAX_US, Pace, SHARE_EAGER, SHARE_SLOW, is_edge
 use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
 use super::store::Store;
 use super::{Clock, ObserveError, ObserveOptions};
+use crate::SOURCES;
 use crate::assemble::{BOUND, place};
 use crate::netns::{Namespaces, list, own};
 use crate::root::WHY_ENDED;
 use crate::servers::SERVER_STATUS;
 use crate::table::{Cadence, Notes, Phase, ScopeKind, Source};
 use crate::text::conntrack_translations::NAME as TRANSLATIONS;
-use crate::SOURCES;
 
 /// What the sampler hears of.
 #[derive(Debug)]

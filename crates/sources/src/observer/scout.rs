@@ -189,7 +189,8 @@ impl<'a> Calls<'a> {
     fn any(&self, by_port: &BTreeMap<u16, Vec<Placed<'_>>>, translations: &Translations, places: &[Place]) -> bool {
         let is_target = |(ip, port): Endpoint| places.iter().any(|place| place.endpoint == (ip.to_canonical(), port));
         let leads = |netns: NetnsId, remote: Endpoint| {
-            by_port.contains_key(&remote.1) || translations.places(netns, remote).iter().any(|place| by_port.contains_key(&place.endpoint.1))
+            by_port.contains_key(&remote.1)
+                || translations.places(netns, remote).iter().any(|place| by_port.contains_key(&place.endpoint.1))
         };
         !self.unix.is_empty() || self.tcp.values().any(|(netns, remote)| !is_target(*remote) && leads(*netns, *remote))
     }

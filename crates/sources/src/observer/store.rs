@@ -184,6 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn a_reading_is_kept_whole_or_not_at_all() {
+        let mut store = Store::new(5_000);
+        store.add(entry(0, "netstat", 2_000), Cadence::Slow, Phase::First);
+        for at in 1..=3 {
+            let mut items = entry(at, "sockets", 100);
+            items.push(Entry { item: "crowd".to_owned(), ..entry(at, "sockets", 3_000).remove(0) });
+            store.add(items, Cadence::Slow, Phase::Running);
+        }
+        assert!(store.losses().iter().any(|loss| loss.contains("left out")), "{:?}", store.losses());
+        assert_eq!(times(&store.into_entries(), "sockets"), [0; 0], "its first item alone would fit");
+    }
+
+    #[test]
     fn what_cannot_be_thinned_is_refused_in_words() {
         let mut store = Store::new(5_000);
         for at in 0..10 {
