@@ -169,7 +169,7 @@ fn each_of_a_crowd_of_connections_is_in_every_reading() {
     let (listener, port) = netns.inside(|| listen("[::]:0", 16));
     let listener = TcpListener::from(listener);
     let held: Vec<(TcpStream, TcpStream)> = netns.inside(|| {
-        let dial = |n: usize| TcpStream::connect((if n % 2 == 0 { "127.0.0.1" } else { "::1" }, port)).unwrap();
+        let dial = |n: usize| TcpStream::connect((if n.is_multiple_of(2) { "127.0.0.1" } else { "::1" }, port)).unwrap();
         (0..CONNECTIONS).map(|n| (dial(n), listener.accept().unwrap().0)).collect()
     });
     let entries = {

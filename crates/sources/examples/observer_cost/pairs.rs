@@ -29,7 +29,7 @@ pub(crate) fn run(stack: &Stack, active: u32, pairs: u32, duration: Duration) ->
             let result = stack.offer(stack.closed(active, duration))?;
             Ok((goodput(&result), watcher.finish()?.share()))
         };
-        let (without, (watched, share)) = if pair % 2 == 0 {
+        let (without, (watched, share)) = if pair.is_multiple_of(2) {
             let without = without()?;
             (without, watched()?)
         } else {
@@ -70,7 +70,7 @@ fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+    if !sorted.len().is_multiple_of(2) { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
 /// The 2.5th and 97.5th percentile of the medians of samples drawn with replacement; the draws are the same each time.

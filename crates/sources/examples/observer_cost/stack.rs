@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use chokepoint_lab::{Lab, Options, Scenario, inside, run_root};
-use chokepoint_load::{Control, Plan};
+use chokepoint_load::{Address, Control, Plan, Protocol};
 use chokepoint_model::load::{LoadResult, Loop};
 
 use crate::{Failure, Wanted};
@@ -61,7 +61,8 @@ impl Stack {
 
     fn plan(&self, shape: Loop, duration: Duration) -> Plan {
         Plan {
-            address: self.target,
+            address: Address::Tcp(self.target),
+            protocol: Protocol::Http,
             host_header: self.target.ip().to_string(),
             path_and_query: "/".to_owned(),
             method: "GET".to_owned(),

@@ -126,7 +126,7 @@ impl Told {
             // Nobody reads any more: nothing is left to do.
             let _ = writeln!(out, "{text}");
         };
-        line(format!("| what | a second | us each | % of a core |\n|---|---|---|---|"));
+        line("| what | a second | us each | % of a core |\n|---|---|---|---|".to_owned());
         let mut sources: Vec<(&String, &(u64, u64))> = self.sources.iter().collect();
         sources.sort_by_key(|(_, (_, cpu_us))| std::cmp::Reverse(*cpu_us));
         for (name, (times, cpu_us)) in sources {

@@ -120,7 +120,7 @@ mod tests {
 
     /// So many clients of port 80 by turns over both families, a few of another port, and a handshake and a closing one at port 80.
     fn dump(clients: u16) -> Vec<u8> {
-        let client = |n: u16| message(if n % 2 == 0 { AF_INET } else { AF_INET6 }, TcpState::Established, 80, 10_000 + n);
+        let client = |n: u16| message(if n.is_multiple_of(2) { AF_INET } else { AF_INET6 }, TcpState::Established, 80, 10_000 + n);
         let mut bytes: Vec<u8> = (0..clients).flat_map(client).collect();
         bytes.extend((0..20).flat_map(|n| message(AF_INET, TcpState::Established, 20_000 + n, 9000)));
         bytes.extend(message(AF_INET, TcpState::NewSynRecv, 80, 5));
