@@ -32,12 +32,17 @@ Examples:
   chokepoint diagnose http://127.0.0.1/                 watch for 10 s
   chokepoint diagnose -c 200 http://127.0.0.1/          200 connections for 10 s
   chokepoint diagnose -c 200 --fix http://127.0.0.1/    and remove what holds it back
+  chokepoint diagnose -c 9 fcgi://127.0.0.1:9000/srv/app/index.php
+                                                        php-fpm alone; SCRIPT is the file on its host
+  chokepoint diagnose -c 9 fcgi+unix:/run/php/php8.2-fpm.sock:/srv/app/index.php?q=1
+                                                        the same over a unix socket; @NAME is an abstract one
 
 Exit status: 0 a verdict was reached, 1 none could be, 2 usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Diagnose {
-    /// What to diagnose: http://HOST[:PORT][/PATH]
+    /// What to diagnose: http://HOST[:PORT][/PATH], http+unix:SOCKET[:/PATH], or a FastCGI server without the web server before it:
+    /// fcgi://HOST[:9000]/SCRIPT[?QUERY], fcgi+unix:SOCKET:/SCRIPT[?QUERY]
     #[arg(required_unless_present = "replay")]
     pub(crate) url: Option<String>,
     #[command(flatten)]
@@ -131,6 +136,9 @@ pub(crate) struct Load {
     /// A connection per request
     #[arg(long)]
     pub(crate) disable_keepalive: bool,
+    /// A FastCGI parameter, "NAME=VALUE", beside those made of the URL or in their place; may be given several times
+    #[arg(long = "fcgi-param", value_name = "PARAM")]
+    pub(crate) fcgi_params: Vec<String>,
     /// Threads of the generator
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: u32,

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_load::{Guard, Plan, Protocol};
+use chokepoint_load::{Guard, Plan};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::fix::{Action, Objective, Session};
@@ -317,7 +316,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let expect = settings::statuses(&args.expect).map_err(usage)?;
     let slo_p99_us = args.slo.as_deref().map(settings::objective).transpose().map_err(usage)?;
     let loaded = args.load.load || args.load.connections.is_some() || args.load.rate.is_some() || args.load.requests.is_some();
-    if loaded && target.scheme != "http" {
+    if loaded && target.scheme == "https" {
         bail!(Usage("load over https is not supported by this version: watch without load, or load the plain http port".to_owned()));
     }
     let root = Root::default();
@@ -330,6 +329,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         host: target.host.clone(),
         port: target.port,
         addresses: target.addresses.clone(),
+        unix: target.unix.clone(),
         client_netns: client.as_ref().map_or(own, |netns| netns.id),
         server_netns: server.map(|netns| netns.id),
         expect: expect.clone(),
@@ -356,11 +356,11 @@ fn plan(load: &Load, target: &Target, duration: Duration, expect: Vec<(u16, u16)
         Some(rate_per_s) => Loop::Open { rate_per_s, connections: load.connections.unwrap_or(CONNECTIONS_OPEN) },
         None => Loop::Closed { connections: load.connections.unwrap_or(CONNECTIONS_DEFAULT) },
     };
-    let address = target.addresses.first().context("the target has no address")?;
+    let params = load.fcgi_params.iter().map(|text| settings::param(text)).collect::<Result<Vec<_>>>()?;
     let guards = load.guard.as_deref().map(Guard::parse).transpose()?;
     let plan = Plan {
-        address: SocketAddr::new(*address, target.port).into(),
-        protocol: Protocol::Http,
+        address: target.address()?,
+        protocol: target.protocol(params)?,
         host_header: target.host_header(),
         path_and_query: target.path_and_query.clone(),
         method: load.method.clone(),

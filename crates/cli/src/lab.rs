@@ -6,14 +6,13 @@ mod outcome;
 mod random;
 mod reference;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use chokepoint_lab::scenario::TimeSpan;
 use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
-use chokepoint_load::{Control, Plan, Protocol};
+use chokepoint_load::{Control, Plan};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::report::{Diagnosis, Request};
@@ -155,6 +154,7 @@ fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
         host: target.host.clone(),
         port: target.port,
         addresses: target.addresses.clone(),
+        unix: target.unix.clone(),
         client_netns: client.id,
         expect: load.expect.0.clone(),
         slo_p99_us: load.slo_p99.map(|span| u64::try_from(span.0.as_micros()).unwrap_or(u64::MAX)),
@@ -169,8 +169,8 @@ fn plan(lab: &Lab, target: &Target) -> Result<Plan> {
     let load = &lab.scenario().load;
     let connections = load.connections.unwrap_or(CONNECTIONS_DEFAULT);
     let plan = Plan {
-        address: SocketAddr::new(*target.addresses.first().context("the scenario's URL has no address")?, target.port).into(),
-        protocol: Protocol::Http,
+        address: target.address()?,
+        protocol: target.protocol(Vec::new())?,
         host_header: target.host_header(),
         path_and_query: target.path_and_query.clone(),
         method: load.method.clone(),

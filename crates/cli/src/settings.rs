@@ -1,9 +1,10 @@
 //! What the words of the command line mean: URL, durations, statuses, objective, core lists.
 
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use chokepoint_load::{Address, Protocol};
 
 /// A target as given and resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,11 +15,48 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     pub(crate) path_and_query: String,
     pub(crate) addresses: Vec<IpAddr>,
+    /// The unix socket instead of addresses and a port: its name as given, and the path that links lead to.
+    pub(crate) unix: Vec<String>,
 }
 
 impl Target {
-    /// Parses a URL; "HOST[:PORT][/PATH]" without a scheme is taken for http.
+    /// Parses a URL; "HOST[:PORT][/PATH]" without a scheme is taken for http. A unix socket has no host: "http+unix:SOCKET:/PATH", as in the
+    /// configuration of nginx.
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        let target = match text.split_once(':') {
+            Some((scheme @ ("http+unix" | "fcgi+unix"), rest)) => Self::parse_unix(text, scheme, rest)?,
+            _ => Self::parse_tcp(text)?,
+        };
+        if target.is_fastcgi() && target.path_and_query.split('?').next() == Some("/") {
+            bail!("\"{text}\" names no script: give its file, as in fcgi://127.0.0.1:9000/srv/app/index.php");
+        }
+        Ok(target)
+    }
+
+    fn parse_unix(text: &str, scheme: &str, rest: &str) -> Result<Self> {
+        let example = format!("write {scheme}:/run/app.sock:/path, or {scheme}:@name:/path for an abstract name");
+        // Three slashes, as URLs without a host have.
+        let rest = rest.strip_prefix("//").filter(|rest| rest.starts_with(['/', '@'])).unwrap_or(rest);
+        let without_fragment = rest.split('#').next().unwrap_or(rest);
+        let (name, path) = without_fragment.split_once(":/").unwrap_or((without_fragment, ""));
+        if !name.starts_with(['/', '@']) {
+            bail!("\"{text}\" names no unix socket by its whole path: {example}");
+        }
+        let address = Address::unix(name).with_context(|| format!("\"{name}\" is no unix socket: {example}"))?;
+        let path_and_query = format!("/{path}");
+        path_and_query.parse::<http::uri::PathAndQuery>().with_context(|| format!("\"{path_and_query}\" is not a path"))?;
+        let mut unix = vec![name.to_owned()];
+        if let Address::Unix(address) = &address
+            && let Some(led_to) = address.as_pathname().and_then(|path| path.canonicalize().ok())
+        {
+            unix.push(led_to.to_string_lossy().into_owned());
+        }
+        unix.dedup();
+        let (url, host) = (format!("{scheme}:{rest}"), "localhost".to_owned());
+        Ok(Self { url, scheme: scheme.to_owned(), host, port: 0, path_and_query, addresses: Vec::new(), unix })
+    }
+
+    fn parse_tcp(text: &str) -> Result<Self> {
         let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", text));
         let scheme = scheme.to_owned();
@@ -31,6 +69,8 @@ impl Target {
         let default_port = match scheme.as_str() {
             "http" => 80,
             "https" => 443,
+            // No number is assigned; this is what the servers' own documentation uses.
+            "fcgi" => 9000,
             other => bail!("scheme \"{other}\" is not supported: give a URL like http://127.0.0.1/"),
         };
         let authority = uri.authority().with_context(|| format!("\"{text}\" has no host"))?;
@@ -48,11 +88,36 @@ impl Target {
         }
         let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let addresses = resolve(&host, port)?;
-        Ok(Self { url, scheme, host, port, path_and_query, addresses })
+        Ok(Self { url, scheme, host, port, path_and_query, addresses, unix: Vec::new() })
+    }
+
+    /// Where to connect.
+    pub(crate) fn address(&self) -> Result<Address> {
+        match self.unix.first() {
+            Some(name) => Ok(Address::unix(name)?),
+            None => Ok(SocketAddr::new(*self.addresses.first().context("the target has no address")?, self.port).into()),
+        }
+    }
+
+    /// True where FastCGI is spoken.
+    pub(crate) fn is_fastcgi(&self) -> bool {
+        self.scheme.starts_with("fcgi")
+    }
+
+    /// What is spoken there; the parameters are those of FastCGI alone.
+    pub(crate) fn protocol(&self, params: Vec<(String, String)>) -> Result<Protocol> {
+        match self.is_fastcgi() {
+            true => Ok(Protocol::FastCgi { params }),
+            false if params.is_empty() => Ok(Protocol::Http),
+            false => bail!("--fcgi-param goes with a fcgi URL: {} is none", self.url),
+        }
     }
 
     /// The Host header (RFC 9110, 7.2): with the port only where it is not the scheme's own.
     pub(crate) fn host_header(&self) -> String {
+        if self.port == 0 || self.is_fastcgi() {
+            return self.host.clone();
+        }
         let own = (self.scheme == "http" && self.port == 80) || (self.scheme == "https" && self.port == 443);
         if own { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
@@ -131,6 +196,12 @@ pub(crate) fn cores(text: &str) -> Result<Vec<u32>> {
     Ok(cores)
 }
 
+/// "NAME=VALUE" as its two parts.
+pub(crate) fn param(text: &str) -> Result<(String, String)> {
+    let (name, value) = text.split_once('=').with_context(|| format!("\"{text}\" is not a parameter: write NAME=VALUE"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// "Name: value" as its two parts.
 pub(crate) fn header(text: &str) -> Result<(String, String)> {
     let (name, value) = text.split_once(':').with_context(|| format!("\"{text}\" is not a header: write 'Name: value'"))?;
@@ -161,6 +232,50 @@ mod tests {
         ] {
             assert!(Target::parse(wrong).is_err(), "{wrong} was taken");
         }
+    }
+
+    #[test]
+    fn fastcgi_and_unix_sockets() {
+        let target = Target::parse("fcgi://[::1]/srv/app/index.php?a=b").unwrap();
+        assert_eq!((target.port, target.path_and_query.as_str(), target.host_header().as_str()), (9000, "/srv/app/index.php?a=b", "[::1]"));
+        assert!(matches!(target.protocol(Vec::new()), Ok(Protocol::FastCgi { .. })));
+        for (text, name, path) in [
+            ("http+unix:/run/a.sock", "/run/a.sock", "/"),
+            ("http+unix:///run/a.sock:/b?c=http://d:/e#f", "/run/a.sock", "/b?c=http://d:/e"),
+            ("http+unix:/run/a:b.sock:/", "/run/a:b.sock", "/"),
+            ("fcgi+unix:@app:/x.php", "@app", "/x.php"),
+        ] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!((target.unix[0].as_str(), target.path_and_query.as_str(), target.port), (name, path, 0), "{text}");
+            assert_eq!((target.address().unwrap().to_string(), target.host_header()), (format!("unix:{name}"), "localhost".to_owned()));
+        }
+        for wrong in [
+            "http+unix:",
+            "http+unix:a.sock:/",
+            "http+unix:@:/",
+            "http+unix://host/x",
+            "fcgi+unix:/run/a.sock",
+            "fcgi+unix:/run/a.sock:/?x",
+            "fcgi://127.0.0.1:9000",
+            "fcgi://127.0.0.1:9000/?x",
+            "http+unix:/a.sock:/b c",
+            &format!("http+unix:/{}:/", "x".repeat(120)),
+        ] {
+            assert!(Target::parse(wrong).is_err(), "{wrong} was taken");
+        }
+        assert!(Target::parse("http://127.0.0.1/").unwrap().protocol(vec![("A".into(), "b".into())]).is_err());
+        assert_eq!(param("A=b=c").unwrap(), ("A".to_owned(), "b=c".to_owned()));
+        assert!(param("A").is_err());
+    }
+
+    #[test]
+    fn a_link_to_a_socket_goes_by_both_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let (socket, link) = (directory.path().join("real.sock"), directory.path().join("link.sock"));
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        let names = |path: &std::path::Path| Target::parse(&format!("http+unix:{}:/", path.display())).unwrap().unix.len();
+        assert_eq!((names(&link), names(&socket)), (2, 1));
     }
 
     #[test]

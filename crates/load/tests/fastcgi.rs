@@ -144,7 +144,9 @@ const GOOD: &[u8] = b"\x01\x06\0\x01\0\x07\x01\0A: b\r\n\n\0\x01\x03\0\x01\0\x08
 
 fn against(serve: impl Fn(TcpStream, u64) + Send + Sync + 'static) -> LoadResult {
     let server = Server::start(serve);
-    let result = load(&Plan { protocol: Protocol::FastCgi { params: Vec::new() }, ..plan(server.address) });
+    // Nothing here is to time out, however busy the host.
+    let timeout = Duration::from_secs(20);
+    let result = load(&Plan { protocol: Protocol::FastCgi { params: Vec::new() }, timeout, ..plan(server.address) });
     assert_eq!(result.requests, 40, "{result:?}");
     result
 }

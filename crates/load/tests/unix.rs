@@ -34,7 +34,8 @@ impl Drop for Directory {
 }
 
 fn to(name: &str) -> Plan {
-    Plan { address: Address::unix(name).expect("a name"), host_header: "localhost".to_owned(), ..plan(([127, 0, 0, 1], 1).into()) }
+    let address = Address::unix(name).expect("a name");
+    Plan { address, host_header: "localhost".to_owned(), timeout: Duration::from_secs(20), ..plan(([127, 0, 0, 1], 1).into()) }
 }
 
 /// Answers on a listener until the test ends, which ends the process.
@@ -87,7 +88,7 @@ fn no_socket_no_listener_and_no_room_are_told_apart() {
     let listener = UnixListener::bind(directory.socket()).expect("a socket");
     // Nobody accepts: one connection more than the backlog waits, the next is refused at once.
     rustix::net::listen(&listener, 0).expect("a shorter queue");
-    let mut timed = plan.clone();
+    let mut timed = Plan { timeout: Duration::from_millis(300), ..plan.clone() };
     (timed.shape, timed.requests, timed.duration) = (Loop::Closed { connections: 3 }, None, Some(Duration::from_millis(200)));
     let full = load(&timed);
     assert!(full.errors.connect_refused > 0 && full.errors.response_timeout > 0, "{full:?}");

@@ -2,12 +2,14 @@
 
 mod watched;
 
+use std::collections::BTreeSet;
+
 use crate::catalogue::Catalogue;
 use crate::causes;
 use crate::improvements::improvements;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::{ListenerAddress, Observation};
+use crate::observation::{ListenerAddress, NetnsView, Observation, Socket, SocketAddress};
 use crate::path::{self, Path};
 use crate::predict::Scene;
 use crate::readings::readings;
@@ -133,19 +135,23 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
     }
     if let Some(load) = &ctx.obs.load {
-        return wrong_answers(load).or_else(|| unexplained_failures(load));
+        return wrong_answers(ctx, load).or_else(|| unexplained_failures(load));
     }
     if unreadable {
         return Some(Message::new("verdict-unknown-unreadable"));
     }
     if ctx.path.tiers.is_empty() {
-        return Some(Message::new("verdict-unknown-no-listener").with("port", f64::from(ctx.obs.request.port)));
+        let request = &ctx.obs.request;
+        return Some(match request.unix.first() {
+            Some(name) => Message::new("verdict-unknown-no-socket").with("socket", name.as_str()),
+            None => Message::new("verdict-unknown-no-listener").with("port", f64::from(request.port)),
+        });
     }
     (!saw_traffic(ctx)).then(|| Message::new("verdict-unknown-no-traffic"))
 }
 
 /// Nothing answered as expected: a wrong URL, or nobody there.
-fn wrong_answers(load: &LoadResult) -> Option<Message> {
+fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     if load.good > 0 {
         return None;
     }
@@ -154,7 +160,8 @@ fn wrong_answers(load: &LoadResult) -> Option<Message> {
         return Some(Message::new("verdict-unknown-nothing-sent"));
     }
     if load.errors.connect_refused == load.requests {
-        return Some(Message::new("verdict-unknown-refused"));
+        let is_unix = !ctx.obs.request.unix.is_empty();
+        return Some(Message::new(if is_unix { "verdict-unknown-refused-unix" } else { "verdict-unknown-refused" }));
     }
     if answered == load.requests && load.status.len() == 1 {
         let status = load.status.keys().next().copied().unwrap_or(0);
@@ -178,13 +185,26 @@ fn saw_traffic(ctx: &Context<'_>) -> bool {
                 .is_some_and(|(first, last, _)| last.get(name).copied().unwrap_or(0) > first.get(name).copied().unwrap_or(0))
         };
         grew("Tcp.PassiveOpens")
+            || connections_changed(ctx.path, view)
             || (grew("Tcp.InSegs") && view.sockets.values().flatten().any(|socket| accepted(ctx.path, &socket.address)))
     })
 }
 
+/// True where connections at a unix socket of the first tier came or went, or hold bytes that wait. The kernel counts nothing there.
+fn connections_changed(path: &Path, view: &NetnsView) -> bool {
+    let listeners = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners).map(|placed| &placed.listener.address);
+    let names: Vec<&String> =
+        listeners.filter_map(|address| if let ListenerAddress::Unix(name) = address { Some(name) } else { None }).collect();
+    let own = |socket: &&Socket| matches!(&socket.address, SocketAddress::Unix { path: Some(name), .. } if names.contains(&name));
+    let mut seen = view.sockets.values().map(|sockets| sockets.iter().filter(own).collect::<Vec<_>>());
+    let inodes = |sockets: &[&Socket]| sockets.iter().map(|socket| socket.inode).collect::<BTreeSet<u64>>();
+    let Some(first) = seen.next() else { return false };
+    let waits = |sockets: &[&Socket]| sockets.iter().any(|socket| socket.receive_queue > 0 || socket.send_queue > 0);
+    waits(&first) || seen.any(|later| waits(&later) || inodes(&later) != inodes(&first))
+}
+
 /// True where a socket is an accepted connection of the first tier's listeners.
-fn accepted(path: &Path, address: &crate::observation::SocketAddress) -> bool {
-    use crate::observation::{ListenerAddress, SocketAddress};
+fn accepted(path: &Path, address: &SocketAddress) -> bool {
     let SocketAddress::Tcp { local, .. } = address else { return false };
     let first = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners);
     first.into_iter().any(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(_, port) if port == local.1))

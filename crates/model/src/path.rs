@@ -9,6 +9,7 @@ use std::net::IpAddr;
 pub use translation::{Endpoint, Hop, Place, Translations};
 
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, UnixPeer};
+use crate::report::Request;
 
 /// Tiers followed at most, so that a ring of servers ends.
 const DEPTH_MAX: usize = 8;
@@ -123,6 +124,15 @@ pub fn names_listener(view: &NetnsView, same_netns: bool, listener: &Listener, t
         (ListenerAddress::Unix(path), ListenerAddress::Unix(bound)) => plain(path) == plain(bound),
         _ => false,
     }
+}
+
+/// True where the request's own unix socket may be this listener's. A path is one in every network namespace (unix(7)); an abstract name is its
+/// namespace's own.
+pub fn is_asked(request: &Request, netns: NetnsId, listener: &Listener) -> bool {
+    let ListenerAddress::Unix(bound) = &listener.address else { return false };
+    let named = request.unix.iter().any(|name| plain(name) == plain(bound));
+    let reaches = !bound.starts_with('@') || netns == request.client_netns;
+    named && reaches && request.server_netns.is_none_or(|server| server == netns)
 }
 
 /// A path as the kernel binds it: /var/run is a link to /run.

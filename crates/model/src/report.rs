@@ -24,6 +24,10 @@ pub struct Request {
     pub port: u16,
     /// Addresses the host stands for.
     pub addresses: Vec<IpAddr>,
+    /// The unix socket that is connected to instead, by each name that it goes by: as given (an abstract name begins with `@`), and as links
+    /// lead. Empty for a TCP target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unix: Vec<String>,
     /// Namespace from which the client connects.
     pub client_netns: NetnsId,
     /// Namespace in which the server is to be looked for, where the user named one.
@@ -34,6 +38,28 @@ pub struct Request {
     pub slo_p99_us: Option<u64>,
     /// True where load was applied.
     pub loaded: bool,
+}
+
+impl Request {
+    /// True where the target speaks FastCGI and no web server is asked.
+    pub fn is_fastcgi(&self) -> bool {
+        self.scheme.starts_with("fcgi")
+    }
+
+    /// The path in the URL, with its query; "/" where it has none.
+    pub fn path_and_query(&self) -> &str {
+        let rest = match self.unix.first() {
+            Some(name) => self.url.split_once(name.as_str()).map_or("", |(_, rest)| rest),
+            None => self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest),
+        };
+        let end = rest.find('#').unwrap_or(rest.len());
+        rest[..end].find('/').map_or("/", |at| &rest[at..end])
+    }
+
+    /// The path in the URL, without its query.
+    pub fn path(&self) -> &str {
+        self.path_and_query().split('?').next().unwrap_or("/")
+    }
 }
 
 /// The whole report.
@@ -502,4 +528,31 @@ pub struct Round {
     pub limited_by: Option<LimitedBy>,
     /// That verdict in one sentence.
     pub summary: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_any_url() {
+        let of = |url: &str, unix: &[&str]| {
+            let unix = unix.iter().map(|name| (*name).to_owned()).collect();
+            Request { url: url.to_owned(), unix, ..Request::default() }
+        };
+        for (url, unix, with_query, path) in [
+            ("http://a:1/b?c/d#e", &[][..], "/b?c/d", "/b"),
+            ("http://a", &[], "/", "/"),
+            ("", &[], "/", "/"),
+            ("://", &[], "/", "/"),
+            ("http://[::1]:80/\u{e4}", &[], "/\u{e4}", "/\u{e4}"),
+            ("fcgi://a:9000/srv/x.php?y", &[], "/srv/x.php?y", "/srv/x.php"),
+            ("http+unix:/run/a.sock", &["/run/a.sock"], "/", "/"),
+            ("http+unix:/run/a.sock:/b/c?d", &["/run/a.sock", "/srv/a.sock"], "/b/c?d", "/b/c"),
+            ("fcgi+unix:@app:/x.php", &["@app"], "/x.php", "/x.php"),
+        ] {
+            let request = of(url, unix);
+            assert_eq!((request.path_and_query(), request.path()), (with_query, path), "{url}");
+        }
+    }
 }

@@ -173,3 +173,56 @@ fn a_queue_that_stands_longer_than_clients_wait_is_a_symptom() {
     let roles: Vec<Role> = told(&obs).findings.iter().map(|finding| finding.role).collect();
     assert_eq!(roles, [Role::Symptom], "a hundred connections and 30 answers a second: the last would wait for three seconds");
 }
+
+/// The load connects to the socket itself, and this many of its connections are refused.
+fn directly(obs: &mut Observation, refused: u64) {
+    obs.request.addresses.clear();
+    obs.request.unix = vec![PATH.to_owned()];
+    let load = obs.load.as_mut().unwrap();
+    load.errors.connect_refused = refused;
+    load.requests += refused;
+}
+
+#[test]
+fn connections_of_the_load_itself_that_are_turned_away_are_a_cause_for_sure() {
+    let mut obs = behind(11);
+    directly(&mut obs, 30_000);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["accept-queue-full"]);
+    assert_eq!(diagnosis.findings[0].confidence, Confidence::High);
+    assert!(diagnosis.findings[0].evidence[0].text.contains("30,000 connections of this load"), "{:?}", diagnosis.findings[0].evidence);
+    assert!(refused_per_s(&diagnosis).is_some_and(|rate| (2_999.0..3_001.0).contains(&rate)));
+}
+
+#[test]
+fn a_load_that_is_not_turned_away_or_goes_elsewhere_says_nothing_of_a_unix_queue() {
+    for peak in [3, 11] {
+        let mut obs = behind(peak);
+        directly(&mut obs, 0);
+        assert_eq!((told(&obs).verdict, causes(&told(&obs))), (Verdict::Healthy, vec![]), "{peak} waited");
+    }
+    // Refused because nobody listened for a while: it was never seen full.
+    let mut obs = behind(3);
+    directly(&mut obs, 30_000);
+    assert!(!causes(&told(&obs)).contains(&"accept-queue-full"), "{:?}", causes(&told(&obs)));
+    let mut obs = behind(3);
+    let load = obs.load.as_mut().unwrap();
+    (load.errors.connect_refused, load.requests) = (30_000, load.requests + 30_000);
+    assert!(!causes(&told(&obs)).contains(&"accept-queue-full"), "refused at nginx's port");
+}
+
+#[test]
+fn a_unix_target_is_told_by_its_name_and_watched_by_its_connections() {
+    let mut obs = behind(3);
+    directly(&mut obs, 0);
+    obs.load = None;
+    obs.request.loaded = false;
+    let is_quiet = |obs: &Observation| told(obs).summary.contains("no connection reached the server");
+    assert!(is_quiet(&obs), "{}", told(&obs).summary);
+    let mut later = obs.netns[&SERVER].sockets.last().unwrap().clone();
+    later.iter_mut().filter(|socket| socket.inode == 601).for_each(|socket| socket.inode = 602);
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(2_000_000, Reading::Ok(later));
+    assert!(!is_quiet(&obs), "{}", told(&obs).summary);
+    obs.request.unix = vec!["/run/other.sock".to_owned()];
+    assert!(told(&obs).summary.contains("/run/other.sock"), "{}", told(&obs).summary);
+}

@@ -160,3 +160,42 @@ fn connections_too_short_to_be_caught_are_told_by_their_user_if_many_were_seen_a
     };
     assert_eq!((found(33, 20), found(33, 2), found(34, 20), found(0, 20)), (2, 1, 1, 1));
 }
+
+/// The target is a unix socket with these names.
+fn ask(obs: &mut Observation, names: &[&str]) {
+    obs.request.addresses.clear();
+    obs.request.unix = names.iter().map(|name| (*name).to_owned()).collect();
+}
+
+#[test]
+fn a_unix_socket_as_the_target_leads_to_its_server_alone() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Unix("/run/php.sock".into()), 300);
+    process(&mut obs, 60, "php-fpm8.2", &[300]);
+    for names_asked in [&["/run/php.sock"][..], &["/srv/link.sock", "/var/run/php.sock"]] {
+        ask(&mut obs, names_asked);
+        assert_eq!(names(&discover(&obs)), ["php-fpm"], "{names_asked:?}");
+    }
+    ask(&mut obs, &["/run/php"]);
+    assert_eq!(discover(&obs), Path::default());
+    // Two containers with a path each: the client's own is meant, and where it has none nobody can tell.
+    listen(&mut obs, HOST, ListenerAddress::Unix("/run/php.sock".into()), 400);
+    process(&mut obs, 70, "other", &[400]);
+    ask(&mut obs, &["/run/php.sock"]);
+    assert_eq!(discover(&obs).ambiguous, [SERVER, HOST]);
+    obs.request.client_netns = HOST;
+    assert_eq!(names(&discover(&obs)), ["other"]);
+    obs.request.server_netns = Some(SERVER);
+    assert_eq!(names(&discover(&obs)), ["php-fpm"]);
+}
+
+#[test]
+fn an_abstract_name_is_its_namespaces_own() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Unix("@app".into()), 300);
+    process(&mut obs, 60, "app", &[300]);
+    ask(&mut obs, &["@app"]);
+    assert!(discover(&obs).tiers.is_empty(), "the client is in another namespace");
+    obs.request.client_netns = SERVER;
+    assert_eq!(names(&discover(&obs)), ["app"]);
+}

@@ -52,6 +52,7 @@ finding-accept-queue-full-symptom = Connections stand at { $listener } because {
 
 evidence-accept-queue-drops = { $count } connections found the queue of { $listener } full in { $seconds } s.
 evidence-accept-queue-gateway = The queue of { $listener } was seen full, and { $count } requests were answered with 502 or 503 in { $seconds } s; no log of the calling server could be read that counts who was turned away.
+evidence-accept-queue-own = { $count } connections of this load found the queue of { $listener } full in { $seconds } s and were refused (EAGAIN).
 evidence-accept-queue-limit = At most { $peak } waited with room for { $limit }; { $mean } on average.
 evidence-accept-queue-harm = { $failed } of { $requests } requests failed, and the p99 of response time was { $p99 } ms.
 evidence-accept-queue-wait = In a queue long enough a connection would wait about { $ms } ms.

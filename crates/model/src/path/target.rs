@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::translation::{Hop, Place, Translations};
-use super::{PlacedListener, answers, newest_listeners};
+use super::{PlacedListener, all_listeners, answers, is_asked, newest_listeners};
 use crate::observation::{ListenerAddress, NetnsId, Observation, SocketAddress};
 
 /// What a target leads to.
@@ -42,6 +42,9 @@ enum At {
 /// were accepted there all the same (a proxy in user space that takes part of them); else the addresses that they are sent on to.
 pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
     let request = &obs.request;
+    if !request.unix.is_empty() {
+        return at_socket(obs);
+    }
     let mut found = Found::default();
     let mut places: Vec<Place> = Vec::new();
     for target in &request.addresses {
@@ -68,6 +71,21 @@ pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
     found.listeners.sort_by_key(key);
     found.listeners.dedup_by(|a, b| a.netns == b.netns && a.listener.inode == b.listener.inode);
     found
+}
+
+/// The listeners at the unix socket that is asked. Containers may have one path each: then those in the client's own namespace are meant.
+fn at_socket(obs: &Observation) -> Found {
+    let mut listeners = all_listeners(obs);
+    listeners.retain(|placed| is_asked(&obs.request, placed.netns, &placed.listener));
+    let mut namespaces: BTreeSet<NetnsId> = listeners.iter().map(|placed| placed.netns).collect();
+    if namespaces.contains(&obs.request.client_netns) {
+        namespaces = BTreeSet::from([obs.request.client_netns]);
+        listeners.retain(|placed| namespaces.contains(&placed.netns));
+    }
+    match namespaces.len() {
+        0 | 1 => Found { listeners, ..Found::default() },
+        _ => Found { ambiguous: namespaces, ..Found::default() },
+    }
 }
 
 /// Every listener that answers at a place, whatever the namespace.

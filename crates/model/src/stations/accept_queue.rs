@@ -100,7 +100,7 @@ impl Queue {
 /// Connections that were turned away in the window; nothing where nothing tells.
 pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, view: &NetnsView, queue: Queue) -> Option<u64> {
     if let Some(path) = unix::path_of(placed) {
-        return unix::refused(ctx, tier, path, queue);
+        return unix::refused(ctx, tier, placed.netns, path, queue);
     }
     // The kernel counts a listener's own drops; where it does not tell them, overflows of the namespace are this listener's only if its
     // queue was seen full.
@@ -134,7 +134,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
             .with("count", refused.unwrap_or(0))
     };
     let harmed = match unix::path_of(placed) {
-        Some(_) => unix::harmed(ctx),
+        Some(path) => unix::harmed(ctx, placed.netns, path),
         None => !are_few(ctx, view, refused.unwrap_or(0)) && harmed(ctx, tier),
     };
     let (state, why) = if refused.is_some_and(|count| count > 0) && harmed && queue.only_began_with(ctx) {
@@ -222,7 +222,9 @@ fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
     };
     let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, station.used.unwrap_or(0.0) > limit));
     // What the load got for answers does not say who turned the connections away; a line of the server that was turned away does.
-    let is_sure = ctx.obs.load.is_some() && (at_unix.is_none() || logged.is_some());
+    let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.netns, path).is_some());
+    let is_sure = ctx.obs.load.is_some() && (at_unix.is_none() || is_own || logged.is_some());
+    let how = if is_own { "evidence-accept-queue-own" } else { "evidence-accept-queue-gateway" };
     let was_full = station.used.unwrap_or(0.0) >= limit;
     Finding {
         id: "accept-queue-full".to_owned(),
@@ -238,7 +240,7 @@ fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
             _ => Confidence::Medium,
         },
         title: ctx.text(args("finding-accept-queue-full-title")),
-        evidence: proofs(ctx, station, &listener, at_unix.is_some(), logged.as_ref()),
+        evidence: proofs(ctx, station, &listener, at_unix.map(|_| how), logged.as_ref()),
         explanation: ctx.text(explanation),
         remedies: Vec::new(),
     }
@@ -249,13 +251,13 @@ fn is_counted(ctx: &Context<'_>, placed: &Placed) -> bool {
     placed.netns.and_then(|netns| ctx.counted(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
 }
 
-fn proofs(ctx: &Context<'_>, station: &Station, listener: &str, is_unix: bool, logged: Option<&Logged>) -> Vec<Evidence> {
+fn proofs(ctx: &Context<'_>, station: &Station, listener: &str, at_unix: Option<&'static str>, logged: Option<&Logged>) -> Vec<Evidence> {
     let netns = station.at.netns.clone().unwrap_or_default();
     let refused = (station.refused_per_s.unwrap_or(0.0) * ctx.seconds()).round();
     let args = |id: &'static str| Message::new(id).with("count", refused).with("listener", listener).with("seconds", ctx.seconds());
     let mut proofs = vec![match logged {
         Some(logged) => logged.proof(ctx),
-        None if is_unix => evidence(ctx.text(args("evidence-accept-queue-gateway")), "load", Some(refused)),
+        None if let Some(how) = at_unix => evidence(ctx.text(args(how)), "load", Some(refused)),
         None => evidence(ctx.text(args("evidence-accept-queue-drops")), format!("sock_diag SKMEMINFO ({netns})"), Some(refused)),
     }];
     let text = Message::new("evidence-accept-queue-limit").with("limit", station.limit.unwrap_or(0.0));

@@ -130,18 +130,13 @@ impl<'a> Limit<'a> {
 
 /// Lines of a zone that the configuration keeps from this request are another traffic's, unless the log shows this very path.
 fn may_be_ours(ctx: &Context<'_>, config: &NginxLimit, logged: &Logged) -> bool {
-    config.applies != Some(false) || requested_path(&logged.line).is_some_and(|path| path == path_of(&ctx.obs.request.url))
+    config.applies != Some(false) || requested_path(&logged.line).is_some_and(|path| path == ctx.obs.request.path())
 }
 
 /// The path in `request: "GET /path HTTP/1.1"`, without its query.
 fn requested_path(line: &str) -> Option<&str> {
     let request = line.split_once(", request: \"")?.1;
     request.split(' ').nth(1)?.split('?').next()
-}
-
-fn path_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.find('/').map_or("/", |at| rest[at..].split(['?', '#']).next().unwrap_or("/"))
 }
 
 /// True where the load would have taken more than it got: a closed loop always, an open one that fell short.

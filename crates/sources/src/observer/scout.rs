@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
-use chokepoint_model::path::{Endpoint, Place, Translations, answers, is_local, names_listener};
+use chokepoint_model::path::{Endpoint, Place, Translations, answers, is_asked, is_local, names_listener};
 use chokepoint_model::report::Request;
 
 use super::holders::Holding;
@@ -113,7 +113,8 @@ fn targets<'a>(known: &Known<'a>, places: &[Place], by_port: &BTreeMap<u16, Vec<
         let here = answering(known.view, by_port, place.from(request.client_netns), place.endpoint, request.server_netns);
         here.into_iter().filter(|(netns, _)| request.server_netns.is_none_or(|server| server == *netns)).collect::<Vec<_>>()
     };
-    places.iter().flat_map(at).collect()
+    let asked = newest(known.view).filter(|(netns, listener)| is_asked(request, *netns, listener));
+    places.iter().flat_map(at).chain(asked).collect()
 }
 
 /// The namespaces between client and servers: those that translate the target's address, and as long as nobody is known to listen for it, those
@@ -359,6 +360,25 @@ mod tests {
             let wanted = run(&view, &request("10.0.0.2", 80), &[(100, &[10]), (101, &[20])]);
             assert_eq!(wanted.pids, BTreeSet::from([10, 20]), "accepted inode {accepted}");
         }
+    }
+
+    #[test]
+    fn a_unix_socket_as_the_target_by_path_anywhere_and_by_abstract_name_at_the_clients() {
+        let mut view = Observation::default();
+        let unix = |name: &str| ListenerAddress::Unix(name.into());
+        add(&mut view, CLIENT, "10.0.0.1", vec![listener(unix("@app"), 101)], vec![]);
+        add(&mut view, SERVER, "10.0.0.2", vec![listener(unix("/run/php.sock"), 102), listener(unix("@app"), 103)], vec![]);
+        let holding: [(u64, &[u32]); 3] = [(101, &[10]), (102, &[20]), (103, &[30])];
+        let ask = |names: &[&str], server_netns| {
+            let unix = names.iter().map(|name| (*name).to_owned()).collect();
+            run(&view, &Request { unix, client_netns: CLIENT, server_netns, ..Request::default() }, &holding)
+        };
+        let by_path = ask(&["/srv/link.sock", "/var/run/php.sock"], None);
+        assert_eq!((by_path.pids, by_path.answered), (BTreeSet::from([20]), true));
+        assert_eq!(ask(&["@app"], None).pids, BTreeSet::from([10]));
+        assert!(!ask(&["@app"], Some(SERVER)).answered, "the client's own is another one");
+        assert!(!ask(&["/run/php.sock"], Some(OTHER)).answered);
+        assert!(!ask(&["/run/php.soc"], None).answered);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The request and connection limits of an nginx configuration, and which of them the diagnosed request passes.
 
-use chokepoint_config::nginx::{Delay, LimitZone, LocalAddress, Nginx, Selection, Settings};
+use chokepoint_config::nginx::{Delay, Http, LimitZone, LocalAddress, Nginx, Selection, Settings};
 use chokepoint_config::{Origin, Place};
 use chokepoint_model::observation::NginxLimit;
 use chokepoint_model::report::Request;
@@ -74,17 +74,21 @@ impl<'a> Route<'a> {
     /// Nothing where the request does not come to this server at the address that it names: another server may have given it another path.
     fn of(nginx: &'a Nginx, request: &Request) -> Option<Self> {
         let http = nginx.http.as_ref()?;
-        let path = path_of(&request.url);
+        // A target that speaks FastCGI is behind every web server.
+        if request.is_fastcgi() {
+            return None;
+        }
+        let path = request.path_and_query();
         let mut route = Self { chosen: Vec::new(), is_sure: true, perhaps: Vec::new(), is_complete: true };
-        for ip in &request.addresses {
-            let local = LocalAddress::Ip(*ip, request.port);
-            let selection = http.select(&local, &request.host, path)?;
+        let locals = locals(http, request);
+        for local in &locals {
+            let selection = http.select(local, &request.host, path)?;
             route.add(&selection);
             for file in index_files(&selection, path) {
-                route.perhaps.extend(http.select(&local, &request.host, &file).map(|selection| settings_of(&selection)));
+                route.perhaps.extend(http.select(local, &request.host, &file).map(|selection| settings_of(&selection)));
             }
         }
-        (!request.addresses.is_empty()).then_some(route)
+        (!locals.is_empty()).then_some(route)
     }
 
     fn add(&mut self, selection: &Selection<'a>) {
@@ -127,10 +131,12 @@ fn index_files(selection: &Selection<'_>, path: &str) -> Vec<String> {
     files.iter().map(|file| if file.starts_with('/') { file.clone() } else { format!("{bare}{file}") }).collect()
 }
 
-/// The path of a URL, "/" where it has none.
-fn path_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.find('/').map_or("/", |at| &rest[at..])
+/// The addresses at which a request comes in. A unix socket has one, whatever links lead to it: the name that the configuration knows.
+fn locals(http: &Http, request: &Request) -> Vec<LocalAddress> {
+    let mut locals: Vec<LocalAddress> = request.addresses.iter().map(|ip| LocalAddress::Ip(*ip, request.port)).collect();
+    let sockets = request.unix.iter().map(|name| LocalAddress::Unix(name.clone()));
+    locals.extend(sockets.filter(|local| http.select(local, &request.host, "/").is_some()).take(1));
+    locals
 }
 
 #[cfg(test)]
@@ -205,12 +211,5 @@ mod tests {
             [("one".to_owned(), Some(false))],
             "answered before limits"
         );
-    }
-
-    #[test]
-    fn a_path_of_any_url() {
-        for (url, path) in [("http://a:1/b?c", "/b?c"), ("http://a", "/"), ("", "/"), ("://", "/"), ("http://[::1]:80/\u{e4}", "/\u{e4}")] {
-            assert_eq!(path_of(url), path, "{url}");
-        }
     }
 }

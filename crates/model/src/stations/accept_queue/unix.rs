@@ -3,9 +3,9 @@
 //! A connection that finds the queue full is not put off but refused at once where its caller does not wait: EAGAIN, errno 11 (unix(7)). nginx
 //! then answers 502.
 
-use super::super::{Context, Logged, answers_with};
+use super::super::{Context, Logged, answers_with, is_harm};
 use super::Queue;
-use crate::observation::ListenerAddress;
+use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier, plain};
 
 /// The kind of log line in which a caller tells that it was turned away for want of room.
@@ -21,9 +21,22 @@ pub(super) fn path_of(placed: &PlacedListener) -> Option<&str> {
     }
 }
 
+/// Connections of the load itself that were refused, where it connects to this very socket: with EAGAIN for want of room, or because nobody
+/// listened for a while.
+pub(super) fn own_refused(ctx: &Context<'_>, netns: Option<NetnsId>, path: &str) -> Option<u64> {
+    let load = ctx.obs.load.as_ref().filter(|_| !ctx.obs.request.unix.is_empty())?;
+    let first = ctx.path.tiers.first()?;
+    let asked = |placed: &PlacedListener| Some(placed.netns) == netns && path_of(placed) == Some(path);
+    first.listeners.iter().any(asked).then_some(load.errors.connect_refused)
+}
+
 /// Connections that were turned away at a tier's unix socket: what its callers logged; where their logs tell nothing at all, and the queue was
 /// seen beyond its limit, the answers of a gateway without an upstream.
-pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, path: &str, queue: Queue) -> Option<u64> {
+pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, path: &str, queue: Queue) -> Option<u64> {
+    if let Some(own) = own_refused(ctx, Some(netns), path) {
+        // Who is turned away comes again at once, so that the queue is seen full; else it was not for want of room.
+        return Some(if queue.is_full() { own } else { 0 });
+    }
     // One more than the limit may wait: a queue that holds them all was full.
     let was_full = queue.peak > queue.limit;
     if let Some(logged) = logged(ctx, tier, path, was_full) {
@@ -63,10 +76,14 @@ fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier>
     ctx.path.tiers.iter().filter(move |caller| index.is_some_and(|index| caller.upstreams.contains(&index)))
 }
 
-/// True where the load got answers of a gateway whose upstream did not take its request; without load of our own, those who were turned away
-/// count as harm.
-pub(super) fn harmed(ctx: &Context<'_>) -> bool {
-    ctx.obs.load.as_ref().is_none_or(|load| answers_with(load, &GATEWAY_STATUSES) > 0)
+/// True where more than a few of the load's own connections were refused or, where it does not connect to this socket, got answers of a gateway
+/// whose upstream did not take its request; without load of our own, those who were turned away count as harm.
+pub(super) fn harmed(ctx: &Context<'_>, netns: NetnsId, path: &str) -> bool {
+    let Some(load) = &ctx.obs.load else { return true };
+    match own_refused(ctx, Some(netns), path) {
+        Some(refused) => is_harm(refused, load.requests),
+        None => answers_with(load, &GATEWAY_STATUSES) > 0,
+    }
 }
 
 /// Seconds that a client waits for its answer.
