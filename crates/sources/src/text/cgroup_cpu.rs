@@ -176,7 +176,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<CgroupCpu, ParseError> {
         None => micros("usage_usec")?,
     };
     Ok(CgroupCpu {
-        dir,
+        dir: dir.into_owned(),
         quota_us,
         period_us,
         periods: count("nr_periods")?,
