@@ -12,7 +12,7 @@ use super::handshakes::{self, FULL, FULL_BY_SYSCTL, Shown, show};
 use super::limits::{self, ALERT, logged, nginx, overflow, rate};
 use super::pool::{php_pool, pool};
 use super::queue::{queue, suffer};
-use super::quota::{Did, cgroup, throttled};
+use super::quota::{Did, PHP, cgroup, inside, throttled};
 use super::{SERVER, cpu, healthy, ip, table_full};
 
 /// An observation by a name, with the id of its first cause; nothing where it has none.
@@ -130,7 +130,10 @@ fn decoys() -> Vec<Staged> {
         suffer(obs, 1_000, 2_500);
         cpu(obs, 0.05);
     });
-    let roomy = made(throttled("v1:/php"), |obs| cgroup(obs, "v1:/php", Did { limit: Some(0.5), used: 0.3, throttled: 0.0 }));
+    let roomy = made(pool(5, 3, 0), |obs| {
+        cgroup(obs, "v1:/php", Did { limit: Some(0.5), used: 0.3, throttled: 0.0 });
+        inside(obs, "v1:/php", PHP, 0.05, 0.0);
+    });
     let resets = made(healthy(), |obs| {
         let load = obs.load.as_mut().unwrap();
         (load.good, load.errors.reset) = (90_000, 10_000);

@@ -74,10 +74,13 @@ impl<'a> Quota<'a> {
     fn of(ctx: &Context<'a>, id: &'a CgroupId, series: &'a Series<CgroupCpu>, tiers: Vec<&'a Tier>) -> Option<Self> {
         let now = series.last()?;
         let limit = now.limit_cores()?;
-        let own = cpu::own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids));
+        let seen = cpu::own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids));
+        let is_read = |pid: &u32| ctx.obs.processes.get(pid).is_some_and(|process| ctx.inside(&process.cpu).is_some());
+        // What one of them used that was not read may be all of it.
+        let own = seen.filter(|_| tiers.iter().flat_map(|tier| &tier.pids).all(is_read));
         let window = ctx.inside(series);
         // Without the cgroup's own account, what was seen of its processes is all that is known.
-        let used = window.and_then(|(first, last, elapsed_us)| used_cores(first, last, elapsed_us)).or(own);
+        let used = window.and_then(|(first, last, elapsed_us)| used_cores(first, last, elapsed_us)).or(seen);
         let throttled = window.and_then(|(first, last, elapsed_us)| Throttled::of(first, last, elapsed_us));
         Some(Self { id, now, tiers, limit, used, own, throttled })
     }
