@@ -12,7 +12,7 @@ mod rng;
 mod stack;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -57,6 +57,21 @@ pub struct Expected {
     pub causes: BTreeSet<&'static str>,
     /// These may be symptoms.
     pub symptoms: BTreeSet<&'static str>,
+    /// The only tier at which a finding may be a cause, by its id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub only_at: BTreeMap<&'static str, &'static str>,
+}
+
+impl Expected {
+    /// True where a finding at this tier may be a cause.
+    pub fn may_be_cause(&self, id: &str, tier: &str) -> bool {
+        self.causes.contains(id) && self.only_at.get(id).is_none_or(|only| *only == tier)
+    }
+
+    /// True where a finding at this tier may be the first cause.
+    pub fn may_be_first(&self, id: &str, tier: &str) -> bool {
+        self.first.contains(id) && self.may_be_cause(id, tier)
+    }
 }
 
 /// Draws one stack.
@@ -211,8 +226,13 @@ impl Draw {
                 expected.causes.extend(findings);
                 expected.symptoms.extend(findings);
                 expected.symptoms.extend(symptoms);
+                expected.only_at.extend(fault.tier());
             }
         }
+        // Another fault may bring the same finding about elsewhere.
+        let others = self.faults.iter().filter(|fault| fault.tier().is_none()).map(Fault::findings);
+        let elsewhere: BTreeSet<&str> = others.flat_map(|(findings, symptoms)| findings.iter().chain(symptoms).copied()).collect();
+        expected.only_at.retain(|id, _| !elsewhere.contains(id));
         // What hides another or makes up for it leaves nothing that must be named.
         if together != Harm::Hurt {
             expected.first.clear();

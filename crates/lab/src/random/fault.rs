@@ -260,8 +260,18 @@ impl Fault {
             Fault::PortSearch { .. } => (&["time-wait-port-search", "ephemeral-ports-exhausted"], &[]),
             Fault::WorkerPool { .. } => (&["worker-pool-exhausted"], &["accept-queue-full"]),
             Fault::PoolNotInForce { .. } => (&["setting-not-in-force"], &["worker-pool-exhausted", "accept-queue-full"]),
-            Fault::SlowUpstream { .. } => (&["workers-blocked-on-upstream"], &["worker-pool-exhausted", "accept-queue-full"]),
+            // Those who wait for it, or its own threads, see `tier`.
+            Fault::SlowUpstream { .. } => {
+                (&["workers-blocked-on-upstream", "worker-pool-exhausted"], &["workers-blocked-on-upstream", "accept-queue-full"])
+            }
         }
+    }
+}
+
+impl Fault {
+    /// The tier at which one of its findings must be: that another server's threads are few is not that the pool is too small which waits for them.
+    pub(super) fn tier(&self) -> Option<(&'static str, &'static str)> {
+        matches!(self, Fault::SlowUpstream { .. }).then_some(("worker-pool-exhausted", "python"))
     }
 }
 

@@ -168,6 +168,21 @@ fn what_is_expected_follows_from_what_hurt() {
 }
 
 #[test]
+fn threads_that_are_few_elsewhere_are_no_small_pool() {
+    let of = |faults: Vec<Fault>| {
+        let harms = vec![Harm::Hurt; faults.len()];
+        Draw { faults, ..with_faults(0) }.expected(&harms, Harm::Hurt)
+    };
+    let (slow, small) = (Fault::SlowUpstream { served_at_once: 1 }, Fault::WorkerPool { children: 1 });
+    let expected = of(vec![slow]);
+    assert!(expected.may_be_first("workers-blocked-on-upstream", "php-fpm") && expected.may_be_first("worker-pool-exhausted", "python"));
+    assert!(!expected.may_be_cause("worker-pool-exhausted", "php-fpm") && !expected.may_be_first("accept-queue-full", "python"));
+    for faults in [vec![small], vec![slow, small], vec![small, slow]] {
+        assert!(of(faults).may_be_first("worker-pool-exhausted", "php-fpm"));
+    }
+}
+
+#[test]
 fn a_kept_scenario_expects_what_was_proven() {
     let one = with_faults(1);
     let ids: Vec<&str> = one.faults[0].findings().0.to_vec();

@@ -6,7 +6,7 @@ use anyhow::Result;
 use chokepoint_lab::random::proof::{Figures, Harm, Proof};
 use chokepoint_lab::random::{Draw, Expected};
 use chokepoint_lab::score::{Share, median, wilson};
-use chokepoint_model::report::{Diagnosis, Role};
+use chokepoint_model::report::{Diagnosis, Finding, Role};
 use serde::Serialize;
 
 use super::super::expectation;
@@ -24,6 +24,10 @@ pub(super) struct Answer {
     causes: Vec<String>,
     symptoms: Vec<String>,
     pub(super) right: bool,
+    /// A fault that hurt was not named first.
+    missed: bool,
+    /// Something was named that hurts nobody.
+    false_alarm: bool,
     /// What is wrong with it, a sentence each.
     why: Vec<String>,
     /// The watched load's own figures, where load was applied.
@@ -37,36 +41,39 @@ impl Answer {
     /// Holds a report against what is expected: the first cause about the server one of those that hurt, no cause that does nothing, and no
     /// symptom that belongs to none.
     pub(super) fn of(report: &Diagnosis, expected: &Expected) -> Self {
-        let ids = |role: Role| -> Vec<String> {
-            let of_role = report.findings.iter().filter(|finding| finding.role == role && finding.id != OWN_LIMIT);
-            of_role.map(|finding| finding.id.clone()).collect()
+        let of_role = |role: Role| -> Vec<&Finding> {
+            report.findings.iter().filter(|finding| finding.role == role && finding.id != OWN_LIMIT).collect()
         };
-        let (causes, symptoms) = (ids(Role::Cause), ids(Role::Symptom));
+        let (causes, symptoms) = (of_role(Role::Cause), of_role(Role::Symptom));
         let verdict = expectation::word(&report.verdict);
         let limited_by = report.limited_by.as_ref().map(expectation::word);
         let mut why = Vec::new();
         let wanted = expected.first.iter().copied().collect::<Vec<_>>().join(" or ");
+        let is_hit = causes.first().is_some_and(|first| expected.may_be_first(&first.id, &first.tier));
         match causes.first() {
-            None if !expected.first.is_empty() => {
+            _ if is_hit || expected.first.is_empty() => {}
+            None => {
                 let by = limited_by.as_ref().map(|by| format!(", limited by {by}")).unwrap_or_default();
                 why.push(format!("{wanted} was not found ({verdict}{by})"));
             }
-            Some(first) if !expected.first.is_empty() && !expected.first.contains(first.as_str()) => {
-                why.push(format!("{first} was named first, not {wanted}"));
-            }
-            _ => {}
+            Some(first) => why.push(format!("{} of {} was named first, not {wanted}", first.id, first.tier)),
         }
-        let false_causes = causes.iter().filter(|id| !expected.causes.contains(id.as_str()));
-        why.extend(false_causes.map(|id| format!("{id} was named as a cause and hurts nobody")));
-        let strange = symptoms.iter().filter(|id| !expected.symptoms.contains(id.as_str()));
-        why.extend(strange.map(|id| format!("{id} was named as a symptom of what is not there")));
+        let is_false = |cause: &&&Finding| !expected.may_be_cause(&cause.id, &cause.tier);
+        let false_causes: Vec<&&Finding> = causes.iter().filter(is_false).collect();
+        why.extend(false_causes.iter().map(|cause| format!("{} of {} was named as a cause and hurts nobody", cause.id, cause.tier)));
+        let strange = symptoms.iter().filter(|symptom| !expected.symptoms.contains(symptom.id.as_str()));
+        why.extend(strange.map(|symptom| format!("{} was named as a symptom of what is not there", symptom.id)));
+        let ids = |findings: &[&Finding]| findings.iter().map(|finding| finding.id.clone()).collect::<Vec<_>>();
+        let (is_false_alarm, is_missed) = (!false_causes.is_empty(), !expected.first.is_empty() && !is_hit);
         let load = report.load.as_ref();
         Self {
             right: why.is_empty(),
+            missed: is_missed,
+            false_alarm: is_false_alarm,
             verdict,
             limited_by,
-            causes,
-            symptoms,
+            causes: ids(&causes),
+            symptoms: ids(&symptoms),
             why,
             goodput_rps: load.map(|load| load.goodput_rps),
             failed_share: load.map(expectation::failed_share),
@@ -192,11 +199,10 @@ impl Total {
             (false, Harm::None) => &mut self.harmless,
         };
         *of += 1;
-        let (answer, expected) = (&outcome.answer, &outcome.expected);
-        let is_hit = answer.causes.first().is_some_and(|first| expected.first.contains(first.as_str()));
+        let answer = &outcome.answer;
         self.unknown += u64::from(answer.verdict == "unknown");
-        self.missed += u64::from(!expected.first.is_empty() && !is_hit);
-        self.false_alarms += u64::from(answer.causes.iter().any(|id| !expected.causes.contains(id.as_str())));
+        self.missed += u64::from(answer.missed);
+        self.false_alarms += u64::from(answer.false_alarm);
         if !answer.right {
             self.wrong.push(outcome.draw.index);
         }
@@ -233,7 +239,7 @@ mod tests {
     use chokepoint_model::catalogue::Catalogue;
     use chokepoint_model::diagnose::diagnose;
     use chokepoint_model::observation::Observation;
-    use chokepoint_model::report::{At, Confidence, Finding};
+    use chokepoint_model::report::{At, Confidence};
 
     use super::*;
 
@@ -257,7 +263,7 @@ mod tests {
     }
 
     fn expected() -> Expected {
-        Expected { first: ["a"].into(), causes: ["a", "little"].into(), symptoms: ["a", "little", "s"].into() }
+        Expected { first: ["a"].into(), causes: ["a", "little"].into(), symptoms: ["a", "little", "s"].into(), ..Expected::default() }
     }
 
     #[test]
@@ -269,11 +275,11 @@ mod tests {
             (vec![(OWN_LIMIT, cause), ("a", cause)], true, ""),
             (vec![], false, "a was not found (unknown)"),
             (vec![(OWN_LIMIT, cause)], false, "a was not found"),
-            (vec![("little", cause), ("a", cause)], false, "little was named first, not a"),
-            (vec![("a", cause), ("b", cause)], false, "b was named as a cause"),
+            (vec![("little", cause), ("a", cause)], false, "little of  was named first, not a"),
+            (vec![("a", cause), ("b", cause)], false, "b of  was named as a cause"),
             (vec![("a", cause), ("b", symptom)], false, "b was named as a symptom"),
             (vec![("a", symptom)], false, "a was not found"),
-            (vec![("s", cause)], false, "s was named first"),
+            (vec![("s", cause)], false, "s of  was named first"),
         ] {
             let answer = Answer::of(&report(&findings), &expected());
             assert_eq!(answer.right, right, "{findings:?}: {:?}", answer.why);
