@@ -35,8 +35,8 @@ impl Target {
 
     fn parse_unix(text: &str, scheme: &str, rest: &str) -> Result<Self> {
         let example = format!("write {scheme}:/run/app.sock:/path, or {scheme}:@name:/path for an abstract name");
-        // Three slashes, as URLs without a host have.
-        let rest = rest.strip_prefix("//").filter(|rest| rest.starts_with(['/', '@'])).unwrap_or(rest);
+        // Three slashes, as URLs without a host have; after two there would be a host.
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
         let without_fragment = rest.split('#').next().unwrap_or(rest);
         let (name, path) = without_fragment.split_once(":/").unwrap_or((without_fragment, ""));
         if !name.starts_with(['/', '@']) {
