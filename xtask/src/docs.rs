@@ -141,7 +141,9 @@ fn couplings(words: &Catalogue) -> anyhow::Result<String> {
         };
         writeln!(text, "| {cause} | `{}` | {} | {} |", def.symptom, sentence(def.place.words())?, sentence(def.why)?)?;
     }
-    writeln!(text, "\nAlone: {}.", ALONE.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", "))?;
+    if !ALONE.is_empty() {
+        writeln!(text, "\nAlone: {}.", ALONE.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", "))?;
+    }
     Ok(text)
 }
 
