@@ -152,8 +152,9 @@ impl Held {
         if refused > 0 && is_many(failed) && refused as f64 >= EXPLAINED_SHARE * failed as f64 {
             return Some(Shown::Refused);
         }
-        // Most of those that are closed to make room are told by no line of their own, and at nginx's default level by none at all.
-        let samples = if refused > 0 { 1 } else { SAMPLES_MIN };
+        // Most of those that are closed to make room are told by no line of their own, and at nginx's default level by none at all; the kernel
+        // counts those in which a request stood unread.
+        let samples = if refused > 0 || cut_off(ctx, tier).is_some() { 1 } else { SAMPLES_MIN };
         let drained =
             self.reused_log.is_some() || (self.full_samples >= samples && self.asked(load) >= DRAIN_SHARE * f64::from(self.limit));
         (drained && is_many(seen_closed(ctx, tier, load))).then_some(Shown::Drained)
