@@ -153,8 +153,14 @@ impl Held {
             return Some(Shown::Refused);
         }
         // Most of those that are closed to make room are told by no line of their own, and at nginx's default level by none at all; the kernel
-        // counts those in which a request stood unread.
-        let samples = if refused > 0 || cut_off(ctx, tier).is_some() { 1 } else { SAMPLES_MIN };
+        // counts those in which a request stood unread. Where the load needs more than all workers may hold, that is enough.
+        let all = f64::from(self.limit) * self.workers as f64;
+        let samples = match cut_off(ctx, tier) {
+            Some(_) if self.asked(load) >= all => 0,
+            Some(_) => 1,
+            None if refused > 0 => 1,
+            None => SAMPLES_MIN,
+        };
         let drained =
             self.reused_log.is_some() || (self.full_samples >= samples && self.asked(load) >= DRAIN_SHARE * f64::from(self.limit));
         (drained && is_many(seen_closed(ctx, tier, load))).then_some(Shown::Drained)
