@@ -142,7 +142,7 @@ fn predictions(page: &mut String, board: &Board) {
                 rate(*measured_rps),
                 percent(*error),
                 percent(*unsaid_error),
-                why.join("; ")
+                first_of(why)
             ),
         );
     }
@@ -194,6 +194,15 @@ fn counts(counts: &BTreeMap<String, usize>) -> String {
 
 fn range(range: Option<Range>) -> String {
     range.map_or_else(String::new, |Range { median, least, most }| format!("{median:.0} ({least:.0} to {most:.0})"))
+}
+
+/// The first of several sentences, and how many more there are: they differ by their figures for the most part.
+fn first_of(sentences: &[String]) -> String {
+    match sentences {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, more @ ..] => format!("{first} (and {} like it)", more.len()),
+    }
 }
 
 fn rate(rate: Option<f64>) -> String {
