@@ -264,8 +264,8 @@ fn connections_to_php_fpm_are_reused_and_the_file_is_put_back_byte_for_byte() {
         assert!(matches!(refused, ApplyError::BadChange { .. }), "{refused}");
     }
     let first = apply(guard, &[nginx.change(setting(), "unset", &ServerSetting::reuse(1, 100))]).unwrap();
-    assert!(nginx.answers() && nginx.answers());
-    until("one connection is kept", || established_to(fpm.port) == 1);
+    // A worker of before the reload may still answer for a moment, and it keeps none.
+    until("one connection is kept", || nginx.answers() && established_to(fpm.port) == 1);
     // Over it another length, which ends after two requests.
     apply(guard, &[nginx.change(setting(), &ServerSetting::reuse(1, 100), &ServerSetting::reuse(1, 2))]).unwrap();
     let text = fs::read_to_string(nginx.site()).unwrap();
