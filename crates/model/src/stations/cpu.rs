@@ -10,7 +10,7 @@ use super::load_generator::core_list;
 use super::{Context, Placed, StationDef, blank, ceiling_between, cpu_quota};
 use crate::load::GeneratorThread;
 use crate::message::Message;
-use crate::observation::CoreTimes;
+use crate::observation::{CoreTimes, CpuTimes};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
@@ -61,6 +61,11 @@ fn groups<'a>(ctx: &Context<'a>) -> BTreeMap<BTreeSet<u32>, Vec<&'a Tier>> {
     groups
 }
 
+/// The cores on which a tier may run, with the tiers that share them.
+fn group_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(BTreeSet<u32>, Vec<&'a Tier>)> {
+    groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))
+}
+
 /// The cores on which any of some tiers may run.
 pub(super) struct Cores {
     /// How many there are.
@@ -82,15 +87,26 @@ pub(super) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
     (count > 0.0).then_some(Cores { count, idle: (count - busy).max(0.0), others })
 }
 
-/// CPU time that these tiers' processes used and that could be read, in cores; nothing where none of it could.
-pub(super) fn own_cores<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
+/// Cores that each of these processes used by the clock ticks that it was charged; without those that were not read twice.
+fn charged<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Vec<f64> {
     let ticks_per_s = ticks_per_s(ctx);
     let cores = |pid: &u32| {
         let (_, _, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
         Some(own_seconds(ctx, *pid, ticks_per_s)? * 1e6 / elapsed_us as f64)
     };
-    let own: Vec<f64> = pids.into_iter().filter_map(cores).collect();
+    pids.into_iter().filter_map(cores).collect()
+}
+
+/// CPU time that these tiers' processes used and that could be read, in cores; nothing where none of it could.
+pub(super) fn own_cores<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
+    let own = charged(ctx, pids);
     (!own.is_empty()).then(|| own.iter().sum())
+}
+
+/// Share of their time that these processes spent on cores; nothing where no process was read twice.
+pub(crate) fn charged_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
+    let own = charged(ctx, pids);
+    (!own.is_empty()).then(|| own.iter().sum::<f64>() / own.len() as f64)
 }
 
 /// Use of some cores.
@@ -112,7 +128,7 @@ pub(super) fn ceiling_of(ctx: &Context<'_>, used: &Use) -> Option<Ceiling> {
 
 /// Busy share of the cores on which a tier may run; nothing where it could not be read.
 pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let (cores, _) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
+    let (cores, _) = group_of(ctx, tier)?;
     let busy = busy(ctx, &cores)?;
     (!cores.is_empty()).then(|| busy / cores.len() as f64)
 }
@@ -120,9 +136,9 @@ pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
 /// Share of the cores on which a tier may run that the path's own processes used, of this tier and of those that share its cores; nothing where
 /// it could not be read.
 pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
+    let ticks_per_s = ticks_per_s(ctx);
     let (_, _, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
-    let (cores, tiers) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
+    let (cores, tiers) = group_of(ctx, tier)?;
     let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
     let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
     (!own.is_empty() && cores_s > 0.0).then(|| own.iter().sum::<f64>() / cores_s)
@@ -131,7 +147,7 @@ pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
 /// Share of the cores on which a tier may run that its own processes used in the kernel; nothing where it could not be read.
 pub(crate) fn kernel_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let (_, _, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
-    let (cores, _) = groups(ctx).into_iter().find(|(_, tiers)| tiers.iter().any(|other| other.name == tier.name))?;
+    let (cores, _) = group_of(ctx, tier)?;
     let ticks = |pid: &u32| {
         let (first, last, _) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
         Some(last.system_ticks.saturating_sub(first.system_ticks))
@@ -154,11 +170,8 @@ pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
 fn others_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<f64> {
     let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
     let ticks_per_s = ticks_per_s(ctx);
-    let used = |core: &u32| {
-        let (before, after) = (times(&first.cores, *core)?, times(&last.cores, *core)?);
-        let interrupts = interrupts(after).saturating_sub(interrupts(before));
-        Some(after.busy().saturating_sub(before.busy()).saturating_sub(interrupts) as f64 / ticks_per_s)
-    };
+    let grew = |core: &u32, of| grown(first, last, *core, of);
+    let used = |core: &u32| Some(grew(core, CoreTimes::busy)?.saturating_sub(grew(core, interrupts)?) as f64 / ticks_per_s);
     let all: f64 = cores.iter().filter_map(used).sum();
     let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
     let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
@@ -174,10 +187,8 @@ fn wanted_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Op
     let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
     let elapsed_s = elapsed_us as f64 / 1e6;
     let ticks_per_s = ticks_per_s(ctx);
-    let interrupts_s = cores.iter().filter_map(|core| {
-        let (before, after) = (times(&first.cores, *core)?, times(&last.cores, *core)?);
-        Some(interrupts(after).saturating_sub(interrupts(before)) as f64 / ticks_per_s)
-    });
+    let served = |core: &u32| grown(first, last, *core, interrupts);
+    let interrupts_s = cores.iter().filter_map(served).map(|ticks| ticks as f64 / ticks_per_s);
     let ready = |pid: &u32| Some(own_seconds(ctx, *pid, ticks_per_s)? / elapsed_s + delayed(ctx, *pid)?);
     let own: f64 = tiers.iter().flat_map(|tier| &tier.pids).map(ready).sum::<Option<f64>>()?;
     Some((own + interrupts_s.sum::<f64>() / elapsed_s) / cores.len().max(1) as f64)
@@ -210,16 +221,6 @@ pub(crate) fn cores_are_spare(ctx: &Context<'_>) -> bool {
 /// Clock ticks of a core that served interrupts, or that its hypervisor kept.
 fn interrupts(times: &CoreTimes) -> u64 {
     times.irq + times.softirq + times.steal
-}
-
-/// Share of their time that these processes spent on cores by the clock ticks that they were charged; nothing where no process was read twice.
-pub(crate) fn charged_share(ctx: &Context<'_>, pids: &[u32]) -> Option<f64> {
-    let share = |pid: &u32| {
-        let (_, _, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        Some(own_seconds(ctx, *pid, ticks_per_s(ctx))? * 1e6 / elapsed_us as f64)
-    };
-    let shares: Vec<f64> = pids.iter().filter_map(share).collect();
-    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
 /// Clock ticks a second in which the kernel counts CPU time.
@@ -284,6 +285,11 @@ fn now_at(ctx: &Context<'_>, threads: &Threads) -> Option<Ceiling> {
 
 fn times(cores: &[(u32, CoreTimes)], core: u32) -> Option<&CoreTimes> {
     cores.iter().find(|(number, _)| *number == core).map(|(_, times)| times)
+}
+
+/// By how much one of a core's times grew between two readings, clock ticks.
+fn grown(first: &CpuTimes, last: &CpuTimes, core: u32, of: fn(&CoreTimes) -> u64) -> Option<u64> {
+    Some(of(times(&last.cores, core)?).saturating_sub(of(times(&first.cores, core)?)))
 }
 
 /// Busy share of a core between two readings of its times.
