@@ -15,7 +15,7 @@ use serde_json::Value;
 fn diagnosed(chokepoint: &Chokepoint, url: &str) -> Value {
     let recording = chokepoint.file("target.rec").to_str().unwrap().to_owned();
     let live = chokepoint.run(&["diagnose", "-c", "2", "-z", "1s", "-t", "20s", "--json", "--redact", "none", "--record", &recording, url]);
-    assert_eq!(live.status, Some(0), "{}", live.stderr);
+    assert_eq!(live.status, Some(0), "{}{}", live.stdout, live.stderr);
     let replay = chokepoint.run(&["diagnose", "--json", "--replay", &recording]);
     assert_eq!(replay.stdout, live.stdout, "{}", replay.stderr);
     serde_json::from_str(&live.stdout).unwrap()

@@ -30,6 +30,9 @@ const WAITING_SHARE_MIN: f64 = 0.1;
 /// How many times as long as alone an answer may take in a closed loop whose connections are what limits it. At the knee itself it takes up to
 /// twice as long, by chance.
 const UNLOADED_TIMES: f64 = 3.0;
+/// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
+/// machines leave to the hypervisor for that, and single requests, whose client and server share a warm core, are spared of it.
+const WAKES_US: f64 = 100.0;
 /// Share of the offered rate that an open loop must have got through for demand to be the limit.
 const OFFERED_SHARE_MIN: f64 = 0.98;
 
@@ -264,7 +267,8 @@ fn closed(ctx: &Context<'_>, stations: &[Placed], connections: u32) -> Judgement
 /// would give more; beyond it they would only wait longer (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978).
 fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
     let (alone, loaded) = ctx.answer_us()?;
-    let waits = loaded > UNLOADED_TIMES * alone && crate::stations::cores_are_spare(ctx);
+    let wakes = WAKES_US * ctx.path.tiers.len() as f64;
+    let waits = loaded > UNLOADED_TIMES * alone && loaded > alone + wakes && crate::stations::cores_are_spare(ctx);
     let ms = |us: f64| us / 1e3;
     waits.then(|| {
         let told = Message::new("verdict-unknown-waits").with("alone", ms(alone)).with("loaded", ms(loaded));

@@ -22,7 +22,7 @@ mod worker_pool;
 use crate::catalogue::Catalogue;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::{Counters, Listener, NetnsId, NetnsView, Observation, ServerStatus, ServerView};
+use crate::observation::{Counters, CpuUse, Listener, NetnsId, NetnsView, Observation, ServerStatus, ServerView};
 use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
@@ -159,6 +159,12 @@ impl<'a> Context<'a> {
         let (first, last, _) = self.around(&view.netstat)?;
         let count = |counters: &Counters| counters.get(name).copied();
         Some(u64::try_from(count(last)?.saturating_sub(count(first)?)).unwrap_or(0))
+    }
+
+    /// Mean number of a process's threads that did in the window what this clock counts; nothing where it was not read twice.
+    pub(crate) fn clocked(&self, pid: u32, clock_ns: fn(&CpuUse) -> Option<u64>) -> Option<f64> {
+        let (first, last, elapsed_us) = self.inside(&self.obs.processes.get(&pid)?.cpu)?;
+        Some(clock_ns(last)?.saturating_sub(clock_ns(first)?) as f64 / 1e3 / elapsed_us as f64)
     }
 
     /// How long an answer took while no other request was under way, microseconds; nothing where that was not measured often enough.

@@ -199,6 +199,10 @@ fn answers_that_wait_where_nothing_is_full_are_not_too_few_connections() {
     for obs in [waiting(p50, 10), waiting(p50 / 2, 10), waiting(p50 / 20, 3)] {
         assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
     }
+    // Four times as long as alone, and no longer than cores take to wake up.
+    let mut obs = waiting(8, 10);
+    obs.load.as_mut().unwrap().latency_us.p50 = 32;
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
     // Where the cores are busy they are what is waited for.
     let mut obs = waiting(p50 / 20, 10);
     cpu(&mut obs, 0.99);

@@ -306,8 +306,7 @@ pub(super) fn waiting(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<f64> {
 
 /// Mean number of a process's threads that were runnable and waited for a core.
 fn delayed(ctx: &Context<'_>, pid: u32) -> Option<f64> {
-    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
-    Some(last.run_delay_ns?.saturating_sub(first.run_delay_ns?) as f64 / 1e3 / elapsed_us as f64)
+    ctx.clocked(pid, |used| used.run_delay_ns)
 }
 
 /// CPU time that a good answer will cost under full load, seconds: without what failed answers cost, nor what other programs took.

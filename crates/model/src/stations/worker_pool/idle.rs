@@ -68,11 +68,7 @@ impl Ready {
 
 /// Means over these processes; nothing where schedstats are missing.
 pub(super) fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<Ready> {
-    let share = |pid: &u32| {
-        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        let of = |first: u64, last: u64| last.saturating_sub(first) as f64 / 1e3 / elapsed_us as f64;
-        Some((of(first.run_ns?, last.run_ns?), of(first.run_delay_ns?, last.run_delay_ns?)))
-    };
+    let share = |pid: &u32| Some((ctx.clocked(*pid, |used| used.run_ns)?, ctx.clocked(*pid, |used| used.run_delay_ns)?));
     let shares: Vec<(f64, f64)> = pids.iter().filter_map(share).collect();
     let processes = shares.len();
     let sum = shares.iter().fold((0.0, 0.0), |sum, share| (sum.0 + share.0, sum.1 + share.1));

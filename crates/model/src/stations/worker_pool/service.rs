@@ -53,11 +53,7 @@ fn access_logs<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a AccessLog> {
 
 /// Mean number of a tier's processes that do what this clock counts, over the window.
 fn processes(ctx: &Context<'_>, tier: &Tier, clock_ns: fn(&CpuUse) -> Option<u64>) -> f64 {
-    let share = |pid: &u32| {
-        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        Some(clock_ns(last)?.saturating_sub(clock_ns(first)?) as f64 / 1e3 / elapsed_us as f64)
-    };
-    tier.pids.iter().filter_map(share).sum()
+    tier.pids.iter().filter_map(|pid| ctx.clocked(*pid, clock_ns)).sum()
 }
 
 /// The mean of which these are percentiles: between two of them values are taken to rise evenly, and the lower half to be as high as the
