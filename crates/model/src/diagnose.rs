@@ -1,7 +1,5 @@
 //! The verdict: what the stations' readings mean together.
 
-mod watched;
-
 use std::collections::BTreeSet;
 
 use crate::catalogue::Catalogue;
@@ -15,16 +13,14 @@ use crate::predict::Scene;
 use crate::readings::readings;
 use crate::remedies::remedies;
 use crate::report::{
-    Cause, Coupling, Diagnosis, Finding, LimitedBy, LoadReport, Mode, Remedy, Role, SourceStatus, Station, StationState, Target,
-    TierReport, Verdict,
+    Cause, Coupling, Diagnosis, Finding, LimitedBy, Mode, Remedy, Role, SourceStatus, Station, StationState, Target, TierReport, Verdict,
 };
 use crate::settle::{Moment, unsettled};
-use crate::stations::{Context, Placed, STATIONS};
+use crate::stations::{Context, FAILED_SHARE_MAX, Placed, STATIONS};
+use crate::traffic;
 
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
-/// Share of failed requests above which a healthy verdict would need an explanation that the stations did not give.
-const FAILED_SHARE_MAX: f64 = 0.01;
 /// Share of the connections that must wait in an accept queue on average for the wait to count beside the service.
 const WAITING_SHARE_MIN: f64 = 0.1;
 /// How many times as long as alone an answer may take in a closed loop whose connections are what limits it. At the knee itself it takes up to
@@ -62,7 +58,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         limited_by: judgement.limited_by,
         summary: ctx.text(judgement.summary),
         mode: if obs.request.loaded { Mode::Load } else { Mode::Passive },
-        load: obs.load.as_ref().map(load_report).or_else(|| watched::load(&ctx)),
+        load: traffic::of(&ctx),
         path,
         findings,
         couplings,
@@ -293,19 +289,6 @@ fn target(ctx: &Context<'_>) -> Target {
         listener: first.and_then(|tier| tier.listeners.first()).map(|placed| placed.listener.address.to_string()),
         netns: first.map(|tier| ctx.netns_name(tier.netns)),
         tiers: ctx.path.tiers.iter().map(tier).collect(),
-    }
-}
-
-/// The load as the report tells it.
-pub fn load_report(load: &LoadResult) -> LoadReport {
-    LoadReport {
-        requests: load.requests,
-        duration_s: load.duration_us as f64 / 1e6,
-        throughput_rps: load.throughput_rps(),
-        goodput_rps: load.goodput_rps(),
-        status: load.status.iter().map(|(status, count)| (status.to_string(), *count)).collect(),
-        errors: load.errors,
-        latency_us: load.latency_us,
     }
 }
 

@@ -23,3 +23,4 @@ pub mod report;
 pub mod series;
 pub mod settle;
 pub mod stations;
+pub mod traffic;

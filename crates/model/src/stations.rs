@@ -26,12 +26,16 @@ use crate::observation::{Counters, CpuUse, Listener, NetnsId, NetnsView, Observa
 use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
+use crate::traffic;
 
 pub(crate) use cpu::{cores_are_spare, other_tenants, own_share};
 pub(crate) use worker_pool::waited_for;
 
 /// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).
 pub(crate) const GOOD_MIN: u64 = 30;
+
+/// Share of failed requests above which a verdict has to explain them.
+pub(crate) const FAILED_SHARE_MAX: f64 = 0.01;
 
 /// Single requests without load below which their median says nothing.
 const SINGLE_MIN: u64 = 5;
@@ -171,6 +175,12 @@ impl<'a> Context<'a> {
     pub fn alone_us(&self) -> Option<f64> {
         let few = self.obs.unloaded.as_ref().filter(|few| few.good >= SINGLE_MIN)?;
         Some(few.latency_us.p50.max(1) as f64)
+    }
+
+    /// Share of the requests that were not answered as expected; nothing where none was sent and no log tells.
+    pub(crate) fn failed_share(&self) -> Option<f64> {
+        let load = traffic::of(self)?;
+        (load.requests > 0).then(|| 1.0 - load.goodput_rps / load.throughput_rps)
     }
 
     /// Good answers, where load was applied.

@@ -132,6 +132,26 @@ fn cores_that_a_neighbour_keeps_busy_do_not_hide_workers_that_wait() {
 }
 
 #[test]
+fn workers_that_wait_beside_a_web_server_that_fills_their_core_are_not_too_few() {
+    let full = |failed: u64| {
+        let mut obs = pool(5, 5, 60);
+        cpu(&mut obs, 1.0);
+        ready(&mut obs, 0.1);
+        for second in 0..=11 {
+            let used = CpuUse { user_ticks: second * 97, ..CpuUse::default() };
+            obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.errors.reset) = (load.good + failed, failed);
+        told(&obs)
+    };
+    let diagnosis = full(0);
+    assert_eq!((diagnosis.limited_by, causes(&diagnosis)), (Some(LimitedBy::Cpu), vec![]));
+    // What the core is full of may be the answers that fail for want of workers.
+    assert_eq!(causes(&full(2_000)), ["worker-pool-exhausted"]);
+}
+
+#[test]
 fn workers_that_compute_are_too_few_only_beside_idle_cores() {
     let computing = |busy: f64, ran: f64, delayed: f64| {
         let mut obs = pool(5, 5, 60);

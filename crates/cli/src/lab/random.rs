@@ -11,9 +11,9 @@ use chokepoint_lab::random::proof::{self, Figures, Harm, Proof};
 use chokepoint_lab::random::{self, Draw, With};
 use chokepoint_load::Plan;
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::diagnose::load_report;
 use chokepoint_model::load::Loop;
 use chokepoint_model::report::{Diagnosis, LoadReport};
+use chokepoint_model::traffic::load_report;
 use serde::Serialize;
 
 use super::{build, expectation, plan, setup, with_background};

@@ -76,7 +76,7 @@ fn measured(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<LoadRep
     measure::settle(setup, interrupt)?;
     let (entries, _) = measure::measure(setup, label, interrupt)?;
     let load = measure::observation(&entries).load.context("no load was measured")?;
-    Ok(chokepoint_model::diagnose::load_report(&load))
+    Ok(chokepoint_model::traffic::load_report(&load))
 }
 
 /// The middle of what was measured; no turn measured nothing.

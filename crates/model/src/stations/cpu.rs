@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use threads::Threads;
 
 use super::load_generator::core_list;
-use super::{Context, Placed, StationDef, blank, ceiling_between, cpu_quota};
+use super::{Context, FAILED_SHARE_MAX, Placed, StationDef, blank, ceiling_between, cpu_quota};
 use crate::load::GeneratorThread;
 use crate::message::Message;
 use crate::observation::{CoreTimes, CpuTimes};
@@ -216,6 +216,16 @@ pub(crate) fn cores_are_spare(ctx: &Context<'_>) -> bool {
         if contended { unwanted() } else { idle }
     };
     groups(ctx).iter().all(spare)
+}
+
+/// True where some cores of the path's servers were full of their own work, nearly all of it for good answers: their time allows no more of them,
+/// whatever else is waited for.
+pub(super) fn are_spent(ctx: &Context<'_>) -> bool {
+    let full = |(cores, tiers): (&BTreeSet<u32>, &Vec<&Tier>)| {
+        busy(ctx, cores).is_some_and(|busy| busy >= SATURATED_UTILIZATION * cores.len() as f64)
+            && others_share(ctx, cores, tiers).is_some_and(|share| share <= TENANTS_SHARE_MAX)
+    };
+    ctx.failed_share().is_some_and(|share| share <= FAILED_SHARE_MAX) && groups(ctx).iter().any(full)
 }
 
 /// Clock ticks of a core that served interrupts, or that its hypervisor kept.

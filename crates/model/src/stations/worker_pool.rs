@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use idle::{Idle, READY_SHARE_MAX, ready_share};
 use service::Service;
 
-use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, evidence, in_force, mean};
+use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, cpu, evidence, in_force, mean};
 use crate::message::Message;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
@@ -278,9 +278,10 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
     judged.flatten().collect()
 }
 
-/// The pool of a tier whose workers are all taken and wait for something that is no core, with what shows that.
+/// The pool of a tier whose workers are all taken and wait for something that is no core, with what shows that. On cores that are full of good
+/// answers it takes nothing away: the workers wait for servers that have no core either, as for a web server that closes its connections late.
 fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
-    let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows)?;
+    let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows && !cpu::are_spent(ctx))?;
     let idle = Idle::of(ctx, tier, &pool)?;
     Some((pool, idle))
 }

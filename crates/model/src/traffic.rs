@@ -1,15 +1,33 @@
-//! The traffic that was watched in passive mode, as the access logs of the first tier tell it.
+//! What was asked and answered: as the load counted it, or, in passive mode, as the access logs of the first tier tell it.
 
 use std::collections::BTreeMap;
 
-use crate::load::Errors;
+use crate::load::{Errors, LoadResult};
 use crate::observation::AccessLog;
 use crate::report::LoadReport;
 use crate::stations::Context;
 
+/// Of the load, else of the traffic that was watched; nothing where neither can be told.
+pub(crate) fn of(ctx: &Context<'_>) -> Option<LoadReport> {
+    ctx.obs.load.as_ref().map(load_report).or_else(|| watched(ctx))
+}
+
+/// The load as the report tells it.
+pub fn load_report(load: &LoadResult) -> LoadReport {
+    LoadReport {
+        requests: load.requests,
+        duration_s: load.duration_us as f64 / 1e6,
+        throughput_rps: load.throughput_rps(),
+        goodput_rps: load.goodput_rps(),
+        status: load.status.iter().map(|(status, count)| (status.to_string(), *count)).collect(),
+        errors: load.errors,
+        latency_us: load.latency_us,
+    }
+}
+
 /// Requests, statuses and times out of the access logs of the path's first tier; nothing where no log has statuses, or where one was cut or is
 /// too large to be read whole: half a count would pass for a fall of the throughput.
-pub(super) fn load(ctx: &Context<'_>) -> Option<LoadReport> {
+fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     let tier = ctx.path.tiers.first()?;
     let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
     let logs: Vec<&AccessLog> =
