@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs every built-in scenario N times with load and without a fix, PASSIVE times only watched, FIXED times with `--fix` where it expects one, and DRAWS
 # stacks drawn at random; writes what they say together to docs/scoreboard.md and docs/scoreboard.json.
-# Usage: [SECONDS_PER_RUN=5] [PASSIVE=N] [FIXED=N] [DRAWS=100] [SEED=1] scripts/scoreboard.sh [N [SCENARIO...]]; as root, on a machine that does
-# nothing else. With scenarios named, only those are run and nothing is drawn. The single runs stay in target/scoreboard.jsonl.
+# Usage: [SECONDS_PER_RUN=5] [RECORDINGS=DIR] [PASSIVE=N] [FIXED=N] [DRAWS=100] [SEED=1] scripts/scoreboard.sh [N [SCENARIO...]]; as root, on a machine that does
+# nothing else. With scenarios named, only those are run and nothing is drawn. The single runs stay in target/scoreboard.jsonl, and in RECORDINGS
+# what was seen in each, which a later version can judge again (`chokepoint diagnose --replay`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 count=${1:-10}
@@ -26,14 +27,22 @@ run() {
     echo "$(date +%T) $*" >&2
     "$program" lab run "$@" --duration "$seconds" --json >>"$runs" 2>"$target/scoreboard.err" || tail -n 3 "$target/scoreboard.err" >&2
 }
+# A scenario, in a directory of its own for each way to run it.
+scenario() {
+    local kind=$1 name=$2 keep=()
+    shift
+    [ -z "${RECORDINGS:-}" ] || keep=(--record "$RECORDINGS/$name-$kind")
+    run "$@" "${keep[@]}"
+}
 : >"$runs"
+[ -z "${RECORDINGS:-}" ] || mkdir -p "$RECORDINGS"
 while read -r name fix; do
-    run "$name" --repeat "$count" --no-fix
-    [ "$passive" -eq 0 ] || run "$name" --repeat "$passive" --passive
+    scenario load "$name" --repeat "$count" --no-fix
+    [ "$passive" -eq 0 ] || scenario watched "$name" --repeat "$passive" --passive
     if [ "$fix" = true ] && [ "$fixed" -gt 0 ]; then
-        run "$name" --repeat "$fixed"
+        scenario fix "$name" --repeat "$fixed"
     fi
 done <<<"$all"
-[ "$draws" -eq 0 ] || run --random "$draws" --seed "${SEED:-1}"
+[ "$draws" -eq 0 ] || run --random "$draws" --seed "${SEED:-1}" ${RECORDINGS:+--keep "$RECORDINGS/drawn"}
 "$program" lab score "$runs" >docs/scoreboard.md
 "$program" lab score --json "$runs" >docs/scoreboard.json

@@ -202,16 +202,21 @@ fn threads_that_take_turns_or_fill_their_cores_are_no_finding() {
 
 #[test]
 fn threads_of_which_not_always_as_many_are_taken_are_no_finding() {
-    let mut obs = threads(6, 5, 0.3, 0.2);
-    let view = obs.netns.get_mut(&SERVER).unwrap();
-    let points = view.sockets.points().to_vec();
-    view.sockets = Default::default();
-    for (at, mut sockets) in points {
-        let keep = if at % 2_000_000 == 0 { 1_002 } else { 2_000 };
-        sockets.retain(|socket| socket.inode < keep);
-        view.sockets.push(at, Reading::Ok(sockets));
-    }
-    assert_eq!(causes(&told(&obs)), [""; 0]);
+    let two_of_five_each = |seconds: u64| {
+        let mut obs = threads(6, 5, 0.3, 0.2);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.sockets.points().to_vec();
+        view.sockets = Default::default();
+        for (at, mut sockets) in points {
+            let keep = if at % (seconds * 1_000_000) == 0 { 1_002 } else { 2_000 };
+            sockets.retain(|socket| socket.inode < keep);
+            view.sockets.push(at, Reading::Ok(sockets));
+        }
+        told(&obs)
+    };
+    assert_eq!(causes(&two_of_five_each(2)), [""; 0]);
+    // A look between two connections.
+    assert_eq!(causes(&two_of_five_each(7)), ["worker-pool-exhausted"]);
 }
 
 #[test]

@@ -32,6 +32,8 @@ const WAITED_SHARE: f64 = 0.9;
 /// Share of the workers that must be busy on average. Between two requests a worker is free until it has a core, so that rarely all are busy at
 /// once, the less so where others take the cores.
 const BUSY_SHARE: f64 = 0.75;
+/// Share of the samples in which as many threads must be taken for their number to be the limit: between two connections one is seen free.
+const STEADY_SHARE: f64 = 0.75;
 /// Times the workers that may seem to hold a connection on average: the sockets are not all read in the same moment, and one may be seen closed
 /// and its successor too. More than that is served by threads or event loops.
 const BUSY_TIMES_MAX: f64 = 1.1;
@@ -155,8 +157,9 @@ impl Pool {
             grows: false,
             reached: None,
         };
-        let steady = pool.busy.iter().all(|busy| *busy as f64 >= BUSY_SHARE * most as f64);
-        (most <= threads && steady && pool.is_full()).then_some(pool)
+        let taken = pool.busy.iter().filter(|busy| **busy as f64 >= BUSY_SHARE * most as f64).count();
+        let is_steady = taken as f64 >= STEADY_SHARE * pool.busy.len() as f64;
+        (most <= threads && is_steady && pool.is_full()).then_some(pool)
     }
 
     fn busy_mean(&self) -> f64 {
