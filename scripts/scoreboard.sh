@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every built-in scenario N times with load and without a fix, PASSIVE times only watched, FIXED times with `--fix` where it expects one, and DRAWS
+# Runs every built-in scenario N times (0: not) with load and without a fix, PASSIVE times only watched, FIXED times with `--fix` where it expects one, and DRAWS
 # stacks drawn at random; writes what they say together to docs/scoreboard.md and docs/scoreboard.json.
 # Usage: [SECONDS_PER_RUN=5] [RECORDINGS=DIR] [PASSIVE=N] [FIXED=N] [DRAWS=100] [SEED=1] scripts/scoreboard.sh [N [SCENARIO...]]; as root, on a machine that does
 # nothing else. With scenarios named, only those are run and nothing is drawn. The single runs stay in target/scoreboard.jsonl, and in RECORDINGS
@@ -37,7 +37,7 @@ scenario() {
 : >"$runs"
 [ -z "${RECORDINGS:-}" ] || mkdir -p "$RECORDINGS"
 while read -r name fix; do
-    scenario load "$name" --repeat "$count" --no-fix
+    [ "$count" -eq 0 ] || scenario load "$name" --repeat "$count" --no-fix
     [ "$passive" -eq 0 ] || scenario watched "$name" --repeat "$passive" --passive
     if [ "$fix" = true ] && [ "$fixed" -gt 0 ]; then
         scenario fix "$name" --repeat "$fixed"
