@@ -32,6 +32,7 @@ Examples:
   chokepoint diagnose http://127.0.0.1/                 watch for 10 s
   chokepoint diagnose -c 200 http://127.0.0.1/          200 connections for 10 s
   chokepoint diagnose -c 200 --fix http://127.0.0.1/    and remove what holds it back
+  chokepoint diagnose -c 200 --bisect http://127.0.0.1/ and load each tier by itself
   chokepoint diagnose -c 9 fcgi://127.0.0.1:9000/srv/app/index.php
                                                         php-fpm alone; SCRIPT is the file on its host
   chokepoint diagnose -c 9 fcgi+unix:/run/php/php8.2-fpm.sock:/srv/app/index.php?q=1
@@ -65,6 +66,9 @@ pub(crate) struct Diagnose {
     /// Apply the remedies one by one, measure after each, and keep what helps (undo: chokepoint undo)
     #[arg(long)]
     pub(crate) fix: bool,
+    /// Load each tier by itself as well: what nginx answers without the servers behind it, and these without nginx
+    #[arg(long, conflicts_with_all = ["fix", "replay"])]
+    pub(crate) bisect: bool,
     /// Do not ask before changing a setting or loading a host that is not this one
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,

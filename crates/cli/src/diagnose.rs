@@ -23,7 +23,7 @@ use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
 use crate::recordings::{self, Event};
 use crate::settings::{self, Target};
-use crate::{Usage, files, output};
+use crate::{Usage, bisect, files, output};
 
 /// Connections where load is asked for and no number is given.
 const CONNECTIONS_DEFAULT: u32 = 100;
@@ -37,17 +37,19 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
     let report = match &args.replay {
         Some(file) => {
             let events = recordings::load(file)?;
-            drive(&mut Replay { events: events.into() }, true, words)?
+            match bisect::is_recorded(&events) {
+                true => bisect::drive(&mut bisect::Replay { events: events.into() }, words)?,
+                false => drive(&mut Replay { events: events.into() }, true, words)?,
+            }
         }
         None => {
             if args.fix && !args.yes && !std::io::stdin().is_terminal() {
                 bail!(Usage("--fix asks before each change, and there is nobody to ask: add --yes".to_owned()));
             }
             let setup = setup(args)?;
-            let mut live = Live::new(&setup, interrupt, args.yes, "diagnose", args.record.is_some());
-            let report = drive(&mut live, args.fix, words);
+            let (report, events) = live(args, &setup, words, interrupt);
             if let Some(file) = &args.record {
-                recordings::save(file, &live.events, args.redact)?;
+                recordings::save(file, &events, args.redact)?;
             }
             let report = report?;
             if args.fix && report.load.is_none() {
@@ -63,6 +65,17 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
     output::print(&text)?;
     files::write_all(args, &report, words)?;
     Ok(report.verdict != Verdict::Unknown)
+}
+
+/// Diagnoses this host; what happened comes beside the report, also where there is none.
+fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt) -> (Result<Diagnosis>, Vec<Event>) {
+    let keep = args.record.is_some();
+    if args.bisect {
+        let mut live = bisect::Live::new(setup, interrupt, keep);
+        return (bisect::drive(&mut live, words), live.events);
+    }
+    let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
+    (drive(&mut live, args.fix, words), live.events)
 }
 
 /// Whether an action is to be carried out.
@@ -319,22 +332,20 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     if loaded && target.scheme == "https" {
         bail!(Usage("load over https is not supported by this version: watch without load, or load the plain http port".to_owned()));
     }
+    if args.bisect && !loaded {
+        bail!(Usage("--bisect loads each tier by itself: add -c, -q, -n or --load".to_owned()));
+    }
     let root = Root::default();
     let own = netns::own()?;
     let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
     let server = args.server_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
     let request = Request {
-        url: target.url.clone(),
-        scheme: target.scheme.clone(),
-        host: target.host.clone(),
-        port: target.port,
-        addresses: target.addresses.clone(),
-        unix: target.unix.clone(),
         client_netns: client.as_ref().map_or(own, |netns| netns.id),
         server_netns: server.map(|netns| netns.id),
         expect: expect.clone(),
         slo_p99_us,
         loaded,
+        ..target.request()
     };
     let netns_path = client.filter(|netns| netns.id != own).map(|netns| netns.path);
     let plan = if loaded { Some(plan(&args.load, &target, duration, expect, netns_path).map_err(usage)?) } else { None };
@@ -361,7 +372,7 @@ fn plan(load: &Load, target: &Target, duration: Duration, expect: Vec<(u16, u16)
     let plan = Plan {
         address: target.address()?,
         protocol: target.protocol(params)?,
-        host_header: target.host_header(),
+        host_header: target.request().host_header(),
         path_and_query: target.path_and_query.clone(),
         method: load.method.clone(),
         headers,

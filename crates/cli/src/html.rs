@@ -50,6 +50,8 @@ struct Page<'a> {
     findings: Option<Part<'a>>,
     /// What could be faster though nothing is choked.
     improvements: Option<Part<'a>>,
+    /// What each tier gives by itself: the explanation, and the tiers.
+    bisect: Option<(&'a str, Vec<sheet::bisect::Row<'a>>)>,
     rounds: Vec<sheet::rounds::Row<'a>>,
     charts: Vec<Chart>,
     gaps: Vec<Gap<'a>>,
@@ -179,6 +181,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         chain: chain::chain(diagnosis, phrases),
         findings: findings(diagnosis, phrases),
         improvements: improvements(diagnosis, phrases),
+        bisect: sheet::bisect::rows(diagnosis, phrases),
         rounds: sheet::rounds::rows(diagnosis, phrases),
         charts: chart::charts(diagnosis, phrases),
         gaps: sheet::readings::gaps(diagnosis),

@@ -149,17 +149,11 @@ fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
     let target = Target::parse(lab.url())?;
     let client = netns::resolve(&Root::default(), &lab.client_netns_path().to_string_lossy())?;
     let request = Request {
-        url: target.url.clone(),
-        scheme: target.scheme.clone(),
-        host: target.host.clone(),
-        port: target.port,
-        addresses: target.addresses.clone(),
-        unix: target.unix.clone(),
         client_netns: client.id,
         expect: load.expect.0.clone(),
         slo_p99_us: load.slo_p99.map(|span| u64::try_from(span.0.as_micros()).unwrap_or(u64::MAX)),
         loaded: !passive,
-        ..Request::default()
+        ..target.request()
     };
     let plan = if passive { None } else { Some(plan(lab, &target)?) };
     Ok(Setup { request, plan, duration: load.duration.0, foreign: true })
@@ -171,7 +165,7 @@ fn plan(lab: &Lab, target: &Target) -> Result<Plan> {
     let plan = Plan {
         address: target.address()?,
         protocol: target.protocol(Vec::new())?,
-        host_header: target.host_header(),
+        host_header: target.request().host_header(),
         path_and_query: target.path_and_query.clone(),
         method: load.method.clone(),
         headers: load.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),

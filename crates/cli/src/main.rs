@@ -1,6 +1,7 @@
 //! The binary `chokepoint`: flags, wiring and the text report; the only place that knows all crates.
 
 mod args;
+mod bisect;
 mod changes;
 mod diagnose;
 mod explain;

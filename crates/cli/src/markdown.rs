@@ -19,6 +19,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
     page.path(diagnosis);
     page.chain(diagnosis);
     page.findings(diagnosis);
+    page.bisect(diagnosis);
     page.rounds(diagnosis);
     page.improvements(diagnosis);
     page.warnings(diagnosis);
@@ -203,6 +204,23 @@ impl Page<'_> {
         let terms = sheet::findings::terms(remedy, self.phrases).into_iter();
         let terms: Vec<String> = terms.map(|(id, text)| format!("{}: {}", prose(&self.phrases.word(id)), prose(&text))).collect();
         self.list(terms);
+    }
+
+    /// What each tier gives by itself.
+    fn bisect(&mut self, diagnosis: &Diagnosis) {
+        let Some((summary, rows)) = sheet::bisect::rows(diagnosis, self.phrases) else { return };
+        self.heading("report-bisect");
+        self.block(&prose(summary));
+        let titles = ["html-column-tier", "report-column-part", "html-column-notes", "html-column-outcome"];
+        let titles = titles.map(|id| prose(&self.phrases.word(id)));
+        self.block(&format!("| {} |", titles.join(" | ")));
+        self.line("|---|---|---|---|");
+        for row in rows {
+            let (open, close) = if row.explains { ("**▶ ", " ◀**") } else { ("", "") };
+            let url = if row.url.is_empty() { String::new() } else { format!(" {}", cell_code(row.url)) };
+            let how = format!("{}{url}", prose(&row.how));
+            self.row(&[format!("{open}{}{close}", prose(row.tier)), how, spans(&row.notes, ", "), prose(&row.summary.text)]);
+        }
     }
 
     fn rounds(&mut self, diagnosis: &Diagnosis) {

@@ -16,6 +16,10 @@ const MEASUREMENT: &str = "measurement";
 const ACTION: &str = "action";
 /// Source name of the entry that tells where the run was interrupted.
 const STOPPED: &str = "stopped";
+/// Source name of the entry that begins a bisection.
+const BISECTED: &str = "bisected";
+/// Source name of the entry that begins the measurement of a part, or tells why there was none.
+const PART: &str = "part";
 /// Largest recording that is read, bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
@@ -33,6 +37,15 @@ pub(crate) enum Event {
     },
     /// The run was interrupted before its next measurement or change.
     Stopped,
+    /// What follows is a bisection: the whole, then its parts.
+    Bisected,
+    /// A part was to be loaded by itself.
+    Part {
+        /// Which, as the session names it.
+        id: String,
+        /// What was read meanwhile, or why it could not be loaded.
+        read: std::result::Result<Vec<Entry>, String>,
+    },
 }
 
 /// Writes the events of a run into a file.
@@ -114,6 +127,12 @@ fn flatten(events: &[Event]) -> Vec<Entry> {
             Event::Acted { action, failure: None } => entries.push(mark(ACTION, action, Outcome::Ok(Vec::new()))),
             Event::Acted { action, failure: Some(why) } => entries.push(mark(ACTION, action, Outcome::Failed(why.clone(), None))),
             Event::Stopped => entries.push(mark(STOPPED, "", Outcome::Ok(Vec::new()))),
+            Event::Bisected => entries.push(mark(BISECTED, "", Outcome::Ok(Vec::new()))),
+            Event::Part { id, read: Err(why) } => entries.push(mark(PART, id, Outcome::Failed(why.clone(), None))),
+            Event::Part { id, read: Ok(read) } => {
+                entries.push(mark(PART, id, Outcome::Ok(Vec::new())));
+                entries.extend(read.iter().cloned());
+            }
         }
     }
     entries
@@ -132,7 +151,15 @@ fn split(entries: Vec<Entry>) -> Vec<Event> {
                 events.push(Event::Acted { action: entry.item, failure });
             }
             (STOPPED, _) => events.push(Event::Stopped),
-            (_, Some(Event::Measured(read))) => read.push(entry),
+            (BISECTED, _) => events.push(Event::Bisected),
+            (PART, _) => {
+                let read = match entry.outcome {
+                    Outcome::Ok(_) => Ok(Vec::new()),
+                    Outcome::Absent(why, _) | Outcome::Failed(why, _) => Err(why),
+                };
+                events.push(Event::Part { id: entry.item, read });
+            }
+            (_, Some(Event::Measured(read) | Event::Part { read: Ok(read), .. })) => read.push(entry),
             _ => events.push(Event::Measured(vec![entry])),
         }
     }
@@ -150,6 +177,7 @@ mod tests {
     #[test]
     fn events_come_back_from_a_file_as_they_happened() {
         let reading = Entry { at_us: 7, source: "netstat".to_owned(), ..mark("netstat", "", Outcome::Ok(b"Tcp: 1".to_vec())) };
+        let part = reading.clone();
         let acted = |action: &str, failure: Option<&str>| Event::Acted { action: action.to_owned(), failure: failure.map(str::to_owned) };
         let events = [
             Event::Measured(vec![reading.clone(), reading]),
@@ -158,6 +186,9 @@ mod tests {
             acted("take back raise-conntrack-max", Some("someone else changed it")),
             acted("", None),
             Event::Stopped,
+            Event::Bisected,
+            Event::Part { id: "php-fpm direct".to_owned(), read: Ok(vec![part]) },
+            Event::Part { id: "nginx own".to_owned(), read: Err("it holds no file".to_owned()) },
         ];
         assert_eq!(split(flatten(&events)), events);
         assert_eq!(split(redacted(flatten(&events), Level::All)), events, "redaction leaves the names of actions");

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_load::{Address, Protocol};
+use chokepoint_model::report::Request;
 
 /// A target as given and resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +92,19 @@ impl Target {
         Ok(Self { url, scheme, host, port, path_and_query, addresses, unix: Vec::new() })
     }
 
+    /// The request as the report knows it, to be completed by who asks.
+    pub(crate) fn request(&self) -> Request {
+        Request {
+            url: self.url.clone(),
+            scheme: self.scheme.clone(),
+            host: self.host.clone(),
+            port: self.port,
+            addresses: self.addresses.clone(),
+            unix: self.unix.clone(),
+            ..Request::default()
+        }
+    }
+
     /// Where to connect.
     pub(crate) fn address(&self) -> Result<Address> {
         match self.unix.first() {
@@ -111,15 +125,6 @@ impl Target {
             false if params.is_empty() => Ok(Protocol::Http),
             false => bail!("--fcgi-param goes with a fcgi URL: {} is none", self.url),
         }
-    }
-
-    /// The Host header (RFC 9110, 7.2): with the port only where it is not the scheme's own.
-    pub(crate) fn host_header(&self) -> String {
-        if self.port == 0 || self.is_fastcgi() {
-            return self.host.clone();
-        }
-        let own = (self.scheme == "http" && self.port == 80) || (self.scheme == "https" && self.port == 443);
-        if own { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 }
 
@@ -215,9 +220,12 @@ mod tests {
     #[test]
     fn urls_of_every_shape() {
         let target = Target::parse("http://127.0.0.1:8080/a?b=c#d").unwrap();
-        assert_eq!((target.port, target.path_and_query.as_str(), target.host_header().as_str()), (8080, "/a?b=c", "127.0.0.1:8080"));
+        assert_eq!(
+            (target.port, target.path_and_query.as_str(), target.request().host_header().as_str()),
+            (8080, "/a?b=c", "127.0.0.1:8080")
+        );
         let target = Target::parse("[::1]").unwrap();
-        assert_eq!((target.port, target.host_header().as_str()), (80, "[::1]"));
+        assert_eq!((target.port, target.request().host_header().as_str()), (80, "[::1]"));
         assert_eq!(target.addresses, ["::1".parse::<IpAddr>().unwrap()]);
         assert_eq!(Target::parse("https://127.0.0.1").unwrap().port, 443);
         for wrong in [
@@ -237,7 +245,10 @@ mod tests {
     #[test]
     fn fastcgi_and_unix_sockets() {
         let target = Target::parse("fcgi://[::1]/srv/app/index.php?a=b").unwrap();
-        assert_eq!((target.port, target.path_and_query.as_str(), target.host_header().as_str()), (9000, "/srv/app/index.php?a=b", "[::1]"));
+        assert_eq!(
+            (target.port, target.path_and_query.as_str(), target.request().host_header().as_str()),
+            (9000, "/srv/app/index.php?a=b", "[::1]")
+        );
         assert!(matches!(target.protocol(Vec::new()), Ok(Protocol::FastCgi { .. })));
         for (text, name, path) in [
             ("http+unix:/run/a.sock", "/run/a.sock", "/"),
@@ -247,7 +258,10 @@ mod tests {
         ] {
             let target = Target::parse(text).unwrap();
             assert_eq!((target.unix[0].as_str(), target.path_and_query.as_str(), target.port), (name, path, 0), "{text}");
-            assert_eq!((target.address().unwrap().to_string(), target.host_header()), (format!("unix:{name}"), "localhost".to_owned()));
+            assert_eq!(
+                (target.address().unwrap().to_string(), target.request().host_header()),
+                (format!("unix:{name}"), "localhost".to_owned())
+            );
         }
         for wrong in [
             "http+unix:",

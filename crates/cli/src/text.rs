@@ -1,5 +1,6 @@
 //! The diagnosis as text for a terminal: what limits, where, why, and what to do about it, in that order. It draws and never judges.
 
+mod bisect;
 mod chain;
 mod explain;
 mod findings;
@@ -46,6 +47,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) ->
     path::write(&mut page, diagnosis);
     chain::write(&mut page, diagnosis);
     findings::write(&mut page, diagnosis);
+    bisect::write(&mut page, diagnosis);
     rounds::write(&mut page, diagnosis);
     findings::write_improvements(&mut page, diagnosis);
     readings::write(&mut page, diagnosis);

@@ -1,5 +1,6 @@
 //! nginx configuration: a parser that accepts and refuses what nginx itself does and keeps every byte, the values in force, and edits in place.
 
+mod asked;
 mod directives;
 mod dump;
 mod edit;
@@ -12,6 +13,7 @@ mod listen;
 mod location;
 mod logs;
 mod lua;
+mod own;
 mod pass;
 mod pattern;
 mod quote;
@@ -28,6 +30,7 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+pub use asked::{Asked, Asking, Unasked};
 pub use edit::{EditError, Editor, Position};
 pub use effective::{Http, Main, Nginx, Problem, Stream, StreamServer, WorkerProcesses};
 pub use error::{LoadError, Syntax, SyntaxError};
@@ -36,6 +39,7 @@ pub use limits::{ConnLimit, Delay, LimitZone, RateLimit};
 pub use listen::{Address, Backlog, Listen, ListenAddress, ListenSocket, SoKeepalive};
 pub use location::{Condition, Location, Matcher};
 pub use logs::{AccessLog, AccessLogs, Destination, ErrorLog, LogFormat};
+pub use own::OwnAnswer;
 pub use pass::{Pass, PassKind, Reuse, Target};
 pub use pattern::{Match, Pattern};
 pub use quote::quoted;

@@ -5,6 +5,7 @@ mod answer;
 pub(crate) use answer::{Answer, Complaints};
 
 use http::Uri;
+use percent_encoding::percent_decode_str;
 
 use crate::plan::Plan;
 
@@ -70,16 +71,7 @@ fn length(bytes: &mut Vec<u8>, length: usize) {
 
 /// The script that a path names: the path without its query, percent-decoded. It is SCRIPT_FILENAME where none is given.
 pub(crate) fn script(path_and_query: &str) -> Vec<u8> {
-    let path = path_and_query.split('?').next().unwrap_or_default();
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let hex = |byte: &u8| char::from(*byte).to_digit(16);
-        let byte = after.get(..2).filter(|_| first == b'%').and_then(|pair| Some(hex(&pair[0])? * 16 + hex(&pair[1])?));
-        decoded.push(byte.map_or(first, |byte| byte as u8));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    decoded
+    percent_decode_str(path_and_query.split('?').next().unwrap_or_default()).collect()
 }
 
 /// The parameters that a web server gives (RFC 3875 section 4.1 and what PHP asks for beside it), then the header fields as HTTP_NAME; what the

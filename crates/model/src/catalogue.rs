@@ -15,6 +15,7 @@ const ENGLISH: &[&str] = &[
     include_str!("../locales/en/stations.ftl"),
     include_str!("../locales/en/findings.ftl"),
     include_str!("../locales/en/causes.ftl"),
+    include_str!("../locales/en/bisect.ftl"),
     include_str!("../locales/en/pages.ftl"),
     include_str!("../locales/en/report.ftl"),
     include_str!("../locales/en/html.ftl"),

@@ -66,6 +66,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         improvements,
         readings: readings(obs, &discovered),
         warnings: warnings(&ctx),
+        bisect: None,
         rounds: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! [`observation::Observation`]; everything that it says goes out in a [`report::Diagnosis`].
 #![forbid(unsafe_code)]
 
+pub mod bisect;
 pub mod catalogue;
 pub mod causes;
 pub mod change;

@@ -16,8 +16,8 @@ pub use netns::{
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadTimes};
 pub use server::{
-    AccessLog, ErrorLog, NginxConfig, NginxLimit, NginxListen, NginxPass, NginxStatus, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus,
-    ServerConfig, ServerStatus, ServerView, Setting,
+    AccessLog, ErrorLog, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin, PhpFpmConfig,
+    PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
 };
 
 use std::collections::BTreeMap;

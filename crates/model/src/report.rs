@@ -2,6 +2,8 @@
 //!
 //! Sentences in it come out of the message catalogue; nothing that renders it may judge.
 
+mod bisect;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -10,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Activation, Change};
 use crate::load::{Errors, Percentiles};
 use crate::observation::NetnsId;
+
+pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 
 /// What was asked for. Kept in a recording, so that a replay asks the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +48,12 @@ impl Request {
     /// True where the target speaks FastCGI and no web server is asked.
     pub fn is_fastcgi(&self) -> bool {
         self.scheme.starts_with("fcgi")
+    }
+
+    /// The Host header (RFC 9110, 7.2): with the port only where it is not the scheme's own.
+    pub fn host_header(&self) -> String {
+        let own = [("http", 80), ("https", 443)].contains(&(self.scheme.as_str(), self.port));
+        if own || self.port == 0 || self.is_fastcgi() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
     /// The path in the URL, with its query; "/" where it has none.
@@ -96,6 +106,9 @@ pub struct Diagnosis {
     pub readings: Vec<SourceReport>,
     /// Things to know that are no findings.
     pub warnings: Vec<String>,
+    /// What the tiers give by themselves; nothing without `--bisect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bisect: Option<Bisect>,
     /// The rounds of `--fix`; empty without it.
     pub rounds: Vec<Round>,
 }

@@ -28,7 +28,7 @@ use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, Statio
 use crate::series::Series;
 use crate::traffic;
 
-pub(crate) use cpu::{cores_are_spare, other_tenants, own_share};
+pub(crate) use cpu::{cores_are_spare, other_tenants, own_cores, own_share};
 pub(crate) use worker_pool::waited_for;
 
 /// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).

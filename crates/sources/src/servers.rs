@@ -13,6 +13,7 @@ mod master;
 mod nginx;
 mod pages;
 mod php_fpm;
+mod selected;
 mod status;
 mod tally;
 #[cfg(test)]

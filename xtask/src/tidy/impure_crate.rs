@@ -18,7 +18,7 @@ struct Pure {
 const PURE: &[Pure] = &[
     Pure { package: "model", ours: &[], theirs: &["fluent-bundle", "serde", "thiserror", "unic-langid"] },
     Pure { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
-    Pure { package: "config", ours: &["chokepoint-model"], theirs: &["serde", "thiserror", "toml"] },
+    Pure { package: "config", ours: &["chokepoint-model"], theirs: &["percent-encoding", "serde", "thiserror", "toml"] },
     Pure { package: "packets", ours: &["chokepoint-model"], theirs: &["etherparse", "pcap-parser", "serde", "thiserror"] },
 ];
 /// What the tests of a pure crate may use as well.

@@ -416,6 +416,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         couplings: Vec::new(),
         order: Vec::new(),
         improvements: Vec::new(),
+        bisect: None,
         readings: Vec::new(),
         warnings: Vec::new(),
         rounds: Vec::new(),

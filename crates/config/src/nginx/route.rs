@@ -39,6 +39,10 @@ pub struct Candidate<'a> {
     pub pass: &'a Pass,
     /// What is in force where it stands.
     pub settings: &'a Settings,
+    /// The location where it stands; nothing where it stands in a condition.
+    pub location: Option<&'a Location>,
+    /// The path as it is there: decoded, and another than the client's behind an internal redirect.
+    pub path: String,
     /// The way to it. Empty: nothing stands between the request and it, and no other candidate can take the request.
     pub via: Vec<Step>,
 }
@@ -49,7 +53,7 @@ impl<'a> Selection<'a> {
     pub fn candidates(&self) -> Vec<Candidate<'a>> {
         let mut walk = Walk { server: self.server, found: Vec::new(), seen: Vec::new() };
         let via: Vec<Step> = Vec::new();
-        walk.conditions(&self.server.conditions, &via);
+        walk.conditions(&self.server.conditions, &self.path, &via);
         walk.possible(&self.locations_possible, &via, &self.path);
         match self.location {
             Some(location) => walk.location(location, &self.path, via),
@@ -75,11 +79,11 @@ impl<'a> Walk<'a> {
             return;
         }
         self.seen.push(key);
-        self.conditions(&location.conditions, &via);
+        self.conditions(&location.conditions, path, &via);
         match &location.pass {
             Some(pass) => {
                 self.redirects(&location.settings, path, &via);
-                self.add(pass, &location.settings, via);
+                self.add(Candidate { pass, settings: &location.settings, location: Some(location), path: path.to_owned(), via });
             }
             None => {
                 self.redirects(&location.settings, path, &via);
@@ -88,16 +92,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn add(&mut self, pass: &'a Pass, settings: &'a Settings, via: Vec<Step>) {
-        if !self.found.iter().any(|candidate| candidate.pass == pass) {
-            self.found.push(Candidate { pass, settings, via });
+    fn add(&mut self, candidate: Candidate<'a>) {
+        if !self.found.iter().any(|known| known.pass == candidate.pass) {
+            self.found.push(candidate);
         }
     }
 
-    fn conditions(&mut self, conditions: &'a [super::location::Condition], via: &[Step]) {
+    fn conditions(&mut self, conditions: &'a [super::location::Condition], path: &str, via: &[Step]) {
         for condition in conditions {
             if let Some(pass) = &condition.pass {
-                self.add(pass, &condition.settings, longer(via, Step::Condition(condition.place.clone(), condition.text.clone())));
+                let via = longer(via, Step::Condition(condition.place.clone(), condition.text.clone()));
+                self.add(Candidate { pass, settings: &condition.settings, location: None, path: path.to_owned(), via });
             }
         }
     }

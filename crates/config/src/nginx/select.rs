@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use percent_encoding::percent_decode_str;
+
 use super::effective::Http;
 use super::listen::{Address, ListenSocket};
 use super::location::{Location, Matcher};
@@ -99,7 +101,7 @@ impl Http {
 /// A path as nginx compares it with locations: without query and fragment, decoded, slashes merged, dots resolved.
 pub(super) fn normalized_path(path: &str) -> String {
     let bare = path.split(['?', '#']).next().unwrap_or_default();
-    let decoded = decoded(bare);
+    let decoded = crate::text::decode(&percent_decode_str(bare).collect::<Vec<u8>>());
     let mut parts: Vec<&str> = Vec::new();
     for part in decoded.split('/') {
         match part {
@@ -113,28 +115,6 @@ pub(super) fn normalized_path(path: &str) -> String {
     let is_directory = ["/", "/.", "/.."].iter().any(|end| decoded.ends_with(end));
     let joined = parts.join("/");
     if joined.is_empty() || !is_directory { format!("/{joined}") } else { format!("/{joined}/") }
-}
-
-fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let escape = (byte == b'%').then(|| bytes.get(at + 1..at + 3)).flatten();
-        let value =
-            escape.and_then(|digits| std::str::from_utf8(digits).ok()).filter(|digits| digits.bytes().all(|d| d.is_ascii_hexdigit()));
-        match value.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(value) => {
-                decoded.push(value);
-                at += 3;
-            }
-            None => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    crate::text::decode(&decoded)
 }
 
 /// A found location and how it was found.

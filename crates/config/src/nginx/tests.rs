@@ -1,5 +1,6 @@
 //! Tests of the tree and of what is in force, on whole configurations.
 
+mod asked;
 mod edits;
 mod in_force;
 mod parsing;

@@ -137,6 +137,13 @@ report-round-found = found: { $finding }
 report-round-predicted = predicted: { $what }
 
 # What else there is to know.
+report-bisect = Each tier by itself
+report-part-own = asked for something that it answers itself
+report-part-direct = asked directly
+report-part-left = not loaded
+report-part-failed = { $share } failed
+report-part-cpu = { $duration } of CPU time each
+report-column-part = Asked
 report-warnings = Warnings
 report-unread = Not read
 report-unread-more = { $count } more

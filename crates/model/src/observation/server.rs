@@ -123,6 +123,10 @@ pub struct NginxConfig {
     pub passes: Vec<NginxPass>,
     /// Rate and connection limits that apply somewhere.
     pub limits: Vec<NginxLimit>,
+    /// What it asks of the servers behind for the request that is diagnosed, the likeliest first; one entry for each upstream or address.
+    pub asks: Vec<NginxAsks>,
+    /// What it answers itself for the same host, files first.
+    pub own: Vec<NginxOwn>,
 }
 
 /// One `listen` of nginx.
@@ -139,7 +143,7 @@ pub struct NginxListen {
 }
 
 /// One `fastcgi_pass`, `proxy_pass` or the like.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NginxPass {
     /// "fastcgi", "proxy", "uwsgi", "scgi", "grpc".
     pub kind: String,
@@ -155,6 +159,32 @@ pub struct NginxPass {
     pub reuses: bool,
     /// Where it stands.
     pub origin: Origin,
+}
+
+/// A request as nginx passes it on: what a load sends that leaves nginx out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NginxAsks {
+    /// Where it is passed.
+    pub pass: NginxPass,
+    /// TLS to the server behind.
+    pub tls: bool,
+    /// Of FastCGI the script's file, of HTTP the request target, with the query; empty for other protocols and where it cannot be told.
+    pub path_and_query: String,
+    /// Of HTTP the Host header.
+    pub host: String,
+    /// Parameters of FastCGI, header fields of HTTP.
+    pub fields: Vec<(String, String)>,
+    /// What cannot be told, with the line where it stands.
+    pub unknown: Option<String>,
+}
+
+/// Something that nginx answers with no server behind it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NginxOwn {
+    /// The path to ask for, or the one that names of files go behind.
+    pub path: String,
+    /// The directory of these files, as the server sees it; nothing where the path itself has a fixed answer.
+    pub directory: Option<String>,
 }
 
 /// A limit that an administrator set on purpose.

@@ -98,7 +98,7 @@ fn charged<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Ve
 }
 
 /// CPU time that these tiers' processes used and that could be read, in cores; nothing where none of it could.
-pub(super) fn own_cores<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
+pub(crate) fn own_cores<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Option<f64> {
     let own = charged(ctx, pids);
     (!own.is_empty()).then(|| own.iter().sum())
 }

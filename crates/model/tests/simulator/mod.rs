@@ -291,6 +291,7 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         improvements: Vec::new(),
         readings: Vec::new(),
         warnings: Vec::new(),
+        bisect: None,
         rounds: Vec::new(),
     }
 }

@@ -1,12 +1,13 @@
 //! The request and connection limits of an nginx configuration, and which of them the diagnosed request passes.
 
-use chokepoint_config::nginx::{Delay, Http, LimitZone, LocalAddress, Nginx, Selection, Settings};
+use chokepoint_config::nginx::{Delay, LimitZone, Nginx, Selection, Settings};
 use chokepoint_config::{Origin, Place};
 use chokepoint_model::observation::NginxLimit;
 use chokepoint_model::report::Request;
 
 use super::levels::Level;
 use super::origin;
+use super::selected::locals;
 
 /// Status of a refused request where none is set (ngx_http_limit_req_module, ngx_http_limit_conn_module).
 const STATUS_DEFAULT: u16 = 503;
@@ -129,14 +130,6 @@ fn index_files(selection: &Selection<'_>, path: &str) -> Vec<String> {
     }
     let files = settings.words("index").map(|files| files.value).unwrap_or_default();
     files.iter().map(|file| if file.starts_with('/') { file.clone() } else { format!("{bare}{file}") }).collect()
-}
-
-/// The addresses at which a request comes in. A unix socket has one, whatever links lead to it: the name that the configuration knows.
-fn locals(http: &Http, request: &Request) -> Vec<LocalAddress> {
-    let mut locals: Vec<LocalAddress> = request.addresses.iter().map(|ip| LocalAddress::Ip(*ip, request.port)).collect();
-    let sockets = request.unix.iter().map(|name| LocalAddress::Unix(name.clone()));
-    locals.extend(sockets.filter(|local| http.select(local, &request.host, "/").is_some()).take(1));
-    locals
 }
 
 #[cfg(test)]

@@ -2,12 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use chokepoint_config::nginx::{Address, ListenSocket, Main, Nginx, Pass, PassKind, Reuse, Target, Upstream, WorkerProcesses};
+use chokepoint_config::nginx::{
+    Address, Http, ListenSocket, Main, Nginx, Pass, PassKind, Reuse, Settings, Target, Upstream, WorkerProcesses,
+};
 use chokepoint_model::observation::{ListenerAddress, NginxConfig, NginxListen, NginxPass, Origin, Setting};
 use chokepoint_model::report::Request;
 
 use super::levels::{Level, levels};
 use super::limits::limits;
+use super::selected::{asks, own};
 use super::setting;
 
 /// Connections of one worker where nothing is set (ngx_event.c, DEFAULT_CONNECTIONS).
@@ -31,6 +34,8 @@ pub(super) fn config(nginx: &Nginx, files: Vec<(String, i64)>, cores: u32, reque
         listens: sockets.filter(|socket| socket.bound && !socket.udp).flat_map(listens).collect(),
         passes: passes(nginx, &levels),
         limits: limits(nginx, &levels, request),
+        asks: asks(nginx, request),
+        own: own(nginx, request),
     }
 }
 
@@ -75,14 +80,15 @@ fn option_at(socket: &ListenSocket) -> Origin {
 }
 
 fn passes(nginx: &Nginx, levels: &[Level<'_>]) -> Vec<NginxPass> {
-    levels.iter().filter_map(|level| Some((level, level.pass?))).flat_map(|(level, pass)| pass_to(nginx, level, pass)).collect()
+    let passing = levels.iter().filter_map(|level| Some((level, level.pass?)));
+    passing.flat_map(|(level, pass)| pass_to(nginx, level.http, level.settings, pass)).collect()
 }
 
 /// One entry for each upstream block or address that a pass may go to.
-fn pass_to(nginx: &Nginx, level: &Level<'_>, pass: &Pass) -> Vec<NginxPass> {
-    let reuse: Option<Reuse> = level.http.map(|http| pass.reuse(http, level.settings));
+pub(super) fn pass_to(nginx: &Nginx, http: Option<&Http>, settings: &Settings, pass: &Pass) -> Vec<NginxPass> {
+    let reuse: Option<Reuse> = http.map(|http| pass.reuse(http, settings));
     let known = |name: &str| -> Option<&Upstream> {
-        match level.http {
+        match http {
             Some(http) => http.upstream(name),
             None => nginx.stream.iter().flat_map(|stream| &stream.upstreams).find(|upstream| upstream.name.eq_ignore_ascii_case(name)),
         }

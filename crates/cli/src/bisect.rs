@@ -1,0 +1,209 @@
+//! `--bisect`: the model's session of parts, each tier loaded by itself, live or from a recording.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use chokepoint_load::{Plan, Protocol};
+use chokepoint_model::bisect::{Part, Session};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::load::Loop;
+use chokepoint_model::observation::Observation;
+use chokepoint_model::report::{Diagnosis, PartKind, Request};
+use chokepoint_sources::{Root, netns};
+
+use crate::interrupt::Interrupt;
+use crate::measure::{self, Setup};
+use crate::recordings::Event;
+use crate::settings::Target;
+
+/// Connections to a part where the whole was asked at a rate: alone it is to show what it can give.
+const CONNECTIONS: u32 = 100;
+/// Names in a directory that are looked at for a file to ask for.
+const NAMES_MAX: usize = 1_000;
+/// Largest file that is asked for, bytes: the server is to be measured, and not the link.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// Endings of files that servers send as they are.
+const STATIC: &[&str] = &[
+    "html", "htm", "css", "js", "mjs", "txt", "json", "xml", "map", "svg", "png", "jpg", "jpeg", "gif", "webp", "avif", "ico", "woff",
+    "woff2",
+];
+
+/// What measures the whole and its parts.
+pub(crate) trait Driver {
+    /// The whole under load.
+    fn whole(&mut self) -> Result<Observation>;
+    /// A part under load; the inner error says why it could not be loaded.
+    fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>>;
+}
+
+/// Measures the whole, then each part that can be loaded by itself.
+pub(crate) fn drive(driver: &mut dyn Driver, words: &Catalogue) -> Result<Diagnosis> {
+    let mut session = Session::new(&driver.whole()?, words);
+    while let Some(part) = session.next_part() {
+        match driver.part(&part)? {
+            Ok(observation) => session.measured(&part, &observation),
+            Err(why) => session.failed(&part, &why),
+        }
+    }
+    Ok(session.report())
+}
+
+/// True where a recording is one of a bisection.
+pub(crate) fn is_recorded(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::Bisected))
+}
+
+/// A live run on this host.
+pub(crate) struct Live<'a> {
+    setup: &'a Setup,
+    interrupt: &'a Interrupt,
+    keep: bool,
+    /// What happened, kept where it is to be recorded.
+    pub(crate) events: Vec<Event>,
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn new(setup: &'a Setup, interrupt: &'a Interrupt, keep: bool) -> Self {
+        Self { setup, interrupt, keep, events: Vec::new() }
+    }
+
+    fn load(&self, part: &Part) -> Result<Vec<chokepoint_recording::Entry>> {
+        if self.interrupt.is_set() {
+            bail!("interrupted");
+        }
+        let base = self.setup.plan.as_ref().context("there is no load")?;
+        let setup = setup(part, self.setup, base)?;
+        let plan = setup.plan.as_ref().context("there is no load")?;
+        answers(plan, part, self.interrupt)?;
+        measure::settle(&setup, self.interrupt)?;
+        Ok(measure::measure(&setup, &format!("loading {} alone", part.tier), self.interrupt)?.0)
+    }
+}
+
+impl Driver for Live<'_> {
+    fn whole(&mut self) -> Result<Observation> {
+        let (entries, _) = measure::measure(self.setup, "loading", self.interrupt)?;
+        let observation = measure::observation(&entries);
+        if self.keep {
+            self.events.extend([Event::Bisected, Event::Measured(entries)]);
+        }
+        Ok(observation)
+    }
+
+    fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
+        let read = self.load(part).map_err(|error| format!("{error:#}"));
+        let observation = read.as_ref().map(|entries| measure::observation(entries)).map_err(Clone::clone);
+        if self.keep {
+            self.events.push(Event::Part { id: part.id(), read });
+        }
+        Ok(observation)
+    }
+}
+
+/// A recorded run: the same session, fed with what happened then.
+pub(crate) struct Replay {
+    pub(crate) events: VecDeque<Event>,
+}
+
+impl Driver for Replay {
+    fn whole(&mut self) -> Result<Observation> {
+        while let Some(event) = self.events.pop_front() {
+            if let Event::Measured(entries) = event {
+                return Ok(measure::observation(&entries));
+            }
+        }
+        bail!("the recording holds no measurement of the whole")
+    }
+
+    fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
+        match self.events.front() {
+            Some(Event::Part { id, .. }) if *id == part.id() => {}
+            _ => return Ok(Err("the recording does not hold it".to_owned())),
+        }
+        match self.events.pop_front() {
+            Some(Event::Part { read: Ok(entries), .. }) => Ok(Ok(measure::observation(&entries))),
+            Some(Event::Part { read: Err(why), .. }) => Ok(Err(why)),
+            _ => Ok(Err("the recording does not hold it".to_owned())),
+        }
+    }
+}
+
+/// What is to be measured of a part: the whole's load, to another address and for something else.
+fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
+    let url = match &part.directory {
+        Some(directory) => format!("{}{}", part.url, file_in(&seen_by(part.pid, directory), part.answer_bytes)?),
+        None => part.url.clone(),
+    };
+    let target = Target::parse(&url)?;
+    let request =
+        Request { client_netns: part.netns, loaded: true, server_netns: None, expect: whole.request.expect.clone(), ..target.request() };
+    let shape = match base.shape {
+        Loop::Open { connections, .. } => Loop::Closed { connections: connections.min(CONNECTIONS) },
+        closed @ Loop::Closed { .. } => closed,
+    };
+    let own = part.kind == PartKind::Own;
+    let headers = base.headers.iter().filter(|(name, _)| own || !name.eq_ignore_ascii_case("host")).cloned();
+    let fields = part.fields.iter().filter(|_| !target.is_fastcgi()).cloned();
+    let plan = Plan {
+        address: target.address()?,
+        protocol: match target.is_fastcgi() {
+            true => Protocol::FastCgi { params: part.fields.clone() },
+            false => Protocol::Http,
+        },
+        host_header: part.host.clone(),
+        path_and_query: target.path_and_query.clone(),
+        method: if own { "GET".to_owned() } else { base.method.clone() },
+        body: if own { Vec::new() } else { base.body.clone() },
+        headers: headers.chain(fields).collect(),
+        shape,
+        requests: None,
+        duration: Some(whole.duration),
+        keep_alive: part.keep_alive.unwrap_or(base.keep_alive),
+        netns: namespace(part)?,
+        ..base.clone()
+    };
+    plan.check()?;
+    Ok(Setup { request, plan: Some(plan), duration: whole.duration, foreign: whole.foreign })
+}
+
+/// The namespace from which the part is reached; nothing where this process is in it.
+fn namespace(part: &Part) -> Result<Option<PathBuf>> {
+    if netns::own()? == part.netns {
+        return Ok(None);
+    }
+    let all = netns::list(&Root::default())?;
+    Ok(Some(all.get(part.netns).context("its network namespace is gone")?.path.clone()))
+}
+
+/// One request: where that is not answered as expected a load would tell nothing.
+fn answers(plan: &Plan, part: &Part, interrupt: &Interrupt) -> Result<()> {
+    let one = Plan { shape: Loop::Closed { connections: 1 }, threads: 1, requests: Some(1), ..plan.clone() };
+    let result = measure::load(&one, &format!("asking {} alone", part.tier), interrupt)?;
+    match result.status.keys().next() {
+        _ if result.good > 0 => Ok(()),
+        Some(status) => bail!("{} was answered with status {status}", plan.path_and_query),
+        None => bail!("{} was not answered", plan.path_and_query),
+    }
+}
+
+/// A path as a process sees the file system.
+fn seen_by(pid: Option<u32>, path: &str) -> PathBuf {
+    let root = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/root"))).unwrap_or_else(|| PathBuf::from("/"));
+    root.join(path.trim_start_matches('/'))
+}
+
+/// The name of the file in a directory that a server sends as it is, of about this size.
+fn file_in(directory: &Path, bytes: u64) -> Result<String> {
+    let entries = fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))?;
+    let file = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let known = Path::new(&name).extension().and_then(|ending| ending.to_str()).is_some_and(|ending| STATIC.contains(&ending));
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) && !name.starts_with('.');
+        let about = fs::metadata(entry.path()).ok()?;
+        (known && plain && about.is_file() && (1..=FILE_BYTES_MAX).contains(&about.len())).then(|| (about.len().abs_diff(bytes), name))
+    };
+    let nearest = entries.flatten().take(NAMES_MAX).filter_map(file).min();
+    nearest.map(|(_, name)| name).with_context(|| format!("{} holds no file that is sent as it is", directory.display()))
+}

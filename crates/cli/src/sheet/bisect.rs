@@ -1,0 +1,57 @@
+//! What each tier gives by itself.
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Bisect, Diagnosis, PartKind, PartReport};
+
+use super::rounds::failed_share;
+use super::{Ink, Phrases, Span, ink, span};
+
+/// One tier by itself.
+pub(crate) struct Row<'a> {
+    pub(crate) tier: &'a str,
+    /// How it was asked: for something of its own, or directly.
+    pub(crate) how: String,
+    /// Empty where it was not loaded.
+    pub(crate) url: &'a str,
+    /// Goodput, time, failures, CPU time.
+    pub(crate) notes: Vec<Span>,
+    /// The verdict about it, or why it was not loaded.
+    pub(crate) summary: Span,
+    /// True where it explains the whole.
+    pub(crate) explains: bool,
+}
+
+/// The explanation and a row for each tier; nothing where no tier was to be loaded by itself.
+pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<(&'a str, Vec<Row<'a>>)> {
+    let bisect = diagnosis.bisect.as_ref()?;
+    Some((&bisect.summary, bisect.parts.iter().map(|part| row(bisect, part, phrases)).collect()))
+}
+
+fn row<'a>(bisect: &Bisect, part: &'a PartReport, phrases: Phrases<'_>) -> Row<'a> {
+    let explains = part.load.is_some() && bisect.tier.as_deref() == Some(part.tier.as_str());
+    Row {
+        tier: &part.tier,
+        how: phrases.word(match part.kind {
+            PartKind::Own => "report-part-own",
+            PartKind::Direct => "report-part-direct",
+        }),
+        url: part.url.as_deref().unwrap_or_default(),
+        notes: notes(part, explains, phrases),
+        summary: span(part.verdict.map_or(Ink::Faint, ink), part.summary.as_str()),
+        explains,
+    }
+}
+
+fn notes(part: &PartReport, explains: bool, phrases: Phrases<'_>) -> Vec<Span> {
+    let Some(load) = &part.load else { return vec![span(Ink::Faint, phrases.word("report-part-left"))] };
+    let rate = phrases.say(&Message::new("html-per-second").with("rate", load.goodput_rps));
+    let p99 = Message::new("report-percentile").with("name", "p99").with("duration", phrases.duration_us(load.latency_us.p99 as f64));
+    let mut notes = vec![span(if explains { Ink::BadStrong } else { Ink::Strong }, rate), span(Ink::Plain, phrases.say(&p99))];
+    let failed = failed_share(load);
+    if failed > 0.0 {
+        notes.push(span(Ink::Bad, phrases.say(&Message::new("report-part-failed").with("share", phrases.percent(failed)))));
+    }
+    let cpu = |us: f64| phrases.say(&Message::new("report-part-cpu").with("duration", phrases.duration_us(us)));
+    notes.extend(part.cpu_us_per_good.map(|us| span(Ink::Plain, cpu(us))));
+    notes
+}

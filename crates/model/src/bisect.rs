@@ -1,0 +1,164 @@
+//! Each tier loaded by itself, to measure what it can give alone, and the whole explained by its parts: nginx answers something of its own,
+//! the servers behind it are asked directly for what it asks of them. A pure state machine as [`crate::fix`] is: it says which part is to be
+//! loaded next and is told what came of it, live or in a replay.
+
+mod explain;
+mod plan;
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::Catalogue;
+use crate::diagnose::diagnose;
+use crate::load::Loop;
+use crate::message::Message;
+use crate::observation::{NetnsId, Observation};
+use crate::path::{self, Path, Tier};
+use crate::report::{Diagnosis, PartKind, PartReport};
+use crate::stations::Context;
+use explain::Whole;
+use plan::Step;
+
+/// Parts that are loaded at most.
+const PARTS_MAX: usize = 8;
+
+/// A tier that is to be loaded by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Its name in the report of the whole.
+    pub tier: String,
+    /// How it is asked.
+    pub kind: PartKind,
+    /// URL, as on the command line. Where `directory` is given the name of a file in it goes behind.
+    pub url: String,
+    /// Directory with files that the tier serves, as it sees it.
+    pub directory: Option<String>,
+    /// Bytes of an answer of the whole on average: a file of about this size is to be asked for.
+    pub answer_bytes: u64,
+    /// A process of the tier, where one is known: the directory is looked for as it sees the file system.
+    pub pid: Option<u32>,
+    /// Of HTTP the Host header.
+    pub host: String,
+    /// Parameters of FastCGI, header fields of HTTP.
+    pub fields: Vec<(String, String)>,
+    /// True where connections are kept on the way to it; nothing where as on the command line.
+    pub keep_alive: Option<bool>,
+    /// Namespace from which it is reached.
+    pub netns: NetnsId,
+}
+
+impl Part {
+    /// What a recording calls it.
+    pub fn id(&self) -> String {
+        match self.kind {
+            PartKind::Own => format!("{} own", self.tier),
+            PartKind::Direct => format!("{} direct", self.tier),
+        }
+    }
+}
+
+/// One bisection under way.
+pub struct Session<'w> {
+    words: &'w Catalogue,
+    whole: Diagnosis,
+    cost_us: Option<f64>,
+    /// True where requests came at a rate.
+    at_rate: bool,
+    path: Path,
+    pending: VecDeque<Step>,
+    taken: usize,
+    parts: Vec<PartReport>,
+}
+
+impl<'w> Session<'w> {
+    /// Of a whole that was measured under load.
+    pub fn new(whole: &Observation, words: &'w Catalogue) -> Self {
+        let path = path::discover(whole);
+        let ctx = Context::new(whole, &path, words);
+        let pending = plan::steps(&ctx).into();
+        let cost_us = cost_us(&ctx);
+        let at_rate = whole.load.as_ref().is_some_and(|load| matches!(load.shape, Loop::Open { .. }));
+        Self { words, whole: diagnose(whole, words), cost_us, at_rate, pending, taken: 0, parts: Vec::new(), path }
+    }
+
+    /// The part to be loaded next; nothing once all are known.
+    pub fn next_part(&mut self) -> Option<Part> {
+        loop {
+            match self.pending.pop_front()? {
+                Step::Load(part) if self.is_known(&part.tier, part.kind) => {}
+                Step::Load(_) if self.taken >= PARTS_MAX => {}
+                Step::Load(part) => {
+                    self.taken += 1;
+                    return Some(part);
+                }
+                Step::Leave { tier, kind, why } if !self.is_known(&tier, kind) => self.leave(tier, kind, &why),
+                Step::Leave { .. } => {}
+            }
+        }
+    }
+
+    fn is_known(&self, tier: &str, kind: PartKind) -> bool {
+        self.parts.iter().any(|part| part.tier == tier && part.kind == kind && part.load.is_some())
+    }
+
+    /// Tells what was seen while a part was loaded.
+    pub fn measured(&mut self, part: &Part, obs: &Observation) {
+        let path = path::discover(obs);
+        let ctx = Context::new(obs, &path, self.words);
+        let diagnosis = diagnose(obs, self.words);
+        let alone_cost_us = cost_us(&ctx);
+        // A part may have parts of its own; the whole's report knows them by other names.
+        let inner: Vec<Step> = plan::steps(&ctx).into_iter().filter_map(|step| step.renamed(&|name| self.known_as(&path, name))).collect();
+        self.pending.extend(inner.into_iter().filter(|step| !matches!(step, Step::Leave { kind: PartKind::Own, .. })));
+        self.parts.retain(|known| known.tier != part.tier || known.kind != part.kind);
+        self.parts.push(PartReport {
+            tier: part.tier.clone(),
+            kind: part.kind,
+            url: Some(obs.request.url.clone()),
+            load: diagnosis.load,
+            cpu_us_per_good: alone_cost_us,
+            verdict: Some(diagnosis.verdict),
+            limited_by: diagnosis.limited_by,
+            summary: diagnosis.summary,
+        });
+    }
+
+    /// Tells that a part could not be loaded; another way to load the same may follow.
+    pub fn failed(&mut self, part: &Part, why: &str) {
+        let why = Message::new("bisect-failed").with("why", why);
+        self.leave(part.tier.clone(), part.kind, &why);
+    }
+
+    fn leave(&mut self, tier: String, kind: PartKind, why: &Message) {
+        let summary = self.words.text(why);
+        self.parts.retain(|known| known.tier != tier || known.kind != kind);
+        self.parts.push(PartReport { tier, kind, url: None, load: None, cpu_us_per_good: None, verdict: None, limited_by: None, summary });
+    }
+
+    /// The name that the whole's report gives to a tier of a part's path: the one with the same listener.
+    fn known_as(&self, path: &Path, name: &str) -> Option<String> {
+        let tier = path.tiers.iter().find(|tier| tier.name == name)?;
+        let same = |other: &&Tier| {
+            other.listeners.iter().any(|ours| {
+                tier.listeners.iter().any(|theirs| ours.netns == theirs.netns && ours.listener.address == theirs.listener.address)
+            })
+        };
+        self.path.tiers.iter().find(same).map(|tier| tier.name.clone())
+    }
+
+    /// The report of the whole, with its parts and what they explain.
+    pub fn report(mut self) -> Diagnosis {
+        let order = |tier: &str| self.path.tiers.iter().position(|other| other.name == tier);
+        self.parts.sort_by_key(|part| (order(&part.tier), part.kind));
+        let bisect = explain::explain(&Whole { report: &self.whole, cost_us: self.cost_us, at_rate: self.at_rate }, self.parts, self.words);
+        Diagnosis { bisect: Some(bisect), ..self.whole }
+    }
+}
+
+/// CPU time of the path's processes for each good answer, microseconds; nothing where it could not be read, or too few answers were good.
+fn cost_us(ctx: &Context<'_>) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let cores = crate::stations::own_cores(ctx, ctx.path.tiers.iter().flat_map(|tier| &tier.pids))?;
+    Some(cores * 1e6 / load.goodput_rps())
+}

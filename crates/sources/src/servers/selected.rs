@@ -1,0 +1,99 @@
+//! What an nginx configuration makes of the request that is diagnosed: what it asks of the servers behind, and what it answers itself.
+
+use chokepoint_config::nginx::{Asking, Candidate, Http, LocalAddress, Nginx, Selection};
+use chokepoint_model::observation::{NginxAsks, NginxOwn};
+use chokepoint_model::report::Request;
+
+use super::nginx::pass_to;
+
+/// Passes that are listed, the likeliest first.
+const ASKS_MAX: usize = 8;
+/// Answers of its own that are listed.
+const OWN_MAX: usize = 16;
+
+/// The addresses at which a request comes in. A unix socket has one, whatever links lead to it: the name that the configuration knows.
+pub(super) fn locals(http: &Http, request: &Request) -> Vec<LocalAddress> {
+    let mut locals: Vec<LocalAddress> = request.addresses.iter().map(|ip| LocalAddress::Ip(*ip, request.port)).collect();
+    let sockets = request.unix.iter().map(|name| LocalAddress::Unix(name.clone()));
+    locals.extend(sockets.filter(|local| http.select(local, &request.host, "/").is_some()).take(1));
+    locals
+}
+
+/// The part of the configuration that answers, where the request comes to this server at the address that it names.
+fn selection<'a>(http: &'a Http, local: &LocalAddress, request: &Request) -> Option<Selection<'a>> {
+    // A target that speaks FastCGI is behind every web server.
+    (!request.is_fastcgi()).then(|| http.select(local, &request.host, request.path_and_query())).flatten()
+}
+
+/// What is asked of the servers behind for the request, the likeliest first.
+pub(super) fn asks(nginx: &Nginx, request: &Request) -> Vec<NginxAsks> {
+    let Some((http, local)) = nginx.http.as_ref().and_then(|http| Some((http, locals(http, request).into_iter().next()?))) else {
+        return Vec::new();
+    };
+    let Some(selection) = selection(http, &local, request) else { return Vec::new() };
+    let host = request.host_header();
+    let asking = Asking { method: "GET", scheme: &request.scheme, host: &host, path_and_query: request.path_and_query(), local: &local };
+    selection.candidates().iter().take(ASKS_MAX).flat_map(|candidate| of_candidate(nginx, &selection, candidate, &asking)).collect()
+}
+
+fn of_candidate(nginx: &Nginx, selection: &Selection<'_>, candidate: &Candidate<'_>, asking: &Asking<'_>) -> Vec<NginxAsks> {
+    let asked = candidate.asked(selection, asking);
+    let made = |pass| {
+        let asks = NginxAsks { pass, tls: candidate.pass.tls, ..NginxAsks::default() };
+        match &asked {
+            None => asks,
+            Some(Err(why)) => NginxAsks { unknown: Some(why.to_string()), ..asks },
+            Some(Ok(asked)) => {
+                NginxAsks { path_and_query: asked.path_and_query.clone(), host: asked.host.clone(), fields: asked.fields.clone(), ..asks }
+            }
+        }
+    };
+    pass_to(nginx, nginx.http.as_ref(), candidate.settings, candidate.pass).into_iter().map(made).collect()
+}
+
+/// What nginx answers itself at the same address and for the same host.
+pub(super) fn own(nginx: &Nginx, request: &Request) -> Vec<NginxOwn> {
+    let selected = nginx.http.as_ref().and_then(|http| selection(http, locals(http, request).first()?, request));
+    let answers = selected.map(|selection| selection.own_answers()).unwrap_or_default();
+    answers.into_iter().take(OWN_MAX).map(|own| NginxOwn { path: own.path, directory: own.directory }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chokepoint_config::Resolved;
+    use chokepoint_config::nginx::{Tree, Version};
+    use chokepoint_model::observation::ListenerAddress;
+
+    fn nginx(server: &str) -> Nginx {
+        let text = format!(
+            "events {{}}\nhttp {{\nupstream php {{ server 127.0.0.1:9000; server unix:/run/p.sock; keepalive 4; }}\nserver {{\nlisten 80;\nroot /srv;\n{server}\n}}\n}}\n"
+        );
+        let mut resolve = |path: &str| -> Vec<Resolved> { vec![(path.to_owned(), Ok(text.clone()))] };
+        Nginx::of(&Tree::load("/nginx.conf", None, &mut resolve).unwrap(), Version::FALLBACK)
+    }
+
+    fn request(url: &str) -> Request {
+        let addresses = vec!["10.0.0.2".parse().unwrap()];
+        Request { url: url.to_owned(), scheme: "http".to_owned(), host: "10.0.0.2".to_owned(), port: 80, addresses, ..Request::default() }
+    }
+
+    #[test]
+    fn a_request_is_followed_to_what_is_asked_behind() {
+        let nginx = nginx(
+            "location ~ \\.php$ { fastcgi_pass php; fastcgi_keep_conn on; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; }\n\
+             location /img/ { }",
+        );
+        let found = asks(&nginx, &request("http://10.0.0.2/a.php?x=1"));
+        let one = &found[0];
+        assert_eq!((one.path_and_query.as_str(), one.pass.kind.as_str(), one.pass.reuses), ("/srv/a.php?x=1", "fastcgi", true));
+        assert_eq!(one.pass.servers[1], ListenerAddress::Unix("/run/p.sock".into()));
+        let files = own(&nginx, &request("http://10.0.0.2/a.php"));
+        assert_eq!(files[0], NginxOwn { path: "/img/".into(), directory: Some("/srv/img/".into()) });
+        assert_eq!(asks(&nginx, &request("http://10.0.0.2/a.css")), []);
+        let fastcgi = Request { scheme: "fcgi".to_owned(), ..request("fcgi://10.0.0.2/srv/a.php") };
+        assert!(asks(&nginx, &fastcgi).is_empty() && own(&nginx, &fastcgi).is_empty());
+        let elsewhere = Request { port: 81, ..request("http://10.0.0.2:81/a.php") };
+        assert!(asks(&nginx, &elsewhere).is_empty() && own(&nginx, &elsewhere).is_empty());
+    }
+}
