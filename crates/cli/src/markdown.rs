@@ -211,7 +211,7 @@ impl Page<'_> {
         let Some((summary, rows)) = sheet::bisect::rows(diagnosis, self.phrases) else { return };
         self.heading("report-bisect");
         self.block(&prose(summary));
-        let titles = ["html-column-tier", "report-column-part", "html-column-notes", "html-column-outcome"];
+        let titles = ["html-column-tier", "report-column-part", "html-column-notes", "report-column-verdict"];
         let titles = titles.map(|id| prose(&self.phrases.word(id)));
         self.block(&format!("| {} |", titles.join(" | ")));
         self.line("|---|---|---|---|");

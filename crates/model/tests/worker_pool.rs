@@ -72,6 +72,27 @@ fn workers_that_are_free_or_nobody_waits_for_are_no_finding() {
 }
 
 #[test]
+fn workers_of_which_none_is_free_are_too_few_for_one_client_more() {
+    // The fifth client waits for so many of ten looks.
+    let waited = |looks: u64, busy: u32| {
+        let mut obs = pool(4, busy, 1);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        for (at, mut listeners) in points {
+            if (at / 50_000) % 10 >= looks {
+                listeners[1].accept_queue = 0;
+            }
+            view.listeners.push(at, Reading::Ok(listeners));
+        }
+        told(&obs)
+    };
+    assert_eq!(causes(&waited(7, 4)), ["worker-pool-exhausted"]);
+    assert_eq!(causes(&waited(3, 4)), [""; 0], "as many clients as workers, but for a moment");
+    assert_eq!(causes(&waited(7, 3)), [""; 0], "one of them is free");
+}
+
+#[test]
 fn more_connections_than_processes_are_an_event_loop() {
     let diagnosis = told(&pool(2, 40, 60));
     assert!(diagnosis.path.iter().all(|station| station.station != "worker-pool"));

@@ -138,12 +138,13 @@ report-round-predicted = predicted: { $what }
 
 # What else there is to know.
 report-bisect = Each tier by itself
-report-part-own = asked for something that it answers itself
-report-part-direct = asked directly
+report-part-own = alone, for something that it answers itself
+report-part-direct = alone, asked directly
 report-part-left = not loaded
 report-part-failed = { $share } failed
 report-part-cpu = { $duration } of CPU time each
-report-column-part = Asked
+report-column-part = asked for
+report-column-verdict = verdict
 report-warnings = Warnings
 report-unread = Not read
 report-unread-more = { $count } more

@@ -29,6 +29,10 @@ pub(super) const STATION: StationDef = StationDef {
 
 /// Share of the samples in which somebody must wait for a worker: a pool at its limit is waited for all the time, one that touches it is not.
 const WAITED_SHARE: f64 = 0.9;
+/// The same where none is ever seen free: with hardly more clients than workers the last one is on its way to the queue now and then.
+const WAITED_SHARE_TAKEN: f64 = 0.5;
+/// Share of the workers busy on average from which none is free.
+const TAKEN_SHARE: f64 = 0.95;
 /// Share of the workers that must be busy on average. Between two requests a worker is free until it has a core, so that rarely all are busy at
 /// once, the less so where others take the cores.
 const BUSY_SHARE: f64 = 0.75;
@@ -166,10 +170,13 @@ impl Pool {
         self.busy.iter().sum::<usize>() as f64 / self.busy.len().max(1) as f64
     }
 
-    /// The workers busy and connections waiting for them all the time: the pool's definition of full, whatever the reason.
+    /// The workers busy and connections waiting for them all the time, or none of them ever free and most of the time somebody waiting: the
+    /// pool's definition of full, whatever the reason.
     fn is_full(&self) -> bool {
-        let busy = self.busy_mean() >= BUSY_SHARE * self.workers as f64;
-        self.busy.len() >= SAMPLES_MIN && busy && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0
+        let busy = self.busy_mean() / self.workers as f64;
+        let waited = busy >= BUSY_SHARE && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0;
+        let taken = busy >= TAKEN_SHARE && self.waited_share >= WAITED_SHARE_TAKEN;
+        self.busy.len() >= SAMPLES_MIN && (waited || taken)
     }
 }
 
