@@ -139,10 +139,11 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     let target = Target::parse(&url)?;
     let request =
         Request { client_netns: part.netns, loaded: true, server_netns: None, expect: whole.request.expect.clone(), ..target.request() };
-    let shape = match base.shape {
-        Loop::Open { connections, .. } => Loop::Closed { connections: connections.min(CONNECTIONS) },
-        closed @ Loop::Closed { .. } => closed,
+    let connections = match base.shape {
+        Loop::Open { connections, .. } => connections.min(CONNECTIONS),
+        Loop::Closed { connections } => connections,
     };
+    let shape = Loop::Closed { connections: connections.min(part.connections_max.unwrap_or(u32::MAX)) };
     let own = part.kind == PartKind::Own;
     let headers = base.headers.iter().filter(|(name, _)| own || !name.eq_ignore_ascii_case("host")).cloned();
     let fields = part.fields.iter().filter(|_| !target.is_fastcgi()).cloned();

@@ -5,6 +5,8 @@ mod harness;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
+use chokepoint_model::change::{Activation, Change, ServerSetting};
+use chokepoint_model::observation::NetnsId;
 use harness::{Chokepoint, Server, is_root};
 
 /// User and group "nobody".
@@ -91,13 +93,69 @@ fn a_wrong_answer_is_unknown_and_asks_for_the_right_url() {
     assert!(ran.stdout.contains("404") && ran.stdout.contains("right URL"), "{}", ran.stdout);
 }
 
+/// A validator for the report, or for one of its definitions.
+fn schema(definition: Option<&str>) -> jsonschema::Validator {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/diagnosis-1.json")).unwrap();
+    let mut schema: serde_json::Value = serde_json::from_str(&text).unwrap();
+    if let Some(definition) = definition {
+        schema = serde_json::json!({ "$defs": schema["$defs"], "$ref": format!("#/$defs/{definition}") });
+    }
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn errors(schema: &jsonschema::Validator, value: &serde_json::Value) -> Vec<String> {
+    schema.iter_errors(value).map(|error| error.to_string()).collect()
+}
+
 #[test]
 fn every_recorded_report_fits_its_schema() {
-    let schema = std::fs::read_to_string(format!("{}/../../docs/schema/diagnosis-1.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
     let chokepoint = Chokepoint::new();
     let ran = chokepoint.run(&["diagnose", "--replay", &data("conntrack-full.rec"), "--json"]);
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    let errors: Vec<String> = schema.iter_errors(&report).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(errors(&schema(None), &report), Vec::<String>::new());
+}
+
+#[test]
+fn every_change_fits_the_schema() {
+    let named = |name: &str| name.to_owned();
+    let settings = [
+        ServerSetting::NginxListenBacklog { address: named("[::]:80") },
+        ServerSetting::NginxWorkerConnections,
+        ServerSetting::NginxWorkerRlimitNofile,
+        ServerSetting::NginxFastcgiReuse { pass: named("php") },
+        ServerSetting::PhpFpmMaxChildren { pool: named("www") },
+        ServerSetting::PhpFpmBacklog { pool: named("www") },
+    ];
+    let of_server = |setting: &ServerSetting| Change::Server {
+        server: setting.server(),
+        pid: 7,
+        start_ticks: 1,
+        file: named("/etc/x.conf"),
+        setting: setting.clone(),
+        from: named("5"),
+        to: named("20"),
+        activation: Activation::Reload,
+    };
+    let (key, netns_name, from, to) = (named("net.core.somaxconn"), named("host"), named("1"), named("2"));
+    let mut changes = vec![
+        Change::Sysctl { key, netns: NetnsId(1), netns_name, from: from.clone(), to: to.clone() },
+        Change::Cgroup { dir: named("/sys/fs/cgroup/a"), file: named("cpu.max"), from, to },
+    ];
+    changes.extend(settings.iter().map(of_server));
+    let schema = schema(Some("change"));
+    for change in &changes {
+        // A new kind of change or setting does not compile before it is written here, and in the schema.
+        match change {
+            Change::Sysctl { .. } | Change::Cgroup { .. } => {}
+            Change::Server { setting, .. } => match setting {
+                ServerSetting::NginxListenBacklog { .. }
+                | ServerSetting::NginxWorkerConnections
+                | ServerSetting::NginxWorkerRlimitNofile
+                | ServerSetting::NginxFastcgiReuse { .. }
+                | ServerSetting::PhpFpmMaxChildren { .. }
+                | ServerSetting::PhpFpmBacklog { .. } => {}
+            },
+        }
+        assert_eq!(errors(&schema, &serde_json::to_value(change).unwrap()), Vec::<String>::new(), "{change:?}");
+    }
 }

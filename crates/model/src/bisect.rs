@@ -36,7 +36,7 @@ pub struct Part {
     pub directory: Option<String>,
     /// Bytes of an answer of the whole on average: a file of about this size is to be asked for.
     pub answer_bytes: u64,
-    /// A process of the tier, where one is known: the directory is looked for as it sees the file system.
+    /// A process of the first tier, where one is known: the directory is looked for as it sees the file system.
     pub pid: Option<u32>,
     /// Of HTTP the Host header.
     pub host: String,
@@ -44,6 +44,8 @@ pub struct Part {
     pub fields: Vec<(String, String)>,
     /// True where connections are kept on the way to it; nothing where as on the command line.
     pub keep_alive: Option<bool>,
+    /// No more connections than these.
+    pub connections_max: Option<u32>,
     /// Namespace from which it is reached.
     pub netns: NetnsId,
 }
@@ -150,7 +152,7 @@ impl<'w> Session<'w> {
     /// The report of the whole, with its parts and what they explain.
     pub fn report(mut self) -> Diagnosis {
         let order = |tier: &str| self.path.tiers.iter().position(|other| other.name == tier);
-        self.parts.sort_by_key(|part| (order(&part.tier), part.kind));
+        self.parts.sort_by_key(|part| (order(&part.tier).unwrap_or(usize::MAX), part.kind));
         let bisect = explain::explain(&Whole { report: &self.whole, cost_us: self.cost_us, at_rate: self.at_rate }, self.parts, self.words);
         Diagnosis { bisect: Some(bisect), ..self.whole }
     }

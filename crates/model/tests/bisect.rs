@@ -121,6 +121,29 @@ fn what_cannot_be_loaded_is_told_with_its_reason() {
 }
 
 #[test]
+fn servers_elsewhere_are_asked_as_well_and_kept_connections_are_as_few_as_nginx_keeps() {
+    let mut remote = asks();
+    remote.pass = NginxPass {
+        kind: "proxy".into(),
+        servers: vec![ListenerAddress::Tcp(ip("fd00::9"), 8080)],
+        reuses: true,
+        keepalive: Some(8),
+        ..NginxPass::default()
+    };
+    remote.path_and_query = "/v1/x".into();
+    let asked = std::cell::RefCell::new(Vec::new());
+    let report = bisected(&whole(vec![remote], vec![]), |part| {
+        asked.borrow_mut().push(part.clone());
+        Err("load is sent elsewhere only with --yes".into())
+    });
+    let part = &asked.into_inner()[0];
+    assert_eq!((part.tier.as_str(), part.url.as_str()), ("[fd00::9]:8080", "http://[fd00::9]:8080/v1/x"));
+    assert_eq!((part.keep_alive, part.connections_max), (Some(true), Some(8)));
+    let parts = report.bisect.unwrap().parts;
+    assert!(parts.len() == 3 && parts[2].summary.contains("--yes"), "{parts:?}");
+}
+
+#[test]
 fn another_way_is_tried_where_one_fails() {
     let fixed = NginxOwn { path: "/up".into(), directory: None };
     let report = bisected(&whole(vec![asks()], vec![own(), fixed]), |part| match &part.directory {

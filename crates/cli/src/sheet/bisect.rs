@@ -9,11 +9,11 @@ use super::{Ink, Phrases, Span, ink, span};
 /// One tier by itself.
 pub(crate) struct Row<'a> {
     pub(crate) tier: &'a str,
-    /// How it was asked: for something of its own, or directly.
+    /// How it was asked: for something of its own, or directly; or that it was not.
     pub(crate) how: String,
     /// Empty where it was not loaded.
     pub(crate) url: &'a str,
-    /// Goodput, time, failures, CPU time.
+    /// Goodput, time, failures, CPU time; none where it was not loaded.
     pub(crate) notes: Vec<Span>,
     /// The verdict about it, or why it was not loaded.
     pub(crate) summary: Span,
@@ -31,9 +31,10 @@ fn row<'a>(bisect: &Bisect, part: &'a PartReport, phrases: Phrases<'_>) -> Row<'
     let explains = part.load.is_some() && bisect.tier.as_deref() == Some(part.tier.as_str());
     Row {
         tier: &part.tier,
-        how: phrases.word(match part.kind {
-            PartKind::Own => "report-part-own",
-            PartKind::Direct => "report-part-direct",
+        how: phrases.word(match (part.kind, &part.load) {
+            (_, None) => "report-part-left",
+            (PartKind::Own, _) => "report-part-own",
+            (PartKind::Direct, _) => "report-part-direct",
         }),
         url: part.url.as_deref().unwrap_or_default(),
         notes: notes(part, explains, phrases),
@@ -43,7 +44,7 @@ fn row<'a>(bisect: &Bisect, part: &'a PartReport, phrases: Phrases<'_>) -> Row<'
 }
 
 fn notes(part: &PartReport, explains: bool, phrases: Phrases<'_>) -> Vec<Span> {
-    let Some(load) = &part.load else { return vec![span(Ink::Faint, phrases.word("report-part-left"))] };
+    let Some(load) = &part.load else { return Vec::new() };
     let rate = phrases.say(&Message::new("html-per-second").with("rate", load.goodput_rps));
     let p99 = Message::new("report-percentile").with("name", "p99").with("duration", phrases.duration_us(load.latency_us.p99 as f64));
     let mut notes = vec![span(if explains { Ink::BadStrong } else { Ink::Strong }, rate), span(Ink::Plain, phrases.say(&p99))];

@@ -20,7 +20,9 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
         if !row.url.is_empty() {
             page.flow(&indent(4), &indent(6), &[span(Ink::Faint, row.url)]);
         }
-        page.flow(&indent(4), &indent(6), &listed(row.notes));
+        if !row.notes.is_empty() {
+            page.flow(&indent(4), &indent(6), &listed(row.notes));
+        }
         page.flow(&indent(4), &indent(4), &[row.summary]);
     }
 }

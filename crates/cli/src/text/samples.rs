@@ -8,7 +8,7 @@ use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 
 /// All of them by name.
-pub(crate) fn all() -> [(&'static str, Diagnosis); 8] {
+pub(crate) fn all() -> [(&'static str, Diagnosis); 9] {
     [
         ("choked", choked()),
         ("fixed", fixed()),
@@ -18,6 +18,7 @@ pub(crate) fn all() -> [(&'static str, Diagnosis); 8] {
         ("unknown", unknown()),
         ("awkward", awkward()),
         ("coupled", coupled()),
+        ("bisected", bisected()),
     ]
 }
 
@@ -384,6 +385,45 @@ fn conntrack() -> Finding {
             },
         }],
     }
+}
+
+/// A whole with its parts: one explains it, one could not be loaded.
+pub(crate) fn bisected() -> Diagnosis {
+    let mut sample = blank(Verdict::Choked, "Choked: all 5 workers of php-fpm are taken, and they do not compute but wait.");
+    sample.load = Some(served(241.0, 2_410));
+    let part = |tier: &str, kind: PartKind, summary: &str| PartReport {
+        tier: tier.into(),
+        kind,
+        url: None,
+        load: None,
+        cpu_us_per_good: None,
+        verdict: None,
+        limited_by: None,
+        summary: summary.into(),
+    };
+    sample.bisect = Some(Bisect {
+        explained_by: ExplainedBy::Tier,
+        tier: Some("php-fpm".into()),
+        summary: "The whole gives 241 good answers/s, and php-fpm alone gives no more than 245/s: it explains the whole.".into(),
+        parts: vec![
+            PartReport {
+                url: Some("http://10.78.1.2:80/static/a.css".into()),
+                load: Some(served(41_250.0, 412_500)),
+                cpu_us_per_good: Some(23.4),
+                verdict: Some(Verdict::Healthy),
+                limited_by: Some(LimitedBy::Cpu),
+                ..part("nginx", PartKind::Own, "Healthy, limited by CPU: core 1, the only one that the servers may use, was 100 % busy.")
+            },
+            PartReport {
+                url: Some("fcgi://127.0.0.1:9000/srv/www/index.php?page=1".into()),
+                load: Some(collapsed()),
+                verdict: Some(Verdict::Choked),
+                ..part("php-fpm", PartKind::Direct, "Choked: all 5 workers of php-fpm are taken, and they do not compute but wait.")
+            },
+            part("python", PartKind::Direct, "What php-fpm asks of python for this request stands in no configuration that is read."),
+        ],
+    });
+    sample
 }
 
 fn blank(verdict: Verdict, summary: &str) -> Diagnosis {

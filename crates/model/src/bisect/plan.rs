@@ -2,7 +2,7 @@
 
 use super::Part;
 use crate::message::Message;
-use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, ServerConfig, ServerView};
+use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn, ServerConfig, ServerView};
 use crate::path::{Tier, names_listener};
 use crate::report::PartKind;
 use crate::stations::Context;
@@ -26,18 +26,19 @@ impl Step {
     }
 }
 
-/// The first tier's own answers, and the tiers that it calls. A server without any behind it is the whole itself.
+/// The first tier's own answers, and the servers that it calls. A server without any behind it is the whole itself.
 pub(super) fn steps(ctx: &Context<'_>) -> Vec<Step> {
-    let Some(first) = ctx.path.tiers.first().filter(|tier| !tier.upstreams.is_empty()) else { return Vec::new() };
-    let nginx = nginx(ctx, first);
-    let mut steps = own(ctx, first, nginx);
-    for tier in first.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
-        steps.extend(direct(ctx, first, tier, nginx));
-        let further = tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]);
+    let Some(tier) = ctx.path.tiers.first() else { return Vec::new() };
+    let front = Front { ctx, tier, nginx: nginx(ctx, tier) };
+    let mut steps = Vec::new();
+    for behind in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
+        steps.extend(front.direct(behind));
+        let further = behind.upstreams.iter().map(|index| &ctx.path.tiers[*index]);
         // Where this one is loaded, its own configuration tells more.
-        steps.extend(further.map(|behind| leave(behind, PartKind::Direct, unasked(tier, behind))));
+        steps.extend(further.map(|further| leave(&further.name, PartKind::Direct, unasked(behind, further))));
     }
-    steps
+    steps.extend(front.elsewhere());
+    if steps.is_empty() { steps } else { front.own().into_iter().chain(steps).collect() }
 }
 
 fn nginx<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxConfig> {
@@ -45,86 +46,103 @@ fn nginx<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxConfig> {
     configs.into_iter().find_map(|config| if let ServerConfig::Nginx(nginx) = config { Some(nginx) } else { None })
 }
 
-fn leave(tier: &Tier, kind: PartKind, why: Message) -> Step {
-    Step::Leave { tier: tier.name.clone(), kind, why }
+fn leave(tier: &str, kind: PartKind, why: Message) -> Step {
+    Step::Leave { tier: tier.to_owned(), kind, why }
 }
 
 fn unasked(front: &Tier, tier: &Tier) -> Message {
     Message::new("bisect-unasked").with("front", front.name.as_str()).with("tier", tier.name.as_str())
 }
 
-/// What the first tier answers itself, each way to ask for it.
-fn own(ctx: &Context<'_>, tier: &Tier, nginx: Option<&NginxConfig>) -> Vec<Step> {
-    let request = &ctx.obs.request;
-    let Some(nginx) = nginx else {
-        return vec![leave(tier, PartKind::Own, Message::new("bisect-no-configuration").with("tier", tier.name.as_str()))];
-    };
-    let base = match request.unix.first() {
-        Some(name) => format!("{}:{name}:", request.scheme),
-        None => format!("{}://{}:{}", request.scheme, request.host, request.port),
-    };
-    let part = |own: &crate::observation::NginxOwn| {
-        Step::Load(Part {
-            tier: tier.name.clone(),
-            kind: PartKind::Own,
-            url: format!("{base}{}", own.path),
-            directory: own.directory.clone(),
-            answer_bytes: answer_bytes(ctx),
-            pid: tier.pids.first().copied(),
+/// The first tier, with its configuration where it is an nginx.
+struct Front<'a> {
+    ctx: &'a Context<'a>,
+    tier: &'a Tier,
+    nginx: Option<&'a NginxConfig>,
+}
+
+impl<'a> Front<'a> {
+    fn part(&self, tier: &str, kind: PartKind, url: String) -> Part {
+        let request = &self.ctx.obs.request;
+        Part {
+            tier: tier.to_owned(),
+            kind,
+            url,
+            directory: None,
+            answer_bytes: self.ctx.obs.load.as_ref().map_or(0, |load| load.received_bytes / load.requests.max(1)),
+            pid: self.tier.pids.first().copied(),
             host: request.host_header(),
             fields: Vec::new(),
             keep_alive: None,
+            connections_max: None,
             netns: request.client_netns,
-        })
-    };
-    let mut steps = vec![leave(tier, PartKind::Own, Message::new("bisect-no-own").with("tier", tier.name.as_str()))];
-    steps.extend(nginx.own.iter().map(part));
-    steps
-}
-
-/// Bytes of an answer on average.
-fn answer_bytes(ctx: &Context<'_>) -> u64 {
-    ctx.obs.load.as_ref().map_or(0, |load| load.received_bytes / load.requests.max(1))
-}
-
-/// A tier behind the first one, asked as that asks it.
-fn direct(ctx: &Context<'_>, front: &Tier, tier: &Tier, nginx: Option<&NginxConfig>) -> Vec<Step> {
-    let named = |address: &&ListenerAddress| {
-        tier.listeners.iter().any(|placed| {
-            let view = ctx.obs.netns.get(&placed.netns);
-            view.is_some_and(|view| names_listener(view, placed.netns == front.netns, &placed.listener, address))
-        })
-    };
-    let asks: Vec<(&NginxAsks, &ListenerAddress)> =
-        nginx.iter().flat_map(|nginx| &nginx.asks).filter_map(|asks| Some((asks, asks.pass.servers.iter().find(named)?))).collect();
-    let mut steps = vec![leave(tier, PartKind::Direct, unasked(front, tier))];
-    for (asks, address) in asks {
-        let told = |id: &'static str| {
-            leave(tier, PartKind::Direct, Message::new(id).with("tier", tier.name.as_str()).with("kind", asks.pass.kind.as_str()))
-        };
-        steps.push(match (&asks.unknown, scheme(asks, address)) {
-            (Some(unknown), _) => leave(tier, PartKind::Direct, Message::new("bisect-unknown").with("unknown", unknown.as_str())),
-            (None, _) if asks.tls => told("bisect-tls"),
-            (None, None) => told("bisect-protocol"),
-            (None, Some(base)) => Step::Load(Part {
-                tier: tier.name.clone(),
-                kind: PartKind::Direct,
-                url: format!("{base}{}", asks.path_and_query),
-                directory: None,
-                answer_bytes: answer_bytes(ctx),
-                pid: tier.pids.first().copied(),
-                host: asks.host.clone(),
-                fields: asks.fields.clone(),
-                keep_alive: Some(asks.pass.reuses),
-                netns: front.netns,
-            }),
-        });
+        }
     }
-    steps
+
+    /// What it answers itself, each way to ask for it.
+    fn own(&self) -> Vec<Step> {
+        let (request, name) = (&self.ctx.obs.request, self.tier.name.as_str());
+        let told = |id: &'static str| leave(name, PartKind::Own, Message::new(id).with("tier", name));
+        let Some(nginx) = self.nginx else { return vec![told("bisect-no-configuration")] };
+        let base = match request.unix.first() {
+            Some(socket) => format!("{}:{socket}:", request.scheme),
+            None => format!("{}://{}:{}", request.scheme, request.host, request.port),
+        };
+        let part =
+            |own: &NginxOwn| Part { directory: own.directory.clone(), ..self.part(name, PartKind::Own, format!("{base}{}", own.path)) };
+        std::iter::once(told("bisect-no-own")).chain(nginx.own.iter().map(|own| Step::Load(part(own)))).collect()
+    }
+
+    fn asks(&self) -> impl Iterator<Item = &'a NginxAsks> {
+        self.nginx.into_iter().flat_map(|nginx| &nginx.asks)
+    }
+
+    fn leads_to(&self, address: &ListenerAddress, tier: &Tier) -> bool {
+        tier.listeners.iter().any(|placed| {
+            let view = self.ctx.obs.netns.get(&placed.netns);
+            view.is_some_and(|view| names_listener(view, placed.netns == self.tier.netns, &placed.listener, address))
+        })
+    }
+
+    /// A tier behind, asked as the first one asks it.
+    fn direct(&self, behind: &Tier) -> Vec<Step> {
+        let to = |asks: &'a NginxAsks| Some((asks, asks.pass.servers.iter().find(|address| self.leads_to(address, behind))?));
+        let ways = self.asks().filter_map(to).map(|(asks, address)| self.asked(&behind.name, asks, address));
+        std::iter::once(leave(&behind.name, PartKind::Direct, unasked(self.tier, behind))).chain(ways).collect()
+    }
+
+    /// The servers that are asked and are not on this host; of those of an upstream block the first.
+    fn elsewhere(&self) -> Vec<Step> {
+        let known = |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| self.leads_to(address, tier));
+        let away = self.asks().filter(|asks| !asks.pass.servers.iter().any(known));
+        away.filter_map(|asks| asks.pass.servers.first().map(|address| self.asked(&address.to_string(), asks, address))).collect()
+    }
+
+    fn asked(&self, name: &str, asks: &NginxAsks, address: &ListenerAddress) -> Step {
+        let told =
+            |id: &'static str| leave(name, PartKind::Direct, Message::new(id).with("tier", name).with("kind", asks.pass.kind.as_str()));
+        let base = match (&asks.unknown, base(asks, address)) {
+            (Some(unknown), _) => return leave(name, PartKind::Direct, Message::new("bisect-unknown").with("unknown", unknown.as_str())),
+            (None, _) if asks.tls => return told("bisect-tls"),
+            (None, None) => return told("bisect-protocol"),
+            (None, Some(base)) => base,
+        };
+        // A kept connection holds a worker of a pool: no more of them than nginx keeps.
+        let workers = self.nginx.map_or(1, |nginx| nginx.worker_processes.value.max(1));
+        let kept = asks.pass.keepalive.filter(|_| asks.pass.reuses).map(|kept| kept.saturating_mul(workers));
+        Step::Load(Part {
+            host: asks.host.clone(),
+            fields: asks.fields.clone(),
+            keep_alive: Some(asks.pass.reuses),
+            connections_max: kept,
+            netns: self.tier.netns,
+            ..self.part(name, PartKind::Direct, format!("{base}{}", asks.path_and_query))
+        })
+    }
 }
 
 /// The URL of a server up to its path; nothing for protocols that no load speaks.
-fn scheme(asks: &NginxAsks, address: &ListenerAddress) -> Option<String> {
+fn base(asks: &NginxAsks, address: &ListenerAddress) -> Option<String> {
     let scheme = match asks.pass.kind.as_str() {
         "fastcgi" => "fcgi",
         "proxy" => "http",
