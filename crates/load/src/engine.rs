@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use chokepoint_model::load::{GeneratorThread, Loop};
 
-use crate::host;
+use crate::host::{self, OwnTime};
 use crate::outcome::{Detail, End, Ended, Failure};
 use crate::pause::Pauses;
 use crate::reply::{Aside, Reply};
@@ -73,9 +73,9 @@ pub(crate) struct Engine<'a> {
     /// Latencies that the guards ask about, and how many ended requests of this slice reached them.
     limits_ns: Vec<u64>,
     over: Vec<u64>,
-    cpu_at_start_ns: u64,
-    /// CPU and wall time at the end of the offering.
-    cost_ns: Option<(u64, u64)>,
+    at_start: OwnTime,
+    /// What it cost this thread, at the end of the offering.
+    cost: Option<GeneratorThread>,
 }
 
 /// What a thread's loop came to.
@@ -119,8 +119,8 @@ impl<'a> Engine<'a> {
             all_started: false,
             over: vec![0; limits_ns.len()],
             limits_ns,
-            cpu_at_start_ns: 0,
-            cost_ns: None,
+            at_start: OwnTime::default(),
+            cost: None,
         })
     }
 
@@ -129,7 +129,7 @@ impl<'a> Engine<'a> {
         let mut events = Events::with_capacity(EVENTS);
         self.clock = clock;
         std::thread::sleep(clock.start.saturating_duration_since(Instant::now()));
-        self.cpu_at_start_ns = host::own_cpu_ns();
+        self.at_start = OwnTime::now();
         loop {
             let now_ns = self.clock.now_ns();
             self.end_ns = self.shared.end_ns();
@@ -169,17 +169,22 @@ impl<'a> Engine<'a> {
         self.roll(now_ns);
         self.tally.finish(self.shared.control);
         self.tally.complaints = self.aside.complaints;
-        let (cpu_ns, wall_ns) = self.cost_ns.unwrap_or_default();
-        let thread = GeneratorThread { cpu_us: cpu_ns / 1000, wall_us: wall_ns / 1000, cpus: host::own_cpus() };
-        Outcome { tally: self.tally, thread, all_started: self.all_started }
+        Outcome { tally: self.tally, thread: self.cost.unwrap_or_default(), all_started: self.all_started }
     }
 
     /// The first time: notes the thread's cost so far, closes idle connections, counts what was due and was not sent.
     fn end_offering(&mut self, now_ns: u64) {
-        if self.cost_ns.is_some() {
+        if self.cost.is_some() {
             return;
         }
-        self.cost_ns = Some((host::own_cpu_ns() - self.cpu_at_start_ns, now_ns));
+        let used = OwnTime::now();
+        let wait_ns = used.wait_ns.zip(self.at_start.wait_ns).map(|(end, begin)| end.saturating_sub(begin));
+        self.cost = Some(GeneratorThread {
+            cpu_us: used.cpu_ns.saturating_sub(self.at_start.cpu_ns) / 1000,
+            wall_us: now_ns / 1000,
+            wait_us: wait_ns.map(|ns| ns / 1000),
+            cpus: host::own_cpus(),
+        });
         // What came due while this thread was about to wake, and for which a connection is free, is late and not missing. What fails at
         // once frees its connection, so the number is bounded.
         let connections = if self.shared.control.is_aborted() { 0 } else { self.slots.len() };

@@ -37,10 +37,23 @@ pub(crate) fn own_cpus() -> Vec<u32> {
     (0..CpuSet::MAX_CPU as u32).filter(|&cpu| set.is_set(cpu as usize)).collect()
 }
 
-/// CPU time of this thread, nanoseconds (CLOCK_THREAD_CPUTIME_ID).
-pub(crate) fn own_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+/// Time of this thread since it began, nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OwnTime {
+    /// On a core (CLOCK_THREAD_CPUTIME_ID).
+    pub(crate) cpu_ns: u64,
+    /// Ready to run and without one: `/proc/thread-self/schedstat`, second number (Documentation/scheduler/sched-stats.rst). Nothing where
+    /// the kernel was built without it.
+    pub(crate) wait_ns: Option<u64>,
+}
+
+impl OwnTime {
+    pub(crate) fn now() -> Self {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+        let wait_ns = stat.and_then(|stat| stat.split_whitespace().nth(1)?.parse().ok());
+        Self { cpu_ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, wait_ns }
+    }
 }
 
 /// Raises the soft RLIMIT_NOFILE to the hard one where it is too small; it stays raised. The error is the hard limit that is too small.

@@ -29,6 +29,8 @@ const UNLOADED_TIMES: f64 = 3.0;
 /// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
 /// machines leave to the hypervisor for that, and single requests, whose client and server share a warm core, are spared of it.
 const WAKES_US: f64 = 100.0;
+/// Share of its time that the load generator may wait for a core before the times that it measures are its own.
+const GENERATOR_WAITED_MAX: f64 = 0.1;
 /// Share of the offered rate that an open loop must have got through for demand to be the limit.
 const OFFERED_SHARE_MIN: f64 = 0.98;
 
@@ -254,6 +256,8 @@ fn closed(ctx: &Context<'_>, stations: &[Placed], connections: u32) -> Judgement
         return Judgement::unknown(why.with("mean", queue.station.waiting.unwrap_or(0.0)));
     }
     if let Some(waits) = waits_unseen(ctx) {
+        let own = crate::stations::generator_waited(ctx).filter(|share| *share > GENERATOR_WAITED_MAX);
+        let waits = own.map_or(waits, |share| Message::new("verdict-unknown-generator-waits").with("share", share * 100.0));
         return Judgement::unknown(waits.with("connections", connections));
     }
     Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand").with("connections", connections))

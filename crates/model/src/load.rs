@@ -104,6 +104,9 @@ pub struct GeneratorThread {
     pub cpu_us: u64,
     /// Wall time, microseconds.
     pub wall_us: u64,
+    /// Time for which it was ready to run and waited for a core, microseconds; nothing where the kernel does not tell.
+    #[serde(default)]
+    pub wait_us: Option<u64>,
     /// Cores it may run on.
     pub cpus: Vec<u32>,
 }

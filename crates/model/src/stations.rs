@@ -29,6 +29,7 @@ use crate::series::Series;
 use crate::traffic;
 
 pub(crate) use cpu::{cores_are_spare, other_tenants, own_cores, own_share};
+pub(crate) use load_generator::waited as generator_waited;
 pub(crate) use worker_pool::waited_for;
 
 /// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).

@@ -203,6 +203,11 @@ fn answers_that_wait_where_nothing_is_full_are_not_too_few_connections() {
     let mut obs = waiting(8, 10);
     obs.load.as_mut().unwrap().latency_us.p50 = 32;
     assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    // A generator that waits for a core measures that.
+    let mut obs = waiting(p50 / 20, 10);
+    obs.load.as_mut().unwrap().threads[0].wait_us = Some(4_000_000);
+    let diagnosis = told(&obs);
+    assert!(diagnosis.verdict == Verdict::Unknown && diagnosis.summary.contains("generator itself waited"), "{}", diagnosis.summary);
     // Where the cores are busy they are what is waited for.
     let mut obs = waiting(p50 / 20, 10);
     cpu(&mut obs, 0.99);

@@ -108,6 +108,12 @@ fn limit(busy: f64, load: &LoadResult) -> Option<Limit> {
     }
 }
 
+/// Share of its time for which the thread that waited the longest was ready to run and had no core; nothing where that could not be read.
+pub(crate) fn waited(ctx: &Context<'_>) -> Option<f64> {
+    let share = |thread: &GeneratorThread| Some(thread.wait_us? as f64 / thread.wall_us.max(1) as f64);
+    ctx.obs.load.iter().flat_map(|load| &load.threads).filter_map(share).reduce(f64::max)
+}
+
 /// The busiest thread's share of its CPUs, with the softirq of those cores that was not already charged to it.
 ///
 /// Without exact accounting the kernel charges soft interrupts to whatever ran, so the thread's own clock has most of them; what ran in

@@ -105,7 +105,7 @@ pub(crate) fn load() -> LoadResult {
         sent_bytes: 5_000_000,
         late: 0,
         slices: Vec::new(),
-        threads: vec![GeneratorThread { cpu_us: 3_000_000, wall_us: 10_000_000, cpus: vec![0] }],
+        threads: vec![GeneratorThread { cpu_us: 3_000_000, wall_us: 10_000_000, wait_us: None, cpus: vec![0] }],
         stopped_by: None,
         interrupted: false,
         error_samples: Vec::new(),
