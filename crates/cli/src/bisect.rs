@@ -13,23 +13,16 @@ use chokepoint_model::observation::Observation;
 use chokepoint_model::report::{Diagnosis, PartKind, Request};
 use chokepoint_sources::{Root, netns};
 
+use crate::diagnose::CONNECTIONS_DEFAULT;
 use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
 use crate::recordings::Event;
 use crate::settings::Target;
 
-/// Connections to a part where the whole was asked at a rate: alone it is to show what it can give.
-const CONNECTIONS: u32 = 100;
 /// Names in a directory that are looked at for a file to ask for.
 const NAMES_MAX: usize = 1_000;
 /// Largest file that is asked for, bytes: the server is to be measured, and not the link.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// Endings of files that servers send as they are.
-const STATIC: &[&str] = &[
-    "html", "htm", "css", "js", "mjs", "txt", "json", "xml", "map", "svg", "png", "jpg", "jpeg", "gif", "webp", "avif", "ico", "woff",
-    "woff2",
-];
-
 /// What measures the whole and its parts.
 pub(crate) trait Driver {
     /// The whole under load.
@@ -76,6 +69,7 @@ impl<'a> Live<'a> {
         let base = self.setup.plan.as_ref().context("there is no load")?;
         let setup = setup(part, self.setup, base)?;
         let plan = setup.plan.as_ref().context("there is no load")?;
+        measure::permit(&setup)?;
         answers(plan, part, self.interrupt)?;
         measure::settle(&setup, self.interrupt)?;
         Ok(measure::measure(&setup, &format!("loading {} alone", part.tier), self.interrupt)?.0)
@@ -133,20 +127,29 @@ impl Driver for Replay {
 /// What is to be measured of a part: the whole's load, to another address and for something else.
 fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     let url = match &part.directory {
-        Some(directory) => format!("{}{}", part.url, file_in(&seen_by(part.pid, directory), part.answer_bytes)?),
+        Some(directory) => format!("{}{}", part.url, file_in(&seen_by(part.pid, directory), part)?),
         None => part.url.clone(),
     };
     let target = Target::parse(&url)?;
-    let request =
-        Request { client_netns: part.netns, loaded: true, server_netns: None, expect: whole.request.expect.clone(), ..target.request() };
+    let request = Request {
+        client_netns: part.netns,
+        loaded: true,
+        server_netns: whole.request.server_netns.filter(|_| part.kind == PartKind::Own),
+        sent_host: Some(part.host.clone()),
+        expect: whole.request.expect.clone(),
+        ..target.request()
+    };
     let connections = match base.shape {
-        Loop::Open { connections, .. } => connections.min(CONNECTIONS),
+        // Alone it is to show what it can give.
+        Loop::Open { connections, .. } => connections.min(CONNECTIONS_DEFAULT),
         Loop::Closed { connections } => connections,
     };
-    let shape = Loop::Closed { connections: connections.min(part.connections_max.unwrap_or(u32::MAX)) };
+    let shape = Loop::Closed { connections };
     let own = part.kind == PartKind::Own;
-    let headers = base.headers.iter().filter(|(name, _)| own || !name.eq_ignore_ascii_case("host")).cloned();
-    let fields = part.fields.iter().filter(|_| !target.is_fastcgi()).cloned();
+    let is_set = |name: &str| !target.is_fastcgi() && part.fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
+    let stays = |(name, _): &&(String, String)| own || !(name.eq_ignore_ascii_case("host") || is_set(name));
+    let headers = base.headers.iter().filter(stays).cloned();
+    let fields = part.fields.iter().filter(|(_, value)| !target.is_fastcgi() && !value.is_empty()).cloned();
     let plan = Plan {
         address: target.address()?,
         protocol: match target.is_fastcgi() {
@@ -159,8 +162,6 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         body: if own { Vec::new() } else { base.body.clone() },
         headers: headers.chain(fields).collect(),
         shape,
-        requests: None,
-        duration: Some(whole.duration),
         keep_alive: part.keep_alive.unwrap_or(base.keep_alive),
         netns: namespace(part)?,
         ..base.clone()
@@ -196,14 +197,18 @@ fn seen_by(pid: Option<u32>, path: &str) -> PathBuf {
 }
 
 /// The name of the file in a directory that a server sends as it is, of about this size.
-fn file_in(directory: &Path, bytes: u64) -> Result<String> {
+fn file_in(directory: &Path, part: &Part) -> Result<String> {
     let entries = fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))?;
     let file = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        let known = Path::new(&name).extension().and_then(|ending| ending.to_str()).is_some_and(|ending| STATIC.contains(&ending));
+        let known = Path::new(&name)
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .is_some_and(|ending| part.endings.iter().any(|known| known == ending));
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) && !name.starts_with('.');
         let about = fs::metadata(entry.path()).ok()?;
-        (known && plain && about.is_file() && (1..=FILE_BYTES_MAX).contains(&about.len())).then(|| (about.len().abs_diff(bytes), name))
+        (known && plain && about.is_file() && (1..=FILE_BYTES_MAX).contains(&about.len()))
+            .then(|| (about.len().abs_diff(part.answer_bytes), name))
     };
     let nearest = entries.flatten().take(NAMES_MAX).filter_map(file).min();
     nearest.map(|(_, name)| name).with_context(|| format!("{} holds no file that is sent as it is", directory.display()))

@@ -26,7 +26,7 @@ use crate::settings::{self, Target};
 use crate::{Usage, bisect, files, output};
 
 /// Connections where load is asked for and no number is given.
-const CONNECTIONS_DEFAULT: u32 = 100;
+pub(crate) const CONNECTIONS_DEFAULT: u32 = 100;
 /// Connections that an open loop may use where no number is given.
 const CONNECTIONS_OPEN: u32 = 1_000;
 /// Largest body of a request that is read from a file, bytes.
@@ -345,11 +345,19 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         expect: expect.clone(),
         slo_p99_us,
         loaded,
+        sent_host: sent_host(&args.load)?,
         ..target.request()
     };
     let netns_path = client.filter(|netns| netns.id != own).map(|netns| netns.path);
     let plan = if loaded { Some(plan(&args.load, &target, duration, expect, netns_path).map_err(usage)?) } else { None };
     Ok(Setup { request, plan, duration, foreign: args.yes })
+}
+
+/// The Host header that was given.
+fn sent_host(load: &Load) -> Result<Option<String>> {
+    let headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>();
+    let headers = headers.map_err(|error| anyhow::Error::new(Usage(format!("{error:#}"))))?;
+    Ok(headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value))
 }
 
 /// The load to offer.

@@ -42,7 +42,7 @@ impl Servers {
             "{}daemon off;\npid {directory}/nginx.pid;\nerror_log {directory}/nginx.log;\nevents {{ worker_connections 512; }}\nhttp {{\n\
              access_log off;\nclient_body_temp_path {directory}/b;\nproxy_temp_path {directory}/p;\nfastcgi_temp_path {directory}/f;\n\
              uwsgi_temp_path {directory}/u;\nscgi_temp_path {directory}/s;\nserver {{\nlisten 127.0.0.1:{port};\nroot {directory}/www;\n\
-             location /static/ {{ }}\nlocation / {{ try_files $uri /index.php; }}\nlocation = /index.php {{\n\
+             location /static/ {{ }}\nlocation / {{ try_files $uri /index.php?$args; }}\nlocation = /index.php {{\n\
              fastcgi_pass unix:{directory}/php.sock;\nfastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;\n\
              fastcgi_param REQUEST_METHOD $request_method;\nfastcgi_param GREETING hello;\n}}\n}}\n}}\n",
             user("user nobody nogroup;\n")

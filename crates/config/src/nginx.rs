@@ -44,7 +44,7 @@ pub use pass::{Pass, PassKind, Reuse, Target};
 pub use pattern::{Match, Pattern};
 pub use quote::quoted;
 pub use reuse::{FastcgiReuse, NoReuse, fastcgi_reuse, keep_fastcgi};
-pub use route::{Candidate, Step};
+pub use route::{Candidate, Query, Sought, Step};
 pub use select::{LocalAddress, Selection};
 pub use server::Server;
 pub use server_name::ServerName;

@@ -34,18 +34,20 @@ pub struct Part {
     pub url: String,
     /// Directory with files that the tier serves, as it sees it.
     pub directory: Option<String>,
+    /// Their endings.
+    pub endings: Vec<String>,
     /// Bytes of an answer of the whole on average: a file of about this size is to be asked for.
     pub answer_bytes: u64,
     /// A process of the first tier, where one is known: the directory is looked for as it sees the file system.
     pub pid: Option<u32>,
     /// Of HTTP the Host header.
     pub host: String,
-    /// Parameters of FastCGI, header fields of HTTP.
+    /// Parameters of FastCGI, header fields of HTTP; of these one without a value is not sent.
     pub fields: Vec<(String, String)>,
     /// True where connections are kept on the way to it; nothing where as on the command line.
     pub keep_alive: Option<bool>,
-    /// No more connections than these.
-    pub connections_max: Option<u32>,
+    /// True for a part of a part: what that gives is in what its own whole gives.
+    pub is_inner: bool,
     /// Namespace from which it is reached.
     pub netns: NetnsId,
 }
@@ -70,7 +72,8 @@ pub struct Session<'w> {
     path: Path,
     pending: VecDeque<Step>,
     taken: usize,
-    parts: Vec<PartReport>,
+    /// What came of each, and whether it is a part of a part.
+    parts: Vec<(bool, PartReport)>,
 }
 
 impl<'w> Session<'w> {
@@ -88,12 +91,8 @@ impl<'w> Session<'w> {
     pub fn next_part(&mut self) -> Option<Part> {
         loop {
             match self.pending.pop_front()? {
-                Step::Load(part) if self.is_known(&part.tier, part.kind) => {}
-                Step::Load(_) if self.taken >= PARTS_MAX => {}
-                Step::Load(part) => {
-                    self.taken += 1;
-                    return Some(part);
-                }
+                Step::Load(part) if self.is_known(&part.tier, part.kind) || self.taken >= PARTS_MAX => {}
+                Step::Load(part) => return Some(part),
                 Step::Leave { tier, kind, why } if !self.is_known(&tier, kind) => self.leave(tier, kind, &why),
                 Step::Leave { .. } => {}
             }
@@ -101,29 +100,49 @@ impl<'w> Session<'w> {
     }
 
     fn is_known(&self, tier: &str, kind: PartKind) -> bool {
-        self.parts.iter().any(|part| part.tier == tier && part.kind == kind && part.load.is_some())
+        self.parts.iter().any(|(_, part)| part.tier == tier && part.kind == kind && part.load.is_some())
     }
 
     /// Tells what was seen while a part was loaded.
     pub fn measured(&mut self, part: &Part, obs: &Observation) {
         let path = path::discover(obs);
         let ctx = Context::new(obs, &path, self.words);
+        if let Some(why) = self.spoiled(part, &ctx) {
+            return self.leave(part.tier.clone(), part.kind, &why);
+        }
+        self.taken += 1;
+        if part.kind == PartKind::Direct {
+            // A part may have parts of its own; the whole's report knows them by other names.
+            let inner = plan::steps(&ctx).into_iter().filter_map(|step| step.within(&|name| self.known_as(&path, name)));
+            let inner: Vec<Step> = inner.filter(|step| !matches!(step, Step::Leave { kind: PartKind::Own, .. })).collect();
+            self.pending.extend(inner);
+        }
         let diagnosis = diagnose(obs, self.words);
-        let alone_cost_us = cost_us(&ctx);
-        // A part may have parts of its own; the whole's report knows them by other names.
-        let inner: Vec<Step> = plan::steps(&ctx).into_iter().filter_map(|step| step.renamed(&|name| self.known_as(&path, name))).collect();
-        self.pending.extend(inner.into_iter().filter(|step| !matches!(step, Step::Leave { kind: PartKind::Own, .. })));
-        self.parts.retain(|known| known.tier != part.tier || known.kind != part.kind);
-        self.parts.push(PartReport {
-            tier: part.tier.clone(),
-            kind: part.kind,
+        let report = PartReport {
             url: Some(obs.request.url.clone()),
             load: diagnosis.load,
-            cpu_us_per_good: alone_cost_us,
+            cpu_us_per_good: cost_us(&ctx),
             verdict: Some(diagnosis.verdict),
             limited_by: diagnosis.limited_by,
-            summary: diagnosis.summary,
-        });
+            ..unloaded(part.tier.clone(), part.kind, diagnosis.summary)
+        };
+        self.put(part.is_inner, report);
+    }
+
+    /// Why what was measured says nothing about the part, where it does not.
+    fn spoiled(&self, part: &Part, ctx: &Context<'_>) -> Option<Message> {
+        let load = ctx.obs.load.as_ref();
+        if load.is_some_and(|load| load.interrupted) {
+            return Some(Message::new("bisect-interrupted"));
+        }
+        if let Some(guard) = load.and_then(|load| load.stopped_by.as_ref()) {
+            return Some(Message::new("bisect-guard").with("guard", guard.as_str()));
+        }
+        // A socket's path may lead to another server from here than in the container of the one that was meant.
+        let is_here = self.path.tiers.iter().any(|tier| tier.name == part.tier);
+        let found = ctx.path.tiers.first().map(|first| self.known_as(ctx.path, &first.name));
+        let is_another = is_here && found.is_some_and(|found| found.as_ref() != Some(&part.tier));
+        is_another.then(|| Message::new("bisect-another").with("tier", part.tier.as_str()))
     }
 
     /// Tells that a part could not be loaded; another way to load the same may follow.
@@ -133,9 +152,14 @@ impl<'w> Session<'w> {
     }
 
     fn leave(&mut self, tier: String, kind: PartKind, why: &Message) {
-        let summary = self.words.text(why);
-        self.parts.retain(|known| known.tier != tier || known.kind != kind);
-        self.parts.push(PartReport { tier, kind, url: None, load: None, cpu_us_per_good: None, verdict: None, limited_by: None, summary });
+        let report = unloaded(tier, kind, self.words.text(why));
+        self.put(false, report);
+    }
+
+    /// What is known last of a part takes the place of what was.
+    fn put(&mut self, is_inner: bool, part: PartReport) {
+        self.parts.retain(|(_, known)| known.tier != part.tier || known.kind != part.kind);
+        self.parts.push((is_inner, part));
     }
 
     /// The name that the whole's report gives to a tier of a part's path: the one with the same listener.
@@ -152,10 +176,15 @@ impl<'w> Session<'w> {
     /// The report of the whole, with its parts and what they explain.
     pub fn report(mut self) -> Diagnosis {
         let order = |tier: &str| self.path.tiers.iter().position(|other| other.name == tier);
-        self.parts.sort_by_key(|part| (order(&part.tier).unwrap_or(usize::MAX), part.kind));
+        self.parts.sort_by_key(|(_, part)| (order(&part.tier).unwrap_or(usize::MAX), part.kind));
         let bisect = explain::explain(&Whole { report: &self.whole, cost_us: self.cost_us, at_rate: self.at_rate }, self.parts, self.words);
         Diagnosis { bisect: Some(bisect), ..self.whole }
     }
+}
+
+/// A part that was not loaded, with the reason.
+fn unloaded(tier: String, kind: PartKind, summary: String) -> PartReport {
+    PartReport { tier, kind, url: None, load: None, cpu_us_per_good: None, verdict: None, explains: false, limited_by: None, summary }
 }
 
 /// CPU time of the path's processes for each good answer, microseconds; nothing where it could not be read, or too few answers were good.

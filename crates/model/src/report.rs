@@ -26,6 +26,9 @@ pub struct Request {
     pub host: String,
     /// Port.
     pub port: u16,
+    /// The Host header that is sent, where it is another than the URL's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_host: Option<String>,
     /// Addresses the host stands for.
     pub addresses: Vec<IpAddr>,
     /// The unix socket that is connected to instead, by each name that it goes by: as given (an abstract name begins with `@`), and as links
@@ -50,8 +53,11 @@ impl Request {
         self.scheme.starts_with("fcgi")
     }
 
-    /// The Host header (RFC 9110, 7.2): with the port only where it is not the scheme's own.
+    /// The Host header (RFC 9110, 7.2): as it was asked for, else the URL's, with the port only where it is not the scheme's own.
     pub fn host_header(&self) -> String {
+        if let Some(host) = &self.sent_host {
+            return host.clone();
+        }
         let own = [("http", 80), ("https", 443)].contains(&(self.scheme.as_str(), self.port));
         if own || self.port == 0 || self.is_fastcgi() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }

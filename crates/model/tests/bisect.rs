@@ -26,13 +26,21 @@ fn asks() -> NginxAsks {
 }
 
 fn own() -> NginxOwn {
-    NginxOwn { path: "/static/".into(), directory: Some("/srv/static/".into()) }
+    NginxOwn { path: "/static/".into(), directory: Some("/srv/static/".into()), endings: vec!["css".into()] }
 }
 
-/// The web server alone at this goodput.
-fn alone(goodput_rps: u64) -> Observation {
-    let mut obs = healthy();
-    process(&mut obs, 42, 1, "nginx", &[100]);
+/// A part alone at this goodput and at its own limit: the web server's core, or all workers of the pool.
+fn alone(part: &Part, goodput_rps: u64) -> Observation {
+    let mut obs = if part.kind == PartKind::Own { healthy() } else { pool(5, 5, 60) };
+    if part.kind == PartKind::Own {
+        process(&mut obs, 42, 1, "nginx", &[100]);
+        cpu(&mut obs, 1.0);
+        used(&mut obs, 42, 1.0);
+    } else {
+        obs.request.scheme = "fcgi".into();
+        (obs.request.port, obs.request.addresses, obs.request.client_netns) = (9000, vec![ip("127.0.0.1")], SERVER);
+    }
+    obs.request.url = part.url.clone();
     rate(&mut obs, goodput_rps);
     obs
 }
@@ -44,9 +52,11 @@ fn rate(obs: &mut Observation, goodput_rps: u64) {
 }
 
 fn used(obs: &mut Observation, pid: u32, share: f64) {
+    let Some(process) = obs.processes.get_mut(&pid) else { return };
+    process.cpu = Default::default();
     for second in 0..=11_u64 {
         let used = CpuUse { user_ticks: (second as f64 * 100.0 * share) as u64, ..CpuUse::default() };
-        obs.processes.get_mut(&pid).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+        process.cpu.push(second * 1_000_000, Reading::Ok(used));
     }
 }
 
@@ -66,7 +76,7 @@ fn bisected(whole: &Observation, part: impl Fn(&Part) -> Result<Observation, Str
 }
 
 fn explained(whole: &Observation, front: u64, behind: u64) -> Bisect {
-    bisected(whole, |part| Ok(alone(if part.kind == PartKind::Own { front } else { behind }))).bisect.unwrap()
+    bisected(whole, |part| Ok(alone(part, if part.kind == PartKind::Own { front } else { behind }))).bisect.unwrap()
 }
 
 #[test]
@@ -74,7 +84,7 @@ fn parts_are_asked_as_the_configuration_asks_them() {
     let asked = std::cell::RefCell::new(Vec::new());
     let report = bisected(&whole(vec![asks()], vec![own()]), |part| {
         asked.borrow_mut().push(part.clone());
-        Ok(alone(1_000))
+        Ok(alone(part, 1_000))
     });
     let asked = asked.into_inner();
     assert_eq!(asked.len(), 2, "{asked:?}");
@@ -99,17 +109,12 @@ fn what_cannot_be_loaded_is_told_with_its_reason() {
         vec![one]
     };
     for (asks, own, front, behind) in [
-        (vec![], vec![], "names no file", "in no configuration"),
+        (vec![], vec![], "names no file", "No configuration"),
         (vec![asks()], vec![own()], "status 404", "status 404"),
         (with(|asks| asks.unknown = Some("$x (n.conf:3)".into())), vec![], "names no file", "n.conf:3"),
         (with(|asks| asks.tls = true), vec![], "names no file", "TLS"),
         (with(|asks| asks.pass.kind = "uwsgi".into()), vec![], "names no file", "uwsgi"),
-        (
-            with(|asks| asks.pass.servers = vec![ListenerAddress::Tcp(ip("127.0.0.1"), 9001)]),
-            vec![],
-            "names no file",
-            "in no configuration",
-        ),
+        (with(|asks| asks.pass.servers = vec![ListenerAddress::Tcp(ip("127.0.0.1"), 9001)]), vec![], "names no file", "No configuration"),
     ] {
         let told = reasons(asks, own);
         assert!(told[0].contains(front) && told[1].contains(behind), "{told:?}");
@@ -121,7 +126,7 @@ fn what_cannot_be_loaded_is_told_with_its_reason() {
 }
 
 #[test]
-fn servers_elsewhere_are_asked_as_well_and_kept_connections_are_as_few_as_nginx_keeps() {
+fn servers_elsewhere_are_asked_as_well_where_the_user_allows_it() {
     let mut remote = asks();
     remote.pass = NginxPass {
         kind: "proxy".into(),
@@ -138,17 +143,17 @@ fn servers_elsewhere_are_asked_as_well_and_kept_connections_are_as_few_as_nginx_
     });
     let part = &asked.into_inner()[0];
     assert_eq!((part.tier.as_str(), part.url.as_str()), ("[fd00::9]:8080", "http://[fd00::9]:8080/v1/x"));
-    assert_eq!((part.keep_alive, part.connections_max), (Some(true), Some(8)));
+    assert_eq!((part.keep_alive, part.is_inner), (Some(true), false));
     let parts = report.bisect.unwrap().parts;
     assert!(parts.len() == 3 && parts[2].summary.contains("--yes"), "{parts:?}");
 }
 
 #[test]
 fn another_way_is_tried_where_one_fails() {
-    let fixed = NginxOwn { path: "/up".into(), directory: None };
+    let fixed = NginxOwn { path: "/up".into(), ..NginxOwn::default() };
     let report = bisected(&whole(vec![asks()], vec![own(), fixed]), |part| match &part.directory {
         Some(_) => Err("it holds no file".into()),
-        None => Ok(alone(9_000)),
+        None => Ok(alone(part, 9_000)),
     });
     let parts = report.bisect.unwrap().parts;
     assert_eq!((parts.len(), parts[0].load.is_some(), parts[1].load.is_some()), (2, true, true), "{parts:?}");
@@ -170,6 +175,36 @@ fn the_tier_that_gives_no_more_alone_explains_the_whole() {
 }
 
 #[test]
+fn a_tier_that_gives_less_alone_than_the_whole_is_not_what_limits_it() {
+    let mut obs = whole(vec![asks()], vec![own()]);
+    rate(&mut obs, 20_000);
+    let bisect = explained(&obs, 21_000, 250);
+    assert_eq!((bisect.explained_by, bisect.tier.as_deref()), (ExplainedBy::Tier, Some("nginx")), "most answers are cached");
+    assert_eq!(explained(&obs, 300, 250).explained_by, ExplainedBy::Beyond);
+}
+
+#[test]
+fn a_part_that_was_cut_short_or_another_server_tells_nothing() {
+    let told = |change: fn(&mut Observation)| {
+        let report = bisected(&whole(vec![asks()], vec![]), |part| {
+            let mut obs = alone(part, 250);
+            change(&mut obs);
+            Ok(obs)
+        });
+        report.bisect.unwrap()
+    };
+    for (change, why) in [
+        ((|obs| obs.load.as_mut().unwrap().interrupted = true) as fn(&mut Observation), "interrupted"),
+        (|obs| obs.load.as_mut().unwrap().stopped_by = Some("p99>5s".into()), "p99>5s"),
+        (|obs| (obs.request.port, obs.request.addresses) = (80, vec![ip("10.0.0.2")]), "Another server"),
+    ] {
+        let bisect = told(change);
+        assert_eq!(bisect.explained_by, ExplainedBy::Untold);
+        assert!(bisect.parts.iter().any(|part| part.summary.contains(why)), "{:?}", bisect.parts);
+    }
+}
+
+#[test]
 fn full_cores_are_shared_and_few_connections_pass_one_after_the_other() {
     let mut obs = whole(vec![asks()], vec![own()]);
     rate(&mut obs, 5_000);
@@ -177,8 +212,8 @@ fn full_cores_are_shared_and_few_connections_pass_one_after_the_other() {
     used(&mut obs, 42, 0.4);
     used(&mut obs, 51, 0.58);
     let report = bisected(&obs, |part| {
-        let mut alone = alone(if part.kind == PartKind::Own { 20_000 } else { 9_000 });
-        used(&mut alone, 42, 1.0);
+        let mut alone = alone(part, if part.kind == PartKind::Own { 20_000 } else { 9_000 });
+        used(&mut alone, 51, 1.0);
         Ok(alone)
     });
     let bisect = report.bisect.unwrap();

@@ -5,7 +5,7 @@ mod stage;
 
 use chokepoint_model::change::{Change, ServerSetting};
 use chokepoint_model::load::{Loop, Percentiles};
-use chokepoint_model::observation::{AccessLog, NginxLimit, NginxStatus, Observation, ServerStatus};
+use chokepoint_model::observation::{AccessLog, NginxLimit, NginxStatus, Observation, OpenFiles, ServerStatus};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Remedy, Role, Station, StationState, Verdict};
 use stage::limits::*;
@@ -147,6 +147,21 @@ fn watched_connections_that_are_cut_off_with_a_request_in_them_are_harm() {
         assert_eq!(causes(&diagnosis), expected, "{sockets} sockets, {aborted} cut off");
         let refused = station(&diagnosis, "worker-connections").refused_per_s.unwrap_or(0.0);
         assert_eq!(refused > 30.0, !expected.is_empty(), "{refused}");
+    }
+}
+
+#[test]
+fn one_look_at_a_full_worker_is_enough_where_many_are_cut_off() {
+    for (aborted, expected) in [(1_500, vec![CONNECTIONS]), (400, vec![])] {
+        let mut obs = nginx(58, 1_024, false, Vec::new());
+        passive(&mut obs);
+        netstat(&mut obs, aborted, 5_000);
+        let files = &mut obs.processes.get_mut(&43).unwrap().files;
+        *files = Default::default();
+        for (at, sockets) in [(2_000_000, 40), (4_000_000, 58), (6_000_000, 44)] {
+            files.push(at, Reading::Ok(OpenFiles { count: sockets, sockets: (100..100 + u64::from(sockets)).collect() }));
+        }
+        assert_eq!(causes(&told(&obs)), expected, "{aborted} cut off");
     }
 }
 

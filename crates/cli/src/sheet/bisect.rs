@@ -1,7 +1,7 @@
 //! What each tier gives by itself.
 
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Bisect, Diagnosis, PartKind, PartReport};
+use chokepoint_model::report::{Diagnosis, PartKind, PartReport};
 
 use super::rounds::failed_share;
 use super::{Ink, Phrases, Span, ink, span};
@@ -24,11 +24,10 @@ pub(crate) struct Row<'a> {
 /// The explanation and a row for each tier; nothing where no tier was to be loaded by itself.
 pub(crate) fn rows<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<(&'a str, Vec<Row<'a>>)> {
     let bisect = diagnosis.bisect.as_ref()?;
-    Some((&bisect.summary, bisect.parts.iter().map(|part| row(bisect, part, phrases)).collect()))
+    Some((&bisect.summary, bisect.parts.iter().map(|part| row(part, phrases)).collect()))
 }
 
-fn row<'a>(bisect: &Bisect, part: &'a PartReport, phrases: Phrases<'_>) -> Row<'a> {
-    let explains = part.load.is_some() && bisect.tier.as_deref() == Some(part.tier.as_str());
+fn row<'a>(part: &'a PartReport, phrases: Phrases<'_>) -> Row<'a> {
     Row {
         tier: &part.tier,
         how: phrases.word(match (part.kind, &part.load) {
@@ -37,17 +36,17 @@ fn row<'a>(bisect: &Bisect, part: &'a PartReport, phrases: Phrases<'_>) -> Row<'
             (PartKind::Direct, _) => "report-part-direct",
         }),
         url: part.url.as_deref().unwrap_or_default(),
-        notes: notes(part, explains, phrases),
+        notes: notes(part, phrases),
         summary: span(part.verdict.map_or(Ink::Faint, ink), part.summary.as_str()),
-        explains,
+        explains: part.explains,
     }
 }
 
-fn notes(part: &PartReport, explains: bool, phrases: Phrases<'_>) -> Vec<Span> {
+fn notes(part: &PartReport, phrases: Phrases<'_>) -> Vec<Span> {
     let Some(load) = &part.load else { return Vec::new() };
     let rate = phrases.say(&Message::new("html-per-second").with("rate", load.goodput_rps));
     let p99 = Message::new("report-percentile").with("name", "p99").with("duration", phrases.duration_us(load.latency_us.p99 as f64));
-    let mut notes = vec![span(if explains { Ink::BadStrong } else { Ink::Strong }, rate), span(Ink::Plain, phrases.say(&p99))];
+    let mut notes = vec![span(if part.explains { Ink::BadStrong } else { Ink::Strong }, rate), span(Ink::Plain, phrases.say(&p99))];
     let failed = failed_share(load);
     if failed > 0.0 {
         notes.push(span(Ink::Bad, phrases.say(&Message::new("report-part-failed").with("share", phrases.percent(failed)))));

@@ -398,6 +398,7 @@ pub(crate) fn bisected() -> Diagnosis {
         load: None,
         cpu_us_per_good: None,
         verdict: None,
+        explains: false,
         limited_by: None,
         summary: summary.into(),
     };
@@ -418,6 +419,7 @@ pub(crate) fn bisected() -> Diagnosis {
                 url: Some("fcgi://127.0.0.1:9000/srv/www/index.php?page=1".into()),
                 load: Some(collapsed()),
                 verdict: Some(Verdict::Choked),
+                explains: true,
                 ..part("php-fpm", PartKind::Direct, "Choked: all 5 workers of php-fpm are taken, and they do not compute but wait.")
             },
             part("python", PartKind::Direct, "What php-fpm asks of python for this request stands in no configuration that is read."),

@@ -7,10 +7,11 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::location::Location;
 use super::pass::{PassKind, first_variable};
-use super::route::Candidate;
+use super::pattern::{Match, Pattern};
+use super::route::{Candidate, Query, Step};
 use super::select::{LocalAddress, Selection};
 use super::server_name::ServerName;
-use super::settings::Settings;
+use super::settings::{Occurrence, Settings};
 use crate::Place;
 
 /// Variables within the values of `set` that are followed.
@@ -39,8 +40,6 @@ const ESCAPED: &AsciiSet = &CONTROLS
 /// The client's request, as far as variables tell it.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'r> {
-    /// Method: "GET".
-    pub method: &'r str,
     /// "http" or "https".
     pub scheme: &'r str,
     /// The Host header.
@@ -56,9 +55,10 @@ pub struct Asking<'r> {
 pub struct Asked {
     /// Of FastCGI the script's file, of HTTP the request target; with the query.
     pub path_and_query: String,
-    /// Of HTTP the Host header.
+    /// The Host header that is sent, of FastCGI the client's.
     pub host: String,
-    /// Parameters of FastCGI, header fields of HTTP. Those whose value cannot be told here are left out.
+    /// Parameters of FastCGI, header fields of HTTP. What repeats the client's own (method, body, header fields) and what cannot be told here is
+    /// left out. A header field without a value is not sent, whatever the client's is.
     pub fields: Vec<(String, String)>,
 }
 
@@ -81,11 +81,12 @@ impl Candidate<'_> {
     /// What this pass asks for a request that was selected so. Nothing for protocols other than HTTP and FastCGI.
     pub fn asked(&self, selection: &Selection<'_>, asking: &Asking<'_>) -> Option<Result<Asked, Unasked>> {
         let variables = Variables { candidate: self, selection, asking };
-        match self.pass.kind {
-            PassKind::Fastcgi => Some(variables.fastcgi()),
-            PassKind::Proxy => Some(variables.http()),
-            PassKind::Uwsgi | PassKind::Scgi | PassKind::Grpc | PassKind::Memcached => None,
-        }
+        let asked = match self.pass.kind {
+            PassKind::Fastcgi => Variables::fastcgi,
+            PassKind::Proxy => Variables::http,
+            PassKind::Uwsgi | PassKind::Scgi | PassKind::Grpc | PassKind::Memcached => return None,
+        };
+        Some(variables.unturned().and_then(|()| asked(&variables)))
     }
 }
 
@@ -104,6 +105,19 @@ impl Variables<'_> {
         Unasked { place: self.candidate.pass.place.clone(), text: text.to_owned() }
     }
 
+    /// An error where a `rewrite` may make another request of it, which was not followed here.
+    fn unturned(&self) -> Result<(), Unasked> {
+        let server = &self.selection.server.settings;
+        let is_followed = |place: &Place| self.candidate.via.iter().any(|step| matches!(step, Step::Rewrite(known, _) if known == place));
+        let may_turn = |rewrite: &&Occurrence| {
+            !is_followed(&rewrite.place) && Pattern::new(rewrite.arg(0), false).is_match(&self.candidate.sought.path) != Match::No
+        };
+        match self.settings().own("rewrite").iter().chain(server.own("rewrite")).find(may_turn) {
+            Some(rewrite) => Err(Unasked { place: rewrite.place.clone(), text: format!("rewrite {}", rewrite.arg(0)) }),
+            None => Ok(()),
+        }
+    }
+
     fn fastcgi(&self) -> Result<Asked, Unasked> {
         let mut fields = Vec::new();
         let mut script = None;
@@ -117,25 +131,27 @@ impl Variables<'_> {
             fields.extend(value.filter(|value| !value.is_empty() || !param.has("if_not_empty")).map(|value| (name.to_owned(), value)));
         }
         let script = script.ok_or_else(|| self.unasked("no fastcgi_param SCRIPT_FILENAME"))?;
-        let path_and_query = format!("{}{}", encoded(&script), self.query_with_mark());
-        Ok(Asked { path_and_query, host: self.host_name(), fields })
+        let path_and_query = format!("{}{}", encoded(&script), self.query_with_mark()?);
+        Ok(Asked { path_and_query, host: self.asking.host.to_owned(), fields })
     }
 
     fn http(&self) -> Result<Asked, Unasked> {
         let pass = self.candidate.pass;
+        // Its query may hold a key.
+        let text = pass.text.split('?').next().unwrap_or_default();
         if pass.text.contains('$') {
-            return Err(self.unasked(&pass.text));
+            return Err(self.unasked(text));
         }
-        let path = &self.candidate.path;
+        let path = &self.candidate.sought.path;
         let path_and_query = match &pass.uri {
             Some(uri) => {
                 let matched = self.candidate.location.and_then(Location::path).filter(|prefix| path.starts_with(*prefix));
-                let matched = matched.ok_or_else(|| self.unasked(&pass.text))?;
-                format!("{uri}{}{}", encoded(&path[matched.len()..]), self.query_with_mark())
+                let matched = matched.ok_or_else(|| self.unasked(text))?;
+                format!("{uri}{}{}", encoded(&path[matched.len()..]), self.query_with_mark()?)
             }
             // Without a URI the request goes on as it came, unless it was turned inside.
             None if self.candidate.via.is_empty() => self.asking.path_and_query.to_owned(),
-            None => format!("{}{}", encoded(path), self.query_with_mark()),
+            None => format!("{}{}", encoded(path), self.query_with_mark()?),
         };
         let mut host = self.proxy_host().to_owned();
         let mut fields = Vec::new();
@@ -145,7 +161,6 @@ impl Variables<'_> {
                 "host" => host = value,
                 // These follow from the connection and the body.
                 "connection" | "upgrade" | "te" | "keep-alive" | "content-length" | "transfer-encoding" => {}
-                _ if value.is_empty() => {}
                 _ => fields.push((name.to_owned(), value)),
             }
         }
@@ -164,12 +179,29 @@ impl Variables<'_> {
         name.to_ascii_lowercase()
     }
 
-    fn query(&self) -> &str {
+    fn client_query(&self) -> &str {
         self.asking.path_and_query.split_once('?').map_or("", |(_, query)| query)
     }
 
-    fn query_with_mark(&self) -> String {
-        if self.query().is_empty() { String::new() } else { format!("?{}", self.query()) }
+    /// The query as it is at the pass; nothing where it cannot be told.
+    fn query(&self) -> Option<String> {
+        let (text, behind) = match &self.candidate.sought.query {
+            Query::Client => return Some(self.client_query().to_owned()),
+            Query::Instead(text) => (text, ""),
+            Query::Before(text) => (text, self.client_query()),
+        };
+        // In a redirect's own text the arguments are those that the client sent.
+        let own = ["$args", "$query_string"].iter().fold(text.clone(), |text, name| text.replace(name, self.client_query()));
+        let own = own.replace("$uri", &self.selection.path);
+        (!own.contains('$')).then(|| if behind.is_empty() { own } else { format!("{own}&{behind}") })
+    }
+
+    fn query_with_mark(&self) -> Result<String, Unasked> {
+        let query = self.query().ok_or_else(|| match self.candidate.via.last() {
+            Some(Step::TryFiles(place, text) | Step::Rewrite(place, text)) => Unasked { place: place.clone(), text: text.clone() },
+            _ => self.unasked("the query"),
+        })?;
+        Ok(if query.is_empty() { query } else { format!("?{query}") })
     }
 
     /// A text with its variables filled in; nothing where one cannot be told here.
@@ -195,11 +227,10 @@ impl Variables<'_> {
             LocalAddress::Unix(path) => (format!("unix:{path}"), String::new()),
         };
         let plain = match name {
-            "uri" | "document_uri" => self.candidate.path.clone(),
+            "uri" | "document_uri" => self.candidate.sought.path.clone(),
             "request_uri" => asking.path_and_query.to_owned(),
-            "args" | "query_string" => self.query().to_owned(),
-            "is_args" => if self.query().is_empty() { "" } else { "?" }.to_owned(),
-            "request_method" => asking.method.to_owned(),
+            "args" | "query_string" => self.query()?,
+            "is_args" => if self.query()?.is_empty() { "" } else { "?" }.to_owned(),
             "scheme" | "request_scheme" => asking.scheme.to_owned(),
             "https" => if asking.scheme == "https" { "on" } else { "" }.to_owned(),
             "host" => self.host_name(),
@@ -213,7 +244,7 @@ impl Variables<'_> {
             "server_port" => port,
             "server_protocol" => "HTTP/1.1".to_owned(),
             "remote_addr" | "proxy_add_x_forwarded_for" => CLIENT.to_owned(),
-            "content_type" | "content_length" | "remote_user" | "remote_port" | "fastcgi_path_info" => String::new(),
+            "remote_user" | "remote_port" | "fastcgi_path_info" => String::new(),
             "nginx_version" => self.settings().version().to_string(),
             "document_root" | "realpath_root" => self.document_root()?,
             "request_filename" => self.request_filename()?,
@@ -223,42 +254,40 @@ impl Variables<'_> {
         Some(plain)
     }
 
-    /// Header fields that a load does not send are empty, arguments are those of the query, and other names those of `set`.
+    /// Arguments are those of the query, and other names those of `set`.
     fn given(&self, name: &str, depth: usize) -> Option<String> {
         if let Some(argument) = name.strip_prefix("arg_") {
-            let value = self.query().split('&').find_map(|pair| pair.strip_prefix(argument)?.strip_prefix('='));
+            let query = self.query()?;
+            let value = query.split('&').find_map(|pair| pair.strip_prefix(argument)?.strip_prefix('='));
             return Some(value.unwrap_or_default().to_owned());
-        }
-        if name.starts_with("http_") || name.starts_with("cookie_") {
-            return Some(String::new());
         }
         let set = self.settings().own("set").iter().chain(self.selection.server.settings.own("set"));
         let value = set.into_iter().find(|set| set.arg(0).strip_prefix('$') == Some(name))?;
         self.filled_within(value.arg(1), depth.checked_sub(1)?)
     }
 
-    /// `root`, or `alias` where the location has one; nothing where it is relative to the prefix that nginx was built with.
+    /// `root` or `alias`, whichever is nearer; nothing where it is relative to the prefix that nginx was built with.
     fn document_root(&self) -> Option<String> {
-        let root = match self.settings().own("alias").first() {
-            Some(alias) => alias.arg(0).to_owned(),
-            None => self.settings().word("root")?.value,
-        };
-        (root.starts_with('/') && !root.contains('$')).then_some(root)
+        let (_, root, _) = self.settings().nearest(&["alias", "root"])?;
+        let root = root.arg(0);
+        (root.starts_with('/') && !root.contains('$')).then(|| root.to_owned())
     }
 
     fn request_filename(&self) -> Option<String> {
-        let path = &self.candidate.path;
+        let path = &self.candidate.sought.path;
         let root = self.document_root()?;
-        if self.settings().own("alias").is_empty() {
-            return Some(format!("{}{path}", root.trim_end_matches('/')));
-        }
-        let prefix = self.candidate.location.and_then(Location::path)?;
+        let prefix = match self.settings().nearest(&["alias", "root"])? {
+            ("root", ..) => return Some(format!("{}{path}", root.trim_end_matches('/'))),
+            (_, _, true) => self.candidate.location.and_then(Location::path)?,
+            // An alias further out takes the place of that location's path, which is not known here.
+            (_, _, false) => return None,
+        };
         Some(format!("{root}{}", path.strip_prefix(prefix)?))
     }
 
     /// The path, with `fastcgi_index` behind a directory. Where more stands behind the script's name only PCRE can part the two.
     fn script_name(&self) -> Option<String> {
-        let path = &self.candidate.path;
+        let path = &self.candidate.sought.path;
         if !self.settings().all("fastcgi_split_path_info").is_empty() && path.contains(".php/") {
             return None;
         }

@@ -32,6 +32,32 @@ pub enum Step {
     MayMatch(Place),
 }
 
+/// The query behind a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// The client's.
+    Client,
+    /// This one as written, variables and all, in its place.
+    Instead(String),
+    /// This one as written, and the client's behind it.
+    Before(String),
+}
+
+/// What is asked for on the way: another thing than the client asked for behind an internal redirect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    /// The path, decoded.
+    pub path: String,
+    /// Its query.
+    pub query: Query,
+}
+
+impl Sought {
+    fn at(&self, path: String) -> Self {
+        Self { path, query: self.query.clone() }
+    }
+}
+
 /// A pass that may answer the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate<'a> {
@@ -41,8 +67,8 @@ pub struct Candidate<'a> {
     pub settings: &'a Settings,
     /// The location where it stands; nothing where it stands in a condition.
     pub location: Option<&'a Location>,
-    /// The path as it is there: decoded, and another than the client's behind an internal redirect.
-    pub path: String,
+    /// What is asked for there.
+    pub sought: Sought,
     /// The way to it. Empty: nothing stands between the request and it, and no other candidate can take the request.
     pub via: Vec<Step>,
 }
@@ -53,11 +79,12 @@ impl<'a> Selection<'a> {
     pub fn candidates(&self) -> Vec<Candidate<'a>> {
         let mut walk = Walk { server: self.server, found: Vec::new(), seen: Vec::new() };
         let via: Vec<Step> = Vec::new();
-        walk.conditions(&self.server.conditions, &self.path, &via);
-        walk.possible(&self.locations_possible, &via, &self.path);
+        let sought = Sought { path: self.path.clone(), query: Query::Client };
+        walk.conditions(&self.server.conditions, &sought, &via);
+        walk.possible(&self.locations_possible, &via, &sought);
         match self.location {
-            Some(location) => walk.location(location, &self.path, via),
-            None => walk.redirects(&self.server.settings, &self.path, &via),
+            Some(location) => walk.location(location, &sought, via),
+            None => walk.redirects(&self.server.settings, &sought, &via),
         }
         // What is certain goes first; otherwise the fewer the turns, the likelier, and what is only a guess comes last.
         walk.found.sort_by_key(|candidate| (candidate.via.iter().any(|step| matches!(step, Step::MayMatch(_))), candidate.via.len()));
@@ -73,22 +100,17 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn location(&mut self, location: &'a Location, path: &str, via: Vec<Step>) {
-        let key = (location.place.clone(), path.to_owned());
+    fn location(&mut self, location: &'a Location, sought: &Sought, via: Vec<Step>) {
+        let key = (location.place.clone(), sought.path.clone());
         if via.len() > HOPS_MAX || self.found.len() >= CANDIDATES_MAX || self.seen.len() >= VISITS_MAX || self.seen.contains(&key) {
             return;
         }
         self.seen.push(key);
-        self.conditions(&location.conditions, path, &via);
+        self.conditions(&location.conditions, sought, &via);
+        self.redirects(&location.settings, sought, &via);
         match &location.pass {
-            Some(pass) => {
-                self.redirects(&location.settings, path, &via);
-                self.add(Candidate { pass, settings: &location.settings, location: Some(location), path: path.to_owned(), via });
-            }
-            None => {
-                self.redirects(&location.settings, path, &via);
-                self.index(&location.settings, path, &via);
-            }
+            Some(pass) => self.add(Candidate { pass, settings: &location.settings, location: Some(location), sought: sought.clone(), via }),
+            None => self.index(&location.settings, sought, &via),
         }
     }
 
@@ -98,79 +120,93 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn conditions(&mut self, conditions: &'a [super::location::Condition], path: &str, via: &[Step]) {
+    fn conditions(&mut self, conditions: &'a [super::location::Condition], sought: &Sought, via: &[Step]) {
         for condition in conditions {
             if let Some(pass) = &condition.pass {
                 let via = longer(via, Step::Condition(condition.place.clone(), condition.text.clone()));
-                self.add(Candidate { pass, settings: &condition.settings, location: None, path: path.to_owned(), via });
+                self.add(Candidate { pass, settings: &condition.settings, location: None, sought: sought.clone(), via });
             }
         }
     }
 
-    fn possible(&mut self, locations: &[&'a Location], via: &[Step], path: &str) {
+    fn possible(&mut self, locations: &[&'a Location], via: &[Step], sought: &Sought) {
         for location in locations {
-            self.location(location, path, longer(via, Step::MayMatch(location.place.clone())));
+            self.location(location, sought, longer(via, Step::MayMatch(location.place.clone())));
         }
     }
 
     /// The ways out of a block that are no pass.
-    fn redirects(&mut self, settings: &Settings, path: &str, via: &[Step]) {
+    fn redirects(&mut self, settings: &Settings, sought: &Sought, via: &[Step]) {
         for rewrite in settings.own("rewrite") {
             let to = rewrite.arg(1);
             let elsewhere = to.starts_with("http://") || to.starts_with("https://") || to.starts_with("$scheme");
             let flagged = matches!(rewrite.arg(2), "redirect" | "permanent");
-            if !elsewhere && !flagged && Pattern::new(rewrite.arg(0), false).is_match(path) != Match::No {
-                self.to(to, path, longer(via, Step::Rewrite(rewrite.place.clone(), to.to_owned())));
+            if !elsewhere && !flagged && Pattern::new(rewrite.arg(0), false).is_match(&sought.path) != Match::No {
+                // The client's arguments go behind those of a rewrite, unless that ends in a question mark.
+                let query = |own: &str, closed: bool| match (own.is_empty(), closed) {
+                    (true, false) => sought.query.clone(),
+                    (_, true) => Query::Instead(own.to_owned()),
+                    (false, false) => Query::Before(own.to_owned()),
+                };
+                self.to(to, sought, &query, longer(via, Step::Rewrite(rewrite.place.clone(), to.to_owned())));
             }
         }
+        let instead = |own: &str, _: bool| Query::Instead(own.to_owned());
         // `try_files` and `index` belong to what is in force; a server's hold in locations that have none of their own pass only by inheritance.
         if let Some(tries) = settings.own("try_files").first() {
             // nginx serves the named files where they are; only the last is a redirect.
             let last = tries.args.last().map_or("", String::as_str);
             if !last.starts_with('=') {
-                self.to(last, path, longer(via, Step::TryFiles(tries.place.clone(), last.to_owned())));
+                self.to(last, sought, &instead, longer(via, Step::TryFiles(tries.place.clone(), last.to_owned())));
             }
-            if tries.args.iter().rev().skip(1).any(|file| file.ends_with('/')) && !path.ends_with('/') {
-                self.index(settings, &format!("{path}/"), via);
+            if tries.args.iter().rev().skip(1).any(|file| file.ends_with('/')) && !sought.path.ends_with('/') {
+                self.index(settings, &sought.at(format!("{}/", sought.path)), via);
             } else {
-                self.index(settings, path, via);
+                self.index(settings, sought, via);
             }
         }
         for page in settings.all("error_page") {
             let to = page.args.last().map_or("", String::as_str);
             if to.starts_with(['/', '@']) {
-                self.to(to, path, longer(via, Step::ErrorPage(page.place.clone(), to.to_owned())));
+                self.to(to, sought, &instead, longer(via, Step::ErrorPage(page.place.clone(), to.to_owned())));
             }
         }
     }
 
-    /// A directory's index files are internal redirects.
-    fn index(&mut self, settings: &Settings, path: &str, via: &[Step]) {
+    /// A directory's index files are internal redirects; the query stays.
+    fn index(&mut self, settings: &Settings, sought: &Sought, via: &[Step]) {
         // An index file is a file: it has no index of its own.
-        if !path.ends_with('/') || via.iter().any(|step| matches!(step, Step::Index(_))) {
+        if !sought.path.ends_with('/') || via.iter().any(|step| matches!(step, Step::Index(_))) {
             return;
         }
         let files = settings.words("index").map(|files| files.value).unwrap_or_default();
         for file in files {
-            let to = if file.starts_with('/') { file.clone() } else { format!("{path}{file}") };
-            self.to(&to, path, longer(via, Step::Index(file)));
+            let to = if file.starts_with('/') { file.clone() } else { format!("{}{file}", sought.path) };
+            self.to(&to, sought, &|_, _| sought.query.clone(), longer(via, Step::Index(file)));
         }
     }
 
-    /// An internal redirect to a path, a named location, or something with variables, of which `$uri` is known.
-    fn to(&mut self, target: &str, path: &str, via: Vec<Step>) {
+    /// An internal redirect to a path, a named location, or something with variables, of which `$uri` is known. `query` says what becomes of
+    /// the query, given the target's own and whether a question mark ends it.
+    fn to(&mut self, target: &str, sought: &Sought, query: &dyn Fn(&str, bool) -> Query, via: Vec<Step>) {
         if target.starts_with('@') {
             if let Some(location) = named_location(&self.server.locations, target) {
-                self.location(location, path, via);
+                self.location(location, sought, via);
             }
             return;
         }
-        let Some(target) = filled(target, path) else { return };
-        let target = normalized_path(&target);
-        let (location, possible) = location_for(self.server, &target);
-        self.possible(&possible, &via, &target);
+        // `$is_args$args` is a question mark and the arguments where there are any.
+        let target = ["$args", "$query_string"]
+            .iter()
+            .fold(target.to_owned(), |text, args| text.replace(&format!("$is_args{args}"), &format!("?{args}")));
+        let is_closed = target.ends_with('?');
+        let (path, own) = target.trim_end_matches('?').split_once('?').unwrap_or((target.trim_end_matches('?'), ""));
+        let Some(path) = filled(path, &sought.path) else { return };
+        let sought = Sought { path: normalized_path(&path), query: query(own, is_closed) };
+        let (location, possible) = location_for(self.server, &sought.path);
+        self.possible(&possible, &via, &sought);
         if let Some(location) = location {
-            self.location(location, &target, via);
+            self.location(location, &sought, via);
         }
     }
 }
@@ -179,9 +215,9 @@ fn longer(via: &[Step], step: Step) -> Vec<Step> {
     via.iter().cloned().chain([step]).collect()
 }
 
-/// A target without its query, with `$uri` and `$document_uri` filled in; nothing where another variable or a capture decides.
+/// A path with `$uri` and `$document_uri` filled in; nothing where another variable or a capture decides.
 fn filled(target: &str, path: &str) -> Option<String> {
-    let mut text = target.split('?').next().unwrap_or_default().to_owned();
+    let mut text = target.to_owned();
     while let Some((before, name, after)) = first_variable(&text) {
         if !matches!(name, "uri" | "document_uri" | "request_uri") || path.contains('$') {
             return None;

@@ -77,6 +77,20 @@ impl Settings {
         self.level.own.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// The first use of any of these directives in the innermost block that uses one: its name, the use, and whether that is this very block.
+    /// For directives that stand in for each other (`root`, `alias`).
+    pub(super) fn nearest(&self, names: &[&'static str]) -> Option<(&'static str, &Occurrence, bool)> {
+        let mut level = Some(&self.level);
+        while let Some(current) = level {
+            let found = names.iter().find_map(|name| Some((*name, current.own.get(*name)?.first()?)));
+            if let Some((name, occurrence)) = found {
+                return Some((name, occurrence, Arc::ptr_eq(current, &self.level)));
+            }
+            level = current.outer.as_ref();
+        }
+        None
+    }
+
     /// The first use in force; nginx refuses a second one where the directive has a single value.
     pub fn one(&self, name: &str) -> Option<&Occurrence> {
         self.all(name).first()

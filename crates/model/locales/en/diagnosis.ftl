@@ -22,7 +22,7 @@ verdict-unknown-refusing = Cannot tell what causes it, but station { $station } 
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s that were offered were answered, and no station that was read explains it.
 verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener } while its cores are not busy; its workers may be too few or wait for something themselves.
 verdict-unknown-waits = Cannot tell: an answer took { $loaded } ms with { $connections } connections and { $alone } ms alone, while the cores are idle and no station is at its limit. Something that no reading shows is: threads of one process, a lock, a limit of connections, or a server behind { $tier } on another host.
-verdict-unknown-generator-waits = Cannot tell: the load generator itself waited for a core for { $share } % of the time, because other programs keep them busy, so that the times it measured with { $connections } connections are not the server's. Give it cores of its own (--cpus), or measure while the others rest.
+verdict-unknown-generator-waits = Cannot tell: the load generator itself waited for a core for { $share } % of the time, so that the times it measured with { $connections } connections are not the server's. Give it cores of its own (--cpus), fewer threads, or measure while other programs rest.
 verdict-unknown-remote = Cannot tell: the server is not on this host, so none of its stations could be read; nothing on this side of the path was at its limit.
 
 warning-shared-cores = The load generator shares cores with the servers: rates are lower than the servers could give.

@@ -2,12 +2,14 @@
 
 use crate::catalogue::Catalogue;
 use crate::message::Message;
-use crate::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, Verdict};
+use crate::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, StationState, Verdict};
 
 /// Share of what a part gives alone from which the whole counts as giving as much: two measurements alike differ by so much on a shared machine.
 const SAME_SHARE: f64 = 0.85;
-/// Share of the whole's time or CPU time from which the parts' own account for it.
-const ACCOUNTED_SHARE: f64 = 0.7;
+/// Share of what the parts would give one behind the other from which few connections explain the whole.
+const SERIES_SHARE: f64 = 0.7;
+/// Busy share of cores that count as full.
+const FULL: f64 = 0.95;
 
 /// The whole that is to be explained.
 pub(super) struct Whole<'a> {
@@ -18,54 +20,83 @@ pub(super) struct Whole<'a> {
     pub(super) at_rate: bool,
 }
 
-/// What the parts say of the whole.
-pub(super) fn explain(whole: &Whole<'_>, parts: Vec<PartReport>, words: &Catalogue) -> Bisect {
-    let (explained_by, tier, mut summary) = judge(whole, &parts, words);
-    let left: Vec<&str> =
-        parts.iter().filter(|part| part.load.is_none() && part.kind == PartKind::Direct).map(|part| part.tier.as_str()).collect();
-    if explained_by == ExplainedBy::Between && !left.is_empty() {
-        summary = format!("{summary} {}", words.text(&Message::new("bisect-left").with("tiers", left.join(", "))));
+/// A part that was loaded, with its goodput.
+#[derive(Clone, Copy)]
+struct Rated<'a> {
+    place: usize,
+    part: &'a PartReport,
+    goodput: f64,
+}
+
+/// What the parts say of the whole; those that are parts of a part are told and not counted.
+pub(super) fn explain(whole: &Whole<'_>, parts: Vec<(bool, PartReport)>, words: &Catalogue) -> Bisect {
+    let goodput = |part: &PartReport| part.load.as_ref().map(|load| load.goodput_rps).filter(|goodput| *goodput > 0.0);
+    let rated = parts.iter().enumerate().filter(|(_, (is_inner, _))| !is_inner);
+    let rated: Vec<Rated<'_>> = rated.filter_map(|(place, (_, part))| Some(Rated { place, part, goodput: goodput(part)? })).collect();
+    let (explained_by, by, why) = judge(whole, &rated);
+    let mut summary = words.text(&why);
+    let is_left = |(_, part): &&(bool, PartReport)| part.load.is_none() && part.kind == PartKind::Direct;
+    let left: Vec<&str> = parts.iter().filter(is_left).map(|(_, part)| part.tier.as_str()).collect();
+    if matches!(explained_by, ExplainedBy::Between | ExplainedBy::Tier) && !left.is_empty() {
+        let id = if explained_by == ExplainedBy::Tier { "bisect-left-behind" } else { "bisect-left" };
+        summary = format!("{summary} {}", words.text(&Message::new(id).with("tiers", left.join(", "))));
     }
+    let tier = by.map(|place| parts[place].1.tier.clone());
+    let parts = parts.into_iter().enumerate().map(|(place, (_, part))| PartReport { explains: by == Some(place), ..part }).collect();
     Bisect { explained_by, tier, summary, parts }
 }
 
-fn goodput(part: &PartReport) -> Option<f64> {
-    part.load.as_ref().map(|load| load.goodput_rps).filter(|goodput| *goodput > 0.0)
-}
-
-fn judge(whole: &Whole<'_>, parts: &[PartReport], words: &Catalogue) -> (ExplainedBy, Option<String>, String) {
-    let limited_by = whole.report.limited_by;
-    let told = |by: ExplainedBy, message: Message| (by, None, words.text(&message));
-    let rated: Vec<(&PartReport, f64)> = parts.iter().filter_map(|part| Some((part, goodput(part)?))).collect();
-    let (Some((least, alone)), Some(rate)) = (
-        rated.iter().min_by(|a, b| a.1.total_cmp(&b.1)).copied(),
-        whole.report.load.as_ref().map(|load| load.goodput_rps).filter(|rate| *rate > 0.0),
-    ) else {
-        return told(ExplainedBy::Untold, Message::new("bisect-none"));
+/// What explains the whole, the part that does, and the sentence.
+fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>, Message) {
+    let rate = whole.report.load.as_ref().map(|load| load.goodput_rps).filter(|rate| *rate > 0.0);
+    let (Some(rate), false) = (rate, rated.is_empty()) else { return (ExplainedBy::Untold, None, Message::new("bisect-none")) };
+    let least = |of: &mut dyn Iterator<Item = Rated<'_>>| {
+        of.min_by(|a, b| a.goodput.total_cmp(&b.goodput)).map(|least| (least.place, least.goodput))
     };
-    let args = |id: &'static str| Message::new(id).with("rate", rate).with("alone", alone).with("tier", least.tier.as_str());
-    let is_own_limit = least.verdict != Some(Verdict::ClientLimited);
-    if is_own_limit && rate >= SAME_SHARE * alone {
-        return (ExplainedBy::Tier, Some(least.tier.clone()), words.text(&args("bisect-tier")));
+    let tier = |place: usize| rated.iter().find(|rated| rated.place == place).map_or("", |rated| rated.part.tier.as_str());
+    let args =
+        |id: &'static str, (place, alone): (usize, f64)| Message::new(id).with("rate", rate).with("alone", alone).with("tier", tier(place));
+    // Not every request of the whole reaches a part that gives less: the whole has a cache, or the part's load was another.
+    let Some(slowest) = least(&mut rated.iter().copied().filter(|rated| rate <= rated.goodput / SAME_SHARE)) else {
+        let beyond = least(&mut rated.iter().copied()).unwrap_or_default();
+        return (ExplainedBy::Beyond, None, args("bisect-beyond", beyond));
+    };
+    // Its own limit: neither the load generator's nor for want of connections.
+    let is_limit =
+        |rated: &Rated<'_>| rated.part.verdict != Some(Verdict::ClientLimited) && rated.part.limited_by != Some(LimitedBy::Demand);
+    let own = rated.iter().find(|rated| rated.place == slowest.0).is_some_and(is_limit);
+    if own && rate >= SAME_SHARE * slowest.1 {
+        return (ExplainedBy::Tier, Some(slowest.0), args("bisect-tier", slowest));
     }
+    let limited_by = whole.report.limited_by;
     if limited_by == Some(LimitedBy::Demand) && whole.at_rate {
-        return told(ExplainedBy::Demand, args("bisect-demand"));
+        return (ExplainedBy::Demand, None, args("bisect-demand", slowest));
     }
-    if limited_by == Some(LimitedBy::Cpu) {
-        let costs: Option<Vec<f64>> = rated.iter().map(|(part, _)| part.cpu_us_per_good).collect();
-        if let (Some(costs), Some(cost_us)) = (costs, whole.cost_us) {
-            let own: f64 = costs.iter().sum();
-            let each =
-                rated.iter().zip(&costs).map(|((part, _), cost)| format!("{} {cost:.0} µs", part.tier)).collect::<Vec<_>>().join(", ");
-            let message = args("bisect-cores").with("each", each).with("own", own).with("cost", cost_us);
-            return told(ExplainedBy::SharedCores, message.with("rest", (cost_us - own).max(0.0)));
-        }
-        return told(ExplainedBy::SharedCores, args("bisect-cores-untold"));
+    if limited_by == Some(LimitedBy::Cpu) && share_full_cores(whole.report, rated) {
+        return (ExplainedBy::SharedCores, None, cores(whole, rated).unwrap_or_else(|| args("bisect-cores-untold", slowest)));
     }
     // One behind the other the parts take their times together.
-    let series: f64 = 1.0 / rated.iter().map(|(_, goodput)| 1.0 / goodput).sum::<f64>();
-    if limited_by == Some(LimitedBy::Demand) && rate >= ACCOUNTED_SHARE * series {
-        return told(ExplainedBy::Series, args("bisect-series").with("series", series));
+    let series: f64 = 1.0 / rated.iter().map(|rated| 1.0 / rated.goodput).sum::<f64>();
+    if limited_by == Some(LimitedBy::Demand) && rate >= SERIES_SHARE * series {
+        return (ExplainedBy::Series, None, args("bisect-series", slowest).with("series", series));
     }
-    told(ExplainedBy::Between, args("bisect-between").with("times", alone / rate))
+    (ExplainedBy::Between, None, args("bisect-between", slowest))
+}
+
+/// True where cores that all of these tiers share are full.
+fn share_full_cores(whole: &Diagnosis, rated: &[Rated<'_>]) -> bool {
+    whole.path.iter().any(|station| {
+        let names: Vec<&str> = station.tier.split('+').collect();
+        let is_full = station.station == "cpu" && station.state == StationState::Saturated && station.utilization >= Some(FULL);
+        is_full && rated.iter().all(|rated| names.contains(&rated.part.tier.as_str()))
+    })
+}
+
+/// What each part costs of the cores; nothing where it could not be read.
+fn cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> Option<Message> {
+    let costs: Vec<f64> = rated.iter().map(|rated| rated.part.cpu_us_per_good).collect::<Option<_>>()?;
+    let own: f64 = costs.iter().sum();
+    let each = rated.iter().zip(&costs).map(|(rated, cost)| format!("{} {cost:.0} µs", rated.part.tier)).collect::<Vec<_>>().join(", ");
+    let cost_us = whole.cost_us?;
+    Some(Message::new("bisect-cores").with("each", each).with("own", own).with("cost", cost_us).with("rest", (cost_us - own).max(0.0)))
 }

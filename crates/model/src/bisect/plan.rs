@@ -17,10 +17,10 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The same with the tier's name in another report; nothing where that does not know it.
-    pub(super) fn renamed(self, name: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+    /// The same as a part of a part, with the tier's name in the whole's report; nothing where that does not know it.
+    pub(super) fn within(self, name: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         Some(match self {
-            Self::Load(part) => Self::Load(Part { tier: name(&part.tier)?, ..part }),
+            Self::Load(part) => Self::Load(Part { tier: name(&part.tier)?, is_inner: true, ..part }),
             Self::Leave { tier, kind, why } => Self::Leave { tier: name(&tier)?, kind, why },
         })
     }
@@ -69,12 +69,13 @@ impl<'a> Front<'a> {
             kind,
             url,
             directory: None,
+            endings: Vec::new(),
             answer_bytes: self.ctx.obs.load.as_ref().map_or(0, |load| load.received_bytes / load.requests.max(1)),
             pid: self.tier.pids.first().copied(),
             host: request.host_header(),
             fields: Vec::new(),
             keep_alive: None,
-            connections_max: None,
+            is_inner: false,
             netns: request.client_netns,
         }
     }
@@ -88,8 +89,11 @@ impl<'a> Front<'a> {
             Some(socket) => format!("{}:{socket}:", request.scheme),
             None => format!("{}://{}:{}", request.scheme, request.host, request.port),
         };
-        let part =
-            |own: &NginxOwn| Part { directory: own.directory.clone(), ..self.part(name, PartKind::Own, format!("{base}{}", own.path)) };
+        let part = |own: &NginxOwn| Part {
+            directory: own.directory.clone(),
+            endings: own.endings.clone(),
+            ..self.part(name, PartKind::Own, format!("{base}{}", own.path))
+        };
         std::iter::once(told("bisect-no-own")).chain(nginx.own.iter().map(|own| Step::Load(part(own)))).collect()
     }
 
@@ -115,7 +119,15 @@ impl<'a> Front<'a> {
     fn elsewhere(&self) -> Vec<Step> {
         let known = |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| self.leads_to(address, tier));
         let away = self.asks().filter(|asks| !asks.pass.servers.iter().any(known));
-        away.filter_map(|asks| asks.pass.servers.first().map(|address| self.asked(&address.to_string(), asks, address))).collect()
+        let step = |asks: &NginxAsks| match asks.pass.servers.first() {
+            Some(address) => self.asked(&address.to_string(), asks, address),
+            None => {
+                let origin = &asks.pass.origin;
+                let why = Message::new("bisect-name").with("at", format!("{}:{}", origin.file, origin.line));
+                leave(asks.pass.upstream.as_deref().unwrap_or(&asks.pass.kind), PartKind::Direct, why)
+            }
+        };
+        away.map(step).collect()
     }
 
     fn asked(&self, name: &str, asks: &NginxAsks, address: &ListenerAddress) -> Step {
@@ -127,14 +139,12 @@ impl<'a> Front<'a> {
             (None, None) => return told("bisect-protocol"),
             (None, Some(base)) => base,
         };
-        // A kept connection holds a worker of a pool: no more of them than nginx keeps.
-        let workers = self.nginx.map_or(1, |nginx| nginx.worker_processes.value.max(1));
-        let kept = asks.pass.keepalive.filter(|_| asks.pass.reuses).map(|kept| kept.saturating_mul(workers));
+        // A kept connection holds a worker of a FastCGI pool: as many as the load has would leave most of them without one.
+        let kept = asks.pass.reuses && asks.pass.kind == "proxy";
         Step::Load(Part {
             host: asks.host.clone(),
             fields: asks.fields.clone(),
-            keep_alive: Some(asks.pass.reuses),
-            connections_max: kept,
+            keep_alive: Some(kept),
             netns: self.tier.netns,
             ..self.part(name, PartKind::Direct, format!("{base}{}", asks.path_and_query))
         })

@@ -172,7 +172,7 @@ pub struct NginxAsks {
     pub path_and_query: String,
     /// Of HTTP the Host header.
     pub host: String,
-    /// Parameters of FastCGI, header fields of HTTP.
+    /// Parameters of FastCGI, header fields of HTTP; of these one without a value is not sent.
     pub fields: Vec<(String, String)>,
     /// What cannot be told, with the line where it stands.
     pub unknown: Option<String>,
@@ -185,6 +185,8 @@ pub struct NginxOwn {
     pub path: String,
     /// The directory of these files, as the server sees it; nothing where the path itself has a fixed answer.
     pub directory: Option<String>,
+    /// Endings of those of them that are sent as they are.
+    pub endings: Vec<String>,
 }
 
 /// A limit that an administrator set on purpose.

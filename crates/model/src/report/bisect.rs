@@ -31,6 +31,8 @@ pub enum ExplainedBy {
     Demand,
     /// Each part gives more by itself: it lies between them.
     Between,
+    /// A part gives less by itself: not every request reaches it.
+    Beyond,
     /// No part could be loaded.
     Untold,
 }
@@ -60,6 +62,8 @@ pub struct PartReport {
     pub cpu_us_per_good: Option<f64>,
     /// The verdict about it.
     pub verdict: Option<Verdict>,
+    /// True where it explains the whole.
+    pub explains: bool,
     /// What limits it where it is healthy.
     pub limited_by: Option<LimitedBy>,
     /// The verdict in one sentence, or why it was not loaded.

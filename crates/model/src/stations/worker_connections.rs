@@ -26,6 +26,8 @@ const SAMPLES_MIN: usize = 2;
 const NEAR_SHARE: f64 = 0.8;
 /// Share of requests that failed as those do whose connection was closed, above which it counts as harm.
 const FAILED_SHARE: f64 = 0.01;
+/// Share of the connections accepted that were cut off with a request in them, from which one look at a worker that is full is enough.
+const CUT_SHARE_MANY: f64 = 0.1;
 /// Share of those failures that what the server logged must explain.
 const EXPLAINED_SHARE: f64 = 0.1;
 /// Counters of connections that were closed with data unread, and of those that were accepted (/proc/net/netstat, snmp).
@@ -143,7 +145,11 @@ impl Held {
         let Some(load) = &ctx.obs.load else {
             // Without load of our own, what the server turned away is harm. That it closes kept connections to make room may be noticed by nobody,
             // unless requests were under way in them.
-            let drained = self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples && cut_off(ctx, tier).is_some();
+            let drained = match cut_off(ctx, tier) {
+                Some(cut) if cut.share >= CUT_SHARE_MANY => self.full_samples > 0,
+                Some(_) => self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples,
+                None => false,
+            };
             return (self.turned_away() > 0).then_some(Shown::Refused).or(drained.then_some(Shown::Drained));
         };
         let is_many = |count: u64| count as f64 > FAILED_SHARE * load.requests as f64;
@@ -169,13 +175,20 @@ impl Held {
 
 /// Connections that were closed in the tier's namespace with a request in them that nobody had read (RFC 2525, 2.17: the kernel resets them),
 /// where they are more than a few of those that were accepted.
-fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
+fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
     let grew = |name: &str| {
         let (first, last, _) = ctx.around(&ctx.obs.netns.get(&tier.netns)?.netstat)?;
         u64::try_from(last.get(name)?.saturating_sub(*first.get(name)?)).ok()
     };
     let (aborted, opened) = (grew(ABORTED)?, grew(OPENED)?);
-    (aborted as f64 > FAILED_SHARE * opened as f64).then_some(aborted)
+    let share = aborted as f64 / opened.max(1) as f64;
+    (share > FAILED_SHARE).then_some(CutOff { count: aborted, share })
+}
+
+/// Connections that were cut off, and their share of those that were accepted.
+struct CutOff {
+    count: u64,
+    share: f64,
 }
 
 /// Requests whose connection ended before the answer.
@@ -209,7 +222,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Station {
     // What was closed to make room is counted by nobody but those who lost it.
     let refused = match (&shown, &ctx.obs.load) {
         (Some(Shown::Drained), Some(load)) => Some(seen_closed(ctx, tier, load)),
-        (Some(Shown::Drained), None) => cut_off(ctx, tier),
+        (Some(Shown::Drained), None) => cut_off(ctx, tier).map(|cut| cut.count),
         _ => held.refused,
     };
     station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
@@ -278,7 +291,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
         let text = Message::new("evidence-worker-connections-held").with("peak", peak).with("limit", held.limit);
         proofs.push(evidence(ctx.text(text), format!("/proc/{pid}/fd"), Some(f64::from(peak))));
     }
-    if let (None, Some(count)) = (&ctx.obs.load, cut_off(ctx, tier)) {
+    if let (None, Some(CutOff { count, .. })) = (&ctx.obs.load, cut_off(ctx, tier)) {
         let text = Message::new("evidence-worker-connections-cut").with("count", count);
         proofs.push(evidence(ctx.text(text), format!("/proc/net/netstat: {ABORTED} ({})", ctx.netns_name(tier.netns)), Some(count as f64)));
     }

@@ -75,18 +75,14 @@ impl<'a> Route<'a> {
     /// Nothing where the request does not come to this server at the address that it names: another server may have given it another path.
     fn of(nginx: &'a Nginx, request: &Request) -> Option<Self> {
         let http = nginx.http.as_ref()?;
-        // A target that speaks FastCGI is behind every web server.
-        if request.is_fastcgi() {
-            return None;
-        }
         let path = request.path_and_query();
         let mut route = Self { chosen: Vec::new(), is_sure: true, perhaps: Vec::new(), is_complete: true };
         let locals = locals(http, request);
         for local in &locals {
-            let selection = http.select(local, &request.host, path)?;
+            let selection = http.select(local, &request.host_header(), path)?;
             route.add(&selection);
             for file in index_files(&selection, path) {
-                route.perhaps.extend(http.select(local, &request.host, &file).map(|selection| settings_of(&selection)));
+                route.perhaps.extend(http.select(local, &request.host_header(), &file).map(|selection| settings_of(&selection)));
             }
         }
         (!locals.is_empty()).then_some(route)

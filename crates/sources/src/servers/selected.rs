@@ -1,6 +1,6 @@
 //! What an nginx configuration makes of the request that is diagnosed: what it asks of the servers behind, and what it answers itself.
 
-use chokepoint_config::nginx::{Asking, Candidate, Http, LocalAddress, Nginx, Selection};
+use chokepoint_config::nginx::{Asking, Candidate, Http, LocalAddress, Nginx, Selection, Step};
 use chokepoint_model::observation::{NginxAsks, NginxOwn};
 use chokepoint_model::report::Request;
 
@@ -11,18 +11,20 @@ const ASKS_MAX: usize = 8;
 /// Answers of its own that are listed.
 const OWN_MAX: usize = 16;
 
-/// The addresses at which a request comes in. A unix socket has one, whatever links lead to it: the name that the configuration knows.
+/// The addresses at which a request comes in; none for one that speaks FastCGI, which is behind every web server. A unix socket has one, whatever links lead to it: the name that the configuration knows.
 pub(super) fn locals(http: &Http, request: &Request) -> Vec<LocalAddress> {
+    if request.is_fastcgi() {
+        return Vec::new();
+    }
     let mut locals: Vec<LocalAddress> = request.addresses.iter().map(|ip| LocalAddress::Ip(*ip, request.port)).collect();
     let sockets = request.unix.iter().map(|name| LocalAddress::Unix(name.clone()));
-    locals.extend(sockets.filter(|local| http.select(local, &request.host, "/").is_some()).take(1));
+    locals.extend(sockets.filter(|local| http.select(local, &request.host_header(), "/").is_some()).take(1));
     locals
 }
 
 /// The part of the configuration that answers, where the request comes to this server at the address that it names.
 fn selection<'a>(http: &'a Http, local: &LocalAddress, request: &Request) -> Option<Selection<'a>> {
-    // A target that speaks FastCGI is behind every web server.
-    (!request.is_fastcgi()).then(|| http.select(local, &request.host, request.path_and_query())).flatten()
+    http.select(local, &request.host_header(), request.path_and_query())
 }
 
 /// What is asked of the servers behind for the request, the likeliest first.
@@ -32,8 +34,13 @@ pub(super) fn asks(nginx: &Nginx, request: &Request) -> Vec<NginxAsks> {
     };
     let Some(selection) = selection(http, &local, request) else { return Vec::new() };
     let host = request.host_header();
-    let asking = Asking { method: "GET", scheme: &request.scheme, host: &host, path_and_query: request.path_and_query(), local: &local };
-    selection.candidates().iter().take(ASKS_MAX).flat_map(|candidate| of_candidate(nginx, &selection, candidate, &asking)).collect()
+    let scheme = request.scheme.split('+').next().unwrap_or_default();
+    let asking = Asking { scheme, host: &host, path_and_query: request.path_and_query(), local: &local };
+    // What answers only in another's stead, after an error or on a condition, is not what this request asks for.
+    let is_way = |step: &Step| matches!(step, Step::TryFiles(..) | Step::Index(_) | Step::Rewrite(..));
+    let candidates = selection.candidates();
+    let asked = candidates.iter().filter(|candidate| candidate.via.iter().all(is_way)).take(ASKS_MAX);
+    asked.flat_map(|candidate| of_candidate(nginx, &selection, candidate, &asking)).collect()
 }
 
 fn of_candidate(nginx: &Nginx, selection: &Selection<'_>, candidate: &Candidate<'_>, asking: &Asking<'_>) -> Vec<NginxAsks> {
@@ -55,7 +62,11 @@ fn of_candidate(nginx: &Nginx, selection: &Selection<'_>, candidate: &Candidate<
 pub(super) fn own(nginx: &Nginx, request: &Request) -> Vec<NginxOwn> {
     let selected = nginx.http.as_ref().and_then(|http| selection(http, locals(http, request).first()?, request));
     let answers = selected.map(|selection| selection.own_answers()).unwrap_or_default();
-    answers.into_iter().take(OWN_MAX).map(|own| NginxOwn { path: own.path, directory: own.directory }).collect()
+    answers
+        .into_iter()
+        .take(OWN_MAX)
+        .map(|own| NginxOwn { path: own.path, directory: own.directory, endings: own.endings.into_iter().map(str::to_owned).collect() })
+        .collect()
 }
 
 #[cfg(test)]
@@ -89,7 +100,7 @@ mod tests {
         assert_eq!((one.path_and_query.as_str(), one.pass.kind.as_str(), one.pass.reuses), ("/srv/a.php?x=1", "fastcgi", true));
         assert_eq!(one.pass.servers[1], ListenerAddress::Unix("/run/p.sock".into()));
         let files = own(&nginx, &request("http://10.0.0.2/a.php"));
-        assert_eq!(files[0], NginxOwn { path: "/img/".into(), directory: Some("/srv/img/".into()) });
+        assert_eq!((files[0].path.as_str(), files[0].directory.as_deref()), ("/img/", Some("/srv/img/")));
         assert_eq!(asks(&nginx, &request("http://10.0.0.2/a.css")), []);
         let fastcgi = Request { scheme: "fcgi".to_owned(), ..request("fcgi://10.0.0.2/srv/a.php") };
         assert!(asks(&nginx, &fastcgi).is_empty() && own(&nginx, &fastcgi).is_empty());

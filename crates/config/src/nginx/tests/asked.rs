@@ -6,7 +6,7 @@ fn asked(text: &str, path: &str) -> Vec<Result<Asked, String>> {
     let http = http(text);
     let local = LocalAddress::Ip([10, 0, 0, 2].into(), 80);
     let selection = http.select(&local, "Shop.example:80", path).expect("it listens");
-    let asking = Asking { method: "GET", scheme: "http", host: "Shop.example:80", path_and_query: path, local: &local };
+    let asking = Asking { scheme: "http", host: "Shop.example:80", path_and_query: path, local: &local };
     let candidates = selection.candidates();
     candidates.iter().filter_map(|candidate| candidate.asked(&selection, &asking)).map(|one| one.map_err(|why| why.to_string())).collect()
 }
@@ -24,7 +24,7 @@ fn fastcgi_parameters_as_distributions_write_them() {
     let text = server(
         "location ~ \\.php$ { fastcgi_split_path_info ^(.+?\\.php)(/.*)$; try_files $fastcgi_script_name =404;\n\
          set $path_info $fastcgi_path_info; fastcgi_param PATH_INFO $path_info; fastcgi_index index.php;\n\
-         fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; fastcgi_param QUERY_STRING $query_string;\n\
+         fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; fastcgi_param QUERY_STRING $query_string; fastcgi_param REQUEST_METHOD $request_method;\n\
          fastcgi_param REQUEST_URI $request_uri; fastcgi_param SERVER_SOFTWARE nginx/$nginx_version;\n\
          fastcgi_param HTTPS $https if_not_empty; fastcgi_param CITY $geoip_city; fastcgi_param SERVER_NAME $server_name;\n\
          fastcgi_pass unix:/run/php.sock; }",
@@ -39,6 +39,7 @@ fn fastcgi_parameters_as_distributions_write_them() {
         ("SERVER_SOFTWARE", Some("nginx/1.22.1")),
         ("SERVER_NAME", Some("shop.example")),
         ("PATH_INFO", Some("")),
+        ("REQUEST_METHOD", None),
         ("HTTPS", None),
         ("CITY", None),
     ] {
@@ -55,6 +56,16 @@ fn a_front_controller_behind_try_files_is_the_script() {
     );
     let found = asked(&text, "/a/page?x=1");
     assert_eq!(found[0].as_ref().map(|one| one.path_and_query.as_str()), Ok("/srv/www/index.php?x=1"));
+    for (to, expected) in [
+        ("/index.php", "/srv/www/index.php"),
+        ("/index.php$is_args$args", "/srv/www/index.php?x=1"),
+        ("/index.php?q=$uri&$args", "/srv/www/index.php?q=/a/page&x=1"),
+    ] {
+        let text = text.replace("/index.php?$args", to);
+        assert_eq!(asked(&text, "/a/page?x=1")[0].as_ref().map(|one| one.path_and_query.as_str()), Ok(expected), "{to}");
+    }
+    let unfilled = text.replace("/index.php?$args", "/index.php?q=$geoip_city");
+    assert!(matches!(&asked(&unfilled, "/a")[0], Err(why) if why.contains("$geoip_city")));
     let unknown = server("location / { fastcgi_param SCRIPT_FILENAME $app_root/x.php; fastcgi_pass app; }");
     assert!(matches!(&asked(&unknown, "/")[0], Err(why) if why.contains("$app_root") && why.contains(':')));
     assert!(asked(&server("location / { fastcgi_pass app; }"), "/")[0].is_err(), "no script is named");
@@ -76,8 +87,21 @@ fn http_requests_with_their_host_and_uri() {
     }
     let headers = "location / { proxy_set_header Connection \"\"; proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-None $upstream_addr;\n\
                    proxy_set_header Accept-Encoding \"\"; proxy_pass http://app; }";
-    assert_eq!(asked(&server(headers), "/")[0].as_ref().map(|one| one.fields.len()), Ok(1));
-    for unknown in ["location / { proxy_pass http://$backend; }", "location ~ ^/(.*)$ { proxy_pass http://10.0.0.9/x/$1; }"] {
+    let one = &asked(&server(headers), "/")[0];
+    let one = one.as_ref().expect("everything is known");
+    assert_eq!((field(one, "X-Real-IP"), field(one, "Accept-Encoding"), one.fields.len()), (Some("127.0.0.1"), Some(""), 2));
+    let rewritten = asked(
+        &server("rewrite ^/old/ /new?a=1 last; location /new { proxy_pass http://app; }\nlocation / { rewrite ^/b /new? last; }"),
+        "/b?x",
+    );
+    assert_eq!(rewritten[0].as_ref().map(|one| one.path_and_query.as_str()), Ok("/new"), "a question mark ends the client's own");
+    for unknown in [
+        "location / { rewrite ^/x(.*)$ /$1 break; proxy_pass http://app; }",
+        "rewrite ^/(.*)$ /v2/$1; location / { proxy_pass http://app; }",
+        "location / { proxy_pass http://app/?key=$arg_key; }",
+        "location / { proxy_pass http://$backend; }",
+        "location ~ ^/(.*)$ { proxy_pass http://10.0.0.9/x/$1; }",
+    ] {
         assert!(asked(&server(unknown), "/x")[0].is_err(), "{unknown}");
     }
     assert_eq!(asked(&server("location / { uwsgi_pass app; }"), "/"), []);
@@ -100,6 +124,8 @@ fn own_answers_are_those_that_anybody_gets() {
         [fixed("/up")]
     );
     assert_eq!(own("location / { proxy_pass http://app; }\nlocation /assets/ { }"), [files("/assets/", "/srv/www/assets/")]);
+    let nested = "location / { proxy_pass http://app; }\nlocation /a/ { alias /srv/b/; location /a/c/ { } }";
+    assert_eq!(own(nested), [files("/a/", "/srv/b/")], "an alias further out");
     for none in [
         "limit_req zone=a; location / { }",
         "location / { deny all; }",
@@ -110,6 +136,9 @@ fn own_answers_are_those_that_anybody_gets() {
         "location / { return 301 /x; }",
         "location / { try_files /maintenance.html $uri; }",
         "location / { root $base; }",
+        "location = / { }\nlocation / { proxy_pass http://app; }",
+        "location / { }\nlocation ~ \\.[a-z0-9]+$ { proxy_pass http://app; }",
+        "return 301 https://x; location / { }",
     ] {
         assert_eq!(own(none), [], "{none}");
     }
