@@ -1,6 +1,6 @@
 //! What an nginx configuration makes of the request that is diagnosed: what it asks of the servers behind, and what it answers itself.
 
-use chokepoint_config::nginx::{Asking, Candidate, Http, LocalAddress, Nginx, Selection, Step};
+use chokepoint_config::nginx::{Address, Asking, Candidate, Http, LocalAddress, Nginx, Selection, Step};
 use chokepoint_model::observation::{NginxAsks, NginxOwn};
 use chokepoint_model::report::Request;
 
@@ -22,17 +22,27 @@ pub(super) fn locals(http: &Http, request: &Request) -> Vec<LocalAddress> {
     locals
 }
 
-/// The part of the configuration that answers, where the request comes to this server at the address that it names.
-fn selection<'a>(http: &'a Http, local: &LocalAddress, request: &Request) -> Option<Selection<'a>> {
-    http.select(local, &request.host_header(), request.path_and_query())
+/// Where the request comes in, and the part of the configuration that answers. Behind an address that was translated on the way the request
+/// names none of this server's: then all of its own must answer alike.
+fn selection<'a>(http: &'a Http, request: &Request) -> Option<(LocalAddress, Selection<'a>)> {
+    let (host, path) = (request.host_header(), request.path_and_query());
+    let at = |local: LocalAddress| http.select(&local, &host, path).map(|selection| (local, selection));
+    if let Some(found) = locals(http, request).into_iter().find_map(at) {
+        return Some(found);
+    }
+    let sockets = http.sockets.iter().filter(|socket| !socket.udp && !request.is_fastcgi());
+    let mut all = sockets.filter_map(|socket| match &socket.address {
+        Address::Ip(ip, port) => at(LocalAddress::Ip(*ip, *port)),
+        Address::Unix(path) => at(LocalAddress::Unix(path.clone())),
+        Address::Name(..) => None,
+    });
+    let first = all.next()?;
+    all.all(|(_, other)| other.server.place == first.1.server.place).then_some(first)
 }
 
 /// What is asked of the servers behind for the request, the likeliest first.
 pub(super) fn asks(nginx: &Nginx, request: &Request) -> Vec<NginxAsks> {
-    let Some((http, local)) = nginx.http.as_ref().and_then(|http| Some((http, locals(http, request).into_iter().next()?))) else {
-        return Vec::new();
-    };
-    let Some(selection) = selection(http, &local, request) else { return Vec::new() };
+    let Some((local, selection)) = nginx.http.as_ref().and_then(|http| selection(http, request)) else { return Vec::new() };
     let host = request.host_header();
     let scheme = request.scheme.split('+').next().unwrap_or_default();
     let asking = Asking { scheme, host: &host, path_and_query: request.path_and_query(), local: &local };
@@ -60,8 +70,8 @@ fn of_candidate(nginx: &Nginx, selection: &Selection<'_>, candidate: &Candidate<
 
 /// What nginx answers itself at the same address and for the same host.
 pub(super) fn own(nginx: &Nginx, request: &Request) -> Vec<NginxOwn> {
-    let selected = nginx.http.as_ref().and_then(|http| selection(http, locals(http, request).first()?, request));
-    let answers = selected.map(|selection| selection.own_answers()).unwrap_or_default();
+    let selected = nginx.http.as_ref().and_then(|http| selection(http, request));
+    let answers = selected.map(|(_, selection)| selection.own_answers()).unwrap_or_default();
     answers
         .into_iter()
         .take(OWN_MAX)
@@ -104,7 +114,10 @@ mod tests {
         assert_eq!(asks(&nginx, &request("http://10.0.0.2/a.css")), []);
         let fastcgi = Request { scheme: "fcgi".to_owned(), ..request("fcgi://10.0.0.2/srv/a.php") };
         assert!(asks(&nginx, &fastcgi).is_empty() && own(&nginx, &fastcgi).is_empty());
-        let elsewhere = Request { port: 81, ..request("http://10.0.0.2:81/a.php") };
-        assert!(asks(&nginx, &elsewhere).is_empty() && own(&nginx, &elsewhere).is_empty());
+        // A published port leads to the only address there is, and tells nothing where there are two that answer differently.
+        let published = Request { port: 81, ..request("http://10.0.0.2:81/a.php") };
+        assert_eq!(asks(&nginx, &published)[0].path_and_query, "/srv/a.php");
+        let two = self::nginx("location / { fastcgi_pass php; fastcgi_param SCRIPT_FILENAME /a; }\n}\nserver {\nlisten 90;");
+        assert!(asks(&two, &published).is_empty() && own(&two, &published).is_empty());
     }
 }
