@@ -307,12 +307,22 @@ fn is_harm(suffered: u64, of: u64) -> bool {
 /// is no sign of that.
 fn waited_for_retry(load: &LoadResult) -> bool {
     let took = load.latency_us;
-    load.connect_us.p999 >= SYN_RETRY_SEEN_US || took.p999.saturating_sub(took.p50) >= SYN_RETRY_SEEN_US
+    connected_us(load) >= SYN_RETRY_SEEN_US || took.p999.saturating_sub(took.p50) >= SYN_RETRY_SEEN_US
+}
+
+/// The time that so many connections took to be established, or longer, as make up [`SUFFERED_SHARE_MIN`] of the requests, microseconds; nothing
+/// where all of them are fewer. Of connections that are kept each serves many requests, and few of them make all wait.
+fn connected_us(load: &LoadResult) -> u64 {
+    let share = SUFFERED_SHARE_MIN * load.requests as f64 / load.connections.max(1) as f64;
+    let took = load.connect_us;
+    let shares = [(0.001, took.p999), (0.01, took.p99), (0.05, took.p95), (0.1, took.p90), (0.25, took.p75), (0.5, took.p50)];
+    // The percentiles are far apart: half as many is near enough.
+    shares.into_iter().find(|(of, _)| share <= 2.0 * *of).map_or(0, |(_, us)| us)
 }
 
 /// True where more than a few connections of the load were not established, or took as long as one does whose SYN was lost.
 fn waited_to_connect(load: &LoadResult) -> bool {
-    is_harm(load.errors.connect_timeout + load.errors.connect_failed, load.requests) || load.connect_us.p999 >= SYN_RETRY_SEEN_US
+    is_harm(load.errors.connect_timeout + load.errors.connect_failed, load.requests) || connected_us(load) >= SYN_RETRY_SEEN_US
 }
 
 /// True where the load's own requests suffered as dropped first packets make them suffer, at whichever tier; without load of our own, drops count

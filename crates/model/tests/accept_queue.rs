@@ -102,6 +102,19 @@ fn the_burst_with_which_a_load_begins_is_told_and_no_cause_unless_it_goes_on() {
         (obs.load, obs.request.loaded) = (None, false);
         assert_eq!(causes(&told(&obs)), ["accept-queue-full"], "until {until_us}");
     }
+    // Where connections are kept, few that come late make few requests wait.
+    let kept = |opened: u64| {
+        let mut obs = healthy();
+        queue(&mut obs, 10, 1, 0);
+        dropped_until(&mut obs, WINDOW.0 + 4_000_000, 900);
+        let load = obs.load.as_mut().unwrap();
+        (load.connections, load.errors.response_timeout, load.requests) = (opened, 40, load.good + 40);
+        let connects = &mut load.connect_us;
+        (connects.p99, connects.p999, connects.max) = (1_000_000, 2_000_000, 2_000_000);
+        told(&obs)
+    };
+    assert_eq!(causes(&kept(320)), [""; 0]);
+    assert_eq!(causes(&kept(50_000)), ["accept-queue-full"], "a connection for two requests");
     let mut short = healthy();
     queue(&mut short, 10, 1, 0);
     suffer(&mut short, 1_000, 50_000);
