@@ -74,8 +74,8 @@ fn workers_that_are_free_or_nobody_waits_for_are_no_finding() {
 #[test]
 fn workers_of_which_none_is_free_are_too_few_for_one_client_more() {
     // The fifth client waits for so many of ten looks.
-    let waited = |looks: u64, busy: u32| {
-        let mut obs = pool(4, busy, 1);
+    let waited = |looks: u64, busy: u32, workers: u32| {
+        let mut obs = pool(workers, busy, 1);
         let view = obs.netns.get_mut(&SERVER).unwrap();
         let points = view.listeners.points().to_vec();
         view.listeners = Default::default();
@@ -87,9 +87,11 @@ fn workers_of_which_none_is_free_are_too_few_for_one_client_more() {
         }
         told(&obs)
     };
-    assert_eq!(causes(&waited(7, 4)), ["worker-pool-exhausted"]);
-    assert_eq!(causes(&waited(3, 4)), [""; 0], "as many clients as workers, but for a moment");
-    assert_eq!(causes(&waited(7, 3)), [""; 0], "one of them is free");
+    assert_eq!(causes(&waited(7, 4, 4)), ["worker-pool-exhausted"]);
+    assert_eq!(causes(&waited(3, 4, 4)), [""; 0], "as many clients as workers, but for a moment");
+    assert_eq!(causes(&waited(7, 3, 4)), [""; 0], "one of them is free");
+    assert_eq!(causes(&waited(7, 20, 20)), [""; 0], "one of twenty-one");
+    assert_eq!(causes(&waited(10, 30, 30)), [""; 0], "one of thirty-one, however long");
 }
 
 #[test]

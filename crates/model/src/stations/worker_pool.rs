@@ -33,6 +33,10 @@ const WAITED_SHARE: f64 = 0.9;
 const WAITED_SHARE_TAKEN: f64 = 0.5;
 /// Share of the workers busy on average from which none is free.
 const TAKEN_SHARE: f64 = 0.95;
+/// As many as must wait for each worker for more of them to be worth a word,
+const GAIN_MIN: f64 = 0.05;
+/// and where they wait now and then.
+const GAIN_MIN_TAKEN: f64 = 0.1;
 /// Share of the workers that must be busy on average. Between two requests a worker is free until it has a core, so that rarely all are busy at
 /// once, the less so where others take the cores.
 const BUSY_SHARE: f64 = 0.75;
@@ -176,7 +180,9 @@ impl Pool {
         let busy = self.busy_mean() / self.workers as f64;
         let waited = busy >= BUSY_SHARE && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0;
         let taken = busy >= TAKEN_SHARE && self.waited_share >= WAITED_SHARE_TAKEN;
-        self.busy.len() >= SAMPLES_MIN && (waited || taken)
+        // With a worker for each that waits no more could be served than so many more at once.
+        let gain = self.waiting / self.workers as f64;
+        self.busy.len() >= SAMPLES_MIN && ((waited && gain >= GAIN_MIN) || (taken && gain >= GAIN_MIN_TAKEN))
     }
 }
 
