@@ -66,7 +66,8 @@ pub(crate) struct Diagnose {
     /// Apply the remedies one by one, measure after each, and keep what helps (undo: chokepoint undo)
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Load each tier by itself as well: what nginx answers without the servers behind it, and these without nginx
+    /// Load each tier by itself as well: what nginx answers without the servers behind it, and these without nginx; each by as many
+    /// connections (with -q by up to 100 that wait for their answers)
     #[arg(long, conflicts_with_all = ["fix", "replay"])]
     pub(crate) bisect: bool,
     /// Do not ask before changing a setting or loading a host that is not this one
