@@ -120,4 +120,29 @@ mod tests {
         let two = self::nginx("location / { fastcgi_pass php; fastcgi_param SCRIPT_FILENAME /a; }\n}\nserver {\nlisten 90;");
         assert!(asks(&two, &published).is_empty() && own(&two, &published).is_empty());
     }
+
+    #[test]
+    fn what_answers_only_after_an_error_or_on_a_condition_is_not_asked() {
+        let nginx = nginx(
+            "error_page 502 504 @backup;\nlocation @backup { proxy_pass http://10.0.0.8:8080; }\n\
+             location / { if ($request_method = POST) { proxy_pass http://10.0.0.7:8080; } proxy_pass http://10.0.0.9:8080; }",
+        );
+        let asked = asks(&nginx, &request("http://10.0.0.2/a"));
+        assert_eq!(asked.iter().flat_map(|asks| &asks.pass.servers).map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.9:8080"]);
+    }
+
+    #[test]
+    fn the_host_that_is_sent_chooses_the_server() {
+        let nginx = nginx(
+            "location / { proxy_pass http://10.0.0.7:80; }\n}\nserver {\nlisten 80;\nserver_name shop.example;\n\
+             location / { proxy_set_header Host $http_host; proxy_pass http://10.0.0.9:80; }",
+        );
+        let shop = Request { sent_host: Some("shop.example".to_owned()), ..request("http://10.0.0.2/a") };
+        let asked = asks(&nginx, &shop);
+        assert_eq!(
+            (asked.len(), asked[0].host.as_str(), asked[0].pass.servers[0].to_string()),
+            (1, "shop.example", "10.0.0.9:80".to_owned())
+        );
+        assert_eq!(asks(&nginx, &request("http://10.0.0.2/a"))[0].pass.servers[0].to_string(), "10.0.0.7:80");
+    }
 }
