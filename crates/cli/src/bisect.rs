@@ -23,6 +23,7 @@ use crate::settings::Target;
 const NAMES_MAX: usize = 1_000;
 /// Largest file that is asked for, bytes: the server is to be measured, and not the link.
 const FILE_BYTES_MAX: u64 = 64 << 10;
+
 /// What measures the whole and its parts.
 pub(crate) trait Driver {
     /// The whole under load.
@@ -112,13 +113,9 @@ impl Driver for Replay {
     }
 
     fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
-        match self.events.front() {
-            Some(Event::Part { id, .. }) if *id == part.id() => {}
-            _ => return Ok(Err("the recording does not hold it".to_owned())),
-        }
-        match self.events.pop_front() {
-            Some(Event::Part { read: Ok(entries), .. }) => Ok(Ok(measure::observation(&entries))),
-            Some(Event::Part { read: Err(why), .. }) => Ok(Err(why)),
+        let wanted = part.id();
+        match self.events.pop_front_if(|event| matches!(event, Event::Part { id, .. } if *id == wanted)) {
+            Some(Event::Part { read, .. }) => Ok(read.map(|entries| measure::observation(&entries))),
             _ => Ok(Err("the recording does not hold it".to_owned())),
         }
     }

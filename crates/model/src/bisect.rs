@@ -7,8 +7,6 @@ mod plan;
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
 use crate::catalogue::Catalogue;
 use crate::diagnose::diagnose;
 use crate::load::Loop;
@@ -24,7 +22,7 @@ use plan::Step;
 const PARTS_MAX: usize = 8;
 
 /// A tier that is to be loaded by itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Its name in the report of the whole.
     pub tier: String,

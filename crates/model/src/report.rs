@@ -217,6 +217,13 @@ pub struct LoadReport {
     pub latency_us: Percentiles,
 }
 
+impl LoadReport {
+    /// Share of what ended that was not answered as expected; nothing where nothing ended.
+    pub fn failed_share(&self) -> Option<f64> {
+        (self.throughput_rps > 0.0).then(|| (1.0 - self.goodput_rps / self.throughput_rps).clamp(0.0, 1.0))
+    }
+}
+
 /// Where a station is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct At {

@@ -28,7 +28,7 @@ use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, Statio
 use crate::series::Series;
 use crate::traffic;
 
-pub(crate) use cpu::{cores_are_spare, other_tenants, own_cores, own_share};
+pub(crate) use cpu::{SATURATED_UTILIZATION, cores_are_spare, other_tenants, own_cores, own_share};
 pub(crate) use load_generator::waited as generator_waited;
 pub(crate) use worker_pool::waited_for;
 
@@ -180,8 +180,7 @@ impl<'a> Context<'a> {
 
     /// Share of the requests that were not answered as expected; nothing where none was sent and no log tells.
     pub(crate) fn failed_share(&self) -> Option<f64> {
-        let load = traffic::of(self)?;
-        (load.requests > 0).then(|| 1.0 - load.goodput_rps / load.throughput_rps)
+        traffic::of(self)?.failed_share()
     }
 
     /// Good answers, where load was applied.

@@ -29,7 +29,7 @@ pub(super) fn named(report: &Diagnosis) -> Vec<&str> {
 
 /// Share of the requests that got no expected answer.
 pub(super) fn failed_share(load: &LoadReport) -> f64 {
-    if load.throughput_rps <= 0.0 { 0.0 } else { (1.0 - load.goodput_rps / load.throughput_rps).max(0.0) }
+    load.failed_share().unwrap_or(0.0)
 }
 
 /// Every expectation that did not hold, a sentence each.

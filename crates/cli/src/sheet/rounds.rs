@@ -25,7 +25,7 @@ pub(crate) fn change(round: &Round, phrases: Phrases<'_>) -> String {
 
 /// Requests that were not answered as expected, as a share of those that ended.
 pub(crate) fn failed_share(load: &LoadReport) -> f64 {
-    let failed = if load.throughput_rps > 0.0 { 1.0 - load.goodput_rps / load.throughput_rps } else { 0.0 };
+    let failed = load.failed_share().unwrap_or(0.0);
     // Rates are quotients of whole numbers: less than a millionth is their rounding.
     if failed < 1e-6 { 0.0 } else { failed }
 }

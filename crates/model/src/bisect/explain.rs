@@ -3,13 +3,12 @@
 use crate::catalogue::Catalogue;
 use crate::message::Message;
 use crate::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, StationState, Verdict};
+use crate::stations::SATURATED_UTILIZATION;
 
 /// Share of what a part gives alone from which the whole counts as giving as much: two measurements alike differ by so much on a shared machine.
 const SAME_SHARE: f64 = 0.85;
 /// Share of what the parts would give one behind the other from which few connections explain the whole.
 const SERIES_SHARE: f64 = 0.7;
-/// Busy share of cores that count as full.
-const FULL: f64 = 0.95;
 
 /// The whole that is to be explained.
 pub(super) struct Whole<'a> {
@@ -21,7 +20,6 @@ pub(super) struct Whole<'a> {
 }
 
 /// A part that was loaded, with its goodput.
-#[derive(Clone, Copy)]
 struct Rated<'a> {
     place: usize,
     part: &'a PartReport,
@@ -49,24 +47,20 @@ pub(super) fn explain(whole: &Whole<'_>, parts: Vec<(bool, PartReport)>, words: 
 /// What explains the whole, the part that does, and the sentence.
 fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>, Message) {
     let rate = whole.report.load.as_ref().map(|load| load.goodput_rps).filter(|rate| *rate > 0.0);
-    let (Some(rate), false) = (rate, rated.is_empty()) else { return (ExplainedBy::Untold, None, Message::new("bisect-none")) };
-    let least = |of: &mut dyn Iterator<Item = Rated<'_>>| {
-        of.min_by(|a, b| a.goodput.total_cmp(&b.goodput)).map(|least| (least.place, least.goodput))
+    let least = rated.iter().min_by(|a, b| a.goodput.total_cmp(&b.goodput));
+    let (Some(rate), Some(least)) = (rate, least) else { return (ExplainedBy::Untold, None, Message::new("bisect-none")) };
+    let args = |id: &'static str, of: &Rated<'_>| {
+        Message::new(id).with("rate", rate).with("alone", of.goodput).with("tier", of.part.tier.as_str())
     };
-    let tier = |place: usize| rated.iter().find(|rated| rated.place == place).map_or("", |rated| rated.part.tier.as_str());
-    let args =
-        |id: &'static str, (place, alone): (usize, f64)| Message::new(id).with("rate", rate).with("alone", alone).with("tier", tier(place));
     // Not every request of the whole reaches a part that gives less: the whole has a cache, or the part's load was another.
-    let Some(slowest) = least(&mut rated.iter().copied().filter(|rated| rate <= rated.goodput / SAME_SHARE)) else {
-        let beyond = least(&mut rated.iter().copied()).unwrap_or_default();
-        return (ExplainedBy::Beyond, None, args("bisect-beyond", beyond));
+    let reached = rated.iter().filter(|rated| rate <= rated.goodput / SAME_SHARE);
+    let Some(slowest) = reached.min_by(|a, b| a.goodput.total_cmp(&b.goodput)) else {
+        return (ExplainedBy::Beyond, None, args("bisect-beyond", least));
     };
     // Its own limit: neither the load generator's nor for want of connections.
-    let is_limit =
-        |rated: &Rated<'_>| rated.part.verdict != Some(Verdict::ClientLimited) && rated.part.limited_by != Some(LimitedBy::Demand);
-    let own = rated.iter().find(|rated| rated.place == slowest.0).is_some_and(is_limit);
-    if own && rate >= SAME_SHARE * slowest.1 {
-        return (ExplainedBy::Tier, Some(slowest.0), args("bisect-tier", slowest));
+    let is_own = slowest.part.verdict != Some(Verdict::ClientLimited) && slowest.part.limited_by != Some(LimitedBy::Demand);
+    if is_own && rate >= SAME_SHARE * slowest.goodput {
+        return (ExplainedBy::Tier, Some(slowest.place), args("bisect-tier", slowest));
     }
     let limited_by = whole.report.limited_by;
     if limited_by == Some(LimitedBy::Demand) && whole.at_rate {
@@ -87,7 +81,8 @@ fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>,
 fn share_full_cores(whole: &Diagnosis, rated: &[Rated<'_>]) -> bool {
     whole.path.iter().any(|station| {
         let names: Vec<&str> = station.tier.split('+').collect();
-        let is_full = station.station == "cpu" && station.state == StationState::Saturated && station.utilization >= Some(FULL);
+        let is_full =
+            station.station == "cpu" && station.state == StationState::Saturated && station.utilization >= Some(SATURATED_UTILIZATION);
         is_full && rated.iter().all(|rated| names.contains(&rated.part.tier.as_str()))
     })
 }

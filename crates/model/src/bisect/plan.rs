@@ -2,7 +2,7 @@
 
 use super::Part;
 use crate::message::Message;
-use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn, ServerConfig, ServerView};
+use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn};
 use crate::path::{Tier, names_listener};
 use crate::report::PartKind;
 use crate::stations::Context;
@@ -42,8 +42,7 @@ pub(super) fn steps(ctx: &Context<'_>) -> Vec<Step> {
 }
 
 fn nginx<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxConfig> {
-    let configs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid).and_then(|view: &ServerView| view.config.last()));
-    configs.into_iter().find_map(|config| if let ServerConfig::Nginx(nginx) = config { Some(nginx) } else { None })
+    tier.pids.iter().find_map(|pid| ctx.obs.servers.get(pid)?.nginx())
 }
 
 fn leave(tier: &str, kind: PartKind, why: Message) -> Step {
@@ -159,8 +158,7 @@ fn base(asks: &NginxAsks, address: &ListenerAddress) -> Option<String> {
         _ => return None,
     };
     Some(match address {
-        ListenerAddress::Tcp(ip, port) if ip.is_ipv6() => format!("{scheme}://[{ip}]:{port}"),
-        ListenerAddress::Tcp(ip, port) => format!("{scheme}://{ip}:{port}"),
+        ListenerAddress::Tcp(..) => format!("{scheme}://{address}"),
         ListenerAddress::Unix(path) => format!("{scheme}+unix:{path}:"),
     })
 }

@@ -94,10 +94,7 @@ pub(super) fn goodput(diagnosis: &Diagnosis) -> f64 {
 
 /// Share of the requests that ended without an expected answer; all of them where none ended.
 pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
-    match &diagnosis.load {
-        Some(load) if load.throughput_rps > 0.0 => (1.0 - load.goodput_rps / load.throughput_rps).clamp(0.0, 1.0),
-        _ => 1.0,
-    }
+    diagnosis.load.as_ref().and_then(|load| load.failed_share()).unwrap_or(1.0)
 }
 
 fn p99(diagnosis: &Diagnosis) -> f64 {

@@ -18,7 +18,7 @@ pub(super) const STATION: StationDef = StationDef { id: "cpu", kind: StationKind
 
 /// Share of the servers' cores at which they count as all busy. A closed loop that is limited by CPU leaves 0-2 % idle; with 100 clock
 /// ticks a second and a ten-second window one per cent is ten ticks, so 95 % is clear of the grain.
-pub(super) const SATURATED_UTILIZATION: f64 = 0.95;
+pub(crate) const SATURATED_UTILIZATION: f64 = 0.95;
 /// Share from which the headroom is told as small.
 pub(super) const NEAR_UTILIZATION: f64 = 0.80;
 /// Share of the servers' cores that other programs may use before what is said about the servers' CPU has to say so (DESIGN.md).
