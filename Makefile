@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test scoreboard check fmt
+.PHONY: help demo test scoreboard check fuzz fmt
 
 CARGO := scripts/cargo.sh
 
@@ -29,6 +29,9 @@ check: ## the quick half of `make test`: no tests, no packages
 	@$(CARGO) clippy --workspace --all-targets -- -D warnings
 	@$(CARGO) xtask tidy
 	@$(CARGO) xtask docs --check
+
+fuzz: ## millions of damaged, cut and random captures through the readers (CASES=N of each kind)
+	@PROPTEST_CASES=$${CASES:-1000000} $(CARGO) test --release --package chokepoint-packets --test hostile
 
 fmt: ## format the code and write the generated pages
 	@$(CARGO) fmt --all

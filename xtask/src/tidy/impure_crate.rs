@@ -19,7 +19,7 @@ const PURE: &[Pure] = &[
     Pure { package: "model", ours: &[], theirs: &["fluent-bundle", "serde", "thiserror", "unic-langid"] },
     Pure { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
     Pure { package: "config", ours: &["chokepoint-model"], theirs: &["percent-encoding", "serde", "thiserror", "toml"] },
-    Pure { package: "packets", ours: &["chokepoint-model"], theirs: &["etherparse", "pcap-parser", "serde", "thiserror"] },
+    Pure { package: "packets", ours: &["chokepoint-model"], theirs: &["flate2", "ruzstd", "serde", "thiserror"] },
 ];
 /// What the tests of a pure crate may use as well.
 const TEST_DEPENDENCIES: &[&str] = &["insta", "proptest", "serde_json", "tempfile"];

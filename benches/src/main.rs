@@ -1,0 +1,143 @@
+//! Measures the load generator beside others on the machine at hand: requests per CPU-second of the generator, paired and interleaved.
+//!
+//! The server has a core of its own and the generator another. What counts as a request is what the server counted; what it cost is the
+//! generator's own CPU time as the kernel charged it (getrusage(2)), soft interrupts in its context included.
+
+mod bare_client;
+mod bare_server;
+mod servers;
+mod statistics;
+mod tools;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Parser, Subcommand};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::servers::Server;
+use crate::statistics::{Column, table};
+use crate::tools::{Job, Ran, Tool};
+
+/// Measures load generators beside each other.
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// The chokepoint binary to measure
+    #[arg(long, default_value = "target/release/chokepoint")]
+    chokepoint: PathBuf,
+    /// Another build of it, to be measured beside
+    #[arg(long)]
+    other: Option<PathBuf>,
+    /// Rounds; in each every generator runs once against every server
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of each run
+    #[arg(long, default_value_t = 2)]
+    seconds: u32,
+    /// Connections
+    #[arg(long, default_value_t = 100)]
+    connections: u32,
+    /// Core of the generators
+    #[arg(long, default_value_t = 0)]
+    generator_cpu: usize,
+    /// Core of the servers
+    #[arg(long, default_value_t = 1)]
+    server_cpu: usize,
+    /// Only generators whose names begin so
+    #[arg(long)]
+    only: Vec<String>,
+}
+
+/// What the harness runs as processes of their own.
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// A server that parses nothing
+    BareServer,
+    /// A client that parses nothing
+    BareClient {
+        address: std::net::SocketAddr,
+        connections: u32,
+        seconds: u32,
+        #[arg(long)]
+        close: bool,
+    },
+}
+
+/// The columns of the table.
+const COLUMNS: [(&str, bool, bool); 3] =
+    [("keep-alive, nginx", true, true), ("keep-alive, bare server", false, true), ("connection per request", true, false)];
+/// Connections at which memory is measured.
+const RSS_CONNECTIONS: u32 = 1_000;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    match args.part {
+        Some(Part::BareServer) => bare_server::run(),
+        Some(Part::BareClient { address, connections, seconds, close }) => {
+            bare_client::run(address, connections, Duration::from_secs(seconds.into()), close)
+        }
+        None => compare(&args),
+    }
+}
+
+fn compare(args: &Args) -> Result<()> {
+    let mut tools = Tool::found(&args.chokepoint, args.other.as_deref());
+    tools.retain(|tool| args.only.is_empty() || args.only.iter().any(|name| tool.name.starts_with(name.as_str())));
+    if tools.is_empty() {
+        bail!("no load generator was found");
+    }
+    run_on(args.server_cpu)?;
+    let bare = Server::bare()?;
+    let nginx = Server::nginx()?;
+    run_on(args.generator_cpu)?;
+    let mut columns: Vec<Column> = COLUMNS.iter().map(|(title, ..)| Column::new(title, tools.len())).collect();
+    for round in 0..args.rounds {
+        for (column, (title, is_nginx, keep_alive)) in columns.iter_mut().zip(COLUMNS) {
+            let server = if is_nginx { &nginx } else { &bare };
+            for turn in 0..tools.len() {
+                // Whoever came first in this round comes last in the next.
+                let place = (turn + round) % tools.len();
+                let job = Job { server, connections: args.connections, seconds: args.seconds, keep_alive };
+                let ran = measured(&tools[place], &job)?;
+                eprintln!("round {}: {title}: {}: {:.1}k requests per CPU-second", round + 1, tools[place].name, ran.per_cpu_s / 1e3);
+                column.add(place, ran.per_cpu_s);
+            }
+        }
+    }
+    let mut memory = Column::new("RSS at 1,000, MB", tools.len());
+    for (place, tool) in tools.iter().enumerate() {
+        let job = Job { server: &nginx, connections: RSS_CONNECTIONS, seconds: 1, keep_alive: true };
+        memory.add(place, measured(tool, &job)?.rss_bytes as f64 / 1e6);
+    }
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    print!("{}", table(&names, &columns, &memory));
+    Ok(())
+}
+
+/// Runs one generator once.
+fn measured(tool: &Tool, job: &Job<'_>) -> Result<Measured> {
+    let before = job.server.requests()?;
+    let Ran { cpu_s, rss_bytes } = tool.run(job)?;
+    // The look itself is one.
+    let requests = job.server.requests()?.saturating_sub(before + 1);
+    if requests == 0 || cpu_s <= 0.0 {
+        bail!("{} sent nothing", tool.name);
+    }
+    Ok(Measured { per_cpu_s: requests as f64 / cpu_s, rss_bytes })
+}
+
+/// What one run gave.
+struct Measured {
+    per_cpu_s: f64,
+    rss_bytes: u64,
+}
+
+/// Moves this process, and with it what it starts from now on, to one core.
+fn run_on(cpu: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
+}

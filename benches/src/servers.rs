@@ -1,0 +1,87 @@
+//! The servers that are loaded, each a process of its own that ends with the harness.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+/// Configuration of nginx; its paths are relative to the directory that it is given.
+const NGINX: &str = include_str!("../nginx.conf");
+/// Where that configuration listens.
+const NGINX_ADDRESS: &str = "127.0.0.1:18471";
+/// Where both servers tell how many requests they have answered.
+const COUNT_PATH: &str = "/count";
+/// Longest wait for a server to listen.
+const START_MAX: Duration = Duration::from_secs(5);
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) address: String,
+    child: Child,
+    _directory: Option<TempDir>,
+}
+
+impl Server {
+    /// This program's own.
+    pub(crate) fn bare() -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?).arg("bare-server").stdout(Stdio::piped()).spawn()?;
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().context("it has a pipe")?).read_line(&mut address)?;
+        let server = Self { address: address.trim().to_owned(), child, _directory: None };
+        server.ready()
+    }
+
+    /// nginx with one worker, answering `hello` out of its configuration.
+    pub(crate) fn nginx() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("nginx.conf");
+        let mut config = tempfile::NamedTempFile::new_in(directory.path())?;
+        config.write_all(NGINX.as_bytes())?;
+        config.persist(&path)?;
+        let child = Command::new("nginx").arg("-p").arg(directory.path()).arg("-c").arg(&path).stderr(Stdio::null()).spawn();
+        let child = child.context("nginx is needed: apt-get install nginx-light")?;
+        Self { address: NGINX_ADDRESS.to_owned(), child, _directory: Some(directory) }.ready()
+    }
+
+    fn ready(self) -> Result<Self> {
+        let begin = Instant::now();
+        while self.requests().is_err() {
+            if begin.elapsed() > START_MAX {
+                bail!("the server at {} does not answer", self.address);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(self)
+    }
+
+    /// Requests that it has answered, this one included.
+    pub(crate) fn requests(&self) -> Result<u64> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        // In one write: the bare server takes what it reads at once for the whole request.
+        stream.write_all(format!("GET {COUNT_PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let body = answer.split("\r\n\r\n").nth(1).context("an answer without a body")?;
+        // nginx's stub_status: "server accepts handled requests", and below them the numbers, of which the third is that of requests.
+        let numbers: Vec<u64> = body.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        match numbers.as_slice() {
+            [count] => Ok(*count),
+            [_active, _accepts, _handled, requests, ..] => Ok(*requests),
+            _ => bail!("no count in {body:?}"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // nginx's worker ends with its master, which SIGTERM lets close it; the bare server has nothing to close.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,128 @@
+//! What a stream carried: requests and answers of HTTP/1.x and FastCGI, records of TLS, and turns of anything else.
+
+mod exchanges;
+mod fastcgi;
+mod http;
+mod order;
+mod tls;
+
+pub(crate) use exchanges::{Exchanges, Sample, Spoken};
+
+use crate::summary::Protocol;
+use order::Order;
+
+/// A piece of one direction, in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Piece<'a> {
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// So many bytes that the capture lacks.
+    Hole(u64),
+}
+
+/// What is understood of one direction.
+#[derive(Debug, Default)]
+struct Half {
+    order: Order,
+    http: http::Parser,
+    fastcgi: fastcgi::Parser,
+    tls: tls::Parser,
+}
+
+/// Both directions of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Application {
+    protocol: Option<Protocol>,
+    client: Half,
+    server: Half,
+    pub(crate) exchanges: Exchanges,
+}
+
+impl Application {
+    /// What it is; nothing where no payload was seen.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::None)
+    }
+
+    /// True where this side's first bytes show that it asks, false where they show that it answers.
+    pub(crate) fn asks(bytes: &[u8]) -> Option<bool> {
+        if http::is_request(bytes) || fastcgi::is_request(bytes) || tls::is_client_hello(bytes) {
+            Some(true)
+        } else if http::is_answer(bytes) || fastcgi::is_answer(bytes) || tls::is_server_hello(bytes) {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    /// Takes payload of one side: it begins at `start`, has `length` bytes, of which `bytes` were kept.
+    pub(crate) fn payload(&mut self, from_client: bool, start: i64, bytes: &[u8], length: u32, at_ns: i64) {
+        let (order, mut rest) = self.split(from_client);
+        order.put(start, bytes, length, &mut |piece| rest.piece(piece, at_ns));
+    }
+
+    /// The other side acknowledged all up to here: what is missing before that never comes.
+    pub(crate) fn acknowledged(&mut self, of_client: bool, acked: i64, at_ns: i64) {
+        let (order, mut rest) = self.split(of_client);
+        if order.waits() {
+            order.give_up(acked, &mut |piece| rest.piece(piece, at_ns));
+        }
+    }
+
+    /// One side said that it has no more to send: an answer that has no other end is whole.
+    pub(crate) fn ended(&mut self, client: bool, at_ns: i64) {
+        if !client && self.protocol == Some(Protocol::Http) {
+            self.server.http.ended(&mut self.exchanges, at_ns);
+        }
+    }
+
+    fn split(&mut self, from_client: bool) -> (&mut Order, Rest<'_>) {
+        let half = if from_client { &mut self.client } else { &mut self.server };
+        let Half { order, http, fastcgi, tls } = half;
+        (order, Rest { from_client, protocol: &mut self.protocol, http, fastcgi, tls, exchanges: &mut self.exchanges })
+    }
+}
+
+/// All of an application but the order of one direction's pieces.
+struct Rest<'a> {
+    from_client: bool,
+    protocol: &'a mut Option<Protocol>,
+    http: &'a mut http::Parser,
+    fastcgi: &'a mut fastcgi::Parser,
+    tls: &'a mut tls::Parser,
+    exchanges: &'a mut Exchanges,
+}
+
+impl Rest<'_> {
+    fn piece(&mut self, piece: Piece<'_>, at_ns: i64) {
+        let protocol = match (*self.protocol, piece) {
+            (Some(protocol), _) => protocol,
+            (None, Piece::Hole(_)) => return,
+            (None, Piece::Bytes(bytes)) => *self.protocol.insert(told(bytes)),
+        };
+        match protocol {
+            Protocol::Http => self.http.piece(piece, self.from_client, self.exchanges, at_ns),
+            Protocol::Fastcgi => self.fastcgi.piece(piece, self.from_client, self.exchanges, at_ns),
+            Protocol::Tls => {
+                let turns = self.tls.piece(piece);
+                self.exchanges.tls_records += turns.records;
+                if turns.spoke {
+                    self.exchanges.turn(self.from_client, at_ns);
+                }
+            }
+            Protocol::Other | Protocol::None => self.exchanges.turn(self.from_client, at_ns),
+        }
+    }
+}
+
+fn told(bytes: &[u8]) -> Protocol {
+    if http::is_request(bytes) || http::is_answer(bytes) {
+        Protocol::Http
+    } else if tls::is_record(bytes) {
+        Protocol::Tls
+    } else if fastcgi::is_request(bytes) || fastcgi::is_answer(bytes) {
+        Protocol::Fastcgi
+    } else {
+        Protocol::Other
+    }
+}

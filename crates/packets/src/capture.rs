@@ -1,0 +1,206 @@
+//! Capture files: pcap and pcapng, plain or packed by gzip or Zstandard, as a row of packets.
+
+mod input;
+mod pcap;
+mod pcapng;
+
+use std::io::{self, Read};
+
+use input::{Input, RECORD_BYTES_MAX};
+
+/// Zstandard frames may ask for this much memory, bytes: `zstd --ultra -20` and below ask for no more.
+const ZSTD_WINDOW_BYTES_MAX: u64 = 32 << 20;
+
+/// Why a capture could not be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// Neither pcap nor pcapng, packed or not.
+    #[error("this is no capture: it begins with {}", hex(.0))]
+    NotACapture(Vec<u8>),
+    /// There is nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// The file ends within a record: a capture that was cut off, or is still being written.
+    #[error("the capture ends within a record, at byte {0}")]
+    CutOff(u64),
+    /// A record contradicts the format.
+    #[error("the capture is damaged at byte {at}: {what}")]
+    Damaged {
+        /// Position in the (unpacked) stream.
+        at: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The bytes could not be read or unpacked.
+    #[error("the capture cannot be read at byte {at}: {error}")]
+    Io {
+        /// Position in the (unpacked) stream.
+        at: u64,
+        /// The reason.
+        error: io::Error,
+    },
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// One captured packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// When it was captured, nanoseconds since 1970-01-01 UTC; 0 where the capture does not say.
+    pub at_ns: i64,
+    /// Link-layer header type (<https://www.tcpdump.org/linktypes.html>).
+    pub link: u16,
+    /// Bytes that the packet had on the wire.
+    pub wire_bytes: u32,
+    /// The bytes that were kept.
+    pub bytes: &'a [u8],
+}
+
+enum Format {
+    Pcap(pcap::Reader),
+    Pcapng(pcapng::Reader),
+}
+
+/// A capture under way.
+///
+/// Holds at most 2 MiB of the capture, and what the packing asks for: 64 KiB for gzip, a window of at most 32 MiB for Zstandard.
+pub struct Capture<'r> {
+    input: Input<'r>,
+    format: Format,
+}
+
+impl<'r> Capture<'r> {
+    /// Tells the format by the first bytes.
+    ///
+    /// # Errors
+    /// The stream cannot be read, or is no capture.
+    pub fn open(reader: impl Read + 'r) -> Result<Self, CaptureError> {
+        let mut input = Input::new(Box::new(reader));
+        fill(&mut input, 24)?;
+        if input.available().starts_with(&[0x1f, 0x8b]) {
+            input = input.unpacked(|packed| Ok::<_, CaptureError>(Box::new(flate2::read::MultiGzDecoder::new(packed)) as Box<dyn Read>))?;
+        } else if input.available().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            input = input.unpacked(zstd)?;
+        }
+        fill(&mut input, 24)?;
+        let head = input.available();
+        if head.is_empty() {
+            return Err(CaptureError::Empty);
+        }
+        let format = if let Some(reader) = pcap::Reader::of(head) {
+            if head.len() < pcap::FILE_HEADER_BYTES {
+                return Err(CaptureError::CutOff(head.len() as u64));
+            }
+            input.consume(pcap::FILE_HEADER_BYTES);
+            Format::Pcap(reader)
+        } else if head.starts_with(&pcapng::SECTION.to_be_bytes()) {
+            Format::Pcapng(pcapng::Reader::default())
+        } else {
+            return Err(CaptureError::NotACapture(head.iter().take(4).copied().collect()));
+        };
+        Ok(Self { input, format })
+    }
+
+    /// The next packet; nothing at the end.
+    ///
+    /// # Errors
+    /// The capture is cut off, damaged or cannot be read any further. What came before stands.
+    pub fn packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
+        match &mut self.format {
+            Format::Pcap(reader) => reader.packet(&mut self.input),
+            Format::Pcapng(reader) => reader.packet(&mut self.input),
+        }
+    }
+
+    /// Bytes of the (unpacked) capture that were read so far.
+    pub fn position(&self) -> u64 {
+        self.input.position()
+    }
+}
+
+/// A decoder of Zstandard frames one behind the other, skippable ones passed over.
+fn zstd<'r>(packed: Box<dyn Read + 'r>) -> Result<Box<dyn Read + 'r>, CaptureError> {
+    Ok(Box::new(ZstdFrames { source: Some(packed), frame: None }))
+}
+
+/// Zstandard files may consist of several frames (RFC 8878, 3.1), as parallel packers write them.
+struct ZstdFrames<'r> {
+    source: Option<Box<dyn Read + 'r>>,
+    frame: Option<ruzstd::decoding::StreamingDecoder<Box<dyn Read + 'r>, ruzstd::decoding::FrameDecoder>>,
+}
+
+impl Read for ZstdFrames<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(frame) = &mut self.frame {
+                let read = frame.read(out)?;
+                if read > 0 || out.is_empty() {
+                    return Ok(read);
+                }
+                self.source = self.frame.take().map(|frame| frame.into_inner());
+            }
+            let Some(mut source) = self.source.take() else { return Ok(0) };
+            let mut head = Vec::with_capacity(18);
+            (&mut source).take(18).read_to_end(&mut head)?;
+            if head.is_empty() {
+                return Ok(0);
+            }
+            if head.len() >= 8 && head[0] & 0xf0 == 0x50 && head[1..4] == [0x2a, 0x4d, 0x18] {
+                let length = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
+                let mut rest: Box<dyn Read> = Box::new(io::Cursor::new(head.split_off(8)).chain(source));
+                io::copy(&mut (&mut rest).take(length), &mut io::sink())?;
+                self.source = Some(rest);
+                continue;
+            }
+            if zstd_window(&head).is_some_and(|bytes| bytes > ZSTD_WINDOW_BYTES_MAX) {
+                return Err(io::Error::other("it is packed with a window of more than 32 MiB"));
+            }
+            let whole: Box<dyn Read> = Box::new(io::Cursor::new(head).chain(source));
+            self.frame = Some(ruzstd::decoding::StreamingDecoder::new(whole).map_err(|error| io::Error::other(error.to_string()))?);
+        }
+    }
+}
+
+/// The window that a frame asks for, bytes (RFC 8878, 3.1.1.1).
+fn zstd_window(head: &[u8]) -> Option<u64> {
+    let descriptor = *head.get(4)?;
+    if descriptor & 0x20 == 0 {
+        let window = *head.get(5)?;
+        let base = 1_u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    let at = 5 + [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let size = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let field = head.get(at..at + size)?;
+    let value = field.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+    Some(if size == 2 { value + 256 } else { value })
+}
+
+/// [`Input::fill`] with the position in its error.
+fn fill(input: &mut Input<'_>, wanted: usize) -> Result<usize, CaptureError> {
+    let at = input.position();
+    input.fill(wanted).map_err(|error| CaptureError::Io { at, error })
+}
+
+/// Makes a record available; an error where the stream ends within it or it is longer than any may be.
+fn record(input: &mut Input<'_>, bytes: usize) -> Result<(), CaptureError> {
+    let at = input.position();
+    if bytes > RECORD_BYTES_MAX {
+        return Err(CaptureError::Damaged { at, what: "a record is longer than 1 MiB" });
+    }
+    if fill(input, bytes)? < bytes { Err(CaptureError::CutOff(at)) } else { Ok(()) }
+}
+
+/// A number of 32 bits in either byte order; 0 beyond the end.
+fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
+    if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+}
+
+/// A number of 16 bits in either byte order; 0 beyond the end.
+fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
+    if big { u16::from_be_bytes(word) } else { u16::from_le_bytes(word) }
+}

@@ -1,0 +1,137 @@
+//! Counts by size, exact to about three per cent, in a few kilobytes.
+
+use serde::Serialize;
+
+/// Buckets for each power of two.
+const STEPS: u64 = 16;
+const STEPS_LOG2: u32 = 4;
+
+/// A distribution of non-negative numbers. Takes at most 976 counters of eight bytes, and only as many as the largest number needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    max: u64,
+}
+
+/// Quantiles of a distribution, in its own unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// Numbers counted.
+    pub count: u64,
+    /// Mean, exact.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest, exact.
+    pub max: f64,
+}
+
+impl Histogram {
+    /// Counts a number.
+    pub fn add(&mut self, number: u64) {
+        let place = place(number);
+        if self.counts.len() <= place {
+            self.counts.resize(place + 1, 0);
+        }
+        self.counts[place] += 1;
+        self.count += 1;
+        self.sum += u128::from(number);
+        self.max = self.max.max(number);
+    }
+
+    /// How many numbers were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// Their mean; nothing of none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The number below or at which this share of all lie; nothing of none.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let rank = (share.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (place, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank && *count > 0 {
+                return Some(middle(place).min(self.max));
+            }
+        }
+        None
+    }
+
+    /// The usual quantiles, each number multiplied by `unit`; nothing of none.
+    pub fn quantiles(&self, unit: f64) -> Option<Quantiles> {
+        let at = |share| self.quantile(share).map(|number| number as f64 * unit);
+        Some(Quantiles {
+            count: self.count,
+            mean: self.mean()? * unit,
+            p50: at(0.5)?,
+            p95: at(0.95)?,
+            p99: at(0.99)?,
+            max: self.max as f64 * unit,
+        })
+    }
+}
+
+fn place(number: u64) -> usize {
+    if number < STEPS {
+        return number as usize;
+    }
+    let power = 63 - number.leading_zeros();
+    let step = (number >> (power - STEPS_LOG2)) - STEPS;
+    (u64::from(power - STEPS_LOG2 + 1) * STEPS + step) as usize
+}
+
+/// The middle of a bucket.
+fn middle(place: usize) -> u64 {
+    let place = place as u64;
+    if place < STEPS {
+        return place;
+    }
+    let shift = place / STEPS - 1;
+    let low = (STEPS + place % STEPS) << shift;
+    low + ((1_u64 << shift) >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn small_numbers_are_exact_and_nothing_has_no_quantile() {
+        let mut histogram = Histogram::default();
+        assert_eq!((histogram.quantile(0.5), histogram.mean()), (None, None));
+        for number in [1, 2, 3, 4, 15] {
+            histogram.add(number);
+        }
+        assert_eq!((histogram.quantile(0.0), histogram.quantile(0.5), histogram.quantile(1.0)), (Some(1), Some(3), Some(15)));
+        assert_eq!(histogram.mean(), Some(5.0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_found_again_within_its_width(number in any::<u64>()) {
+            let mut histogram = Histogram::default();
+            histogram.add(number);
+            histogram.add(u64::MAX);
+            let found = histogram.quantile(0.5).unwrap();
+            prop_assert!(found.abs_diff(number) as f64 <= number as f64 * 0.033, "{number} {found}");
+            prop_assert!(histogram.counts.len() <= 976);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! One stream followed packet by packet, for pictures; bounded by leaving out every second ordinary point when it grows too long.
+
+use serde::Serialize;
+
+use crate::decode::tcp::Segment;
+use crate::stream::{Effect, Sent};
+use crate::summary::Resent;
+
+/// Points that are kept of one stream: about 7 MB.
+const POINTS_MAX: usize = 100_000;
+
+/// What a segment was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mark {
+    /// Data, sent for the first time.
+    Data,
+    /// Nothing but an acknowledgement.
+    Ack,
+    /// Sent again.
+    Again(Resent),
+    /// Overtaken.
+    Reordered,
+    /// SYN, FIN or RST.
+    Control,
+}
+
+/// One segment of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TracePoint {
+    /// When, ns since 1970-01-01 UTC.
+    pub at_ns: i64,
+    /// Sent by the client.
+    pub from_client: bool,
+    /// What it was.
+    pub mark: Mark,
+    /// Position of its first byte; the first byte of a stream is at 1.
+    pub start: i64,
+    /// Payload, bytes.
+    pub bytes: u32,
+    /// Position up to which it acknowledges the other side.
+    pub acked: i64,
+    /// Bytes that its sender has in flight with it.
+    pub in_flight: u64,
+    /// Room that its sender offers, bytes.
+    pub window: u32,
+}
+
+/// The segments of one stream.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Trace {
+    /// Its number.
+    #[serde(rename = "tcp.stream")]
+    pub index: u64,
+    /// Its segments in order.
+    pub points: Vec<TracePoint>,
+    /// Of ordinary segments only one in so many was kept.
+    pub one_in: u32,
+    skipped: u32,
+}
+
+impl Trace {
+    pub(crate) fn new(index: u64) -> Self {
+        Self { index, points: Vec::new(), one_in: 1, skipped: 0 }
+    }
+
+    pub(crate) fn add(&mut self, segment: &Segment<'_>, effect: &Effect, at_ns: i64) {
+        let mark = match effect.sent {
+            Sent::Again(kind) => Mark::Again(kind),
+            Sent::Reordered => Mark::Reordered,
+            _ if segment.flags & 7 != 0 => Mark::Control,
+            Sent::New => Mark::Data,
+            Sent::Nothing | Sent::Probe => Mark::Ack,
+        };
+        let ordinary = matches!(mark, Mark::Data | Mark::Ack);
+        if ordinary {
+            self.skipped += 1;
+            if self.skipped < self.one_in {
+                return;
+            }
+            self.skipped = 0;
+        }
+        if self.points.len() >= POINTS_MAX {
+            let mut place = 0_u32;
+            self.points.retain(|point| {
+                place += u32::from(matches!(point.mark, Mark::Data | Mark::Ack));
+                !matches!(point.mark, Mark::Data | Mark::Ack) || place.is_multiple_of(2)
+            });
+            self.one_in = self.one_in.saturating_mul(2);
+            if self.points.len() >= POINTS_MAX {
+                return;
+            }
+        }
+        self.points.push(TracePoint {
+            at_ns,
+            from_client: effect.from_client,
+            mark,
+            start: effect.start,
+            bytes: segment.payload_bytes,
+            acked: effect.acked,
+            in_flight: effect.in_flight,
+            window: effect.window,
+        });
+    }
+}

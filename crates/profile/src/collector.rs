@@ -1,0 +1,309 @@
+//! Takes records in the order of their times, keeps the processes' mappings and names, unwinds each sample at once, and counts equal stacks.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use crate::host;
+use crate::image::Image;
+use crate::layers::Layer;
+use crate::maps::{Backing, Mapping, Mappings};
+use crate::names::{Raw, resolve};
+use crate::profile::{Frame, Sample, Stack, StackEnd, Thread};
+use crate::record::{self, Record};
+use crate::unwind::{Place, Space, Unwinder};
+
+/// Samples at most that are kept: an hour at 99 Hz on eleven busy cores. Those beyond are counted as lost.
+const SAMPLES_MAX: usize = 1 << 22;
+/// Different stacks at most; samples of others are counted as lost.
+const STACKS_MAX: usize = 1 << 20;
+/// Processes at most whose mappings are kept.
+const PROCESSES_MAX: usize = 1 << 16;
+
+/// Whose samples are kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Wanted {
+    All,
+    /// These processes and those that they start.
+    Processes(HashSet<u32>),
+    /// Processes in this cgroup or below it; what is known of each.
+    Cgroup(String, HashMap<u32, bool>),
+}
+
+impl Wanted {
+    fn includes(&mut self, pid: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Processes(pids) => pids.contains(&pid),
+            Self::Cgroup(path, known) => *known.entry(pid).or_insert_with(|| host::in_cgroup(pid, path)),
+        }
+    }
+
+    fn forked(&mut self, parent: u32, pid: u32) {
+        match self {
+            Self::All => {}
+            Self::Processes(pids) => {
+                if pids.contains(&parent) {
+                    pids.insert(pid);
+                }
+            }
+            Self::Cgroup(_, known) => {
+                known.remove(&pid);
+            }
+        }
+    }
+}
+
+/// What is known of a process.
+#[derive(Default)]
+struct Process {
+    mappings: Mappings,
+    /// True once its mappings were read from `/proc`.
+    read: bool,
+    space: Option<Rc<Space>>,
+}
+
+/// What was collected, with names.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Collects.
+pub(crate) struct Collector {
+    wanted: Wanted,
+    begin_ns: u64,
+    processes: HashMap<u32, Process>,
+    unwinder: Unwinder,
+    stacks: HashMap<(Box<[Raw]>, StackEnd), u32>,
+    threads: Vec<Thread>,
+    threads_now: HashMap<(u32, u32), u32>,
+    samples: Vec<Sample>,
+    pub(crate) lost: u64,
+    pub(crate) throttled: u64,
+    pub(crate) outside: u64,
+}
+
+impl Collector {
+    /// `begin_ns` is the time from which samples are counted, on the monotonic clock.
+    pub(crate) fn new(wanted: Wanted, begin_ns: u64) -> Self {
+        Self {
+            wanted,
+            begin_ns,
+            processes: HashMap::new(),
+            unwinder: Unwinder::new(),
+            stacks: HashMap::new(),
+            threads: Vec::new(),
+            threads_now: HashMap::new(),
+            samples: Vec::new(),
+            lost: 0,
+            throttled: 0,
+            outside: 0,
+        }
+    }
+
+    /// Takes a record.
+    pub(crate) fn take(&mut self, time: u64, record: Record<'_>) {
+        match record {
+            Record::Sample(sample) => self.sample(time, &sample),
+            Record::Map { pid, start, end, offset, device, inode, path } => {
+                let backing = Backing::new(device, inode, &String::from_utf8_lossy(path));
+                if self.processes.len() < PROCESSES_MAX || self.processes.contains_key(&pid) {
+                    let process = self.processes.entry(pid).or_default();
+                    process.mappings.insert(Mapping { start, end, offset, backing });
+                    process.space = None;
+                }
+            }
+            Record::Name { pid, tid, exec, name } => {
+                if exec {
+                    self.processes.remove(&pid);
+                }
+                if self.threads_now.remove(&(pid, tid)).is_some() || (exec && self.wanted.includes(pid)) {
+                    self.name_thread(pid, tid, Some(&String::from_utf8_lossy(name)));
+                }
+            }
+            Record::Fork { pid, parent } => self.forked(parent, pid),
+            Record::Exit { pid, tid } => {
+                self.threads_now.remove(&(pid, tid));
+                if pid == tid {
+                    self.processes.remove(&pid);
+                }
+            }
+            Record::Lost(count) => self.lost = self.lost.saturating_add(count),
+            Record::Throttled => self.throttled += 1,
+            Record::Other => {}
+        }
+    }
+
+    /// A child begins with its parent's mappings. A new thread is the same process.
+    fn forked(&mut self, parent: u32, pid: u32) {
+        if parent == pid {
+            return;
+        }
+        self.wanted.forked(parent, pid);
+        let known = self.processes.get(&parent).map(|process| (process.mappings.clone(), process.space.clone()));
+        if let Some((mappings, space)) = known
+            && self.processes.len() < PROCESSES_MAX
+        {
+            self.processes.insert(pid, Process { mappings, read: false, space });
+        }
+    }
+
+    fn sample(&mut self, time: u64, sample: &record::Sample<'_>) {
+        if !self.wanted.includes(sample.pid) {
+            // The idle time of a machine of which only some processes were asked for is nobody's.
+            self.outside += u64::from(sample.pid != 0);
+            return;
+        }
+        let (raws, end) = self.walk(sample);
+        let known = self.stacks.len();
+        let key = (raws.into_boxed_slice(), end);
+        if self.samples.len() >= SAMPLES_MAX || (known >= STACKS_MAX && !self.stacks.contains_key(&key)) {
+            self.lost += 1;
+            return;
+        }
+        let stack = *self.stacks.entry(key).or_insert(u32::try_from(known).unwrap_or(u32::MAX));
+        let thread = match self.threads_now.get(&(sample.pid, sample.tid)) {
+            Some(thread) => *thread,
+            None => self.name_thread(sample.pid, sample.tid, None),
+        };
+        let time_ms = u32::try_from(time.saturating_sub(self.begin_ns) / 1_000_000).unwrap_or(u32::MAX);
+        self.samples.push(Sample { time_ms, cpu: sample.cpu, thread, stack, weight: sample.period });
+    }
+
+    /// The addresses of a sample, the leaf first.
+    fn walk(&mut self, sample: &record::Sample<'_>) -> (Vec<Raw>, StackEnd) {
+        let mut raws = Vec::with_capacity(sample.kernel.len() + 16);
+        for (index, address) in sample.kernel.iter().enumerate() {
+            raws.push(Raw::Kernel(if index == 0 { *address } else { address.saturating_sub(1) }));
+        }
+        let Some(registers) = sample.registers else {
+            let kernel_only = !sample.compat && crate::event::USER_STACKS;
+            return (raws, if kernel_only { StackEnd::Kernel } else { StackEnd::Unread });
+        };
+        let space = self.space(sample.pid);
+        let mut places = Vec::with_capacity(32);
+        let end = self.unwinder.walk(&space, registers, sample.stack, |address| host::word(sample.pid, address), &mut places);
+        raws.extend(places.into_iter().map(|place| match place {
+            Place::Image(id, address) => Raw::Image(id, address),
+            Place::Memory(address) => Raw::Memory(sample.pid, address),
+        }));
+        (raws, end)
+    }
+
+    /// The address space of a process: its mappings are read at its first sample, and followed by records from then on.
+    fn space(&mut self, pid: u32) -> Rc<Space> {
+        if self.processes.len() >= PROCESSES_MAX && !self.processes.contains_key(&pid) {
+            self.processes.clear();
+        }
+        let process = self.processes.entry(pid).or_default();
+        if !process.read {
+            process.read = true;
+            let mappings = host::maps(pid).map(|text| Mappings::parse(&text)).filter(|mappings| !mappings.is_empty());
+            if let Some(mappings) = mappings.filter(|mappings| *mappings != process.mappings) {
+                process.mappings = mappings;
+                process.space = None;
+            }
+        }
+        if let Some(space) = &process.space {
+            return Rc::clone(space);
+        }
+        let space = self.unwinder.space(pid, &process.mappings);
+        process.space = Some(Rc::clone(&space));
+        space
+    }
+
+    /// Enters a thread under its present name.
+    fn name_thread(&mut self, pid: u32, tid: u32, name: Option<&str>) -> u32 {
+        let thread = if pid == 0 {
+            Thread { pid, tid, name: "idle".to_owned(), program: "[idle]".to_owned() }
+        } else {
+            let name = name.map(str::to_owned).or_else(|| host::comm(pid, tid)).unwrap_or_else(|| format!("{tid} (gone)"));
+            let process = if pid == tid { None } else { host::comm(pid, pid) };
+            let program = if host::is_kernel_thread(pid) { format!("[{name}]") } else { process.unwrap_or_else(|| name.clone()) };
+            Thread { pid, tid, name, program }
+        };
+        let known = self.threads.iter().position(|other| *other == thread);
+        let index = known.unwrap_or_else(|| {
+            self.threads.push(thread);
+            self.threads.len() - 1
+        });
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        self.threads_now.insert((pid, tid), index);
+        index
+    }
+
+    /// Names all that was collected.
+    pub(crate) fn finish(self) -> Collected {
+        let images: Vec<Image> = self.unwinder.images.into_all();
+        let mut keys: Vec<_> = self.stacks.into_iter().collect();
+        keys.sort_unstable_by_key(|(_, index)| *index);
+        let unique: HashSet<Raw> = keys.iter().flat_map(|((raws, _), _)| raws.iter().copied()).collect();
+        let (named, notes) = resolve(unique.into_iter(), &images);
+        let mut interned = Interned::default();
+        let mut stack_of = Vec::with_capacity(keys.len());
+        for ((raws, end), _) in &keys {
+            let frames = raws.iter().rev().filter_map(|raw| named.get(raw)).map(|frame| interned.frame(frame));
+            let frames = frames.collect();
+            stack_of.push(interned.stack(frames, *end, Layer::Unknown));
+        }
+        let mut samples = self.samples;
+        for sample in &mut samples {
+            let index = usize::try_from(sample.stack).ok().and_then(|index| stack_of.get(index));
+            sample.stack = index.copied().unwrap_or(0);
+        }
+        samples.sort_by_key(|sample| sample.time_ms);
+        let threads = seen(&self.threads, &mut samples);
+        Collected { frames: interned.frames, stacks: interned.stacks, threads, samples, notes }
+    }
+}
+
+/// The threads that were sampled, in the order of their first samples, which are numbered anew: those that only began to run another program
+/// are left out.
+fn seen(threads: &[Thread], samples: &mut [Sample]) -> Vec<Thread> {
+    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    let mut seen = Vec::new();
+    for sample in samples {
+        let thread = usize::try_from(sample.thread).ok().and_then(|index| threads.get(index));
+        sample.thread = *numbers.entry(sample.thread).or_insert_with(|| {
+            seen.extend(thread.cloned());
+            u32::try_from(seen.len().saturating_sub(1)).unwrap_or(u32::MAX)
+        });
+    }
+    seen
+}
+
+/// Functions and stacks, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Interned {
+    pub(crate) frames: Vec<Frame>,
+    frames_known: HashMap<Frame, u32>,
+    pub(crate) stacks: Vec<Stack>,
+    stacks_known: HashMap<(Vec<u32>, StackEnd), u32>,
+}
+
+impl Interned {
+    /// The number of a function.
+    pub(crate) fn frame(&mut self, frame: &Frame) -> u32 {
+        if let Some(index) = self.frames_known.get(frame) {
+            return *index;
+        }
+        let index = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        self.frames.push(frame.clone());
+        self.frames_known.insert(frame.clone(), index);
+        index
+    }
+
+    /// The number of a stack, the outermost function first.
+    pub(crate) fn stack(&mut self, frames: Vec<u32>, end: StackEnd, layer: Layer) -> u32 {
+        let index = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
+        let stacks = &mut self.stacks;
+        *self.stacks_known.entry((frames.clone(), end)).or_insert_with(|| {
+            stacks.push(Stack { frames, end, layer });
+            index
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Why no profile could be taken.
+
+use std::io;
+
+/// An error of the sampler. Its text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel does not let this user sample what was asked for.
+    #[error("{what} needs {needs}: {hint}")]
+    Privilege {
+        /// What was asked for.
+        what: String,
+        /// The capability or setting that allows it.
+        needs: &'static str,
+        /// What can be done.
+        hint: String,
+    },
+    /// `perf_event_open` is not there at all (a kernel without `CONFIG_PERF_EVENTS`, or a container's seccomp filter).
+    #[error("this kernel, or the container's seccomp filter, offers no perf_event_open: {0}")]
+    Unsupported(io::Error),
+    /// None of the processes asked for exists.
+    #[error("there is no process {0}")]
+    NoProcess(String),
+    /// More threads than file descriptors, where each thread needs one for each core.
+    #[error(
+        "sampling {threads} threads on {cores} cores one by one needs {needed} file descriptors and the limit is {limit}: \
+         raise it (ulimit -n), or give CAP_PERFMON, with which one descriptor for each core is enough"
+    )]
+    TooManyThreads {
+        /// Threads to be sampled.
+        threads: usize,
+        /// Cores to be sampled.
+        cores: usize,
+        /// File descriptors that would be needed.
+        needed: usize,
+        /// The hard limit of this process.
+        limit: u64,
+    },
+    /// A core that was asked for is not online.
+    #[error("core {0} is not online")]
+    NoCore(u32),
+    /// Another error of a system call.
+    #[error("{0}: {1}")]
+    Io(String, io::Error),
+}

@@ -1,0 +1,168 @@
+//! What the profiler reads of processes in `/proc`: names, mappings, parents, threads, cgroups. A process that is gone reads as absent.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+
+/// Bytes of one file of `/proc` at most.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Processes at most that a scan takes in; `pid_max` is 4,194,304 at most.
+const PROCESSES_MAX: usize = 1 << 20;
+
+/// The text of a file, up to a bound; none where it cannot be read.
+pub(crate) fn text(path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A word of another process's memory (process_vm_readv(2)); none where it is gone, or this user may not trace it.
+pub(crate) fn word(pid: u32, address: u64) -> Option<u64> {
+    let mut word = [0_u8; 8];
+    let local = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: word.len() };
+    let remote = libc::iovec { iov_base: usize::try_from(address).ok()? as *mut libc::c_void, iov_len: word.len() };
+    // SAFETY: the kernel writes into `word` alone, which lives through the call; the remote address is never followed here.
+    let read = unsafe { libc::process_vm_readv(libc::pid_t::try_from(pid).ok()?, &raw const local, 1, &raw const remote, 1, 0) };
+    (usize::try_from(read) == Ok(word.len())).then(|| u64::from_ne_bytes(word))
+}
+
+/// The name of a process or thread (proc_pid_comm(5)).
+pub(crate) fn comm(pid: u32, tid: u32) -> Option<String> {
+    text(&format!("/proc/{pid}/task/{tid}/comm")).map(|name| name.trim_end_matches('\n').to_owned())
+}
+
+/// The text of its mappings.
+pub(crate) fn maps(pid: u32) -> Option<String> {
+    text(&format!("/proc/{pid}/maps"))
+}
+
+/// The threads of a process.
+pub(crate) fn threads(pid: u32) -> Vec<u32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// Whether a process is a thread of the kernel: it has no memory of its own, and so no mappings.
+pub(crate) fn is_kernel_thread(pid: u32) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe")).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        && text(&format!("/proc/{pid}/cmdline")).is_some_and(|line| line.is_empty())
+}
+
+/// Its number in the innermost PID namespace (NSpid of proc_pid_status(5)): the name that a program in a container writes.
+pub(crate) fn pid_inside(pid: u32) -> Option<u32> {
+    let status = text(&format!("/proc/{pid}/status"))?;
+    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
+}
+
+/// True where one of a process's cgroups (proc_pid_cgroup(5)) is this one or lies below it; with or without the hierarchy's mount point.
+pub(crate) fn in_cgroup(pid: u32, cgroup: &str) -> bool {
+    let wanted = cgroup.strip_prefix("/sys/fs/cgroup").unwrap_or(cgroup).trim_end_matches('/');
+    text(&format!("/proc/{pid}/cgroup")).is_some_and(|text| text.lines().any(|line| lies_in(line, wanted)))
+}
+
+/// "4:memory:/a/b" lies in "/a", and in "/memory/a", which is where version 1 mounts it.
+fn lies_in(line: &str, wanted: &str) -> bool {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return false };
+    let below = |wanted: &str| path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let mounted = wanted.strip_prefix('/').and_then(|rest| rest.split_once('/'));
+    (!wanted.is_empty() && below(wanted))
+        || mounted.is_some_and(|(mount, rest)| (mount == controllers || mount == "unified") && below(&format!("/{rest}")))
+}
+
+/// All processes with their parents.
+pub(crate) fn parents() -> HashMap<u32, u32> {
+    let processes = numbers("/proc");
+    processes.into_iter().take(PROCESSES_MAX).filter_map(|pid| Some((pid, parent(&text(&format!("/proc/{pid}/stat"))?)?))).collect()
+}
+
+/// The fourth field of `/proc/PID/stat`, behind a name that may contain anything.
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Cores that are online ("0-3,8").
+pub(crate) fn cores_online() -> Vec<u32> {
+    let listed = text("/sys/devices/system/cpu/online").map(|text| ranges(&text)).filter(|cores| !cores.is_empty());
+    listed.unwrap_or_else(|| (0..std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))).collect())
+}
+
+fn ranges(text: &str) -> Vec<u32> {
+    let mut cores = Vec::new();
+    for part in text.trim().split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(low), Ok(high)) = (low.parse::<u32>(), high.parse::<u32>()) {
+            cores.extend(low..=high.min(low.saturating_add(8192)));
+        }
+    }
+    cores
+}
+
+/// Time of each core so far, in clock ticks: (all, idle, stolen) by its number. proc_stat(5); idle is idle and waiting for a disk.
+pub(crate) fn core_times() -> HashMap<u32, (u64, u64, u64)> {
+    core_times_of(&text("/proc/stat").unwrap_or_default())
+}
+
+fn core_times_of(stat: &str) -> HashMap<u32, (u64, u64, u64)> {
+    let mut times = HashMap::new();
+    for line in stat.lines() {
+        let mut fields = line.split_whitespace();
+        let Some(core) = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok()) else { continue };
+        let ticks: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
+        let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
+        // Guest time is in user time already.
+        let all = ticks.iter().take(8).fold(0_u64, |sum, ticks| sum.saturating_add(*ticks));
+        times.insert(core, (all, at(3).saturating_add(at(4)), at(7)));
+    }
+    times
+}
+
+fn numbers(directory: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cgroups_of_both_versions() {
+        assert!(lies_in("0::/system.slice/nginx.service", "/system.slice"));
+        assert!(lies_in("0::/system.slice/nginx.service", "/system.slice/nginx.service"));
+        assert!(lies_in("4:cpu,cpuacct:/web", "/cpu,cpuacct/web"));
+        assert!(lies_in("0::/web/a", "/unified/web"));
+        assert!(!lies_in("0::/system.slice2", "/system.slice"));
+        assert!(!lies_in("0::/web", "") && !lies_in("0::/web", "/memory/web") && !lies_in("nonsense", "/web"));
+    }
+
+    #[test]
+    fn names_with_brackets_hide_no_parent() {
+        assert_eq!(parent("7 (a) b) (c) S 42 7 7 0"), Some(42));
+        assert_eq!(parent("7 (a"), None);
+        assert_eq!(parent(""), None);
+    }
+
+    #[test]
+    fn cores_and_their_times() {
+        assert_eq!(ranges("0-2,5\n"), [0, 1, 2, 5]);
+        assert!(ranges("x,1-,-").is_empty());
+        assert!(ranges("0-4000000000").len() < 10_000);
+        let times = core_times_of("cpu  1 2 3\ncpu0 10 0 20 60 5 1 2 2 7 0\ncpux 1\ncpu1\nintr 5\n");
+        assert_eq!(times[&0], (100, 65, 2));
+        assert_eq!(times[&1], (0, 0, 0));
+        assert_eq!(times.len(), 2);
+    }
+
+    #[test]
+    fn this_process_is_there_and_no_other_with_its_number() {
+        let pid = std::process::id();
+        assert!(threads(pid).contains(&pid));
+        assert!(comm(pid, pid).is_some() && maps(pid).is_some());
+        assert!(parents().contains_key(&pid));
+        assert!(!is_kernel_thread(pid));
+        assert_eq!(maps(u32::MAX), None);
+        let value = 0x1234_5678_9abc_def0_u64;
+        assert_eq!(word(pid, &raw const value as u64), Some(value));
+        assert_eq!((word(pid, 8), word(u32::MAX, 8)), (None, None));
+    }
+}

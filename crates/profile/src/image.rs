@@ -1,0 +1,343 @@
+//! Program files: what of an ELF file is needed to unwind (`.eh_frame`) and to name addresses (symbol tables), wherever the file lies.
+
+use std::fs::File;
+use std::io::Cursor;
+use std::ops::Range;
+use std::sync::Arc;
+
+use object::read::elf::ElfFile64;
+use object::read::{ReadCache, ReadCacheOps};
+use object::{Endianness, Object, ObjectSection, ObjectSegment, SegmentFlags};
+
+use crate::maps::{Backing, Mapping};
+
+/// Bytes of one section at most; the unwind tables of the largest browsers have about 20 MB.
+const SECTION_BYTES_MAX: u64 = 128 << 20;
+/// Size of a page that offsets of segments are rounded down to. Larger pages only make the range longer.
+const PAGE: u64 = 4096;
+
+/// A range of memory that a segment of the file goes to, in the file's own addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) address: u64,
+}
+
+/// Section bytes with their address.
+#[derive(Debug, Clone)]
+pub(crate) struct Section {
+    pub(crate) range: Range<u64>,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+/// Where the bytes of a program come from, kept open: the file may be deleted meanwhile.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+/// A program file.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// Its path as the process sees it; "[vdso]".
+    pub(crate) path: String,
+    /// A process that has it mapped, for files in its mount namespace.
+    pub(crate) pid: u32,
+    pub(crate) bytes: Bytes,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) eh_frame: Option<Section>,
+    pub(crate) eh_frame_hdr: Option<Section>,
+    /// Sections of stubs that call into other files.
+    pub(crate) stubs: Vec<Range<u64>>,
+    /// Where the program begins to run.
+    pub(crate) entry: u64,
+}
+
+impl Image {
+    /// Opens the file behind a mapping of a process; none where it cannot be read or is no program.
+    pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<Self> {
+        let (path, bytes) = match &mapping.backing {
+            Backing::Anonymous => return None,
+            Backing::Vdso => ("[vdso]".to_owned(), Bytes::Memory(vdso()?)),
+            Backing::File { path, inode, device } => (path.clone(), Bytes::File(open_mapped(pid, mapping, path, (*device, *inode))?)),
+        };
+        Self::new(path, pid, bytes)
+    }
+
+    /// Reads the headers and unwind tables.
+    pub(crate) fn new(path: String, pid: u32, bytes: Bytes) -> Option<Self> {
+        let mut image = Self { path, pid, bytes, segments: Vec::new(), eh_frame: None, eh_frame_hdr: None, stubs: Vec::new(), entry: 0 };
+        let tables = match &image.bytes {
+            Bytes::File(file) => tables(file),
+            Bytes::Memory(bytes) => tables(Cursor::new(bytes.as_slice())),
+        };
+        (image.segments, image.eh_frame, image.eh_frame_hdr, image.stubs) = tables?;
+        image.entry = image.with_elf(|elf| elf.entry())?;
+        Some(image)
+    }
+
+    /// The difference between the addresses in a process and those in the file, for a mapping of it.
+    pub(crate) fn bias(&self, mapping: &Mapping) -> Option<u64> {
+        let (first, behind) = (mapping.offset, mapping.offset.checked_add(mapping.end.checked_sub(mapping.start)?)?);
+        let segment = self.segments.iter().find(|segment| {
+            let begin = segment.offset & !(PAGE - 1);
+            begin < behind && first < segment.offset.saturating_add(segment.length)
+        })?;
+        Some(mapping.start.wrapping_sub(mapping.offset).wrapping_add(segment.offset).wrapping_sub(segment.address))
+    }
+
+    /// Runs something with the parsed file; none where it is no ELF file of 64 bits.
+    pub(crate) fn with_elf<T>(&self, run: impl FnOnce(&dyn Elf) -> T) -> Option<T> {
+        match &self.bytes {
+            Bytes::File(file) => with_elf(file, run),
+            Bytes::Memory(bytes) => with_elf(Cursor::new(bytes.as_slice()), run),
+        }
+    }
+
+    /// Where the function around an address of the file begins, by the table of `.eh_frame_hdr` (Linux Standard Base, "Exception Frames").
+    pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
+        let header = self.eh_frame_hdr.as_ref()?;
+        function_start(&header.bytes, header.range.start, address)
+    }
+}
+
+/// What is asked of a parsed file, whatever its bytes come from.
+pub(crate) trait Elf {
+    /// Calls back with address, size, name and whether it is global, of every function.
+    fn functions(&self, found: &mut dyn FnMut(u64, u64, &str, bool));
+    /// Where the program begins to run.
+    fn entry(&self) -> u64;
+    /// The build id, in the file's bytes.
+    fn build_id(&self) -> Option<Vec<u8>>;
+    /// Name and checksum of the file with debugging information.
+    fn debug_link(&self) -> Option<String>;
+}
+
+impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCache<R>> {
+    fn functions(&self, found: &mut dyn FnMut(u64, u64, &str, bool)) {
+        use object::{ObjectSymbol, SymbolKind};
+        let text: Vec<_> = self.sections().filter(|section| section.kind() == object::SectionKind::Text).map(|text| text.index()).collect();
+        for symbol in self.symbols().chain(self.dynamic_symbols()) {
+            let bare = matches!(symbol.kind(), SymbolKind::Unknown | SymbolKind::Label);
+            let code = symbol.kind() == SymbolKind::Text || (bare && symbol.section_index().is_some_and(|index| text.contains(&index)));
+            if !code || symbol.is_undefined() {
+                continue;
+            }
+            if let Ok(name) = symbol.name()
+                && !name.is_empty()
+                && !name.starts_with('$')
+            {
+                found(symbol.address(), symbol.size(), name, symbol.is_global());
+            }
+        }
+    }
+
+    fn entry(&self) -> u64 {
+        Object::entry(self)
+    }
+
+    fn build_id(&self) -> Option<Vec<u8>> {
+        Object::build_id(self).ok()?.map(<[u8]>::to_vec)
+    }
+
+    fn debug_link(&self) -> Option<String> {
+        let (name, _) = self.gnu_debuglink().ok()??;
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+}
+
+fn with_elf<R: ReadCacheOps, T>(bytes: R, run: impl FnOnce(&dyn Elf) -> T) -> Option<T> {
+    let cache = ReadCache::new(bytes);
+    let elf: ElfFile64<'_, Endianness, &ReadCache<R>> = ElfFile64::parse(&cache).ok()?;
+    Some(run(&elf))
+}
+
+type Tables = (Vec<Segment>, Option<Section>, Option<Section>, Vec<Range<u64>>);
+
+fn tables(bytes: impl ReadCacheOps) -> Option<Tables> {
+    let cache = ReadCache::new(bytes);
+    let elf: ElfFile64<'_, Endianness, &ReadCache<_>> = ElfFile64::parse(&cache).ok()?;
+    let executable = |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if (p_flags & object::elf::PF_X).0 != 0);
+    let segments = elf.segments().filter(|segment| executable(segment.flags())).map(|segment| {
+        let (offset, length) = segment.file_range();
+        Segment { offset, length, address: segment.address() }
+    });
+    let segments: Vec<_> = segments.take(64).collect();
+    let section = |name: &str| {
+        let section = elf.section_by_name(name).filter(|section| section.size() <= SECTION_BYTES_MAX)?;
+        let range = section.address()..section.address().checked_add(section.size())?;
+        Some(Section { range, bytes: section.data().ok()?.into() })
+    };
+    let stubs = [".plt", ".plt.sec", ".plt.got"].iter().filter_map(|name| {
+        let section = elf.section_by_name(name)?;
+        Some(section.address()..section.address().checked_add(section.size())?)
+    });
+    let eh_frame = section(".eh_frame");
+    let header = section(".eh_frame_hdr").filter(|header| eh_frame.as_ref().is_some_and(|frames| is_sound(header, frames)));
+    Some((segments, eh_frame, header, stubs.collect()))
+}
+
+/// True where a table to search `.eh_frame` by is in the encoding that linkers write, and leads nowhere but into it. Without one the unwinder
+/// makes its own.
+pub(crate) fn is_sound(header: &Section, frames: &Section) -> bool {
+    let bytes = &header.bytes;
+    let word = |at: usize| Some(i32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
+    let frames_at = word(4).map(|offset| header.range.start.wrapping_add(4).wrapping_add_signed(i64::from(offset)));
+    let Some(count) = word(8).and_then(|count| usize::try_from(count).ok()).filter(|count| *count <= bytes.len() / 8) else { return false };
+    let leads_inside = |index: usize| {
+        let target = word(16 + 8 * index).map(|offset| header.range.start.wrapping_add_signed(i64::from(offset)));
+        target.is_some_and(|target| frames.range.contains(&target))
+    };
+    bytes.starts_with(&[1, 0x1b, 0x03, 0x3b]) && frames_at == Some(frames.range.start) && (0..count).all(leads_inside)
+}
+
+/// Opens the file that is mapped: by the mapping itself, which leads to deleted files too but needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE;
+/// then by its path in the process's mount namespace; then by its path in ours, if it is the same file.
+fn open_mapped(pid: u32, mapping: &Mapping, path: &str, identity: ((u32, u32), u64)) -> Option<File> {
+    let linked = File::open(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end)).ok();
+    if linked.is_some() || path.ends_with(" (deleted)") {
+        return linked;
+    }
+    let regular = |path: &str| File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
+    regular(&format!("/proc/{pid}/root{path}")).or_else(|| regular(path).filter(|file| is_same(file, identity)))
+}
+
+fn is_same(file: &File, ((major, minor), inode): ((u32, u32), u64)) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().is_ok_and(|meta| meta.ino() == inode && (libc::major(meta.dev()), libc::minor(meta.dev())) == (major, minor))
+}
+
+/// The bytes of the vDSO (vdso(7)): every 64-bit process of this kernel has the same.
+fn vdso() -> Option<Vec<u8>> {
+    let maps = crate::host::text("/proc/self/maps")?;
+    let range = maps.lines().find(|line| line.ends_with("[vdso]"))?.split(' ').next()?;
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    let length = end.checked_sub(start).filter(|length| *length <= 1 << 20)?;
+    // SAFETY: the kernel maps these pages readable for as long as the process lives and never writes to them.
+    Some(unsafe { std::slice::from_raw_parts(start as *const u8, length) }.to_vec())
+}
+
+impl Image {
+    /// Up to `length` bytes of the program's code from an address on; none where it has none there.
+    pub(crate) fn code(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let segment =
+            self.segments.iter().find(|segment| address.checked_sub(segment.address).is_some_and(|into| into < segment.length))?;
+        let into = address - segment.address;
+        let length = length.min(usize::try_from(segment.length - into).ok()?);
+        let offset = segment.offset.checked_add(into)?;
+        match &self.bytes {
+            Bytes::File(file) => {
+                let mut code = vec![0; length];
+                std::os::unix::fs::FileExt::read_exact_at(file, &mut code, offset).ok()?;
+                Some(code)
+            }
+            Bytes::Memory(bytes) => {
+                let offset = usize::try_from(offset).ok()?;
+                Some(bytes.get(offset..offset.checked_add(length)?)?.to_vec())
+            }
+        }
+    }
+}
+
+/// Binary search in the table of `.eh_frame_hdr`, in the one encoding that linkers write (signed offsets of four bytes from the header).
+fn function_start(header: &[u8], base: u64, address: u64) -> Option<u64> {
+    let [1, _, 0x03, 0x3b] = *header.first_chunk::<4>()? else { return None };
+    let word = |at: usize| Some(i32::from_le_bytes(header.get(at..at.checked_add(4)?)?.try_into().ok()?));
+    let entry = |index: usize| word(index.checked_mul(8)?.checked_add(12)?).map(|offset| base.wrapping_add_signed(i64::from(offset)));
+    let count = usize::try_from(word(8)?).ok()?.min(header.len() / 8);
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if entry(middle)? <= address { low = middle + 1 } else { high = middle }
+    }
+    entry(low.checked_sub(1)?).filter(|start| *start <= address)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn own() -> Vec<u8> {
+        fs::read("/proc/self/exe").unwrap()
+    }
+
+    #[test]
+    fn this_program_has_unwind_tables_and_functions() {
+        let image = Image::new("self".to_owned(), 0, Bytes::File(File::open("/proc/self/exe").unwrap())).unwrap();
+        assert!(image.eh_frame.is_some() && !image.segments.is_empty());
+        let mut functions = Vec::new();
+        image.with_elf(|elf| elf.functions(&mut |address, size, _, _| functions.push((address, size)))).unwrap();
+        assert!(functions.len() > 100);
+        // Functions that have both an entry in the table and a symbol begin at the same address.
+        let same = functions.iter().filter(|(address, size)| *size > 8 && image.function_start(address + 4) == Some(*address)).count();
+        assert!(same > functions.len() / 2, "{same} of {}", functions.len());
+    }
+
+    #[test]
+    fn a_mapping_leads_to_the_files_addresses() {
+        let maps = crate::maps::Mappings::parse(&crate::host::maps(std::process::id()).unwrap());
+        let address = a_mapping_leads_to_the_files_addresses as *const () as u64;
+        let mapping = maps.find(address).unwrap();
+        let image = Image::open(std::process::id(), mapping).unwrap();
+        let inside = address.wrapping_sub(image.bias(mapping).unwrap());
+        let mut names = Vec::new();
+        image.with_elf(|elf| {
+            elf.functions(&mut |start, size, name, _| {
+                if (start..start + size.max(1)).contains(&inside) {
+                    names.push(name.to_owned());
+                }
+            });
+        });
+        assert!(names.iter().any(|name| name.contains("a_mapping_leads")), "{names:?}");
+    }
+
+    #[test]
+    fn the_vdso_is_a_program() {
+        let Some(bytes) = vdso() else { return eprintln!("skipped: this process has no vDSO") };
+        let image = Image::new("[vdso]".to_owned(), 0, Bytes::Memory(bytes)).unwrap();
+        assert!(!image.segments.is_empty());
+    }
+
+    #[test]
+    fn a_program_cut_anywhere_is_no_harm() {
+        let bytes = own();
+        let step = (bytes.len() / 200).max(1);
+        for length in (0..bytes.len()).step_by(step).chain(0..200) {
+            if let Some(image) = Image::new("cut".to_owned(), 0, Bytes::Memory(bytes[..length.min(bytes.len())].to_vec())) {
+                image.with_elf(|elf| elf.functions(&mut |_, _, _, _| {}));
+                image.with_elf(|elf| (elf.build_id(), elf.debug_link()));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_table_is_searched(table in proptest::collection::vec(any::<u8>(), 0..200), base: u64, address: u64) {
+            let mut header = vec![1, 0x1b, 0x03, 0x3b];
+            header.extend(table);
+            if let Some(start) = function_start(&header, base, address) {
+                prop_assert!(start <= address);
+            }
+        }
+
+        #[test]
+        fn headers_with_any_byte_changed_are_taken(at in 0usize..1024, byte: u8) {
+            let mut bytes = own();
+            bytes.truncate(1 << 20);
+            if let Some(old) = bytes.get_mut(at) {
+                *old = byte;
+            }
+            if let Some(image) = Image::new("odd".to_owned(), 0, Bytes::Memory(bytes)) {
+                image.with_elf(|elf| elf.functions(&mut |_, _, _, _| {}));
+                image.bias(&Mapping { start: 0, end: u64::MAX, offset: 0, backing: Backing::Anonymous });
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Where the CPU goes: samples of what runs, with whole stacks and names, put into layers, bounded and drawn.
+//!
+//! `Sampler` gathers a `Profile`; everything else is made of that: `layers` says what kind of work each sample is, `tree`, `folded` and the
+//! pictures show it. Only the sampler and what it calls read the host; nothing here writes to it.
+
+mod collector;
+pub mod difference;
+mod error;
+mod event;
+pub mod folded;
+mod host;
+mod image;
+mod jit;
+mod kernel;
+pub mod layers;
+mod maps;
+mod names;
+pub mod pictures;
+mod profile;
+mod record;
+pub mod report;
+mod ring;
+mod sampler;
+pub mod text;
+pub mod tree;
+mod unwind;
+
+pub use error::Error;
+pub use event::Clock;
+pub use profile::{Core, Frame, FrameKind, Profile, Quality, ReadError, SCHEMA, Sample, Stack, StackEnd, Thread};
+pub use sampler::{FREQUENCY_HZ_MAX, Options, Sampler, Scope};

@@ -1,0 +1,179 @@
+//! The executable mappings of a process: the text of `/proc/PID/maps` (proc_pid_maps(5)), and what later records change in it.
+
+/// Mappings of one process at most; the default of `vm.max_map_count` is 65,530.
+const MAPPINGS_MAX: usize = 1 << 16;
+
+/// What is mapped.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Backing {
+    /// A file, by its device, inode and the path that the process sees.
+    File { device: (u32, u32), inode: u64, path: String },
+    /// The kernel's page of system calls in user space.
+    Vdso,
+    /// Memory without a file that one could read code from: what a just-in-time compiler writes.
+    Anonymous,
+}
+
+impl Backing {
+    /// From the fields of a line or a record. Paths that are no files (proc_pid_maps(5): pseudo-paths, shared memory, memfd) are anonymous.
+    pub(crate) fn new(device: (u32, u32), inode: u64, path: &str) -> Self {
+        let memory = ["/memfd:", "/dev/zero", "/SYSV", "//anon", "/dev/shm/"];
+        if path == "[vdso]" {
+            Self::Vdso
+        } else if path.starts_with('/') && !memory.iter().any(|prefix| path.starts_with(prefix)) {
+            Self::File { device, inode, path: path.to_owned() }
+        } else {
+            Self::Anonymous
+        }
+    }
+}
+
+/// An executable mapping.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) offset: u64,
+    pub(crate) backing: Backing,
+}
+
+/// Executable mappings in the order of their addresses, none over another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Mappings(Vec<Mapping>);
+
+impl Mappings {
+    /// Reads the text of `/proc/PID/maps`; lines that make no sense are left out.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut mappings = Self::default();
+        for mapping in text.lines().filter_map(line) {
+            mappings.insert(mapping);
+        }
+        mappings
+    }
+
+    /// Adds a mapping; what it covers of others is gone.
+    pub(crate) fn insert(&mut self, new: Mapping) {
+        if new.start >= new.end || self.0.len() >= MAPPINGS_MAX {
+            return;
+        }
+        if self.0.last().is_none_or(|last| last.end <= new.start) {
+            return self.0.push(new);
+        }
+        let mut kept = Vec::with_capacity(self.0.len() + 2);
+        for old in self.0.drain(..) {
+            if old.end <= new.start || new.end <= old.start {
+                kept.push(old);
+                continue;
+            }
+            if old.start < new.start {
+                kept.push(Mapping { end: new.start, ..old.clone() });
+            }
+            if new.end < old.end {
+                let offset = old.offset.wrapping_add(new.end - old.start);
+                kept.push(Mapping { start: new.end, offset, ..old });
+            }
+        }
+        kept.push(new);
+        kept.sort_unstable_by_key(|mapping| mapping.start);
+        self.0 = kept;
+    }
+
+    /// The mapping that an address lies in, by its place in the order.
+    pub(crate) fn index(&self, address: u64) -> Option<usize> {
+        let index = self.0.partition_point(|mapping| mapping.end <= address);
+        self.0.get(index).filter(|mapping| mapping.start <= address).map(|_| index)
+    }
+
+    /// The mapping that an address lies in.
+    #[cfg(test)]
+    pub(crate) fn find(&self, address: u64) -> Option<&Mapping> {
+        self.0.get(self.index(address)?)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        self.0.iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// "7f12-7f34 r-xp 00001000 fe:01 1234   /usr/lib/x.so"
+fn line(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    if !fields.next()?.contains('x') {
+        return None;
+    }
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let offset = hex(fields.next()?)?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    let inode = fields.next()?.parse().ok()?;
+    let path = fields.next().unwrap_or("").trim_start().replace("\\012", "\n");
+    Some(Mapping { start: hex(start)?, end: hex(end)?, offset, backing: Backing::new(device, inode, &path) })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "\
+55d0c0a00000-55d0c0a2f000 r--p 00000000 fe:00 1573                       /usr/sbin/nginx
+55d0c0a2f000-55d0c0aef000 r-xp 0002f000 fe:00 1573                       /usr/sbin/nginx
+7f0000000000-7f0000001000 rwxs 00000000 00:01 7                          /dev/zero (deleted)
+7f0000002000-7f0000003000 r-xp 00001000 00:2f 88                         /srv/a b (deleted)
+7ffd1b3f4000-7ffd1b3f6000 r-xp 00000000 00:00 0                          [vdso]
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+";
+
+    #[test]
+    fn executable_mappings_are_found_by_address() {
+        let maps = Mappings::parse(TEXT);
+        assert_eq!(maps.iter().count(), 5);
+        let nginx = maps.find(0x55d0_c0a2_f000).unwrap();
+        assert_eq!(nginx.backing, Backing::File { device: (0xfe, 0), inode: 1573, path: "/usr/sbin/nginx".to_owned() });
+        assert_eq!(nginx.offset, 0x2f000);
+        assert!(maps.find(0x55d0_c0ae_f000).is_none() && maps.find(0).is_none() && maps.find(u64::MAX).is_none());
+        assert_eq!(maps.find(0x7f00_0000_0500).unwrap().backing, Backing::Anonymous);
+        assert!(matches!(&maps.find(0x7f00_0000_2500).unwrap().backing, Backing::File { path, .. } if path == "/srv/a b (deleted)"));
+        assert_eq!(maps.find(0x7ffd_1b3f_4000).unwrap().backing, Backing::Vdso);
+    }
+
+    #[test]
+    fn a_mapping_over_others_takes_their_place() {
+        let mapping = |start, end, offset| Mapping { start, end, offset, backing: Backing::Anonymous };
+        let mut maps = Mappings::default();
+        maps.insert(mapping(10, 20, 100));
+        maps.insert(mapping(30, 40, 300));
+        maps.insert(mapping(14, 16, 0));
+        assert_eq!(maps.0, [mapping(10, 14, 100), mapping(14, 16, 0), mapping(16, 20, 106), mapping(30, 40, 300)]);
+        maps.insert(mapping(12, 35, 7));
+        assert_eq!(maps.0, [mapping(10, 12, 100), mapping(12, 35, 7), mapping(35, 40, 305)]);
+        maps.insert(mapping(5, 5, 0));
+        assert_eq!(maps.0.len(), 3);
+    }
+
+    #[test]
+    fn text_cut_anywhere_is_taken() {
+        for length in 0..TEXT.len() {
+            assert!(Mappings::parse(&TEXT[..length]).iter().count() <= 5);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_mappings_stay_in_order(all in proptest::collection::vec((0u64..100, 0u64..100, any::<u64>()), 0..40)) {
+            let mut maps = Mappings::default();
+            for (start, end, offset) in all {
+                maps.insert(Mapping { start, end, offset, backing: Backing::Anonymous });
+            }
+            let starts: Vec<_> = maps.iter().flat_map(|mapping| [mapping.start, mapping.end]).collect();
+            prop_assert!(starts.is_sorted());
+            prop_assert!((0..100).all(|address| maps.find(address).is_none_or(|found| found.start <= address && address < found.end)));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! From addresses to functions: symbol tables of program files and of their separate debugging files, the kernel's, perf maps; demangled.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+
+use crate::host;
+use crate::image::{Bytes, Elf, Image};
+use crate::jit::PerfMap;
+use crate::kernel::{Kallsyms, underscores};
+use crate::profile::{Frame, FrameKind};
+use crate::unwind::ImageId;
+
+/// Letters of a name at most; those of templates may be of any length.
+const NAME_MAX: usize = 512;
+/// How far behind a symbol without a size its function may reach.
+const SIZELESS_REACH: u64 = 4096;
+
+/// An address as sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Raw {
+    Kernel(u64),
+    Image(ImageId, u64),
+    /// In memory of a process without a file.
+    Memory(u32, u64),
+}
+
+/// The best symbol for an address so far.
+#[derive(Debug, Clone)]
+struct Candidate {
+    start: u64,
+    sized: bool,
+    global: bool,
+    name: String,
+}
+
+impl Candidate {
+    /// True where it tells more than another: it begins nearer, has a size, is exported, is the plain one of several names.
+    fn beats(&self, other: &Self) -> bool {
+        let rank = |candidate: &Self| (candidate.sized, candidate.start, candidate.global, std::cmp::Reverse(underscores(&candidate.name)));
+        rank(self) > rank(other)
+    }
+}
+
+/// Names all addresses. The second part says what could not be read, in sentences.
+pub(crate) fn resolve(raws: impl Iterator<Item = Raw>, images: &[Image]) -> (HashMap<Raw, Frame>, Vec<String>) {
+    let mut frames = HashMap::new();
+    let mut notes = Vec::new();
+    let (mut kernel, mut files, mut memory) = (Vec::new(), BTreeMap::<ImageId, Vec<u64>>::new(), BTreeMap::<u32, Vec<u64>>::new());
+    for raw in raws {
+        match raw {
+            Raw::Kernel(address) => kernel.push(address),
+            Raw::Image(id, address) => files.entry(id).or_default().push(address),
+            Raw::Memory(pid, address) => memory.entry(pid).or_default().push(address),
+        }
+    }
+    if !kernel.is_empty() {
+        name_kernel(&kernel, &mut frames, &mut notes);
+    }
+    for (id, mut addresses) in files {
+        let Some(image) = usize::try_from(id).ok().and_then(|index| images.get(index)) else { continue };
+        addresses.sort_unstable();
+        addresses.dedup();
+        let names = name_image(image, &addresses);
+        frames.extend(addresses.iter().zip(names).map(|(address, frame)| (Raw::Image(id, *address), frame)));
+    }
+    for (pid, addresses) in memory {
+        let map = PerfMap::read(pid);
+        for address in addresses {
+            let found = map.find(address);
+            let name = found.map_or_else(|| "[code without a file]".to_owned(), shorten);
+            frames.insert(Raw::Memory(pid, address), frame(name, "[jit]", FrameKind::Jit, found.is_some()));
+        }
+    }
+    (frames, notes)
+}
+
+fn frame(name: String, module: &str, kind: FrameKind, named: bool) -> Frame {
+    Frame { name, module: module.to_owned(), kind, named }
+}
+
+fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Frame>, notes: &mut Vec<String>) {
+    let text = host::text("/proc/kallsyms").unwrap_or_default();
+    let kallsyms = Kallsyms::parse(&text);
+    if kallsyms.hidden {
+        notes.push(
+            "kernel functions have no names: /proc/kallsyms hides addresses from this user (CAP_SYSLOG, or kernel.kptr_restrict 0)"
+                .to_owned(),
+        );
+    } else if text.is_empty() {
+        notes.push("kernel functions have no names: /proc/kallsyms cannot be read".to_owned());
+    }
+    for address in addresses {
+        let found = kallsyms.find(*address);
+        let named = match found {
+            Some((name, module)) => frame(shorten(name), module, FrameKind::Kernel, true),
+            None => frame("[kernel]".to_owned(), "kernel", FrameKind::Kernel, false),
+        };
+        frames.insert(Raw::Kernel(*address), named);
+    }
+}
+
+/// The functions at addresses of a file, which are in ascending order.
+fn name_image(image: &Image, addresses: &[u64]) -> Vec<Frame> {
+    let mut best: Vec<Option<Candidate>> = vec![None; addresses.len()];
+    let starts: Vec<Option<u64>> = addresses.iter().map(|address| image.function_start(*address)).collect();
+    let debug = image.with_elf(|elf| {
+        collect(elf, addresses, &starts, &mut best);
+        debug_files(image, elf)
+    });
+    // The file's own table names exported functions alone where it was stripped; its debugging file names all.
+    for path in debug.unwrap_or_default() {
+        let Ok(file) = File::open(path) else { continue };
+        let Some(found) = Image::new(image.path.clone(), image.pid, Bytes::File(file)) else { continue };
+        found.with_elf(|elf| collect(elf, addresses, &starts, &mut best));
+        break;
+    }
+    let path = image.path.trim_end_matches(" (deleted)");
+    let module = path.rsplit('/').next().unwrap_or(path);
+    let named = addresses.iter().zip(&starts).zip(best).map(|((address, start), candidate)| {
+        if let Some(candidate) = candidate {
+            return frame(demangle(&candidate.name), module, FrameKind::User, true);
+        }
+        if image.stubs.iter().any(|stubs| stubs.contains(address)) {
+            return frame(format!("[calls out of {module}]"), module, FrameKind::User, true);
+        }
+        frame(format!("{module}+{:#x}", start.unwrap_or(*address)), module, FrameKind::User, false)
+    });
+    named.collect()
+}
+
+/// Goes through the functions of a table and keeps the best for each address.
+fn collect(elf: &dyn Elf, addresses: &[u64], starts: &[Option<u64>], best: &mut [Option<Candidate>]) {
+    elf.functions(&mut |start, size, name, global| {
+        let sized = size > 0;
+        let end = start.saturating_add(if sized { size } else { SIZELESS_REACH });
+        let first = addresses.partition_point(|address| *address < start);
+        for index in first..addresses.len() {
+            if addresses[index] >= end {
+                break;
+            }
+            // A function without a size ends at the latest where the unwind table knows the next one to begin.
+            if !sized && starts[index].is_some_and(|known| start < known) {
+                continue;
+            }
+            let candidate = Candidate { start, sized, global, name: name.to_owned() };
+            if best[index].as_ref().is_none_or(|old| candidate.beats(old)) {
+                best[index] = Some(candidate);
+            }
+        }
+    });
+}
+
+/// Where the debugging file of a program may lie, in its own mount namespace and in ours (gdb manual, "Separate Debug Files").
+fn debug_files(image: &Image, elf: &dyn Elf) -> Vec<String> {
+    let mut inside = Vec::new();
+    if let Some(id) = elf.build_id().filter(|id| (2..=64).contains(&id.len())) {
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        inside.push(format!("/usr/lib/debug/.build-id/{}/{}.debug", &hex[..2], &hex[2..]));
+    }
+    if let Some(link) = elf.debug_link().filter(|link| !link.contains('/') && !link.is_empty() && link != "..")
+        && let Some((directory, _)) = image.path.rsplit_once('/')
+    {
+        inside.extend([format!("{directory}/.debug/{link}"), format!("/usr/lib/debug{directory}/{link}")]);
+    }
+    let rooted = inside.iter().map(|path| format!("/proc/{}/root{path}", image.pid));
+    rooted.chain(inside.iter().cloned()).collect()
+}
+
+/// The name as its programmer wrote it.
+fn demangle(name: &str) -> String {
+    // Versions of exported functions: "memcpy@@GLIBC_2.14".
+    let name = name.split('@').next().filter(|bare| !bare.is_empty()).unwrap_or(name);
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return shorten(&format!("{rust:#}"));
+    }
+    if name.starts_with("_Z") && name.len() <= 8 * NAME_MAX {
+        let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+        if let Some(text) = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle_with_options(&options).ok()) {
+            return shorten(&text);
+        }
+    }
+    shorten(name)
+}
+
+/// A name of bounded length without what would break a line or a folded stack.
+fn shorten(name: &str) -> String {
+    name.chars().take(NAME_MAX).map(|letter| if letter.is_control() || letter == ';' { ' ' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_written_as_in_the_source() {
+        assert_eq!(demangle("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"), "core::fmt::Write::write_fmt");
+        assert_eq!(demangle("_RNvNtCs1234_7mycrate3foo3bar"), "mycrate::foo::bar");
+        assert_eq!(demangle("_ZN2v88internal4Heap14CollectGarbageEv"), "v8::internal::Heap::CollectGarbage");
+        assert_eq!(demangle("memcpy@@GLIBC_2.14"), "memcpy");
+        assert_eq!(demangle("plain"), "plain");
+        assert_eq!(demangle("_Z"), "_Z");
+        assert_eq!(shorten("a;b\nc"), "a b c");
+    }
+
+    #[test]
+    fn this_programs_functions_are_named() {
+        let image = Image::new("/x/self".to_owned(), std::process::id(), Bytes::File(File::open("/proc/self/exe").unwrap())).unwrap();
+        let maps = crate::maps::Mappings::parse(&host::maps(std::process::id()).unwrap());
+        let address = this_programs_functions_are_named as *const () as u64;
+        let mapping = maps.find(address).unwrap();
+        let inside = address.wrapping_sub(image.bias(mapping).unwrap());
+        let names = name_image(&image, &[1, inside + 1]);
+        assert!(names[1].name.ends_with("this_programs_functions_are_named") && names[1].named, "{names:?}");
+        assert_eq!((names[0].name.as_str(), names[0].named), ("self+0x1", false));
+    }
+
+    #[test]
+    fn of_several_symbols_the_one_that_tells_most_counts() {
+        let candidate = |start, sized, global, name: &str| Candidate { start, sized, global, name: name.to_owned() };
+        assert!(candidate(8, true, false, "inner").beats(&candidate(4, true, true, "outer")));
+        assert!(candidate(4, true, false, "sized").beats(&candidate(8, false, true, "label")));
+        assert!(candidate(4, true, true, "malloc").beats(&candidate(4, true, true, "__libc_malloc")));
+        assert!(candidate(4, true, true, "global").beats(&candidate(4, true, false, "local")));
+    }
+
+    #[test]
+    fn what_is_not_there_has_an_honest_name() {
+        let raws = [Raw::Kernel(1), Raw::Memory(u32::MAX, 5), Raw::Image(7, 1)];
+        let (frames, _) = resolve(raws.into_iter(), &[]);
+        assert!(!frames[&Raw::Kernel(1)].named && !frames[&Raw::Memory(u32::MAX, 5)].named);
+        assert!(!frames.contains_key(&Raw::Image(7, 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_demangled(name in "(_Z|_R|_ZN)?[A-Z0-9a-zSN_.$@]{0,80}") {
+            prop_assert!(demangle(&name).chars().count() <= NAME_MAX);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! A finished profile: what was sampled, by thread, core and time, with named stacks. It is data: it can be stored, read back and compared.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Clock;
+use crate::layers::Layer;
+
+/// Name and version of the stored form.
+pub const SCHEMA: &str = "chokepoint/profile/1";
+/// Entries of each of its lists at most when it is read back.
+const LIST_MAX: usize = 1 << 22;
+
+/// Functions of one stack at most when it is read back; a sampled one has fewer.
+pub(crate) const STACK_FRAMES_MAX: usize = 2048;
+
+/// A profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// `SCHEMA`.
+    pub schema: String,
+    /// What made the samples.
+    pub clock: Clock,
+    /// Why it was not the hardware's cycle counter, or that the kernel was left out, and the like; sentences for the reader.
+    pub notes: Vec<String>,
+    /// Samples a second on each busy core, as asked for.
+    pub frequency_hz: u32,
+    /// Time sampled, seconds.
+    pub duration_s: f64,
+    /// What was sampled, in words: "all processes", "process 17 and its children".
+    pub scope: String,
+    /// The cores that were sampled.
+    pub cores: Vec<Core>,
+    /// Records that the kernel had no room for.
+    pub lost: u64,
+    /// Times that the kernel left samples out because they took too long.
+    pub throttled: u64,
+    /// Samples that fell on processes outside the scope.
+    pub outside: u64,
+    /// CPU time that gathering, unwinding and naming took in this program, seconds.
+    pub cost_cpu_s: f64,
+    /// Functions, each once.
+    pub frames: Vec<Frame>,
+    /// Stacks, each once.
+    pub stacks: Vec<Stack>,
+    /// Threads that were seen.
+    pub threads: Vec<Thread>,
+    /// The samples in the order of their times.
+    pub samples: Vec<Sample>,
+}
+
+/// A core and how it spent the time (proc_stat(5); guests' time is in it).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Core {
+    /// Its number.
+    pub cpu: u32,
+    /// Share of the time in which it was not idle, stolen time included; none where it was not read.
+    pub busy: Option<f64>,
+    /// Share of the time that the hypervisor gave to others.
+    pub stolen: Option<f64>,
+}
+
+/// Where a function lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FrameKind {
+    /// In the kernel or one of its modules.
+    Kernel,
+    /// In a program file.
+    User,
+    /// In memory that a just-in-time compiler wrote.
+    Jit,
+}
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    /// Its name; "nginx+0x2d3a0" (where the function begins in its file) where the file tells none.
+    pub name: String,
+    /// The file's or kernel module's name without directories; "kernel"; "[jit]".
+    pub module: String,
+    /// Where it lies.
+    pub kind: FrameKind,
+    /// False where the name is made up of an address.
+    pub named: bool,
+}
+
+/// How the walk up a user stack ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StackEnd {
+    /// At the thread's first function.
+    Whole,
+    /// At the thread's first function, of which the outer part was read from the process's memory a moment after the sample: what a sample
+    /// carries ended before it. That the one part calls the other was checked in the program's code.
+    Completed,
+    /// At the end of what a sample carries; the stack is deeper.
+    Deep,
+    /// Before the thread's first function.
+    Broken,
+    /// There is no user stack: a thread of the kernel, or the idle one.
+    Kernel,
+    /// It could not be walked at all: a 32-bit program, or a machine for which this is not made.
+    Unread,
+}
+
+/// A stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stack {
+    /// Its functions as indices into `frames`, the outermost first.
+    pub frames: Vec<u32>,
+    /// How the walk ended.
+    pub end: StackEnd,
+    /// The layer that its time belongs to.
+    pub layer: Layer,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// Itself.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// The name of its process; of a thread of the kernel its own in brackets.
+    pub program: String,
+}
+
+/// One sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32, u32, u32, u64)", into = "(u32, u32, u32, u32, u64)")]
+pub struct Sample {
+    /// Milliseconds since the beginning.
+    pub time_ms: u32,
+    /// The core.
+    pub cpu: u32,
+    /// Index into `threads`.
+    pub thread: u32,
+    /// Index into `stacks`.
+    pub stack: u32,
+    /// What it stands for: nanoseconds of cpu-clock, or cycles.
+    pub weight: u64,
+}
+
+impl From<(u32, u32, u32, u32, u64)> for Sample {
+    fn from((time_ms, cpu, thread, stack, weight): (u32, u32, u32, u32, u64)) -> Self {
+        Self { time_ms, cpu, thread, stack, weight }
+    }
+}
+
+impl From<Sample> for (u32, u32, u32, u32, u64) {
+    fn from(sample: Sample) -> Self {
+        (sample.time_ms, sample.cpu, sample.thread, sample.stack, sample.weight)
+    }
+}
+
+/// Why a stored profile cannot be read back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// It is no JSON of this shape.
+    #[error("it is no profile: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is of another version.
+    #[error("it is of the form \"{0}\", and this program reads {SCHEMA}")]
+    Schema(String),
+    /// It refers to what is not there.
+    #[error("it refers to a {0} that is not in it")]
+    Reference(&'static str),
+    /// It is larger than any recording of ours.
+    #[error("it has more than {LIST_MAX} entries in a list, or {STACK_FRAMES_MAX} functions in a stack")]
+    Size,
+}
+
+/// How whole the stacks are and how many functions have names, as shares of the samples of user stacks, and of frames weighted by samples.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Quality {
+    /// Samples with a user stack.
+    pub user_samples: u64,
+    /// Of these, the share whose outer part was read a moment later.
+    pub completed: f64,
+    /// The share whose stack ends before the thread's first function.
+    pub broken: f64,
+    /// The share that is deeper than what a sample carries.
+    pub deep: f64,
+    /// The share that could not be walked at all.
+    pub unread: f64,
+    /// Share of user frames without a name.
+    pub unnamed_user: f64,
+    /// Share of kernel frames without a name.
+    pub unnamed_kernel: f64,
+}
+
+impl Profile {
+    /// Reads a stored profile, checks that it refers to nothing that is not there, and puts its stacks into layers by today's rules.
+    ///
+    /// # Errors
+    /// Where it is none, or of another version.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        let mut profile: Self = serde_json::from_str(text)?;
+        if profile.schema != SCHEMA {
+            return Err(ReadError::Schema(profile.schema));
+        }
+        if [profile.frames.len(), profile.stacks.len(), profile.threads.len(), profile.samples.len()].iter().any(|len| *len > LIST_MAX) {
+            return Err(ReadError::Size);
+        }
+        if profile.stacks.iter().any(|stack| stack.frames.len() > STACK_FRAMES_MAX) {
+            return Err(ReadError::Size);
+        }
+        let within = |index: u32, length: usize| usize::try_from(index).is_ok_and(|index| index < length);
+        if !profile.stacks.iter().flat_map(|stack| &stack.frames).all(|frame| within(*frame, profile.frames.len())) {
+            return Err(ReadError::Reference("function"));
+        }
+        if !profile.samples.iter().all(|sample| within(sample.stack, profile.stacks.len())) {
+            return Err(ReadError::Reference("stack"));
+        }
+        if !profile.samples.iter().all(|sample| within(sample.thread, profile.threads.len())) {
+            return Err(ReadError::Reference("thread"));
+        }
+        profile.classify();
+        Ok(profile)
+    }
+
+    /// Puts every stack into its layer.
+    pub fn classify(&mut self) {
+        let rules = crate::layers::Rules::new();
+        let layers: Vec<Layer> = self.stacks.iter().map(|stack| rules.layer(&self.frames_of(stack))).collect();
+        for (stack, layer) in self.stacks.iter_mut().zip(layers) {
+            stack.layer = layer;
+        }
+    }
+
+    /// The functions of a stack, the outermost first.
+    pub fn frames_of(&self, stack: &Stack) -> Vec<&Frame> {
+        stack.frames.iter().filter_map(|frame| self.frames.get(usize::try_from(*frame).ok()?)).collect()
+    }
+
+    /// The stack and thread of a sample.
+    pub fn of(&self, sample: &Sample) -> Option<(&Stack, &Thread)> {
+        let at = |index: u32| usize::try_from(index).ok();
+        Some((self.stacks.get(at(sample.stack)?)?, self.threads.get(at(sample.thread)?)?))
+    }
+
+    /// The samples that are no idle time, with their stacks and threads.
+    pub fn busy(&self) -> impl Iterator<Item = (&Sample, &Stack, &Thread)> {
+        self.samples.iter().filter_map(|sample| {
+            let (stack, thread) = self.of(sample)?;
+            (stack.layer != Layer::Idle).then_some((sample, stack, thread))
+        })
+    }
+
+    /// The weight of all samples that are no idle time.
+    pub fn weight_busy(&self) -> u64 {
+        self.busy().fold(0, |sum, (sample, ..)| sum.saturating_add(sample.weight))
+    }
+
+    /// The same samples, of programs or cores that are wanted alone.
+    #[must_use]
+    pub fn only(&self, wanted: impl Fn(&Sample, &Thread) -> bool) -> Self {
+        let samples = self.samples.iter().filter(|sample| self.of(sample).is_some_and(|(_, thread)| wanted(sample, thread)));
+        Self { samples: samples.copied().collect(), ..self.clone() }
+    }
+
+    /// How whole and how named it is.
+    pub fn quality(&self) -> Quality {
+        let mut ends = [0_u64; 5];
+        let mut frames = [[0_u64; 2]; 2];
+        for (_, stack, _) in self.busy() {
+            match stack.end {
+                StackEnd::Kernel => {}
+                StackEnd::Whole => ends[0] += 1,
+                StackEnd::Broken => ends[1] += 1,
+                StackEnd::Deep => ends[2] += 1,
+                StackEnd::Unread => ends[3] += 1,
+                StackEnd::Completed => ends[4] += 1,
+            }
+            for frame in self.frames_of(stack) {
+                frames[usize::from(frame.kind == FrameKind::Kernel)][usize::from(frame.named)] += 1;
+            }
+        }
+        let user_samples = ends.iter().sum();
+        let unnamed = |[unnamed, named]: [u64; 2]| share(unnamed, unnamed + named);
+        Quality {
+            user_samples,
+            completed: share(ends[4], user_samples),
+            broken: share(ends[1], user_samples),
+            deep: share(ends[2], user_samples),
+            unread: share(ends[3], user_samples),
+            unnamed_user: unnamed(frames[0]),
+            unnamed_kernel: unnamed(frames[1]),
+        }
+    }
+}
+
+/// A part of a whole, 0 where there is none.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,374 @@
+//! User stacks: from registers and the copied stack to return addresses, by the unwind tables of the files that are mapped.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+
+use crate::image::{Image, Section};
+use crate::maps::{Backing, Mapping, Mappings};
+use crate::profile::StackEnd;
+
+#[cfg(target_arch = "aarch64")]
+use framehop::aarch64::{CacheAarch64 as Cache, UnwinderAarch64 as Native};
+#[cfg(not(target_arch = "aarch64"))]
+use framehop::x86_64::{CacheX86_64 as Cache, UnwinderX86_64 as Native};
+
+/// Frames of one stack at most.
+const FRAMES_MAX: usize = 512;
+/// Different layouts of address spaces that are kept; beyond it they are set up anew.
+const SPACES_MAX: usize = 4096;
+/// Words at most that are read of a stack beyond what a sample carries.
+const LATE_READS_MAX: usize = 64;
+/// How far above the stack pointer a stack may reach; the default limit of its size is 8 MiB.
+const STACK_SPAN_MAX: u64 = 8 << 20;
+/// Bytes of a function's code at most in which a call is looked for.
+const CODE_BYTES_MAX: usize = 64 << 10;
+/// Files that are kept open; those beyond are not read.
+const IMAGES_MAX: usize = 8192;
+
+/// The number of a program file in `Images`.
+pub(crate) type ImageId = u32;
+
+/// All program files seen, each opened once.
+#[derive(Debug, Default)]
+pub(crate) struct Images {
+    known: HashMap<Backing, Option<ImageId>>,
+    all: Vec<Image>,
+}
+
+impl Images {
+    /// The file behind a mapping; none where it cannot be read.
+    fn get(&mut self, pid: u32, mapping: &Mapping) -> Option<ImageId> {
+        if let Some(known) = self.known.get(&mapping.backing) {
+            return *known;
+        }
+        let image = if self.all.len() < IMAGES_MAX { Image::open(pid, mapping) } else { None };
+        let id = image.and_then(|image| {
+            self.all.push(image);
+            ImageId::try_from(self.all.len() - 1).ok()
+        });
+        self.known.insert(mapping.backing.clone(), id);
+        id
+    }
+
+    /// A file by its number.
+    pub(crate) fn at(&self, id: ImageId) -> Option<&Image> {
+        self.all.get(usize::try_from(id).ok()?)
+    }
+
+    pub(crate) fn into_all(self) -> Vec<Image> {
+        self.all
+    }
+}
+
+/// Where an address of a process lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// In a program file, by the file's own addresses.
+    Image(ImageId, u64),
+    /// In executable memory that belongs to no file, or to one that could not be read.
+    Memory(u64),
+}
+
+/// An address space that processes with the same mappings share.
+pub(crate) struct Space {
+    mappings: Mappings,
+    /// For each mapping in order, its file and what to take off its addresses.
+    images: Vec<Option<(ImageId, u64)>>,
+    native: Native<Arc<[u8]>>,
+}
+
+impl Space {
+    fn new(mappings: &Mappings, pid: u32, images: &mut Images) -> Self {
+        let mut space = Self { mappings: mappings.clone(), images: Vec::new(), native: Native::new() };
+        for mapping in mappings.iter() {
+            let image = images.get(pid, mapping);
+            let placed = image.and_then(|id| Some((id, images.at(id)?.bias(mapping)?)));
+            if let Some((id, bias)) = placed
+                && let Some(image) = images.at(id)
+            {
+                space.native.add_module(module(image, mapping, bias));
+            }
+            space.images.push(placed);
+        }
+        space
+    }
+
+    /// The place of an address; none where nothing executable is mapped.
+    fn place(&self, address: u64) -> Option<Place> {
+        let index = self.mappings.index(address)?;
+        Some(match self.images.get(index).copied().flatten() {
+            Some((id, bias)) => Place::Image(id, address.wrapping_sub(bias)),
+            None => Place::Memory(address),
+        })
+    }
+}
+
+fn module(image: &Image, mapping: &Mapping, bias: u64) -> Module<Arc<[u8]>> {
+    let range = |section: &Option<Section>| section.as_ref().map(|section| section.range.clone());
+    let bytes = |section: &Option<Section>| section.as_ref().map(|section| Arc::clone(&section.bytes));
+    let sections = ExplicitModuleSectionInfo {
+        base_svma: 0,
+        eh_frame_svma: range(&image.eh_frame),
+        eh_frame: bytes(&image.eh_frame),
+        eh_frame_hdr_svma: range(&image.eh_frame_hdr),
+        eh_frame_hdr: bytes(&image.eh_frame_hdr),
+        ..ExplicitModuleSectionInfo::default()
+    };
+    Module::new(image.path.clone(), mapping.start..mapping.end, bias, sections)
+}
+
+/// Unwinds, and keeps what it learnt about code and address spaces.
+pub(crate) struct Unwinder {
+    pub(crate) images: Images,
+    spaces: HashMap<Mappings, Rc<Space>>,
+    cache: Cache,
+}
+
+impl Unwinder {
+    pub(crate) fn new() -> Self {
+        Self { images: Images::default(), spaces: HashMap::new(), cache: Cache::new() }
+    }
+
+    /// The address space with these mappings.
+    pub(crate) fn space(&mut self, pid: u32, mappings: &Mappings) -> Rc<Space> {
+        if let Some(space) = self.spaces.get(mappings) {
+            return Rc::clone(space);
+        }
+        if self.spaces.len() >= SPACES_MAX {
+            self.spaces.clear();
+        }
+        let space = Rc::new(Space::new(mappings, pid, &mut self.images));
+        self.spaces.insert(mappings.clone(), Rc::clone(&space));
+        space
+    }
+
+    /// The places of a stack's addresses, the leaf first, and how the walk ended. A return address is looked up one byte before, within the
+    /// call. A walk that leaves executable memory is broken: what it found there is left out.
+    ///
+    /// A copied stack ends where a page was not there yet (a large buffer that nobody has written to) or where the copy is full. What lies
+    /// beyond is asked of `late`, which reads the process's memory as it is by now; it counts only where the function found there is seen, in its
+    /// code, to call the one at the end of what was copied.
+    pub(crate) fn walk(
+        &mut self,
+        space: &Space,
+        registers: [u64; 4],
+        stack: &[u8],
+        mut late: impl FnMut(u64) -> Option<u64>,
+        places: &mut Vec<Place>,
+    ) -> StackEnd {
+        let (address, pointer, registers) = native_registers(registers, space);
+        let late_reads = std::cell::Cell::new(0_usize);
+        let mut read = |address: u64| {
+            let offset = address.checked_sub(pointer).ok_or(())?;
+            let copied = usize::try_from(offset).ok().and_then(|offset| stack.get(offset..offset.checked_add(8)?)?.try_into().ok());
+            if let Some(word) = copied {
+                return Ok(u64::from_ne_bytes(word));
+            }
+            late_reads.set(late_reads.get() + 1);
+            if late_reads.get() > LATE_READS_MAX || offset > STACK_SPAN_MAX { Err(()) } else { late(address).ok_or(()) }
+        };
+        let mut frames = space.native.iter_frames(address, registers, &mut self.cache, &mut read);
+        let mut copied_frames = None;
+        let end = loop {
+            if places.len() >= FRAMES_MAX {
+                break StackEnd::Deep;
+            }
+            let next = frames.next();
+            if late_reads.get() > 0 && copied_frames.is_none() {
+                copied_frames = Some(places.len());
+            }
+            match next {
+                Ok(Some(frame)) => match space.place(frame.address_for_lookup()) {
+                    Some(place) => places.push(place),
+                    None => break StackEnd::Broken,
+                },
+                Ok(None) => break StackEnd::Whole,
+                Err(_) => break StackEnd::Broken,
+            }
+        };
+        let end = if end == StackEnd::Broken && self.is_entry(places.last()) { StackEnd::Whole } else { end };
+        match copied_frames {
+            None => end,
+            Some(copied)
+                if end == StackEnd::Whole && self.calls(places.get(copied), copied.checked_sub(1).and_then(|at| places.get(at))) =>
+            {
+                StackEnd::Completed
+            }
+            Some(copied) => {
+                places.truncate(copied);
+                StackEnd::Deep
+            }
+        }
+    }
+
+    /// True for the function at which a program begins to run: not every loader's unwind table says that nothing called it.
+    fn is_entry(&self, place: Option<&Place>) -> bool {
+        let Some(Place::Image(id, address)) = place else { return false };
+        self.images.at(*id).is_some_and(|image| image.entry != 0 && image.function_start(*address) == Some(image.entry))
+    }
+
+    /// True where the function of one place contains a call of the very function that another place lies in. By the time its frame is read the
+    /// caller may have gone on to another call, which is why any call of it counts.
+    fn calls(&self, caller: Option<&Place>, callee: Option<&Place>) -> bool {
+        let (Some(Place::Image(id, inside)), Some(Place::Image(callee_id, callee))) = (caller, callee) else { return false };
+        let Some(image) = self.images.at(*id).filter(|_| id == callee_id) else { return false };
+        let Some((begin, callee)) = image.function_start(*inside).zip(image.function_start(*callee)) else { return false };
+        let code = image.code(begin, CODE_BYTES_MAX).unwrap_or_default();
+        let within = |address: u64| image.function_start(address) == Some(begin);
+        (0_u64..)
+            .zip(0..code.len())
+            .any(|(into, at)| called(&code[at..], begin.wrapping_add(into)) == Some(callee) && within(begin.wrapping_add(into)))
+    }
+}
+
+/// Where the direct call in the first bytes leads to, which lie at this address: E8 with a distance of 32 bits (Intel SDM, "CALL").
+#[cfg(target_arch = "x86_64")]
+fn called(code: &[u8], address: u64) -> Option<u64> {
+    let [0xe8, distance @ ..] = code.first_chunk::<5>()? else { return None };
+    Some(address.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes(*distance))))
+}
+
+/// Where the direct call in the first bytes leads to, which lie at this address: BL with a distance of 26 bits in words (Arm ARM, "BL").
+#[cfg(not(target_arch = "x86_64"))]
+fn called(code: &[u8], address: u64) -> Option<u64> {
+    let word = u32::from_le_bytes(*code.first_chunk::<4>()?);
+    let distance = (word << 6).cast_signed() >> 4;
+    (word >> 26 == 0b10_0101 && address.is_multiple_of(4)).then(|| address.wrapping_add_signed(i64::from(distance)))
+}
+
+#[cfg(not(target_arch = "aarch64"))]
+fn native_registers([bp, sp, ip, _]: [u64; 4], _: &Space) -> (u64, u64, framehop::x86_64::UnwindRegsX86_64) {
+    (ip, sp, framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp))
+}
+
+/// Addresses may carry a signature in their upper bits (pointer authentication), which is taken off.
+#[cfg(target_arch = "aarch64")]
+fn native_registers([fp, lr, sp, pc]: [u64; 4], space: &Space) -> (u64, u64, framehop::aarch64::UnwindRegsAarch64) {
+    let mask = framehop::aarch64::PtrAuthMask::from_max_known_address(space.native.max_known_code_address());
+    (pc, sp, framehop::aarch64::UnwindRegsAarch64::new_with_ptr_auth_mask(mask, lr, sp, fp))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::image::{Bytes, is_sound};
+
+    /// An address space of one file at 0x10000, whose unwind tables are these bytes.
+    fn space_of(eh_frame: &[u8], header: Option<&[u8]>) -> Space {
+        let section = |at: u64, bytes: &[u8]| Section { range: at..at + u64::try_from(bytes.len()).unwrap(), bytes: bytes.into() };
+        let image = Image {
+            path: "odd".to_owned(),
+            pid: 0,
+            bytes: Bytes::Memory(Vec::new()),
+            segments: Vec::new(),
+            eh_frame_hdr: header.map(|header| section(0x700, header)).filter(|header| is_sound(header, &section(0x800, eh_frame))),
+            eh_frame: Some(section(0x800, eh_frame)),
+            stubs: Vec::new(),
+            entry: 0,
+        };
+        let mapping = Mapping { start: 0x10000, end: 0x20000, offset: 0, backing: Backing::Anonymous };
+        let mut mappings = Mappings::default();
+        mappings.insert(mapping.clone());
+        let mut native = Native::new();
+        native.add_module(module(&image, &mapping, 0x10000));
+        Space { mappings, images: vec![Some((0, 0x10000))], native }
+    }
+
+    fn walk(space: &Space, registers: [u64; 4], stack: &[u8]) -> (Vec<Place>, StackEnd) {
+        let mut places = Vec::new();
+        let end = Unwinder::new().walk(space, registers, stack, |_| None, &mut places);
+        (places, end)
+    }
+
+    fn own_tables() -> (Vec<u8>, Vec<u8>) {
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let image = Image::new("self".to_owned(), 0, Bytes::File(file)).unwrap();
+        let bytes = |section: Option<Section>| section.unwrap().bytes[..16_384].to_vec();
+        (bytes(image.eh_frame.clone()), bytes(image.eh_frame_hdr.clone()))
+    }
+
+    #[test]
+    fn nothing_mapped_is_a_broken_stack() {
+        let space = Space { mappings: Mappings::default(), images: Vec::new(), native: Native::new() };
+        assert_eq!(walk(&space, [0, 0x7000, 0x1234, 0], &[0; 64]), (Vec::new(), StackEnd::Broken));
+    }
+
+    #[test]
+    fn a_walk_that_leaves_the_mappings_is_broken_and_keeps_what_it_had() {
+        let space = space_of(&[], None);
+        // A chain of frame pointers: the saved one, then the return address, which lies nowhere.
+        let stack: Vec<u8> = [0x7020_u64, 0x9999_9999, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let registers = if cfg!(target_arch = "aarch64") { [0x7000, 0, 0x7000, 0x10010] } else { [0x7000, 0x7000, 0x10010, 0] };
+        let (places, end) = walk(&space, registers, &stack);
+        assert_eq!((places.first(), end), (Some(&Place::Image(0, 0x10)), StackEnd::Broken));
+        // The same with nothing copied: what lies beyond is not known, and nothing is made up of it.
+        let (places, end) = walk(&space, registers, &[]);
+        assert_eq!((places.as_slice(), end), ([Place::Image(0, 0x10)].as_slice(), StackEnd::Deep));
+    }
+
+    /// A program whose functions begin at 0x10 and 0x40, of which the first calls the second.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_late_frame_counts_only_where_its_call_is_seen() {
+        let mut code = vec![0x90; 0x100];
+        code[0x20..0x25].copy_from_slice(&[0xe8, 0x1b, 0, 0, 0]);
+        let header: Vec<u8> = [0x3b03_1b01_u32, 0, 2, 0x10, 0, 0x40, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let image = Image {
+            path: "calls".to_owned(),
+            pid: 0,
+            bytes: Bytes::Memory(code),
+            segments: vec![crate::image::Segment { offset: 0, length: 0x100, address: 0 }],
+            eh_frame: None,
+            eh_frame_hdr: Some(Section { range: 0..28, bytes: header.into() }),
+            stubs: Vec::new(),
+            entry: 0x10,
+        };
+        let mut unwinder = Unwinder::new();
+        unwinder.images.all.push(image);
+        let (first, second) = (Place::Image(0, 0x24), Place::Image(0, 0x48));
+        assert!(unwinder.calls(Some(&first), Some(&second)));
+        assert!(!unwinder.calls(Some(&second), Some(&first)) && !unwinder.calls(Some(&first), Some(&first)));
+        assert!(!unwinder.calls(None, None) && !unwinder.calls(Some(&Place::Memory(5)), Some(&second)));
+        assert!(unwinder.is_entry(Some(&first)) && !unwinder.is_entry(Some(&second)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_tables_are_taken(
+            tables in proptest::collection::vec(any::<u8>(), 0..600),
+            header in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..100)),
+            registers: [u64; 4],
+            address in 0x10000u64..0x20000,
+            stack in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let space = space_of(&tables, header.as_deref());
+            for registers in [registers, [address, 0x7000, address, address]] {
+                let (places, _) = walk(&space, registers, &stack);
+                prop_assert!(places.len() <= FRAMES_MAX);
+            }
+        }
+
+        #[test]
+        fn real_tables_cut_or_changed_are_taken(
+            cut in 0usize..16_000,
+            changes in proptest::collection::vec((0usize..16_000, any::<u8>()), 0..20),
+            address in 0x10000u64..0x20000,
+            bp: u64,
+        ) {
+            let (mut tables, mut header) = own_tables();
+            for (at, byte) in changes {
+                if let Some(old) = tables.get_mut(at) { *old = byte; }
+                if let Some(old) = header.get_mut(at % 64) { *old = byte; }
+            }
+            tables.truncate(cut);
+            for header in [Some(header.as_slice()), None] {
+                walk(&space_of(&tables, header), [bp, 0x7000, address, address], &[1; 128]);
+            }
+        }
+    }
+}
