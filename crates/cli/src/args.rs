@@ -19,8 +19,19 @@ pub(crate) enum Verb {
     Diagnose(Box<Diagnose>),
     /// Take back every change that was applied
     Undo(Undo),
+    /// Say what packet captures show of TCP: who set connections up, what they carried, what was lost, who closed them, whether they are kept
+    #[command(after_help = STREAMS_HELP)]
+    Streams(Streams),
+    /// Connect and print all that the kernel knows of the connection (TCP_INFO), with units and meanings, and its initial congestion window
+    Tcp(Tcp),
     /// Break real servers in network namespaces of their own, to try, test and learn
     Lab(Lab),
+    /// Load a server and tell what came of it: rates, times, outcomes; nothing is diagnosed
+    #[command(after_help = BENCH_HELP)]
+    Bench(Box<Bench>),
+    /// Sample what the CPUs run: layers, bounds, call trees and flame graphs
+    #[command(after_help = PROFILE_HELP)]
+    Profile(Box<Profile>),
     /// Explain a station or a finding: what it limits, how it shows, how sure, remedies
     Explain(Explain),
 }
@@ -40,12 +51,78 @@ Examples:
 
 Exit status: 0 a verdict was reached, 1 none could be, 2 usage.";
 
+const BENCH_HELP: &str = "\
+Without -q it is a closed loop: each connection sends its next request when the last is answered. With -q it is an open loop: requests are due
+at that rate whatever the answers, time counts from when each was due, and what could not be sent in time is late and not left out.
+
+Examples:
+  chokepoint bench http://127.0.0.1/                    100 connections for 10 s
+  chokepoint bench -q 5000 -z 30s --warm-up 2s http://127.0.0.1/
+                                                        5,000 requests a second for 30 s
+  chokepoint bench -n 100000 -c 50 http://127.0.0.1/    100,000 requests, however long they take
+  chokepoint bench --fail-if 'p99>250ms || errors>0.1%' http://127.0.0.1/
+                                                        ends with 99 where one of them holds
+  chokepoint bench -c 9 fcgi://127.0.0.1:9000/srv/app/index.php
+                                                        php-fpm alone; also http+unix:SOCKET:/PATH, fcgi+unix:SOCKET:/SCRIPT
+
+Exit status: 0 it was measured, 1 nothing answered as expected, 2 usage, 99 a --fail-if condition held.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// What to load: http://HOST[:PORT][/PATH], https://HOST[:PORT][/PATH], http+unix:SOCKET[:/PATH], fcgi://HOST[:9000]/SCRIPT[?QUERY], fcgi+unix:SOCKET:/SCRIPT[?QUERY]
+    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) load: Load,
+    /// Load for this long [default: 10s, without an end where -n is given]
+    #[arg(short = 'z', long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+    /// Load for this long before anything is counted, on the same connections
+    #[arg(long, value_name = "TIME")]
+    pub(crate) warm_up: Option<String>,
+    /// Statuses that count as good answers
+    #[arg(long, value_name = "LIST", default_value = "2xx,3xx")]
+    pub(crate) expect: String,
+    /// A kept connection carries this many requests and is then opened anew
+    #[arg(long, value_name = "N", conflicts_with = "disable_keepalive")]
+    pub(crate) requests_per_connection: Option<u32>,
+    /// https: trust the authorities in this file of certificates (PEM) instead of the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// https: take any certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// https: a full handshake for every connection
+    #[arg(long)]
+    pub(crate) tls_no_resumption: bool,
+    /// Network namespace from which the client connects: a name, a PID or a path
+    #[arg(long, value_name = "NETNS")]
+    pub(crate) client_netns: Option<String>,
+    /// End with status 99 where this holds: p50 to p999 and max, errors, rps, good; "p99>250ms || errors>0.1% || rps<1000"
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) fail_if: Option<String>,
+    /// Print the report as JSON (docs/schema/bench-1.json)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+const PROFILE_HELP: &str = "\
+Examples:
+  chokepoint profile                             all processes, 10 s
+  chokepoint profile -z 5 --pid 4711             a process and what it started
+  chokepoint profile --html flames.html          and a flame graph that needs no other file
+  chokepoint profile --json > before.json        keep it; then after a change
+  chokepoint profile --diff before.json --html difference.html
+
+All processes take CAP_PERFMON (or root); processes of one's own less, see docs/privileges.md.";
+
 #[derive(Debug, Args)]
 pub(crate) struct Diagnose {
     /// What to diagnose: http://HOST[:PORT][/PATH], http+unix:SOCKET[:/PATH], or a FastCGI server without the web server before it:
     /// fcgi://HOST[:9000]/SCRIPT[?QUERY], fcgi+unix:SOCKET:/SCRIPT[?QUERY]
     #[arg(required_unless_present = "replay")]
     pub(crate) url: Option<String>,
+    /// Apply load: 100 connections
+    #[arg(long = "load", help_heading = "Load")]
+    pub(crate) loaded: bool,
     #[command(flatten)]
     pub(crate) load: Load,
     /// Watch or load for this long
@@ -80,7 +157,7 @@ pub(crate) struct Diagnose {
     #[arg(long, value_name = "LEVEL", default_value = "public", requires = "record")]
     pub(crate) redact: RedactLevel,
     /// Diagnose a recording instead of this host; needs no privilege
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "fix", "connections", "rate", "requests", "load"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "fix", "connections", "rate", "requests", "loaded"])]
     pub(crate) replay: Option<PathBuf>,
     /// Print the report as JSON (docs/schema/diagnosis-1.json)
     #[arg(long)]
@@ -108,21 +185,18 @@ pub(crate) enum RedactLevel {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct Load {
-    /// Apply load: this many connections, each sending its next request when the last is answered
+    /// Load by this many connections, each sending its next request when the last is answered
     #[arg(short = 'c', long, value_name = "N")]
     pub(crate) connections: Option<u32>,
-    /// Apply load: this many requests a second in all, whatever the answers (open loop)
+    /// Load by this many requests a second in all, whatever the answers (open loop)
     #[arg(short = 'q', long, value_name = "N")]
     pub(crate) rate: Option<f64>,
-    /// Apply load: this many requests in all
+    /// Load by this many requests in all
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) requests: Option<u64>,
-    /// Apply load: 100 connections
-    #[arg(long)]
-    pub(crate) load: bool,
-    /// Give up a request after this time
-    #[arg(short = 't', long, value_name = "TIME", default_value = "2s")]
-    pub(crate) timeout: String,
+    /// Give up a request after this time [default: 2s, bench: 10s]
+    #[arg(short = 't', long, value_name = "TIME")]
+    pub(crate) timeout: Option<String>,
     /// Method
     #[arg(short = 'm', long, value_name = "METHOD", default_value = "GET")]
     pub(crate) method: String,
@@ -138,6 +212,9 @@ pub(crate) struct Load {
     /// Content-Type of the body
     #[arg(short = 'T', long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
+    /// What the answer may be: the Accept header
+    #[arg(short = 'A', long, value_name = "TYPE")]
+    pub(crate) accept: Option<String>,
     /// A connection per request
     #[arg(long)]
     pub(crate) disable_keepalive: bool,
@@ -153,6 +230,49 @@ pub(crate) struct Load {
     /// Stop the load when this holds, "errors>20% || p99>5s"
     #[arg(long, value_name = "EXPR")]
     pub(crate) guard: Option<String>,
+}
+
+const STREAMS_HELP: &str = "\
+Several files are read as the parts of one capture, in the order in which they are given. Streams have the numbers that Wireshark
+gives them (tcp.stream).
+
+Examples:
+  chokepoint streams proxy.pcapng             edges, verdicts about keepalive, and the streams that lost most time
+  chokepoint streams --each proxy.pcap.zst    one JSON line for each stream as it ends
+  tcpdump -i any -w - tcp | chokepoint streams -
+
+Exit status: 0 all was read, 1 a file could not be read or not to its end, 2 usage.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Streams {
+    /// Captures: pcap or pcapng, plain, .gz or .zst; - is stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print the report as JSON (docs/schema/streams-1.json)
+    #[arg(long, conflicts_with = "each")]
+    pub(crate) json: bool,
+    /// Print each stream as a line of JSON when it ends, instead of the report
+    #[arg(long)]
+    pub(crate) each: bool,
+    /// Streams that may be open at once (about 2.7 KB each); of more the longest silent are summarised early
+    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) open_max: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tcp {
+    /// Where to connect to: HOST:PORT, [ADDRESS]:PORT for IPv6
+    #[arg(value_name = "HOST:PORT")]
+    pub(crate) target: String,
+    /// Ask for this path by HTTP/1.1 and look again when the answer has come
+    #[arg(long, value_name = "PATH")]
+    pub(crate) get: Option<String>,
+    /// Give up connecting or waiting after this time
+    #[arg(short = 't', long, value_name = "TIME", default_value = "5s")]
+    pub(crate) timeout: String,
+    /// Print it as JSON (docs/schema/tcp-1.json)
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -237,6 +357,55 @@ pub(crate) struct LabRun {
     /// Print a JSON line a run instead of reports
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Profile {
+    /// Sample for this long; Ctrl-C ends it earlier and shows what there is
+    #[arg(short = 'z', long, visible_alias = "seconds", value_name = "TIME", default_value = "10s")]
+    pub(crate) duration: String,
+    /// Only this process and what it starts; may be given several times
+    #[arg(short = 'p', long, value_name = "PID", conflicts_with = "cgroup")]
+    pub(crate) pid: Vec<u32>,
+    /// Only the processes in this cgroup and below it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<String>,
+    /// Only these cores, "0" or "0,2-3"
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Samples a second on each core
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=i64::from(chokepoint_profile::FREQUENCY_HZ_MAX)))]
+    pub(crate) frequency: u32,
+    /// Show a stored profile (--json) or folded stacks instead of sampling
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "cgroup", "cpus", "frequency", "duration"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Branches of the call tree from this share on, per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub(crate) tree: f64,
+    /// Print the profile as JSON, with the summary (docs/schema/profile-1.json)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Hold it against an earlier profile (--json or folded stacks)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) diff: Option<PathBuf>,
+    /// Write the profile into this file, as --json prints it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Write a flame graph into this file: a page to search, zoom and narrow down; with --diff of the difference
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write a flame graph into this file, as a picture
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write folded stacks into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) folded: Option<PathBuf>,
+    /// Write the profile into this file for pprof
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pprof: Option<PathBuf>,
+    /// Write the profile into this file for the Firefox Profiler
+    #[arg(long, value_name = "FILE")]
+    pub(crate) firefox: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

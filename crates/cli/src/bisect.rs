@@ -13,9 +13,9 @@ use chokepoint_model::observation::Observation;
 use chokepoint_model::report::{Diagnosis, PartKind, Request};
 use chokepoint_sources::{Root, netns};
 
-use crate::diagnose::CONNECTIONS_DEFAULT;
 use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
+use crate::plan::CONNECTIONS_DEFAULT;
 use crate::recordings::Event;
 use crate::settings::Target;
 

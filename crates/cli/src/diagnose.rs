@@ -1,17 +1,14 @@
 //! `chokepoint diagnose`: drives the model's session, live or from a recording.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{IsTerminal, Read, Write};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use chokepoint_load::{Guard, Plan};
+use chokepoint_load::Plan;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::fix::{Action, Objective, Session};
-use chokepoint_model::load::Loop;
 use chokepoint_model::observation::Observation;
 use chokepoint_model::report::{Diagnosis, Remedy, Request, Verdict};
 use chokepoint_sources::Root;
@@ -23,14 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
 use crate::recordings::{self, Event};
 use crate::settings::{self, Target};
-use crate::{Usage, bisect, files, output};
-
-/// Connections where load is asked for and no number is given.
-pub(crate) const CONNECTIONS_DEFAULT: u32 = 100;
-/// Connections that an open loop may use where no number is given.
-const CONNECTIONS_OPEN: u32 = 1_000;
-/// Largest body of a request that is read from a file, bytes.
-const BODY_BYTES_MAX: u64 = 64 << 20;
+use crate::{Usage, bisect, files, output, plan};
 
 /// Runs the verb; true where a verdict was reached.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -328,7 +318,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let duration = settings::duration(&args.duration).map_err(usage)?;
     let expect = settings::statuses(&args.expect).map_err(usage)?;
     let slo_p99_us = args.slo.as_deref().map(settings::objective).transpose().map_err(usage)?;
-    let loaded = args.load.load || args.load.connections.is_some() || args.load.rate.is_some() || args.load.requests.is_some();
+    let loaded = args.loaded || args.load.connections.is_some() || args.load.rate.is_some() || args.load.requests.is_some();
     if loaded && target.scheme == "https" {
         bail!(Usage("load over https is not supported by this version: watch without load, or load the plain http port".to_owned()));
     }
@@ -349,7 +339,10 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         ..target.request()
     };
     let netns_path = client.filter(|netns| netns.id != own).map(|netns| netns.path);
-    let plan = if loaded { Some(plan(&args.load, &target, duration, expect, netns_path).map_err(usage)?) } else { None };
+    let planned = || plan::plan(&args.load, &target, plan::TIMEOUT_DIAGNOSE, expect);
+    let plan = if loaded { Some(planned().map_err(usage)?) } else { None };
+    let plan = plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, ..plan });
+    plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
     Ok(Setup { request, plan, duration, foreign: args.yes })
 }
 
@@ -358,56 +351,6 @@ fn sent_host(load: &Load) -> Result<Option<String>> {
     let headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>();
     let headers = headers.map_err(|error| anyhow::Error::new(Usage(format!("{error:#}"))))?;
     Ok(headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value))
-}
-
-/// The load to offer.
-fn plan(load: &Load, target: &Target, duration: Duration, expect: Vec<(u16, u16)>, netns: Option<std::path::PathBuf>) -> Result<Plan> {
-    let mut headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>()?;
-    if let Some(content_type) = &load.content_type {
-        headers.push(("Content-Type".to_owned(), content_type.clone()));
-    }
-    let body = match (&load.body, &load.body_file) {
-        (Some(text), _) => text.clone().into_bytes(),
-        (None, Some(file)) => read_body(file)?,
-        (None, None) => Vec::new(),
-    };
-    let shape = match load.rate {
-        Some(rate_per_s) => Loop::Open { rate_per_s, connections: load.connections.unwrap_or(CONNECTIONS_OPEN) },
-        None => Loop::Closed { connections: load.connections.unwrap_or(CONNECTIONS_DEFAULT) },
-    };
-    let params = load.fcgi_params.iter().map(|text| settings::param(text)).collect::<Result<Vec<_>>>()?;
-    let guards = load.guard.as_deref().map(Guard::parse).transpose()?;
-    let plan = Plan {
-        address: target.address()?,
-        protocol: target.protocol(params)?,
-        host_header: target.request().host_header(),
-        path_and_query: target.path_and_query.clone(),
-        method: load.method.clone(),
-        headers,
-        body,
-        shape,
-        duration: Some(duration),
-        requests: load.requests,
-        timeout: settings::duration(&load.timeout)?,
-        keep_alive: !load.disable_keepalive,
-        expect,
-        netns,
-        cpus: load.cpus.as_deref().map(settings::cores).transpose()?,
-        threads: load.threads,
-        guards: guards.into_iter().collect(),
-    };
-    plan.check()?;
-    Ok(plan)
-}
-
-/// The body out of a file.
-fn read_body(file: &Path) -> Result<Vec<u8>> {
-    let name = file.display();
-    let mut body = Vec::new();
-    let opened = File::open(file).with_context(|| format!("the body {name} cannot be read"))?;
-    opened.take(BODY_BYTES_MAX + 1).read_to_end(&mut body).with_context(|| format!("the body {name} cannot be read"))?;
-    anyhow::ensure!(body.len() as u64 <= BODY_BYTES_MAX, "the body {name} is larger than {BODY_BYTES_MAX} bytes");
-    Ok(body)
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ pub(crate) fn write_scenario(file: &Path, text: &str) -> Result<()> {
     write_whole(file, text.as_bytes()).with_context(|| format!("the scenario {} cannot be written", file.display()))
 }
 
+/// Writes a picture or a list of stacks.
+pub(crate) fn write_profile(file: &Path, bytes: &[u8]) -> Result<()> {
+    write_whole(file, bytes).with_context(|| format!("the profile {} cannot be written", file.display()))
+}
+
 fn write(file: &Path, text: &str) -> Result<()> {
     write_whole(file, text.as_bytes()).with_context(|| format!("the report {} cannot be written", file.display()))
 }

@@ -183,6 +183,7 @@ fn plan(lab: &Lab, target: &Target) -> Result<Plan> {
         cpus: lab.client_cpus().map(<[u32]>::to_vec),
         threads: load.threads.unwrap_or(1),
         guards: Vec::new(),
+        options: chokepoint_load::Options::default(),
     };
     plan.check()?;
     Ok(plan)

@@ -1,6 +1,7 @@
 //! The binary `chokepoint`: flags, wiring and the text report; the only place that knows all crates.
 
 mod args;
+mod bench;
 mod bisect;
 mod changes;
 mod diagnose;
@@ -12,10 +13,14 @@ mod lab;
 mod markdown;
 mod measure;
 mod output;
+mod plan;
+mod profile;
 mod progress;
 mod recordings;
 mod settings;
 mod sheet;
+mod streams;
+mod tcp;
 mod text;
 mod undo;
 
@@ -32,6 +37,8 @@ use crate::interrupt::Interrupt;
 const EXIT_FAILED: u8 = 1;
 /// Exit status: the command line makes no sense.
 const EXIT_USAGE: u8 = 2;
+/// Exit status: a condition of `--fail-if` held.
+const EXIT_THRESHOLD: u8 = 99;
 /// Exit status after Ctrl-C, as shells tell it (128 + SIGINT).
 const EXIT_INTERRUPTED: u8 = 130;
 
@@ -49,8 +56,7 @@ fn main() -> ExitCode {
     };
     match run(&cli, &words, &interrupt) {
         Ok(_) if interrupt.is_set() => ExitCode::from(EXIT_INTERRUPTED),
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(EXIT_FAILED),
+        Ok(status) => ExitCode::from(status),
         Err(error) if interrupt.is_set() => {
             fail(&error);
             ExitCode::from(EXIT_INTERRUPTED)
@@ -65,17 +71,22 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
 }
 
-/// Runs the verb; true where it did what it was asked for.
-fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
-    match &cli.verb {
+/// Runs the verb; gives the exit status.
+fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
+    let is_done = match &cli.verb {
+        Verb::Bench(args) => return bench::run(args, words, interrupt),
         Verb::Diagnose(args) => {
             if args.replay.is_none() {
                 undo::report_leftovers();
             }
-            diagnose::run(args, words, interrupt)
+            diagnose::run(args, words, interrupt)?
         }
-        Verb::Undo(args) => undo::run(args),
-        Verb::Lab(args) => lab::run(&args.verb, words, interrupt),
-        Verb::Explain(args) => explain::run(args, words).map(|()| true),
-    }
+        Verb::Undo(args) => undo::run(args)?,
+        Verb::Streams(args) => streams::run(args, words, interrupt)?,
+        Verb::Tcp(args) => tcp::run(args, words)?,
+        Verb::Lab(args) => lab::run(&args.verb, words, interrupt)?,
+        Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
+        Verb::Explain(args) => explain::run(args, words).map(|()| true)?,
+    };
+    Ok(if is_done { 0 } else { EXIT_FAILED })
 }

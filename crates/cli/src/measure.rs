@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_load::{Control, Guard, Plan};
-use chokepoint_model::load::Loop;
+use chokepoint_model::load::{LoadResult, Loop, Measured};
 use chokepoint_model::observation::Observation;
 use chokepoint_model::path;
 use chokepoint_model::report::Request;
@@ -122,11 +122,16 @@ fn single_requests(plan: &Plan) -> Option<Plan> {
 }
 
 /// Offers a load that nothing watches.
-pub(crate) fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<chokepoint_model::load::LoadResult> {
+pub(crate) fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<LoadResult> {
+    offer(plan, label, interrupt).map(|measured| measured.result)
+}
+
+/// As [`load`], with what a report on the load itself asks for.
+pub(crate) fn offer(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<Measured> {
     let control = Control::new();
     thread::scope(|scope| {
-        let running = scope.spawn(|| chokepoint_load::run(plan, &control));
-        let mut progress = Progress::new(label, plan.duration);
+        let running = scope.spawn(|| chokepoint_load::measure(plan, &control));
+        let mut progress = Progress::new(label, plan.duration.map(|duration| plan.options.warm_up + duration));
         while !running.is_finished() {
             if interrupt.is_set() {
                 control.stop();

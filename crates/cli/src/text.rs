@@ -1,5 +1,6 @@
 //! The diagnosis as text for a terminal: what limits, where, why, and what to do about it, in that order. It draws and never judges.
 
+mod bench;
 mod bisect;
 mod chain;
 mod explain;
@@ -9,6 +10,8 @@ mod page;
 mod path;
 mod readings;
 mod rounds;
+mod streams;
+mod tcp;
 mod wrap;
 
 #[cfg(test)]
@@ -19,8 +22,11 @@ mod tests;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;
 
+pub(crate) use bench::bench_text;
 pub(crate) use explain::page_text;
 use page::Page;
+pub(crate) use streams::streams_text;
+pub(crate) use tcp::tcp_text;
 
 use crate::sheet::{ink, span};
 

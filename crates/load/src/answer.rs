@@ -321,11 +321,14 @@ mod tests {
 
     /// Feeds in pieces, then closes.
     fn run(input: &[u8], piece: usize, to_head_request: bool) -> Result<Outcome, Bad> {
+        run_with(&mut Memo::default(), input, piece, to_head_request)
+    }
+
+    fn run_with(memo: &mut Memo, input: &[u8], piece: usize, to_head_request: bool) -> Result<Outcome, Bad> {
         let mut answer = Answer::new(to_head_request);
-        let mut memo = Memo::default();
         let mut before = 0;
         for part in input.chunks(piece.max(1)) {
-            if let Fed::Complete(used) = answer.feed(part, &mut memo)? {
+            if let Fed::Complete(used) = answer.feed(part, memo)? {
                 return Ok(Some((before + used, answer.status(), answer.reusable())));
             }
             before += part.len();
@@ -516,6 +519,38 @@ mod tests {
         #[test]
         fn random_bytes_never_panic(input in proptest::collection::vec(any::<u8>(), 0..300), piece in 1usize..50, to_head in any::<bool>()) {
             let _ = run(&input, piece, to_head);
+        }
+
+        #[test]
+        fn a_damaged_answer_is_judged_by_itself_whatever_was_remembered(
+            which in 0usize..4,
+            damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>(), 0u8..4), 1..6),
+            piece in 1usize..80,
+            to_head in any::<bool>(),
+        ) {
+            let whole = [
+                "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nSum: 5\r\n\r\n",
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno",
+                "HTTP/1.0 200 OK\r\n\r\nuntil the close",
+            ][which].as_bytes();
+            let mut memo = Memo::default();
+            prop_assert!(run_with(&mut memo, whole, whole.len(), to_head).is_ok());
+            let mut damaged = whole.to_vec();
+            for (place, byte, kind) in damage {
+                if damaged.is_empty() {
+                    break;
+                }
+                let at = place.index(damaged.len());
+                match kind {
+                    0 => damaged[at] = byte,
+                    1 => damaged.insert(at, byte),
+                    2 => drop(damaged.remove(at)),
+                    _ => damaged.extend_from_within(at..),
+                }
+            }
+            let (alone, remembering) = (run(&damaged, piece, to_head), run_with(&mut memo, &damaged, piece, to_head));
+            prop_assert_eq!(alone, remembering);
         }
 
         #[test]

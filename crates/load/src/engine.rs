@@ -17,7 +17,7 @@ use crate::reply::{Aside, Reply};
 use crate::schedule::Schedule;
 use crate::shared::{Clock, Shared};
 use crate::slot::{Phase, Slot, Turn, place};
-use crate::tally::Tally;
+use crate::tally::{SLICE_NS, Tally};
 use crate::wheel::Wheel;
 
 /// Bytes of the read buffer, one for the thread.
@@ -59,6 +59,10 @@ pub(crate) struct Engine<'a> {
     pace: Pace,
     wheel: Wheel,
     timeout_ns: u64,
+    /// What was to start before this is in no figure.
+    warm_ns: u64,
+    /// Open loop: what comes due waits for a connection.
+    held: bool,
     tally: Tally,
     buffer: Box<[u8]>,
     aside: Aside,
@@ -74,6 +78,7 @@ pub(crate) struct Engine<'a> {
     limits_ns: Vec<u64>,
     over: Vec<u64>,
     at_start: OwnTime,
+    at_start_ns: u64,
     /// What it cost this thread, at the end of the offering.
     cost: Option<GeneratorThread>,
 }
@@ -94,13 +99,15 @@ impl<'a> Engine<'a> {
         let pace = match plan.shape {
             Loop::Closed { .. } => Pace::Closed { fresh: 0..connections, pauses: Pauses::default(), claimed: 0 },
             Loop::Open { rate_per_s, .. } => Pace::Open {
-                schedule: Schedule::new(rate_per_s, thread, shared.threads, plan.requests),
+                schedule: Schedule::new(rate_per_s, thread, shared.threads, plan.requests, shared.warm_ns),
                 idle: Vec::with_capacity(connections as usize),
                 closed: (0..connections).rev().collect(),
             },
         };
         let mut tally = Tally::new(&plan.expect);
-        tally.reserve(plan.duration.map_or(0, |duration| duration.as_nanos() as u64).saturating_add(timeout_ns));
+        tally.reserve(
+            plan.duration.map_or(0, |duration| duration.as_nanos() as u64).saturating_add(timeout_ns).saturating_add(shared.warm_ns),
+        );
         Ok(Engine {
             shared,
             thread: thread as usize,
@@ -110,6 +117,8 @@ impl<'a> Engine<'a> {
             pace,
             wheel: Wheel::new(connections as usize, timeout_ns),
             timeout_ns,
+            warm_ns: shared.warm_ns,
+            held: false,
             tally,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             aside: Aside::default(),
@@ -120,6 +129,7 @@ impl<'a> Engine<'a> {
             over: vec![0; limits_ns.len()],
             limits_ns,
             at_start: OwnTime::default(),
+            at_start_ns: 0,
             cost: None,
         })
     }
@@ -147,7 +157,7 @@ impl<'a> Engine<'a> {
             if (self.all_started || now_ns >= self.end_ns) && self.tally.in_flight == 0 {
                 break;
             }
-            self.wait(&mut events)?;
+            self.wait(&mut events, now_ns)?;
             for event in &events {
                 self.advance(event);
             }
@@ -181,7 +191,7 @@ impl<'a> Engine<'a> {
         let wait_ns = used.wait_ns.zip(self.at_start.wait_ns).map(|(end, begin)| end.saturating_sub(begin));
         self.cost = Some(GeneratorThread {
             cpu_us: used.cpu_ns.saturating_sub(self.at_start.cpu_ns) / 1000,
-            wall_us: now_ns / 1000,
+            wall_us: now_ns.saturating_sub(self.at_start_ns) / 1000,
             wait_us: wait_ns.map(|ns| ns / 1000),
             cpus: host::own_cpus(),
         });
@@ -192,9 +202,10 @@ impl<'a> Engine<'a> {
         if let Pace::Open { schedule, .. } = &self.pace {
             let end_ns = self.end_ns.min(now_ns);
             let unsent = schedule.unsent(end_ns);
+            let before = schedule.unsent(self.warm_ns).min(unsent);
             // Evenly spaced, so they can be recorded in steps: a million of them must not take a second.
             let step = unsent.div_ceil(NEVER_SENT_STEPS).max(1);
-            for first in (0..unsent).step_by(step as usize) {
+            for first in (before..unsent).step_by(step as usize) {
                 self.tally.never_sent(step.min(unsent - first), end_ns.saturating_sub(schedule.unsent_ns(first)));
             }
         }
@@ -233,9 +244,17 @@ impl<'a> Engine<'a> {
         let Some(intended_ns) = schedule.next_ns().filter(|intended_ns| *intended_ns <= now_ns && *intended_ns < self.end_ns) else {
             return false;
         };
-        let Some(index) = idle.pop().or_else(|| closed.pop()) else { return false };
+        let Some(index) = idle.pop().or_else(|| closed.pop()) else {
+            self.held = true;
+            return false;
+        };
         schedule.advance();
-        self.tally.late += u64::from(now_ns - intended_ns > LATE_NS);
+        if now_ns - intended_ns <= LATE_NS {
+            self.held = false;
+        } else if intended_ns >= self.warm_ns {
+            self.tally.late += 1;
+            self.tally.late_held += u64::from(self.held);
+        }
         if let Some(ended) = self.start(index, now_ns, intended_ns) {
             self.end(index, &ended, self.clock.now_ns());
             self.free(index);
@@ -247,16 +266,10 @@ impl<'a> Engine<'a> {
     /// connection pauses.
     fn start_next(&mut self, index: u32, mut now_ns: u64) {
         loop {
-            let Pace::Closed { claimed, .. } = &mut self.pace else { return };
-            if *claimed == 0 && now_ns < self.end_ns {
-                *claimed = self.shared.claim();
-                self.all_started |= *claimed == 0;
-            }
-            if *claimed == 0 || now_ns >= self.end_ns {
+            if now_ns >= self.end_ns || (now_ns >= self.warm_ns && !self.claim()) {
                 self.slots[index as usize].close();
                 return;
             }
-            *claimed -= 1;
             let Some(ended) = self.start(index, now_ns, now_ns) else { return };
             now_ns = self.clock.now_ns();
             self.end(index, &ended, now_ns);
@@ -266,9 +279,21 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Closed loop: takes one of the requests that are left to start; false where none is.
+    fn claim(&mut self) -> bool {
+        let Pace::Closed { claimed, .. } = &mut self.pace else { return false };
+        if *claimed == 0 {
+            *claimed = self.shared.claim();
+            self.all_started |= *claimed == 0;
+        }
+        let is_left = *claimed > 0;
+        *claimed = claimed.saturating_sub(1);
+        is_left
+    }
+
     /// Starts a request; gives its end if that came at once.
     fn start(&mut self, index: u32, now_ns: u64, intended_ns: u64) -> Option<Ended> {
-        self.tally.start();
+        self.tally.start(intended_ns >= self.warm_ns);
         self.wheel.arm(index, now_ns + self.timeout_ns);
         let slot = &mut self.slots[index as usize];
         slot.prepare(now_ns, intended_ns);
@@ -276,7 +301,7 @@ impl<'a> Engine<'a> {
             slot.phase = Phase::Sending;
             return self.send(index);
         }
-        let connecting = slot.connect(&self.shared.plan.address, self.poll.registry(), index);
+        let connecting = slot.connect(&self.shared.plan.address, self.shared.tls.as_ref(), self.poll.registry(), index);
         match &connecting {
             // Without a socket connect() was not called.
             Err(Ended { end: End::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
@@ -324,15 +349,40 @@ impl<'a> Engine<'a> {
     fn send(&mut self, index: u32) -> Option<Ended> {
         let slot = &mut self.slots[index as usize];
         let was_connecting = slot.phase == Phase::Connecting;
-        let turn = slot.send(&self.shared.request, &mut self.tally.sent_bytes);
-        if was_connecting && slot.phase != Phase::Connecting {
-            slot.failures = 0;
-            let connect_ns = self.clock.now_ns() - slot.started_ns;
-            self.tally.connect.record_ns(connect_ns);
+        let is_last = slot.carried >= self.shared.requests_per_connection;
+        let request = if is_last { &self.shared.request_last } else { &self.shared.request };
+        let turn = slot.send(request, &mut self.tally.sent_bytes);
+        if was_connecting {
+            self.note_connected(index);
         }
         match turn {
             Turn::Ended(ended) => Some(ended),
             Turn::Waiting | Turn::Again => None,
+        }
+    }
+
+    /// A connection came a step on: it stands, or its TLS handshake is complete.
+    fn note_connected(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let (started_ns, is_ready) = (slot.started_ns, slot.phase != Phase::Connecting);
+        let mut connect_from_ns = Some(started_ns).filter(|_| is_ready);
+        if let Some(tls) = slot.tls() {
+            connect_from_ns = Some(started_ns).filter(|_| tls.is_connected() && tls.connected_ns == 0);
+            let now_ns = self.clock.now_ns();
+            if connect_from_ns.is_some() {
+                tls.connected_ns = now_ns;
+            }
+            if is_ready {
+                let handshakes = &mut self.tally.handshakes;
+                *(if tls.is_resumed() { &mut handshakes.resumed } else { &mut handshakes.full }) += 1;
+                self.tally.tls.record_ns(now_ns - tls.connected_ns);
+            }
+        }
+        if is_ready {
+            slot.failures = 0;
+        }
+        if let Some(from_ns) = connect_from_ns {
+            self.tally.connect.record_ns(self.clock.now_ns() - from_ns);
         }
     }
 
@@ -345,9 +395,20 @@ impl<'a> Engine<'a> {
             return;
         }
         match self.read(index) {
-            Turn::Waiting => {}
-            Turn::Again => self.again.push(index),
+            Turn::Waiting => self.note_first_byte(index),
+            Turn::Again => {
+                self.note_first_byte(index);
+                self.again.push(index);
+            }
             Turn::Ended(ended) => self.conclude(index, &ended),
+        }
+    }
+
+    /// An answer has begun and is not complete: its first byte came now, or in an earlier turn.
+    fn note_first_byte(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if slot.begun && slot.first_byte_ns == 0 {
+            slot.first_byte_ns = self.clock.now_ns();
         }
     }
 
@@ -389,11 +450,19 @@ impl<'a> Engine<'a> {
         let overdue = is_overdue.then(|| Ended::failed(Failure::ResponseTimeout, Detail::None));
         let ended = overdue.as_ref().unwrap_or(ended);
         let latency_ns = now_ns - slot.intended_ns;
-        for (over, &limit_ns) in self.over.iter_mut().zip(&self.limits_ns) {
-            *over += u64::from(latency_ns >= limit_ns);
+        if slot.intended_ns < self.warm_ns {
+            self.tally.in_flight -= 1;
+        } else {
+            for (over, &limit_ns) in self.over.iter_mut().zip(&self.limits_ns) {
+                *over += u64::from(latency_ns >= limit_ns);
+            }
+            self.tally.end(ended, latency_ns, now_ns, now_ns >= self.end_ns);
+            if slot.first_byte_ns != 0 {
+                self.tally.in_pieces(slot.first_byte_ns.saturating_sub(slot.intended_ns), latency_ns, matches!(ended.end, End::Status(_)));
+            }
         }
-        self.tally.end(ended, latency_ns, now_ns, now_ns >= self.end_ns);
-        if ended.reusable && self.shared.plan.keep_alive && now_ns < self.end_ns {
+        let keeps = self.shared.plan.keep_alive && slot.carried < self.shared.requests_per_connection;
+        if ended.reusable && keeps && now_ns < self.end_ns {
             slot.phase = Phase::Idle;
         } else if matches!(ended.end, End::Status(_)) {
             slot.leave();
@@ -449,6 +518,10 @@ impl<'a> Engine<'a> {
     /// Ends the slices whose time is over, and tells the guards.
     fn roll(&mut self, now_ns: u64) {
         while let Some(slice) = self.tally.roll(now_ns, self.shared.control) {
+            if self.warm_ns > 0 && slice.slice + 1 == self.warm_ns / SLICE_NS {
+                self.tally.begin();
+                (self.at_start, self.at_start_ns) = (OwnTime::now(), now_ns);
+            }
             let Some(watch) = &self.shared.watch else { continue };
             let mut watch = lock(watch);
             watch.report(slice.slice, slice.ended, slice.not_good, &self.over);
@@ -461,9 +534,10 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Waits until the kernel has events or something is due.
-    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        let now_ns = self.clock.now_ns();
+    /// Waits until the kernel has events or something is due. `turn_ns`: when this turn began.
+    fn wait(&mut self, events: &mut Events, turn_ns: u64) -> io::Result<()> {
+        // What a closed loop waits for is coarse: it needs no further look at the clock.
+        let now_ns = if matches!(self.pace, Pace::Open { .. }) { self.clock.now_ns() } else { turn_ns };
         let wait_ns = self.next_ns(now_ns).saturating_sub(now_ns).min(WAIT_NS_MAX);
         let mut timeout = Duration::from_nanos(wait_ns);
         if matches!(self.pace, Pace::Open { .. }) && wait_ns > 0 {

@@ -28,8 +28,8 @@ const RESPONDER: u8 = 1;
 /// FCGI_KEEP_CONN, a flag: the server leaves the connection open after the answer.
 const KEEP_CONN: u8 = 1;
 
-/// Renders a checked plan's request: FCGI_BEGIN_REQUEST, the parameters and the body as streams, each with its empty end.
-pub(crate) fn render(plan: &Plan, given: &[(String, String)]) -> Vec<u8> {
+/// Renders a checked plan's request: FCGI_BEGIN_REQUEST, the parameters and the body as streams, each with its empty end. `keep_alive`: FCGI_KEEP_CONN.
+pub(crate) fn render(plan: &Plan, given: &[(String, String)], keep_alive: bool) -> Vec<u8> {
     let mut params = Vec::new();
     for (name, value) in parameters(plan, given) {
         length(&mut params, name.len());
@@ -38,7 +38,7 @@ pub(crate) fn render(plan: &Plan, given: &[(String, String)]) -> Vec<u8> {
         params.extend_from_slice(&value);
     }
     let mut bytes = Vec::with_capacity(params.len() + plan.body.len() + 1024);
-    let keep = if plan.keep_alive { KEEP_CONN } else { 0 };
+    let keep = if keep_alive { KEEP_CONN } else { 0 };
     record(&mut bytes, BEGIN_REQUEST, &[0, RESPONDER, keep, 0, 0, 0, 0, 0]);
     stream(&mut bytes, PARAMS, &params);
     stream(&mut bytes, STDIN, &plan.body);
@@ -192,7 +192,7 @@ mod tests {
 
     fn rendered(plan: &Plan) -> (Vec<Record>, BTreeMap<String, String>) {
         let Protocol::FastCgi { params } = &plan.protocol else { panic!("no FastCGI") };
-        let records = records(&render(plan, params));
+        let records = records(&render(plan, params, plan.keep_alive));
         let pairs = pairs(&joined(&records, PARAMS));
         (records, pairs)
     }

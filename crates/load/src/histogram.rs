@@ -1,14 +1,21 @@
 //! Latency histograms: recording without loss at the top, percentiles, and the text form that other HDR tools read.
 
-use chokepoint_model::load::Percentiles;
+use chokepoint_model::load::{Bucket, Percentiles};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 /// The longest duration that is told apart, microseconds: an hour. Longer ones are recorded as this.
 const DURATION_US_MAX: u64 = 3_600_000_000;
 
+/// An answer is slow that takes over this many times the median.
+const SLOW_FACTOR: u64 = 4;
+/// Distinct durations by which the requests that one slow answer kept from being sent are recorded.
+const CORRECTION_STEPS: u64 = 10_000;
+/// Powers of ten at which the steps of a distribution begin again.
+const BUCKET_BOUNDS_US: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
 /// Durations in microseconds, 1 us to 1 h, three significant digits. `hdrhistogram` takes about 190 KB for this range.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Durations {
     histogram: Histogram<u64>,
     /// The largest duration itself, not its bucket.
@@ -34,6 +41,71 @@ impl Durations {
     pub(crate) fn add(&mut self, other: &Durations) {
         self.histogram.add(&other.histogram).expect("both histograms have the same bounds");
         self.max_us = self.max_us.max(other.max_us);
+    }
+
+    /// Takes off what is known to be in it.
+    pub(crate) fn take_off(&mut self, part: &Durations) {
+        self.histogram.subtract(&part.histogram).expect("both histograms have the same bounds and the part is in the whole");
+        self.max_us = self.max_us.min(self.histogram.max());
+    }
+
+    /// Mean, microseconds; 0 where nothing was recorded.
+    pub(crate) fn mean(&self) -> f64 {
+        self.histogram.mean()
+    }
+
+    /// With the requests that slow answers kept a closed loop from sending, each with the time it would have waited.
+    ///
+    /// An answer that takes several times as long as is usual keeps its connection from sending what it would have sent meanwhile, and these
+    /// requests are missing where the server was at its worst (coordinated omission, G. Tene, "How NOT to Measure Latency"). The usual time
+    /// between two requests of a connection is the mean of the answers that were not slow; for each slow one of length L, requests of
+    /// L - usual, L - 2 usual, ... are added.
+    pub(crate) fn corrected(&self) -> Durations {
+        let slow_us = self.histogram.value_at_quantile(0.5).saturating_mul(SLOW_FACTOR);
+        let (mut usual_count, mut usual_sum) = (0u64, 0u128);
+        let mut slow = Vec::new();
+        for bucket in self.histogram.iter_recorded() {
+            let (value_us, count) = (bucket.value_iterated_to().min(self.max_us), bucket.count_at_value());
+            if value_us > slow_us {
+                slow.push((value_us, count));
+            } else {
+                usual_count += count;
+                usual_sum += u128::from(value_us) * u128::from(count);
+            }
+        }
+        let usual_us = ((usual_sum / u128::from(usual_count.max(1))) as u64).max(1);
+        let mut corrected = Durations { histogram: self.histogram.clone(), max_us: self.max_us };
+        for (value_us, count) in slow {
+            let missing = value_us / usual_us;
+            // Evenly spaced, so that many can be added in few steps.
+            let step = missing.div_ceil(CORRECTION_STEPS).max(1);
+            for first in (1..=missing).step_by(step as usize) {
+                let times = step.min(missing - first + 1);
+                corrected.histogram.saturating_record_n(value_us - first * usual_us, count.saturating_mul(times));
+            }
+        }
+        corrected
+    }
+
+    /// How many lie where, in steps of 1, 2, 5, 10, ... microseconds from the first that holds any to the last.
+    pub(crate) fn distribution(&self) -> Vec<Bucket> {
+        let mut buckets: Vec<Bucket> = Vec::new();
+        let mut bounds = BUCKET_BOUNDS_US.iter().flat_map(|step| [1, 2, 5].map(|factor| step * factor)).chain([u64::MAX]);
+        let mut bound = 0;
+        for bucket in self.histogram.iter_recorded() {
+            let value_us = self.histogram.lowest_equivalent(bucket.value_iterated_to());
+            while value_us > bound {
+                let Some(next) = bounds.next() else { break };
+                bound = next;
+                if !buckets.is_empty() || value_us <= bound {
+                    buckets.push(Bucket { up_to_us: bound.min(DURATION_US_MAX), count: 0 });
+                }
+            }
+            if let Some(last) = buckets.last_mut() {
+                last.count += bucket.count_at_value();
+            }
+        }
+        buckets
     }
 
     /// All zero where nothing was recorded.
@@ -97,6 +169,52 @@ mod tests {
         let durations = Durations::new();
         assert_eq!(durations.percentiles(), Percentiles::default());
         assert!(durations.text().starts_with("HISTF"));
+    }
+
+    #[test]
+    fn a_slow_answer_stands_for_those_that_it_kept_from_being_sent() {
+        let mut durations = Durations::new();
+        durations.record_ns_times(1_000_000, 999);
+        assert_eq!(durations.corrected().percentiles(), durations.percentiles(), "nothing was slow");
+        durations.record_ns(1_000_000_000);
+        let corrected = durations.corrected();
+        // One second at a request a millisecond: about a thousand more, evenly from 0 to 1 s.
+        assert!((1990..=2010).contains(&corrected.histogram.len()), "{}", corrected.histogram.len());
+        let percentiles = corrected.percentiles();
+        assert!((495_000..=505_000).contains(&percentiles.p75) && percentiles.max == 1_000_000, "{percentiles:?}");
+        // However long against the usual time, the work is bounded.
+        let mut extreme = Durations::new();
+        extreme.record_ns_times(1_000, 1_000_000);
+        extreme.record_ns_times(u64::MAX, 1_000_000);
+        assert!(extreme.corrected().histogram.len() > 2_000_000);
+        assert_eq!(Durations::new().corrected().percentiles(), Percentiles::default());
+    }
+
+    #[test]
+    fn a_distribution_has_every_duration_once_and_no_gaps() {
+        let mut durations = Durations::new();
+        assert_eq!(durations.distribution(), []);
+        for (us, times) in [(3, 2), (5, 1), (6, 1), (100, 4), (1_999, 1), (u64::MAX / 1000, 1)] {
+            durations.record_ns_times(us * 1000, times);
+        }
+        let distribution = durations.distribution();
+        let bounds: Vec<u64> = distribution.iter().map(|bucket| bucket.up_to_us).collect();
+        assert_eq!(bounds[..8], [5, 10, 20, 50, 100, 200, 500, 1_000], "{bounds:?}");
+        let counts: Vec<u64> = distribution.iter().map(|bucket| bucket.count).collect();
+        assert_eq!((counts[..5].to_vec(), counts.iter().sum::<u64>()), (vec![3, 1, 0, 0, 4], 10), "{distribution:?}");
+        assert_eq!(distribution.last().map(|bucket| (bucket.up_to_us, bucket.count)), Some((DURATION_US_MAX, 1)));
+    }
+
+    #[test]
+    fn a_part_can_be_taken_off() {
+        let (mut whole, mut part) = (Durations::new(), Durations::new());
+        whole.record_ns_times(5_000, 3);
+        part.record_ns(5_000);
+        whole.take_off(&part);
+        assert_eq!((whole.histogram.len(), whole.mean()), (2, 5.0));
+        part.record_ns_times(5_000, 1);
+        whole.take_off(&part);
+        assert_eq!(whole.percentiles(), Percentiles::default());
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The load generator: HTTP/1.1 or FastCGI requests at a fixed concurrency or a fixed rate, every outcome counted apart.
+//! The load generator: HTTP/1.1 (also through TLS) or FastCGI requests at a fixed concurrency or a fixed rate, every outcome counted apart.
 //!
-//! One event loop a thread, no allocation a request: the request's bytes are prepared once, a thread has one read buffer, deadlines live in a
+//! One event loop a thread, no allocation a request (but in TLS): the request's bytes are prepared once, a thread has one read buffer, deadlines live in a
 //! coarse wheel. A request costs a write and a read, and with a connection of its own also socket, setsockopt, connect, epoll_ctl and close.
 //!
 //! # What is counted
@@ -14,8 +14,8 @@
 //! time, so neither waiting nor the answers that came meanwhile change them.
 //!
 //! # Bounds
-//! Memory a connection: 256 bytes, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], given back above 4 KiB) and the kernel's
-//! socket. Memory a thread: a read buffer of 64 KiB, three histograms of 200 KB, the timeout wheel (at most 144 KB). The result holds one
+//! Memory a connection: 256 bytes, with TLS the session of rustls, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], given back above 4 KiB) and the kernel's
+//! socket. Memory a thread: a read buffer of 64 KiB, six histograms of 200 KB, the timeout wheel (at most 144 KB). The result holds one
 //! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day. Requests of an open loop that wait for a connection are two
 //! numbers, whatever their count, because their intended starts are evenly spaced.
 #![forbid(unsafe_code)]
@@ -33,6 +33,7 @@ mod host;
 mod outcome;
 mod pause;
 mod plan;
+mod quantity;
 mod reply;
 mod request;
 mod run;
@@ -41,11 +42,15 @@ mod shared;
 mod slot;
 mod stream;
 mod tally;
+mod threshold;
+mod tls;
 mod wheel;
 
 pub use address::Address;
 pub use answer::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
 pub use control::{Control, Progress};
 pub use guard::{Guard, GuardError};
-pub use plan::{Plan, PlanError, Protocol};
-pub use run::{LoadError, run};
+pub use plan::{Options, Plan, PlanError, Protocol};
+pub use run::{LoadError, measure, run};
+pub use threshold::{Failed, Threshold, ThresholdError, Unit};
+pub use tls::{Tls, Trust};

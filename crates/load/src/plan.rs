@@ -9,6 +9,8 @@ use http::{HeaderName, HeaderValue, Method};
 use crate::address::Address;
 use crate::fastcgi;
 use crate::guard::Guard;
+use crate::tally::SLICE_NS;
+use crate::tls::Tls;
 
 /// Longest duration of a load.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -24,6 +26,8 @@ const CONNECTIONS_MAX: u32 = 10_000_000;
 const HEAD_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Longest warm-up.
+const WARM_UP_MAX: Duration = Duration::from_secs(3600);
 
 /// What is spoken on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +79,21 @@ pub struct Plan {
     pub threads: u32,
     /// Conditions that stop the load.
     pub guards: Vec<Guard>,
+    /// What goes beyond the ordinary load.
+    pub options: Options,
+}
+
+/// What a load may do beyond the ordinary; by default nothing of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Load is offered for this long before anything is counted, on the same connections. The duration and the number of requests count from
+    /// its end; a request that was to start before it is in no figure. A multiple of 100 ms.
+    pub warm_up: Duration,
+    /// A kept connection carries this many requests; the last of them asks the server to close it (HTTP: `Connection: close`, FastCGI: without
+    /// FCGI_KEEP_CONN).
+    pub requests_per_connection: Option<u32>,
+    /// TLS is spoken on each connection, over TCP alone.
+    pub tls: Option<Tls>,
 }
 
 /// Why a plan makes no sense.
@@ -121,6 +140,10 @@ pub enum PlanError {
     NoCpus,
     #[error("core {0} is over 1023, the highest that can be chosen")]
     Cpu(u32),
+    #[error("the warm-up must be a multiple of 100 ms and at most an hour, not {0:?}")]
+    WarmUp(Duration),
+    #[error("header Connection cannot be given where a connection carries a number of requests")]
+    ConnectionCount,
 }
 
 impl Plan {
@@ -136,6 +159,7 @@ impl Plan {
         self.check_amounts()?;
         self.check_target()?;
         self.check_headers()?;
+        self.check_options()?;
         if self.expect.is_empty() {
             return Err(PlanError::NoExpect);
         }
@@ -195,6 +219,18 @@ impl Plan {
             return Err(PlanError::PathByte { path: path.clone(), what: format!("{bad:?}") });
         }
         Ok(())
+    }
+
+    fn check_options(&self) -> Result<(), PlanError> {
+        let warm_up = self.options.warm_up;
+        if !warm_up.as_nanos().is_multiple_of(u128::from(SLICE_NS)) || warm_up > WARM_UP_MAX {
+            return Err(PlanError::WarmUp(warm_up));
+        }
+        match self.options.requests_per_connection {
+            Some(0) => Err(PlanError::Zero("the number of requests of a connection")),
+            Some(_) if self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection")) => Err(PlanError::ConnectionCount),
+            _ => Ok(()),
+        }
     }
 
     /// Checks the parameters of FastCGI; their bytes.
@@ -272,6 +308,7 @@ pub(crate) mod tests {
             cpus: None,
             threads: 1,
             guards: Vec::new(),
+            options: Options::default(),
         }
     }
 
@@ -340,11 +377,18 @@ pub(crate) mod tests {
         assert!(error(|plan| plan.cpus = Some(vec![0, 4000])).contains("core 4000"));
         let close = |plan: &mut Plan| (plan.keep_alive, plan.headers) = (false, vec![("connection".into(), "keep-alive".into())]);
         assert!(error(close).contains("Connection cannot be given"));
+        assert!(error(|plan| plan.options.warm_up = Duration::from_millis(150)).contains("multiple of 100 ms"));
+        assert!(error(|plan| plan.options.warm_up = Duration::from_secs(7200)).contains("an hour"));
+        assert!(error(|plan| plan.options.requests_per_connection = Some(0)).contains("requests of a connection must be at least 1"));
+        let counted = |plan: &mut Plan| {
+            (plan.options.requests_per_connection, plan.headers) = (Some(2), vec![("Connection".into(), "keep-alive".into())]);
+        };
+        assert!(error(counted).contains("carries a number of requests"));
     }
 
     #[test]
     fn the_request_is_rendered_once_and_right() {
-        let text = |plan: &Plan| String::from_utf8(render(plan)).expect("ASCII");
+        let text = |plan: &Plan| String::from_utf8(render(plan, plan.keep_alive)).expect("ASCII");
         let agent = concat!("User-Agent: chokepoint/", env!("CARGO_PKG_VERSION"), "\r\n");
         assert_eq!(text(&plan()), format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\n{agent}\r\n"));
         let mut post = plan();

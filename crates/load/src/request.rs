@@ -2,8 +2,8 @@
 
 use crate::plan::Plan;
 
-/// Renders a checked plan's request (RFC 9112 section 3).
-pub(crate) fn render(plan: &Plan) -> Vec<u8> {
+/// Renders a checked plan's request (RFC 9112 section 3). `keep_alive`: without it the server is asked to close the connection.
+pub(crate) fn render(plan: &Plan, keep_alive: bool) -> Vec<u8> {
     let given = |name: &str| plan.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
     let mut head = format!("{} {} HTTP/1.1\r\n", plan.method, plan.path_and_query);
     let mut field = |name: &str, value: &str| {
@@ -25,7 +25,7 @@ pub(crate) fn render(plan: &Plan) -> Vec<u8> {
     if !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
         field("Content-Length", &plan.body.len().to_string());
     }
-    if !plan.keep_alive {
+    if !keep_alive {
         field("Connection", "close");
     }
     head.push_str("\r\n");

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use chokepoint_model::load::{LoadResult, Loop};
+use chokepoint_model::load::{LoadResult, Loop, Measured};
 
 use crate::address::Address;
 use crate::control::Control;
@@ -35,6 +35,9 @@ pub enum LoadError {
     )]
     #[allow(missing_docs)]
     Files { connections: u32, needed: u64, limit: u64 },
+    /// TLS cannot be spoken as it was asked for.
+    #[error("TLS: {0}")]
+    Tls(String),
     /// The network namespace could not be opened or entered.
     #[error("cannot send from network namespace {}: {source}{}", path.display(), netns_hint(source))]
     #[allow(missing_docs)]
@@ -67,6 +70,11 @@ enum Said {
 ///
 /// The soft RLIMIT_NOFILE of the process is raised to the hard one where the connections need it, and stays so.
 pub fn run(plan: &Plan, control: &Control) -> Result<LoadResult, LoadError> {
+    measure(plan, control).map(|measured| measured.result)
+}
+
+/// As [`run`], with what a report on the load itself asks for.
+pub fn measure(plan: &Plan, control: &Control) -> Result<Measured, LoadError> {
     plan.check()?;
     let threads = plan.threads.min(plan.connections());
     let needed = u64::from(plan.connections()) + host::FILES_BESIDE + u64::from(threads);
@@ -75,7 +83,7 @@ pub fn run(plan: &Plan, control: &Control) -> Result<LoadResult, LoadError> {
         Some(path) => Some(File::open(path).map_err(|source| LoadError::Netns { path: path.clone(), source })?),
         None => None,
     };
-    let shared = Shared::new(plan, control, threads);
+    let shared = Shared::new(plan, control, threads).map_err(LoadError::Tls)?;
     control.begin();
     if control.is_stopped() {
         shared.end_at(0);
@@ -152,7 +160,7 @@ fn share_of(connections: u32, thread: u32, threads: u32) -> u32 {
 }
 
 /// Watches the load until every thread is done.
-fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, hear: &Receiver<Said>) -> Result<LoadResult, LoadError> {
+fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, hear: &Receiver<Said>) -> Result<Measured, LoadError> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     let mut tripped: Option<Tripped> = None;
     let mut judged_slice = 0;
@@ -188,7 +196,8 @@ fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, hear: &Receiver<Said>)
     let last_end_ns = outcomes.iter().map(|outcome| outcome.tally.last_end_ns).max().unwrap_or(0);
     let duration_ns = if all_started { last_end_ns.min(shared.end_ns()) } else { shared.end_ns() };
     let tallies = outcomes.into_iter().map(|outcome| (outcome.tally, outcome.thread)).collect();
-    let mut result = tally::merge(plan, tallies, duration_ns);
+    let mut measured = tally::merge(plan, tallies, duration_ns.saturating_sub(shared.warm_ns));
+    let result = &mut measured.result;
     // Nothing else ends the offering before its time.
     result.interrupted = tripped.is_none() && shared.is_ended_early();
     if let Some(tripped) = tripped {
@@ -197,5 +206,5 @@ fn finish(plan: &Plan, shared: &Shared<'_>, clock: Clock, hear: &Receiver<Said>)
         result.error_samples.insert(0, format!("guard {}: {}", tripped.condition, tripped.measured));
         result.stopped_by = Some(tripped.condition);
     }
-    Ok(result)
+    Ok(measured)
 }

@@ -12,8 +12,24 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub(crate) fn new(rate_per_s: f64, thread: u32, threads: u32, limit: Option<u64>) -> Self {
-        Schedule { rate_per_s, threads: u64::from(threads), next: u64::from(thread), limit: limit.unwrap_or(u64::MAX) }
+    /// `limit`: requests to be started at or after `warm_ns`; those before come on top.
+    pub(crate) fn new(rate_per_s: f64, thread: u32, threads: u32, limit: Option<u64>, warm_ns: u64) -> Self {
+        let mut schedule = Schedule { rate_per_s, threads: u64::from(threads), next: u64::from(thread), limit: u64::MAX };
+        schedule.limit = limit.map_or(u64::MAX, |limit| schedule.before(warm_ns).saturating_add(limit));
+        schedule
+    }
+
+    /// Requests of all threads whose intended start lies before this.
+    fn before(&self, end_ns: u64) -> u64 {
+        // The first k with k / rate >= end; the division may be off by one, the comparison decides.
+        let mut bound = (end_ns as f64 * self.rate_per_s / 1e9).ceil() as u64;
+        while bound > 0 && self.intended_ns(bound - 1) >= end_ns {
+            bound -= 1;
+        }
+        while self.intended_ns(bound) < end_ns {
+            bound += 1;
+        }
+        bound
     }
 
     /// Intended start of the next request, nanoseconds from the start of the load; `None` after the last one.
@@ -28,15 +44,7 @@ impl Schedule {
 
     /// Requests of this thread whose intended start lies before `end_ns` and which were not taken.
     pub(crate) fn unsent(&self, end_ns: u64) -> u64 {
-        // The first k with k / rate >= end; the division may be off by one, the comparison decides.
-        let mut bound = (end_ns as f64 * self.rate_per_s / 1e9).ceil() as u64;
-        while bound > 0 && self.intended_ns(bound - 1) >= end_ns {
-            bound -= 1;
-        }
-        while self.intended_ns(bound) < end_ns {
-            bound += 1;
-        }
-        bound.min(self.limit).saturating_sub(self.next).div_ceil(self.threads)
+        self.before(end_ns).min(self.limit).saturating_sub(self.next).div_ceil(self.threads)
     }
 
     /// Intended start of this thread's n-th request that was not taken, counted from 0.
@@ -58,7 +66,7 @@ mod tests {
     fn threads_together_have_every_start_once_and_evenly() {
         let mut starts = Vec::new();
         for thread in 0..3 {
-            let mut schedule = Schedule::new(250.0, thread, 3, Some(10));
+            let mut schedule = Schedule::new(250.0, thread, 3, Some(10), 0);
             while let Some(start) = schedule.next_ns() {
                 starts.push(start);
                 schedule.advance();
@@ -73,7 +81,7 @@ mod tests {
         for rate in [0.1, 3.0, 7.3, 1000.0, 123_456.7] {
             for end_ns in [0, 1, 999_999_999, 1_000_000_000, 1_000_000_001, 12_345_678_901] {
                 for thread in 0..2 {
-                    let mut schedule = Schedule::new(rate, thread, 2, None);
+                    let mut schedule = Schedule::new(rate, thread, 2, None, 0);
                     let unsent = schedule.unsent(end_ns);
                     let mut taken = 0;
                     while schedule.next_ns().is_some_and(|start| start < end_ns) {

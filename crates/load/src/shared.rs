@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::control::Control;
 use crate::guard::Watch;
 use crate::plan::{Plan, Protocol};
+use crate::tls::Client;
 use crate::{fastcgi, request};
 
 /// At most this many requests are claimed at once.
@@ -30,28 +31,37 @@ pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) control: &'a Control,
     pub(crate) request: Vec<u8>,
+    /// The last request of a connection that carries a number of them; empty where it is like the others.
+    pub(crate) request_last: Vec<u8>,
+    /// Requests that a connection carries.
+    pub(crate) requests_per_connection: u32,
+    /// What was to start before this is in no figure.
+    pub(crate) warm_ns: u64,
     pub(crate) threads: u32,
     /// No request starts at or after this; only ever lowered.
     end_ns: AtomicU64,
     /// Requests of a closed loop that no thread has claimed yet.
     unclaimed: Option<AtomicU64>,
     pub(crate) watch: Option<Mutex<Watch>>,
+    pub(crate) tls: Option<Client>,
 }
 
 impl<'a> Shared<'a> {
-    pub(crate) fn new(plan: &'a Plan, control: &'a Control, threads: u32) -> Self {
-        Shared {
+    /// The error is that of the TLS configuration.
+    pub(crate) fn new(plan: &'a Plan, control: &'a Control, threads: u32) -> Result<Self, String> {
+        Ok(Shared {
             plan,
             control,
-            request: match &plan.protocol {
-                Protocol::Http => request::render(plan),
-                Protocol::FastCgi { params } => fastcgi::render(plan, params),
-            },
+            request: render(plan, plan.keep_alive),
+            request_last: if plan.options.requests_per_connection.is_some() { render(plan, false) } else { Vec::new() },
+            requests_per_connection: plan.options.requests_per_connection.unwrap_or(u32::MAX),
+            warm_ns: plan.options.warm_up.as_nanos() as u64,
             threads,
             end_ns: AtomicU64::new(planned_end_ns(plan)),
             unclaimed: plan.requests.map(AtomicU64::new),
             watch: (!plan.guards.is_empty()).then(|| Mutex::new(Watch::new(&plan.guards, threads as usize))),
-        }
+            tls: plan.options.tls.as_ref().map(Client::new).transpose()?,
+        })
     }
 
     /// End of the offering, as known now.
@@ -77,7 +87,14 @@ impl<'a> Shared<'a> {
     }
 }
 
+fn render(plan: &Plan, keep_alive: bool) -> Vec<u8> {
+    match &plan.protocol {
+        Protocol::Http => request::render(plan, keep_alive),
+        Protocol::FastCgi { params } => fastcgi::render(plan, params, keep_alive),
+    }
+}
+
 /// Where only a number of requests was asked for, the time has no end.
 fn planned_end_ns(plan: &Plan) -> u64 {
-    plan.duration.map_or(u64::MAX, |duration| duration.as_nanos() as u64)
+    plan.duration.map_or(u64::MAX, |duration| (plan.options.warm_up + duration).as_nanos() as u64)
 }

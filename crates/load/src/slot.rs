@@ -9,6 +9,7 @@ use crate::answer::{Bad, Fed};
 use crate::outcome::{Detail, End, Ended, Failure};
 use crate::reply::{Aside, Reply};
 use crate::stream::Stream;
+use crate::tls::{Client, TlsStream};
 
 /// Reads of one connection in a turn, so that one large answer does not hold up the others.
 const READS_MAX: u32 = 16;
@@ -57,6 +58,12 @@ pub(crate) struct Slot {
     pub(crate) idle_place: u32,
     pub(crate) started_ns: u64,
     pub(crate) intended_ns: u64,
+    /// When the first byte of an answer came that is not complete yet; 0 before, and where the whole came at once.
+    pub(crate) first_byte_ns: u64,
+    /// Bytes of the answer have come.
+    pub(crate) begun: bool,
+    /// Requests on this connection, the one under way included.
+    pub(crate) carried: u32,
 }
 
 impl Slot {
@@ -73,6 +80,9 @@ impl Slot {
             idle_place: 0,
             started_ns: 0,
             intended_ns: 0,
+            first_byte_ns: 0,
+            begun: false,
+            carried: 0,
         }
     }
 
@@ -85,12 +95,15 @@ impl Slot {
     pub(crate) fn prepare(&mut self, started_ns: u64, intended_ns: u64) {
         self.reply.reset();
         self.written = 0;
+        self.first_byte_ns = 0;
+        self.begun = false;
+        self.carried = self.carried.saturating_add(1);
         self.started_ns = started_ns;
         self.intended_ns = intended_ns;
     }
 
     /// Calls connect(). The socket sends without delay (TCP_NODELAY) and is closed in the ordinary way, without SO_LINGER.
-    pub(crate) fn connect(&mut self, address: &Address, registry: &Registry, index: u32) -> Result<(), Ended> {
+    pub(crate) fn connect(&mut self, address: &Address, tls: Option<&Client>, registry: &Registry, index: u32) -> Result<(), Ended> {
         let failed = |error: io::Error| match address {
             // EAGAIN (unix(7)): a client that waits would wait here; one that does not, as a proxy, is refused.
             Address::Unix(_) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -98,13 +111,19 @@ impl Slot {
             }
             _ => Ended::failed(Failure::of_connect(&error), Detail::Io(error)),
         };
-        let mut stream = Stream::connect(address).map_err(failed)?;
+        let mut stream = Stream::connect(address, tls).map_err(failed)?;
         self.parity = !self.parity;
         stream.register(registry, token(index, self.parity)).map_err(failed)?;
         self.stream = Some(stream);
+        self.carried = 1;
         self.peer_closed = false;
         self.phase = Phase::Connecting;
         Ok(())
+    }
+
+    /// The TLS session of the connection, where there is one.
+    pub(crate) fn tls(&mut self) -> Option<&mut TlsStream> {
+        self.stream.as_mut()?.tls()
     }
 
     pub(crate) fn close(&mut self) {
@@ -148,12 +167,19 @@ impl Slot {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waiting,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if self.phase == Phase::Connecting => {
-                    return Turn::Ended(Ended::failed(Failure::of_connect(&error), Detail::Io(error)));
+                    // What the kernel has no number for is the handshake's.
+                    let is_tls = error.raw_os_error().is_none() && stream.tls().is_some();
+                    let failure = if is_tls { Failure::TlsFailed } else { Failure::of_connect(&error) };
+                    return Turn::Ended(Ended::failed(failure, Detail::Io(error)));
                 }
                 Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
             }
         }
-        self.phase = Phase::Awaiting;
+        match stream.flush() {
+            Ok(()) => self.phase = Phase::Awaiting,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
+        }
         Turn::Waiting
     }
 
@@ -166,14 +192,21 @@ impl Slot {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waiting,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Turn::Ended(Ended::failed(Failure::BadResponse, Detail::Io(error)));
+                }
                 Err(error) => return Turn::Ended(Ended::failed(Failure::of_established(&error), Detail::Io(error))),
             };
             *received_bytes += bytes as u64;
             match self.reply.feed(&buffer[..bytes], aside) {
                 Ok(Fed::Complete(used)) => return Turn::Ended(self.answered(used < bytes)),
                 // A short read emptied the socket (epoll(7)); what comes later is told, and so is the close if it was not told yet.
-                Ok(Fed::More) if bytes < buffer.len() && !self.peer_closed => return Turn::Waiting,
-                Ok(Fed::More) => {}
+                Ok(Fed::More) => {
+                    self.begun = true;
+                    if bytes < buffer.len() && !self.peer_closed && !stream.has_ended() {
+                        return Turn::Waiting;
+                    }
+                }
                 Err(Bad(text)) => return Turn::Ended(Ended::failed(Failure::BadResponse, Detail::Text(text))),
             }
         }

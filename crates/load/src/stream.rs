@@ -1,4 +1,4 @@
-//! A connected socket of either family, behind one face: a branch at each call and nothing else.
+//! A connected socket of either family, or one with TLS, behind one face: a branch at each call and nothing else.
 
 use std::io::{self, Read, Write};
 
@@ -6,22 +6,27 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
 use crate::address::Address;
+use crate::tls::{Client, TlsStream};
 
 /// A socket that does not block.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
 }
 
 impl Stream {
     /// Calls connect(). A unix socket is connected at once or not at all: EAGAIN says that its accept queue is full (unix(7)).
-    pub(crate) fn connect(address: &Address) -> io::Result<Self> {
+    pub(crate) fn connect(address: &Address, tls: Option<&Client>) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(*address)?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                match tls {
+                    Some(tls) => tls.connect(stream).map(Stream::Tls),
+                    None => Ok(Stream::Tcp(stream)),
+                }
             }
             Address::Unix(address) => UnixStream::connect_addr(address).map(Stream::Unix),
         }
@@ -32,6 +37,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => registry.register(stream, token, interest),
             Stream::Unix(stream) => registry.register(stream, token, interest),
+            Stream::Tls(stream) => registry.register(&mut stream.socket, token, interest),
         }
     }
 
@@ -39,6 +45,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.read(buffer),
             Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tls(stream) => stream.read(buffer),
         }
     }
 
@@ -46,6 +53,28 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
         }
+    }
+
+    /// Sends what a write took and could not send yet.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
+            Stream::Tls(stream) => stream.flush(),
+        }
+    }
+
+    /// The session, where there is one.
+    pub(crate) fn tls(&mut self) -> Option<&mut TlsStream> {
+        match self {
+            Stream::Tls(stream) => Some(stream),
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+        }
+    }
+
+    /// True where no event will tell of what a read would give.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self, Stream::Tls(stream) if stream.has_ended())
     }
 }

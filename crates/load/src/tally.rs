@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::load::{Errors, GeneratorThread, LoadResult, Slice};
+use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Slice};
 
 use crate::control::{Control, Progress};
 use crate::fastcgi::Complaints;
@@ -36,12 +36,23 @@ pub(crate) struct Tally {
     drained: u64,
     drained_good: u64,
     good_latency: Durations,
-    other_latency: Durations,
+    /// Of answers with another status than an expected one.
+    wrong_latency: Durations,
+    /// Of requests without an answer.
+    failed_latency: Durations,
+    /// From the intended start to the first byte, of answers that came in pieces.
+    first_byte: Durations,
+    /// Those of `good_latency` and `wrong_latency` whose answers came in pieces.
+    in_pieces: Durations,
     pub(crate) connect: Durations,
+    pub(crate) tls: Durations,
+    pub(crate) handshakes: Handshakes,
     pub(crate) connections: u64,
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) late: u64,
+    /// Those of `late` for which no connection was free.
+    pub(crate) late_held: u64,
     pub(crate) in_flight: u32,
     pub(crate) last_end_ns: u64,
     pub(crate) complaints: Complaints,
@@ -65,12 +76,18 @@ impl Tally {
             drained: 0,
             drained_good: 0,
             good_latency: Durations::new(),
-            other_latency: Durations::new(),
+            wrong_latency: Durations::new(),
+            failed_latency: Durations::new(),
+            first_byte: Durations::new(),
+            in_pieces: Durations::new(),
             connect: Durations::new(),
+            tls: Durations::new(),
+            handshakes: Handshakes::default(),
             connections: 0,
             received_bytes: 0,
             sent_bytes: 0,
             late: 0,
+            late_held: 0,
             in_flight: 0,
             last_end_ns: 0,
             complaints: Complaints::default(),
@@ -93,9 +110,23 @@ impl Tally {
         self.slice_end_ns
     }
 
-    pub(crate) fn start(&mut self) {
-        self.slice.started += 1;
+    /// A request starts; `counted`: not one of the warm-up.
+    pub(crate) fn start(&mut self, counted: bool) {
+        self.slice.started += u32::from(counted);
         self.in_flight += 1;
+    }
+
+    /// The warm-up is over, none of whose requests was counted: forgets what was counted beside them.
+    pub(crate) fn begin(&mut self) {
+        // A request that was to start just then may stand in the slice that has just ended.
+        self.slice = self.slices.pop().unwrap_or_default();
+        self.slice.in_flight = 0;
+        self.slices.clear();
+        self.samples.clear();
+        self.sampled.clear();
+        self.connect = Durations::new();
+        (self.tls, self.handshakes) = (Durations::new(), Handshakes::default());
+        (self.connections, self.received_bytes, self.sent_bytes) = (0, 0, 0);
     }
 
     /// Counts a request's end; `drained`: after the end of the offering. Gives back whether it was good.
@@ -120,8 +151,10 @@ impl Tally {
             self.good += 1;
             self.drained_good += u64::from(drained);
             self.good_latency.record_ns(latency_ns);
+        } else if matches!(ended.end, End::Status(_)) {
+            self.wrong_latency.record_ns(latency_ns);
         } else {
-            self.other_latency.record_ns(latency_ns);
+            self.failed_latency.record_ns(latency_ns);
         }
         if !good || matches!(ended.detail, Detail::Text(_)) {
             self.sample(ended);
@@ -129,11 +162,19 @@ impl Tally {
         good
     }
 
+    /// Notes when the first byte came of an answer that did not come at once; `answered`: it became complete.
+    pub(crate) fn in_pieces(&mut self, first_byte_ns: u64, latency_ns: u64, answered: bool) {
+        self.first_byte.record_ns(first_byte_ns);
+        if answered {
+            self.in_pieces.record_ns(latency_ns);
+        }
+    }
+
     /// Requests of an open loop that were due and could not be sent, with the latency that each had suffered by the end.
     pub(crate) fn never_sent(&mut self, count: u64, latency_ns: u64) {
         self.errors.never_sent += count;
         self.drained += count;
-        self.other_latency.record_ns_times(latency_ns, count);
+        self.failed_latency.record_ns_times(latency_ns, count);
     }
 
     /// Keeps the first example of each kind of trouble. It allocates for the first few only.
@@ -207,6 +248,40 @@ impl Tally {
         Closed { slice: number, ended, not_good: ended - since.good }
     }
 
+    /// Adds what another thread has counted.
+    fn add(&mut self, tally: &Tally) {
+        for (sum, count) in self.status.iter_mut().zip(&tally.status) {
+            *sum += count;
+        }
+        add_errors(&mut self.errors, &tally.errors);
+        self.good += tally.good;
+        self.drained += tally.drained;
+        self.drained_good += tally.drained_good;
+        self.good_latency.add(&tally.good_latency);
+        self.wrong_latency.add(&tally.wrong_latency);
+        self.failed_latency.add(&tally.failed_latency);
+        self.first_byte.add(&tally.first_byte);
+        self.in_pieces.add(&tally.in_pieces);
+        self.connect.add(&tally.connect);
+        self.tls.add(&tally.tls);
+        self.handshakes.full += tally.handshakes.full;
+        self.handshakes.resumed += tally.handshakes.resumed;
+        self.connections += tally.connections;
+        self.received_bytes += tally.received_bytes;
+        self.sent_bytes += tally.sent_bytes;
+        self.late += tally.late;
+        self.late_held += tally.late_held;
+        self.complaints.add(&tally.complaints);
+        let slices = self.slices.len().max(tally.slices.len());
+        self.slices.resize(slices, Slice::default());
+        for (sum, slice) in self.slices.iter_mut().zip(&tally.slices) {
+            add_slice(sum, slice);
+        }
+        for sample in &tally.samples {
+            self.note(sample);
+        }
+    }
+
     /// Ends the last slice, however short it is.
     pub(crate) fn finish(&mut self, control: &Control) {
         if self.slice != Slice::default() || self.published_in_flight != self.in_flight {
@@ -224,33 +299,11 @@ fn add_slice(sum: &mut Slice, other: &Slice) {
 }
 
 /// Puts the threads' counts together. The caller knows how the load ended: `duration_ns`, which guard stopped it, whether the user did.
-pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duration_ns: u64) -> LoadResult {
+pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duration_ns: u64) -> Measured {
     let mut sum = Tally::new(&plan.expect);
     let mut threads = Vec::new();
     for (tally, thread) in tallies {
-        for (sum, count) in sum.status.iter_mut().zip(&tally.status) {
-            *sum += count;
-        }
-        add_errors(&mut sum.errors, &tally.errors);
-        sum.good += tally.good;
-        sum.drained += tally.drained;
-        sum.drained_good += tally.drained_good;
-        sum.good_latency.add(&tally.good_latency);
-        sum.other_latency.add(&tally.other_latency);
-        sum.connect.add(&tally.connect);
-        sum.connections += tally.connections;
-        sum.received_bytes += tally.received_bytes;
-        sum.sent_bytes += tally.sent_bytes;
-        sum.late += tally.late;
-        sum.complaints.add(&tally.complaints);
-        let slices = sum.slices.len().max(tally.slices.len());
-        sum.slices.resize(slices, Slice::default());
-        for (sum, slice) in sum.slices.iter_mut().zip(&tally.slices) {
-            add_slice(sum, slice);
-        }
-        for sample in &tally.samples {
-            sum.note(sample);
-        }
+        sum.add(&tally);
         threads.push(thread);
     }
     if let Some(complaints) = sum.complaints.text() {
@@ -258,11 +311,10 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         sum.samples.truncate(SAMPLES_MAX - 1);
         sum.note(&complaints);
     }
-    let mut latency = sum.other_latency;
-    latency.add(&sum.good_latency);
+    let (latency, detail) = detail(plan, &sum);
     let numbered = (0u16..).zip(&sum.status);
     let status: BTreeMap<u16, u64> = numbered.filter(|(_, count)| **count > 0).map(|(status, count)| (status, *count)).collect();
-    LoadResult {
+    let result = LoadResult {
         shape: plan.shape,
         keep_alive: plan.keep_alive,
         timeout_us: plan.timeout.as_micros() as u64,
@@ -286,7 +338,31 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         stopped_by: None,
         interrupted: false,
         error_samples: sum.samples,
-    }
+    };
+    Measured { result, detail }
+}
+
+/// The latency of all requests, and what only a report on the load itself shows.
+fn detail(plan: &Plan, sum: &Tally) -> (Durations, load::Detail) {
+    // What came at once had its first byte when it was complete.
+    let mut first_byte = sum.good_latency.clone();
+    first_byte.add(&sum.wrong_latency);
+    first_byte.take_off(&sum.in_pieces);
+    first_byte.add(&sum.first_byte);
+    let mut latency = sum.failed_latency.clone();
+    latency.add(&sum.wrong_latency);
+    latency.add(&sum.good_latency);
+    let detail = load::Detail {
+        warm_up_us: plan.options.warm_up.as_micros() as u64,
+        first_byte_us: first_byte.percentiles(),
+        latency_us_mean: latency.mean(),
+        corrected_latency_us: matches!(plan.shape, Loop::Closed { .. }).then(|| latency.corrected().percentiles()),
+        distribution: latency.distribution(),
+        tls_us: sum.tls.percentiles(),
+        tls_handshakes: plan.options.tls.is_some().then_some(sum.handshakes),
+        late_held: sum.late_held,
+    };
+    (latency, detail)
 }
 
 fn add_errors(sum: &mut Errors, other: &Errors) {
@@ -295,6 +371,7 @@ fn add_errors(sum: &mut Errors, other: &Errors) {
         connect_refused,
         connect_timeout,
         connect_failed,
+        tls_failed,
         response_timeout,
         reset,
         closed_before_answer,
@@ -307,6 +384,7 @@ fn add_errors(sum: &mut Errors, other: &Errors) {
     sum.connect_refused += connect_refused;
     sum.connect_timeout += connect_timeout;
     sum.connect_failed += connect_failed;
+    sum.tls_failed += tls_failed;
     sum.response_timeout += response_timeout;
     sum.reset += reset;
     sum.closed_before_answer += closed_before_answer;

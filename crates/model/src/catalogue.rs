@@ -19,7 +19,10 @@ const ENGLISH: &[&str] = &[
     include_str!("../locales/en/pages.ftl"),
     include_str!("../locales/en/report.ftl"),
     include_str!("../locales/en/html.ftl"),
+    include_str!("../locales/en/bench.ftl"),
     include_str!("../locales/en/cli.ftl"),
+    include_str!("../locales/en/streams.ftl"),
+    include_str!("../locales/en/tcp.ftl"),
 ];
 
 /// The sentences of one language.

@@ -266,7 +266,7 @@ fn closed(ctx: &Context<'_>, stations: &[Placed], connections: u32) -> Judgement
 /// Answers that take much longer under load than alone although the cores are idle: they wait for something that no station shows (threads of
 /// one process, a lock, a limit of connections). Below the knee of a closed loop an answer takes about as long as alone, and more connections
 /// would give more; beyond it they would only wait longer (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978).
-fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
+pub(crate) fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
     let (alone, loaded) = ctx.answer_us()?;
     let wakes = WAKES_US * ctx.path.tiers.len() as f64;
     let waits = loaded > UNLOADED_TIMES * alone && loaded > alone + wakes && crate::stations::cores_are_spare(ctx);

@@ -4,11 +4,13 @@
 //! [`observation::Observation`]; everything that it says goes out in a [`report::Diagnosis`].
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod bisect;
 pub mod catalogue;
 pub mod causes;
 pub mod change;
 pub mod diagnose;
+pub mod edge;
 pub mod explain;
 pub mod fix;
 mod improvements;

@@ -1,8 +1,12 @@
 //! What the load generator measured: every outcome apart, never one "failed".
 
+mod detail;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use detail::{Bucket, Detail, Handshakes, Measured};
 
 /// How load is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -31,6 +35,9 @@ pub struct Errors {
     pub connect_timeout: u64,
     /// Any other failure to connect (unreachable, ...).
     pub connect_failed: u64,
+    /// The TLS handshake failed: an alert, a certificate that is not trusted, or a close within it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tls_failed: u64,
     /// The answer was not complete within the timeout.
     pub response_timeout: u64,
     /// The connection was reset (ECONNRESET, EPIPE) before the answer was complete.
@@ -55,6 +62,7 @@ impl Errors {
         self.connect_refused
             + self.connect_timeout
             + self.connect_failed
+            + self.tls_failed
             + self.response_timeout
             + self.reset
             + self.closed_before_answer
@@ -175,6 +183,11 @@ impl LoadResult {
     pub fn goodput_rps(&self) -> f64 {
         per_second(self.good.saturating_sub(self.drained_good), self.duration_us)
     }
+}
+
+/// Left out where it is zero, so that a report on a load without TLS says nothing of it.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn per_second(count: u64, duration_us: u64) -> f64 {

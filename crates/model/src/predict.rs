@@ -13,6 +13,11 @@ use crate::stations::{Context, Placed};
 
 /// Times that the upper bound of a prediction may be the lower one: beyond, nothing that is measured could contradict it.
 const WIDTH_MAX: f64 = 2.5;
+/// Squared coefficient of variation of what the cores are asked for at once. One event loop hands over all that came while it was busy, and workers
+/// that were begun together end together: measured from 50 to 200 connections on a page that waits (docs/measuring.md).
+const BURSTS: f64 = 8.0;
+/// Share of the cores from which the wait for them, and no longer the number of requests, decides.
+const CORES_DECIDE: f64 = 0.8;
 /// Stations whose limit is a number of requests under way: the rest of the path is a delay to them, and the cores a queue.
 const COUNTED: &[&str] = &["clients", "ephemeral-ports", "worker-pool"];
 
@@ -24,10 +29,29 @@ const CORES: &[&str] = &["cpu", "cpu-quota"];
 pub enum Lift {
     /// The station's limit becomes this, in the station's own unit: workers, ports, requests a second.
     Limit(f64),
-    /// A cliff goes away or further off: a table, a queue, file descriptors. It has no ceiling to be lifted.
-    Cliff,
+    /// A limit goes away, or so far off that all that this load asks for has room: a table, a queue, file descriptors.
+    Away,
+    /// A cliff moves further off, and nothing tells whether far enough.
+    Further,
     /// Each request becomes cheaper by an amount that the readings do not tell: a search, a connection less.
     Cost,
+}
+
+impl Lift {
+    /// A limit that is raised to where this load has room, or not.
+    pub fn to_room(has_room: bool) -> Self {
+        if has_room { Lift::Away } else { Lift::Further }
+    }
+
+    /// The new limit, or none at all; an error where what remains cannot be told.
+    fn limit(self, placed: &Placed) -> Result<Option<f64>, Message> {
+        match self {
+            Lift::Limit(limit) => Ok(Some(limit)),
+            Lift::Away => Ok(None),
+            Lift::Further => Err(Message::new("prediction-refused-further").with("station", placed.station.station.as_str())),
+            Lift::Cost => Err(Message::new("prediction-refused-search")),
+        }
+    }
 }
 
 /// All that was read and judged of one observation: what a prediction follows from.
@@ -58,27 +82,22 @@ pub fn predict(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift
 /// What would have been predicted where that is refused.
 fn unsaid(scene: &Scene<'_>, placed: &Placed, lift: Lift) -> Option<Ceiling> {
     let load = refusal::measured(scene).ok()?;
-    let lifted = match lift {
-        Lift::Limit(limit) => Some((placed, limit)),
-        Lift::Cliff => None,
-        Lift::Cost => return None,
+    let limit = match lift {
+        Lift::Further => None,
+        lift => lift.limit(placed).ok()?,
     };
-    let remaining = remaining(scene, lifted);
-    (!remaining.is_empty()).then(|| expected(&remaining, load))
+    let remaining = remaining(scene, placed, limit);
+    (!remaining.is_empty()).then(|| expected(&remaining, load).0)
 }
 
 fn outlook(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) -> Result<Prediction, Message> {
     let load = refusal::measured(scene)?;
-    let limit = match lift {
-        Lift::Limit(limit) => limit,
-        Lift::Cliff => return Err(refusal::cliff(load, &remaining(scene, None), &finding.station)),
-        Lift::Cost => return Err(Message::new("prediction-refused-search")),
-    };
+    let limit = lift.limit(placed)?;
     refusal::failing(scene, finding, placed, load)?;
-    let remaining = remaining(scene, Some((placed, limit)));
-    let next = refusal::untold(scene, placed, &remaining, load)?;
-    let goodput = expected(&remaining, load);
-    refusal::fills(scene, goodput.value)?;
+    let remaining = remaining(scene, placed, limit);
+    let (goodput, next) = expected(&remaining, load);
+    refusal::untold(scene, limit.map(|_| placed), &remaining, next, load)?;
+    refusal::fills(scene, placed, goodput.value)?;
     if goodput.high > WIDTH_MAX * goodput.low {
         let why = Message::new("prediction-refused-wide").with("low", goodput.low).with("high", goodput.high);
         return Err(why.with("station", next));
@@ -87,16 +106,13 @@ fn outlook(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) ->
     Ok(Prediction::Goodput { goodput_rps: value, low, high, next_station: next.to_owned() })
 }
 
-/// The ceilings of every rate station that has one, with that of the lifted station at its new limit.
-fn remaining<'a>(scene: &Scene<'a>, lifted: Option<(&Placed, f64)>) -> Vec<Remaining<'a>> {
+/// The ceilings of every rate station that has one, with that of the lifted station at its new limit, or without it where it has none any more.
+fn remaining<'a>(scene: &Scene<'a>, lifted: &Placed, new_limit: Option<f64>) -> Vec<Remaining<'a>> {
     let rates = scene.stations.iter().filter(|placed| placed.station.kind == StationKind::Rate);
     let after = |placed: &'a Placed| {
         let station = &placed.station;
         let (ceiling, limit) = (station.ceiling_rps?, station.limit?);
-        let times = match lifted {
-            Some((other, new)) if is_same(placed, other) => new / limit,
-            _ => 1.0,
-        };
+        let times = if is_same(placed, lifted) { new_limit? / limit } else { 1.0 };
         let ceiling = Ceiling { value: ceiling.value * times, low: ceiling.low * times, high: ceiling.high * times };
         ceiling.value.is_finite().then_some(Remaining { station: station.station.as_str(), limit: limit * times, ceiling })
     };
@@ -116,23 +132,32 @@ where
     remaining.min_by(|a, b| a.ceiling.value.total_cmp(&b.ceiling.value))
 }
 
-/// The lowest ceiling. Where requests under way are counted and the cores come near their limit together, less gets through than either would
-/// pass alone: some wait for a core while others, that could use it, wait for their turn to be under way.
-fn expected(remaining: &[Remaining<'_>], load: &LoadResult) -> Ceiling {
+/// The lowest ceiling, and whose it is. Where requests under way are counted and the cores come near their limit together, less gets through than
+/// either would pass alone: some wait for a core while others, that could use it, wait for their turn to be under way. From four fifths of the cores on
+/// it is they that decide.
+fn expected<'a>(remaining: &[Remaining<'a>], load: &LoadResult) -> (Ceiling, &'a str) {
+    let mut next = lowest(remaining.iter()).map_or("", |station| station.station);
     let least = |part: fn(&Ceiling) -> f64| remaining.iter().map(|station| part(&station.ceiling)).fold(f64::INFINITY, f64::min);
-    let (mut value, mut low, high) = (least(|c| c.value), least(|c| c.low), least(|c| c.high));
+    let (mut value, mut low, mut high) = (least(|c| c.value), least(|c| c.low), least(|c| c.high));
     let closed = matches!(load.shape, Loop::Closed { .. });
     let is_counted = |station: &&Remaining<'_>| COUNTED.contains(&station.station) && (closed || station.station != "clients");
-    let counted = lowest(remaining.iter().filter(is_counted));
+    let fewest = lowest(remaining.iter().filter(is_counted));
     let cores = lowest(remaining.iter().filter(|station| CORES.contains(&station.station)));
-    if let (Some(counted), Some(cores)) = (counted, cores) {
+    if let (Some(fewest), Some(cores)) = (fewest, cores) {
         // A part of a core is a slower one.
         let number = cores.limit.max(1.0);
-        let together = |part: fn(&Ceiling) -> f64| {
-            network::throughput(counted.limit, counted.limit / part(&counted.ceiling), number, number / part(&cores.ceiling))
+        let together = |counted_rps: f64, cores_rps: f64| {
+            network::throughput(fewest.limit, fewest.limit / counted_rps, number, number / cores_rps, BURSTS)
         };
-        value = value.min(together(|c| c.value));
-        low = low.min(together(|c| c.low));
+        let (counted, cores, cores_name) = (fewest.ceiling, cores.ceiling, cores.station);
+        let joint = together(counted.value, cores.value);
+        if joint < value && joint >= CORES_DECIDE * cores.value {
+            next = cores_name;
+        }
+        value = value.min(joint);
+        // That both are as low or as high as may be is much less likely than that one of them is.
+        low = low.min(together(counted.low, cores.value)).min(together(counted.value, cores.low));
+        high = high.min(together(counted.high, cores.value).max(together(counted.value, cores.high)));
     }
-    Ceiling { value, low: low.min(value), high: high.max(value) }
+    (Ceiling { value, low: low.min(value), high: high.max(value) }, next)
 }

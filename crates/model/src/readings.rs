@@ -142,11 +142,12 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 12] {
     ]
 }
 
-fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 6] {
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 7] {
     [
         ("process_identity", fate(&view.identity)),
         ("process_cpu", fate(&view.cpu)),
         ("process_files", fate(&view.files)),
+        ("process_fd_count", fate(&view.fd_count)),
         ("process_syscall", fate(&view.syscall)),
         ("process_limits", fate(&view.limits)),
         ("process_cgroups", fate(&view.cgroups)),

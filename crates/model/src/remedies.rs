@@ -79,6 +79,11 @@ const GROUPS: &[(&str, &[&str])] = &[(
     &[reuse_upstream_connections::SHORT.id, reuse_upstream_connections::MEDIUM.id, reuse_upstream_connections::LONG.id],
 )];
 
+/// The group of alternatives that a remedy belongs to: which of them stays is measured by trying each, and not predicted.
+pub fn group_of(remedy: &str) -> Option<&'static str> {
+    GROUPS.iter().find(|(_, ids)| ids.contains(&remedy)).map(|(group, _)| *group)
+}
+
 /// The remedies for a finding at a station, and after them what can only be advised.
 pub fn remedies(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
     let fitting = REMEDIES.iter().filter(|def| def.finding == finding.id);
@@ -109,7 +114,7 @@ fn render(scene: &Scene<'_>, def: &RemedyDef, proposal: Proposal, finding: &Find
         undo: undo.join("; "),
         signal: proposal.signal,
         prediction: predict(scene, finding, placed, proposal.lifts),
-        group: GROUPS.iter().find(|(_, ids)| ids.contains(&def.id)).map(|(group, _)| (*group).to_owned()),
+        group: group_of(def.id).map(str::to_owned),
         change: proposal.change,
     }
 }

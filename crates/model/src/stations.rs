@@ -28,7 +28,7 @@ use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, Statio
 use crate::series::Series;
 use crate::traffic;
 
-pub(crate) use cpu::{SATURATED_UTILIZATION, cores_are_spare, other_tenants, own_cores, own_share};
+pub(crate) use cpu::{SATURATED_UTILIZATION, cores_are_spare, few_threads, other_tenants, own_cores, own_share};
 pub(crate) use load_generator::waited as generator_waited;
 pub(crate) use worker_pool::waited_for;
 
@@ -319,9 +319,23 @@ fn connected_us(load: &LoadResult) -> u64 {
     shares.into_iter().find(|(of, _)| share <= 2.0 * *of).map_or(0, |(_, us)| us)
 }
 
+/// Share of its clients' time that a closed loop must have lost for that to count as harm, however few requests it was.
+const LOST_TIME_MIN: f64 = 0.01;
+
+/// True where the clients of a closed loop stood still for much of the time until they gave up so many requests: of connections that are kept each
+/// serves many, and a few that are lost take a client's whole time.
+fn stood_still(load: &LoadResult, given_up: u64) -> bool {
+    let Loop::Closed { connections } = load.shape else { return false };
+    // What is given up is the longest that anything took.
+    let lost_us = given_up as f64 * load.latency_us.max as f64;
+    given_up > 0 && lost_us >= LOST_TIME_MIN * f64::from(connections) * load.duration_us as f64
+}
+
 /// True where more than a few connections of the load were not established, or took as long as one does whose SYN was lost.
 fn waited_to_connect(load: &LoadResult) -> bool {
-    is_harm(load.errors.connect_timeout + load.errors.connect_failed, load.requests) || connected_us(load) >= SYN_RETRY_SEEN_US
+    let errors = load.errors;
+    let is_long = connected_us(load) >= SYN_RETRY_SEEN_US;
+    is_long || is_harm(errors.connect_timeout + errors.connect_failed, load.requests) || stood_still(load, errors.connect_timeout)
 }
 
 /// True where the load's own requests suffered as dropped first packets make them suffer, at whichever tier; without load of our own, drops count
@@ -330,7 +344,8 @@ fn lost_first_packets(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_none_or(|load| {
         let errors = load.errors;
         let failed = errors.connect_timeout + errors.response_timeout + errors.connect_failed;
-        is_harm(failed + answers_with(load, &[502, 503, 504]), load.requests) || waited_for_retry(load)
+        let is_many = is_harm(failed + answers_with(load, &[502, 503, 504]), load.requests);
+        is_many || stood_still(load, errors.connect_timeout + errors.response_timeout) || waited_for_retry(load)
     })
 }
 
@@ -347,6 +362,16 @@ fn answers_with(load: &LoadResult, statuses: &[u16]) -> u64 {
     statuses.iter().filter_map(|status| load.status.get(status)).sum()
 }
 
+/// The highest of each second's values: what is read several times a second is one sample of it, however short the moment was.
+fn per_second(values: impl Iterator<Item = (u64, u32)>) -> Vec<u32> {
+    let mut highest: std::collections::BTreeMap<u64, u32> = std::collections::BTreeMap::new();
+    for (at_us, value) in values {
+        let second = highest.entry(at_us / 1_000_000).or_insert(value);
+        *second = value.max(*second);
+    }
+    highest.into_values().collect()
+}
+
 /// The mean of counts; zero of none.
 fn mean(counts: impl IntoIterator<Item = u64>) -> f64 {
     let (sum, number) = counts.into_iter().fold((0, 0_u64), |(sum, number), count| (sum + count, number + 1));
@@ -357,9 +382,11 @@ fn mean(counts: impl IntoIterator<Item = u64>) -> f64 {
 /// median 1 to 2 % (DESIGN.md). The noise of the two runs that were compared there is in it.
 const CEILING_SPREAD: f64 = 0.15;
 
-/// A ceiling that lies between two others, each of them off by the usual spread; nothing where that gives no rate.
+/// A ceiling that lies between two others, each of them off by the usual spread; nothing where that gives no rate. What makes it uncertain and the spread
+/// have nothing to do with each other, so that their factors add up like the sides of a right angle.
 fn ceiling_between(value: f64, low: f64, high: f64) -> Option<Ceiling> {
-    let (low, high) = (low.min(value) * (1.0 - CEILING_SPREAD), high.max(value) * (1.0 + CEILING_SPREAD));
+    let times = |bound: f64, spread: f64| (bound / value).ln().hypot(spread.ln()).exp();
+    let (low, high) = (value / times(low.min(value), 1.0 - CEILING_SPREAD), value * times(high.max(value), 1.0 + CEILING_SPREAD));
     (value.is_finite() && high.is_finite() && value > 0.0).then_some(Ceiling { value, low, high })
 }
 

@@ -166,6 +166,36 @@ fn one_look_at_a_full_worker_is_enough_where_many_are_cut_off() {
 }
 
 #[test]
+fn a_worker_that_is_full_between_two_looks_at_its_sockets_is_seen_by_the_number_of_its_descriptors() {
+    // Beside its sockets it has six other files open.
+    for (between, expected) in [(64, vec![CONNECTIONS]), (46, vec![])] {
+        let mut obs = nginx(40, 1_024, false, Vec::new());
+        passive(&mut obs);
+        netstat(&mut obs, 1_500, 5_000);
+        let process = obs.processes.get_mut(&43).unwrap();
+        process.files = Default::default();
+        for at in [2_000_000, 6_000_000] {
+            process.files.push(at, Reading::Ok(OpenFiles { count: 46, sockets: (100..140).collect() }));
+        }
+        for at in [3_000_000, 3_250_000, 3_500_000] {
+            process.fd_count.push(at, Reading::Ok(between));
+        }
+        assert_eq!(causes(&told(&obs)), expected, "{between} descriptors");
+    }
+}
+
+#[test]
+fn a_process_at_its_limit_of_files_is_seen_by_their_number() {
+    let mut obs = nginx(60, 80, false, Vec::new());
+    for at in [3_000_000, 3_250_000, 3_500_000] {
+        obs.processes.get_mut(&43).unwrap().fd_count.push(at, Reading::Ok(80));
+    }
+    let files = told(&obs);
+    let files = files.path.iter().find(|station| station.station == "file-descriptors").unwrap();
+    assert_eq!((files.used, files.limit), (Some(80.0), Some(80.0)));
+}
+
+#[test]
 fn a_small_limit_that_is_not_reached_or_does_no_harm_is_silent() {
     let quiet = |obs: &Observation, what: &str| assert_eq!(causes(&told(obs)), [""; 0], "{what}");
     let mut unreached = nginx(40, 1_024, false, Vec::new());

@@ -239,15 +239,35 @@ fn it_is_refused_with_the_reason_where_what_comes_next_cannot_be_told() {
 }
 
 #[test]
-fn a_cliff_gets_an_upper_bound_in_words_and_nothing_where_most_requests_failed() {
+fn what_a_cliff_hid_is_predicted_unless_most_requests_failed() {
     let mut obs = table_full(200);
     generator(&mut obs);
     assert!(refused(&obs, "raise-conntrack-max").contains("14.3 % of the requests"));
     let load = obs.load.as_mut().unwrap();
     (load.good, load.status) = (500, [(200, 500)].into());
     (load.errors.connect_timeout, load.errors.response_timeout) = (150, 50);
-    let why = refused(&obs, "raise-conntrack-max");
-    assert!(why.contains("at most") && why.contains("where cpu limits"), "{why}");
+    assert!(refused(&obs, "raise-conntrack-max").contains("where nothing waits"), "a closed loop asks for more than it got");
+    obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 120.0, connections: 1_000 };
+    match prediction(&told(&obs), "raise-conntrack-max") {
+        Prediction::Goodput { goodput_rps, next_station, .. } => assert_eq!((goodput_rps, next_station.as_str()), (120.0, "clients")),
+        Prediction::Refused { refused, .. } => panic!("{refused}"),
+    }
+}
+
+#[test]
+fn a_load_generator_at_its_limit_is_what_limits_next() {
+    let mut obs = waiting_pool();
+    let load = obs.load.as_mut().unwrap();
+    load.threads[0].cpu_us = 9_700_000;
+    let diagnosis = told(&obs);
+    assert!(diagnosis.findings.iter().any(|finding| finding.id == "load-generator-limited"), "{:?}", causes(&diagnosis));
+    let own = ceiling(&diagnosis, "load-generator").unwrap();
+    match prediction(&diagnosis, "raise-max-children") {
+        Prediction::Goodput { goodput_rps, next_station, .. } => {
+            assert_eq!((goodput_rps, next_station.as_str()), (own.value, "load-generator"))
+        }
+        Prediction::Refused { refused, .. } => panic!("{refused}"),
+    }
 }
 
 #[test]

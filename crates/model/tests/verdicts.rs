@@ -168,6 +168,20 @@ fn threaded(threads: &[(f64, f64)]) -> Observation {
 }
 
 #[test]
+fn work_that_the_clock_ticks_miss_is_told_by_the_servers_own_clocks() {
+    let mut obs = threaded(&[(0.6, 0.0), (0.2, 0.0)]);
+    let process = obs.processes.get_mut(&42).unwrap();
+    for (at, used) in std::mem::take(&mut process.cpu).points() {
+        let run_ns = Some(used.thread_times.iter().map(|thread| thread.run_ns).sum());
+        process.cpu.push(*at, Reading::Ok(CpuUse { run_ns, ..used.clone() }));
+    }
+    let cores = |obs: &Observation| told(obs).path.iter().find(|station| station.station == "cpu").unwrap().used.unwrap();
+    assert!((cores(&obs) - 1.0).abs() < 0.02, "the ticks count more: {}", cores(&obs));
+    cpu(&mut obs, 0.1);
+    assert!((cores(&obs) - 0.8).abs() < 0.02, "the ticks count half of it: {}", cores(&obs));
+}
+
+#[test]
 fn one_event_loop_at_its_limit_beside_an_idle_core_is_limited_by_cpu() {
     // Its helpers sleep, as those of a runtime do.
     let full = told(&threaded(&[(0.97, 0.01), (0.001, 0.0), (0.02, 0.0)]));

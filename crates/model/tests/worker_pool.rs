@@ -2,7 +2,7 @@
 
 mod stage;
 
-use chokepoint_model::observation::{CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
+use chokepoint_model::observation::{CoreTimes, CpuTimes, CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
 use stage::pool::{php_pool, pool};
@@ -142,6 +142,21 @@ fn used(obs: &mut Observation, ran: f64, delayed: f64) {
     }
 }
 
+/// All processes may run on so many cores, which are this busy.
+fn cores(obs: &mut Observation, count: u32, busy: f64) {
+    obs.cpu = Default::default();
+    for second in 0..=11_u64 {
+        let ticks = |share: f64| (second as f64 * 100.0 * share) as u64;
+        let core = CoreTimes { system: ticks(busy), idle: ticks(1.0 - busy), ..CoreTimes::default() };
+        obs.cpu.push(second * 1_000_000, Reading::Ok(CpuTimes { cores: (0..count).map(|number| (number, core)).collect() }));
+    }
+    for process in obs.processes.values_mut() {
+        for identity in std::mem::take(&mut process.identity).values() {
+            process.identity.push(0, Reading::Ok(Identity { cpus_allowed: (0..count).collect(), ..identity.clone() }));
+        }
+    }
+}
+
 #[test]
 fn cores_that_a_neighbour_keeps_busy_do_not_hide_workers_that_wait() {
     let mut obs = pool(5, 5, 60);
@@ -178,21 +193,21 @@ fn workers_that_wait_beside_a_web_server_that_fills_their_core_are_not_too_few()
 fn workers_that_compute_are_too_few_only_beside_idle_cores() {
     let computing = |busy: f64, ran: f64, delayed: f64| {
         let mut obs = pool(5, 5, 60);
-        cpu(&mut obs, busy);
+        cores(&mut obs, 8, busy);
         used(&mut obs, ran, delayed);
         told(&obs)
     };
     let few = computing(0.6, 0.95, 0.01);
     assert_eq!(causes(&few), ["worker-pool-exhausted"]);
-    assert!(few.findings[0].evidence.iter().any(|proof| proof.source == "/proc/stat" && proof.text.contains("60")), "{few:?}");
+    assert!(few.findings[0].evidence.iter().any(|proof| proof.source == "/proc/stat" && proof.text.contains("71.2")), "{few:?}");
     assert_eq!(causes(&computing(0.97, 0.95, 0.01)), [""; 0], "no core is left for more workers");
     assert_eq!(causes(&computing(0.6, 0.6, 0.38)), [""; 0], "idle cores that are kept from them");
 }
 
 /// One process of these threads, with so many connections in service and 60 waiting, whose threads ran for so much of the time in all.
-fn threads(threads: u32, in_service: u32, cores: f64, ran: f64) -> Observation {
+fn threads(threads: u32, in_service: u32, busy: f64, ran: f64) -> Observation {
     let mut obs = pool(1, in_service, 60);
-    cpu(&mut obs, cores);
+    cores(&mut obs, 8, busy);
     // The parent is the server's only process.
     obs.processes.remove(&51);
     let view = obs.processes.get_mut(&50).unwrap();

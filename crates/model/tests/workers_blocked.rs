@@ -81,7 +81,7 @@ fn a_server_behind_that_computes_on_busy_cores_leaves_no_cause() {
     }
     let diagnosis = told(&obs);
     assert_eq!((diagnosis.verdict, diagnosis.limited_by, causes(&diagnosis)), (Verdict::Healthy, Some(LimitedBy::Cpu), vec![]));
-    assert_eq!(diagnosis.findings.len(), 2, "what was seen is told");
+    assert_eq!(diagnosis.findings.len(), 0, "more workers would wait for the same core");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod seen;
 mod servers;
 mod sock_diag;
 pub mod table;
+mod tcp_info;
 mod text;
 
 pub use assemble::{assemble, place};
@@ -19,6 +20,7 @@ pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer};
 pub use redact::redact;
 pub use root::Root;
 pub use table::{Cadence, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
+pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, read_congestion_control, read_tcp_info};
 
 /// Sources that are no text files.
 const OTHERS: &[&Source] = &[

@@ -98,7 +98,8 @@ impl Root {
         Ok(pids)
     }
 
-    fn of_process(&self, pid: u32, outcome: Outcome) -> Outcome {
+    /// What is not there of a process that is not there either is told as its end.
+    pub(crate) fn of_process(&self, pid: u32, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Absent(why, _) if why == WHY_MISSING && !self.path(&format!("proc/{pid}")).exists() => {
                 Outcome::Absent(WHY_ENDED.to_owned(), None)

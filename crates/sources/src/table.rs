@@ -27,6 +27,8 @@ pub enum ScopeKind {
 pub enum Cadence {
     /// 20 times a second.
     Fast,
+    /// Four times a second.
+    Often,
     /// Once a second.
     Slow,
     /// When the observation begins (or the process or namespace comes to matter) and when it ends.

@@ -325,6 +325,8 @@ mod tests {
         assert!((change.error.unwrap() - 0.15).abs() < 1e-9 && (change.unsaid_error.unwrap() - 0.25).abs() < 1e-9);
         let next = &predictions.next[0];
         assert_eq!((next.station.as_str(), next.held.right, next.held.of), ("cpu", 1, 2));
+        let all = predictions.next.last().unwrap();
+        assert_eq!((all.station.as_str(), all.held.of, predictions.refused.right, predictions.refused.of), ("(all)", 2, 1, 3));
         // Twice as much on half busy cores is what was said; that nothing changes was further off.
         assert!(next.score.unwrap() < next.score_unchanged.unwrap() && (next.score_by_cpu.unwrap() - next.score.unwrap()).abs() < 1e-9);
     }

@@ -12,7 +12,7 @@ pub(crate) const LABELS: [&str; 5] =
 
 /// One line of facts.
 pub(crate) struct Line {
-    /// One of [`LABELS`].
+    /// The word before it: one of [`LABELS`] in the report of a diagnosis.
     pub(crate) label: &'static str,
     /// What it says.
     pub(crate) notes: Vec<Span>,
@@ -24,12 +24,10 @@ pub(crate) fn lines(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Vec<Line> {
     match &diagnosis.load {
         None => lines.push(Line { label: "report-label-load", notes: vec![span(Ink::Plain, phrases.word("report-no-load"))] }),
         Some(load) => {
-            let notes = vec![offered(phrases, load), throughput(phrases, load), goodput(phrases, load)];
-            lines.push(Line { label: "report-label-load", notes });
-            let answers = load.status.iter().filter(|(_, count)| **count > 0).map(|(status, count)| answer(phrases, status, *count));
+            lines.push(Line { label: "report-label-load", notes: ended(phrases, load) });
             let measured = [
                 ("report-label-latency", latency(phrases, load)),
-                ("report-label-answers", answers.collect()),
+                ("report-label-answers", answers(phrases, load)),
                 ("report-label-unanswered", failures(phrases, &load.errors)),
             ];
             lines.extend(measured.into_iter().filter(|(_, notes)| !notes.is_empty()).map(|(label, notes)| Line { label, notes }));
@@ -63,6 +61,11 @@ fn latency(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
     notes
 }
 
+/// How many requests ended in which time, at which rate, and how many of them well.
+pub(crate) fn ended(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
+    vec![offered(phrases, load), throughput(phrases, load), goodput(phrases, load)]
+}
+
 fn offered(phrases: Phrases<'_>, load: &LoadReport) -> Span {
     let duration = phrases.duration_us(load.duration_s * 1e6);
     span(Ink::Plain, phrases.say(&Message::new("report-load").with("requests", load.requests).with("duration", duration)))
@@ -80,17 +83,24 @@ pub(crate) fn goodput(phrases: Phrases<'_>, load: &LoadReport) -> Span {
     span(ink, phrases.say(&message))
 }
 
+/// The answers by their status.
+pub(crate) fn answers(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
+    let there = load.status.iter().filter(|(_, count)| **count > 0);
+    there.map(|(status, count)| answer(phrases, status, *count)).collect()
+}
+
 fn answer(phrases: Phrases<'_>, status: &str, count: u64) -> Span {
     let ink = if status.starts_with('5') { Ink::Bad } else { Ink::Plain };
     span(ink, phrases.say(&Message::new("report-status").with("status", status).with("count", count)))
 }
 
 /// What went wrong, the most frequent first.
-fn failures(phrases: Phrases<'_>, errors: &Errors) -> Vec<Span> {
+pub(crate) fn failures(phrases: Phrases<'_>, errors: &Errors) -> Vec<Span> {
     let mut all = [
         ("report-error-connect-refused", errors.connect_refused),
         ("report-error-connect-timeout", errors.connect_timeout),
         ("report-error-connect-failed", errors.connect_failed),
+        ("report-error-tls-failed", errors.tls_failed),
         ("report-error-response-timeout", errors.response_timeout),
         ("report-error-reset", errors.reset),
         ("report-error-closed-before-answer", errors.closed_before_answer),

@@ -88,12 +88,9 @@ fn evidence(page: &mut Page<'_>, finding: &Finding) {
     page.blank();
     let title = page.word("report-evidence");
     page.line(&[span(Ink::Plain, " ".repeat(INDENT_COLUMNS)), span(Ink::Strong, title)]);
-    let bullet = page.glyph("•", "-");
     for Evidence { text, source, .. } in &finding.evidence {
-        let first = [span(Ink::Plain, format!("{}{bullet} ", " ".repeat(INDENT_COLUMNS + 2)))];
-        let rest = [span(Ink::Plain, " ".repeat(INDENT_COLUMNS + 4))];
         let source = if source.is_empty() { String::new() } else { format!("[{source}]") };
-        page.flow(&first, &rest, &[span(Ink::Plain, text), span(Ink::Faint, source)]);
+        page.point(INDENT_COLUMNS + 2, &[span(Ink::Plain, text), span(Ink::Faint, source)]);
     }
 }
 

@@ -4,14 +4,20 @@ use chokepoint_model::report::Diagnosis;
 
 use super::page::Page;
 use super::wrap::columns;
-use crate::sheet::load::{LABELS, lines};
+use crate::sheet::load::{LABELS, Line, lines};
 use crate::sheet::{Ink, span};
 
 /// Writes the lines that there is something to say in.
 pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
+    let lines = lines(diagnosis, page.phrases());
+    write_lines(page, &LABELS, lines.into_iter());
+}
+
+/// Writes lines behind their labels, all of which are as wide as the widest of `labels`.
+pub(super) fn write_lines(page: &mut Page<'_>, labels: &[&'static str], lines: impl Iterator<Item = Line>) {
     page.blank();
-    let width = LABELS.iter().map(|id| columns(&page.word(id))).max().unwrap_or(0);
-    for line in lines(diagnosis, page.phrases()) {
+    let width = labels.iter().map(|id| columns(&page.word(id))).max().unwrap_or(0);
+    for line in lines {
         let text = page.word(line.label);
         let fill = " ".repeat(width - columns(&text).min(width));
         let first = [span(Ink::Faint, format!("  {text}{fill}  "))];

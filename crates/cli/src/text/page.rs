@@ -103,6 +103,12 @@ impl<'a> Page<'a> {
         self.fill(first, rest, words);
     }
 
+    /// A point of a list, indented by so many columns and wrapped below its first word.
+    pub(super) fn point(&mut self, indent: usize, text: &[Span]) {
+        let first = format!("{}{} ", " ".repeat(indent), self.glyph("•", "-"));
+        self.flow(&[span(Ink::Plain, first)], &[span(Ink::Plain, " ".repeat(indent + 2))], text);
+    }
+
     /// Notes separated by commas; a line ends between two notes where it can, within one only where it must.
     pub(super) fn notes(&mut self, first: &[Span], rest: &[Span], notes: &[Span]) {
         let room = self.prose_width().saturating_sub(columns_of(rest));

@@ -30,6 +30,5 @@ fn write_gap(page: &mut Page<'_>, gap: &Gap<'_>) {
     let semicolon = if gap.needs.is_some() { ";" } else { "" };
     text.push(span(Ink::Plain, format!("{}{semicolon}", gap.why)));
     text.extend(gap.needs(page.phrases()).map(|needs| span(Ink::Strong, needs)));
-    let bullet = page.glyph("•", "-");
-    page.flow(&[span(Ink::Plain, format!("  {bullet} "))], &[span(Ink::Plain, "    ")], &text);
+    page.point(2, &text);
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of the harness")]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -77,6 +77,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(status: &'static str) -> Self {
+        Self::serving(move |stream| write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok").is_ok())
+    }
+
+    /// Answers each request with `answer`, and closes the connection where that gives false.
+    pub(crate) fn serving(answer: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static) -> Self {
+        let answer = Arc::new(answer);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
@@ -87,7 +93,8 @@ impl Server {
                     break;
                 }
                 let Ok(connection) = connection else { continue };
-                std::thread::spawn(move || serve(connection, status));
+                let answer = Arc::clone(&answer);
+                std::thread::spawn(move || serve(connection, &*answer));
             }
         });
         Self { address, stop, thread: Some(thread) }
@@ -98,7 +105,7 @@ impl Server {
     }
 }
 
-fn serve(mut connection: std::net::TcpStream, status: &str) {
+fn serve(mut connection: TcpStream, answer: &dyn Fn(&mut TcpStream) -> bool) {
     let _ = connection.set_read_timeout(Some(Duration::from_secs(30)));
     let mut seen = Vec::new();
     let mut buffer = [0; 4096];
@@ -109,7 +116,7 @@ fn serve(mut connection: std::net::TcpStream, status: &str) {
         }
         while let Some(end) = seen.windows(4).position(|window| window == b"\r\n\r\n") {
             seen.drain(..end + 4);
-            if write!(connection, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok").is_err() {
+            if !answer(&mut connection) {
                 return;
             }
         }

@@ -83,6 +83,11 @@ pub enum Fault {
         /// How many.
         served_at_once: u32,
     },
+    /// Little CPU time for the last server of the path.
+    CpuQuota {
+        /// Hundredths of a core.
+        percent: u32,
+    },
 }
 
 /// What of a stack a fault or a decoy is about; no two of a draw are about the same.
@@ -97,6 +102,7 @@ pub(super) enum About {
     Ports,
     Pool,
     Upstream,
+    Quota,
     Neighbour,
 }
 
@@ -122,6 +128,7 @@ pub(super) const FAULTS: &[FaultKind] = &[
     FaultKind { about: About::Pool, fits: has_pool, draw: worker_pool },
     FaultKind { about: About::Pool, fits: has_pool, draw: pool_not_in_force },
     FaultKind { about: About::Upstream, fits: |stack| matches!(stack.page, Page::Asking { .. }), draw: slow_upstream },
+    FaultKind { about: About::Quota, fits: |_| true, draw: cpu_quota },
 ];
 
 /// True where nginx opens a connection for each request that it passes on.
@@ -203,6 +210,10 @@ fn slow_upstream(rng: &mut Rng, stack: &Stack) -> Fault {
     Fault::SlowUpstream { served_at_once: rng.share_of(stack.at_once(), 4, 200, 1) }
 }
 
+fn cpu_quota(rng: &mut Rng, _: &Stack) -> Fault {
+    Fault::CpuQuota { percent: rng.octaves(3, 90) }
+}
+
 impl Fault {
     /// What belongs to the stack whether the fault is there or not: without it the fault would mean nothing.
     pub(super) fn prepare(&self, limits: &mut Limits, stack: &Stack) {
@@ -242,6 +253,7 @@ impl Fault {
                 limits.children = children;
             }
             Fault::SlowUpstream { served_at_once } => limits.served_at_once = served_at_once,
+            Fault::CpuQuota { percent } => limits.quota_percent = Some(percent),
         }
     }
 
@@ -258,6 +270,8 @@ impl Fault {
             // Where all ports are in TIME_WAIT the search ends in an error: the same fault, a step further.
             Fault::PortRange { .. } => (&["ephemeral-ports-exhausted"], &[]),
             Fault::PortSearch { .. } => (&["time-wait-port-search", "ephemeral-ports-exhausted"], &[]),
+            // Workers that are stopped in the middle of a request hold it, and nobody accepts meanwhile.
+            Fault::CpuQuota { .. } => (&["cgroup-cpu-throttled"], &["worker-pool-exhausted", "accept-queue-full"]),
             Fault::WorkerPool { .. } => (&["worker-pool-exhausted"], &["accept-queue-full"]),
             Fault::PoolNotInForce { .. } => (&["setting-not-in-force"], &["worker-pool-exhausted", "accept-queue-full"]),
             // Those who wait for it, or its own threads, see `tier`.
@@ -275,5 +289,5 @@ impl Fault {
     }
 }
 
-/// Findings that no fault of a draw brings about: the generator's own limit, what is an improvement, and what the lab cannot inject here.
-pub(super) const NOT_DRAWN: &[&str] = &["load-generator-limited", "upstream-connection-churn", "cgroup-cpu-throttled"];
+/// Findings that no fault of a draw brings about: the generator's own limit, and what is an improvement.
+pub(super) const NOT_DRAWN: &[&str] = &["load-generator-limited", "upstream-connection-churn"];

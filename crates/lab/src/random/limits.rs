@@ -57,6 +57,8 @@ pub(super) struct Limits {
     pub(super) children_written: Option<u32>,
     /// Requests that the server on another host serves at once.
     pub(super) served_at_once: u32,
+    /// CPU time that the last server of the path may use, hundredths of a core.
+    pub(super) quota_percent: Option<u32>,
     /// A program that computes on the servers' core, and its nice value.
     pub(super) neighbour_nice: Option<u32>,
 }
@@ -82,6 +84,7 @@ impl Limits {
             children: children_ample(stack),
             children_written: None,
             served_at_once: stack.connections + 2,
+            quota_percent: None,
             neighbour_nice: None,
         }
     }

@@ -118,6 +118,8 @@ fn severities_lie_on_both_sides_of_what_is_needed() {
                 // Whether it hurts is a matter of the page: what is in force is always less than what is written.
                 Fault::PoolNotInForce { children } => children % 2 == 0,
                 Fault::SlowUpstream { served_at_once } => served_at_once < stack.at_once(),
+                // A request costs some 100 us.
+                Fault::CpuQuota { percent } => percent * 100 < stack.rate_expected(),
             };
             sides.entry(kind(fault)).or_default().insert(is_short);
         }

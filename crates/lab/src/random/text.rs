@@ -48,6 +48,8 @@ const PRIMES: &str =
 /// Time after which a configuration file that is changed is surely newer than the workers that read it, seconds: their start is told in whole ones.
 const EDIT_AFTER_S: u32 = 4;
 
+/// Control group of the server that has little CPU time.
+const CGROUP: &str = "served";
 /// Port of the server behind nginx.
 const PORT_BEHIND: u16 = 9_000;
 /// Port of the server that a page asks.
@@ -91,7 +93,8 @@ pub(super) fn scenario(stack: &Stack, limits: &Limits, head: &Head<'_>) -> Strin
         text.push_str(&format!("\n[host_sysctls]\n\"net.netfilter.nf_conntrack_max\" = {max}\n"));
     }
     let writer = Writer { stack, limits };
-    for part in [writer.hosts(), writer.links(), writer.files(), writer.servers(), writer.prefill(), writer.load(*load_s)] {
+    for part in [writer.hosts(), writer.links(), writer.cgroups(), writer.files(), writer.servers(), writer.prefill(), writer.load(*load_s)]
+    {
         text.push_str(&part);
     }
     text.push_str("\n[expect]\n");
@@ -211,6 +214,11 @@ impl Writer<'_> {
         text
     }
 
+    fn cgroups(&self) -> String {
+        let cgroup = |percent| format!("\n[[cgroup]]\nname = \"{CGROUP}\"\ncores = {}.{:02}\n", percent / 100, percent % 100);
+        self.limits.quota_percent.map(cgroup).unwrap_or_default()
+    }
+
     fn files(&self) -> String {
         let mut text = match self.stack.servers {
             Servers::NginxPhpFpm => file("www/index.php", &format!("<?php {}", self.php()).replace('\\', "\\\\").replace('"', "\\\"")),
@@ -285,8 +293,11 @@ impl Writer<'_> {
     }
 
     fn server(&self, name: &str, host: &str, kind: &str, ready: &str, config: &str) -> String {
-        let head =
-            format!("\n[[server]]\nname = \"{name}\"\nhost = \"{host}\"\nkind = \"{kind}\"\ncpus = [1]\nnofile = 16384\nready = {ready}\n");
+        let is_last = name != "nginx" || self.stack.servers == Servers::Nginx;
+        let cgroup = self.limits.quota_percent.filter(|_| is_last).map(|_| format!("cgroup = \"{CGROUP}\"\n")).unwrap_or_default();
+        let head = format!(
+            "\n[[server]]\nname = \"{name}\"\nhost = \"{host}\"\nkind = \"{kind}\"\ncpus = [1]\nnofile = 16384\nready = {ready}\n{cgroup}"
+        );
         format!("{head}config = \"\"\"\n{}\n\"\"\"\n", config.trim())
     }
 

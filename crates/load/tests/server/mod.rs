@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use chokepoint_load::{Control, Plan, Protocol, run};
+use chokepoint_load::{Control, Options, Plan, Protocol, run};
 use chokepoint_model::load::{LoadResult, Loop};
 
 /// A listening server; it ends when dropped.
@@ -42,7 +42,7 @@ impl Server {
                 // The threads end with their connections, which the generator closes at the latest after its timeout.
                 std::thread::spawn(move || {
                     stream.set_nodelay(true).ok();
-                    stream.set_read_timeout(Some(Duration::from_secs(10))).ok();
+                    stream.set_read_timeout(Some(Duration::from_secs(600))).ok();
                     serve(stream, number);
                 });
             }
@@ -124,6 +124,7 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         cpus: None,
         threads: 2,
         guards: Vec::new(),
+        options: Options::default(),
     }
 }
 

@@ -52,6 +52,7 @@ report-no-load = none applied: the traffic that was there was watched
 report-error-connect-refused = { $n } refused
 report-error-connect-timeout = { $n } timed out connecting
 report-error-connect-failed = { $n } could not connect
+report-error-tls-failed = { $n } failed in the TLS handshake
 report-error-response-timeout = { $n } timed out waiting for the answer
 report-error-reset = { $n } reset
 report-error-closed-before-answer = { $n } closed before the answer

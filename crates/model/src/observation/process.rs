@@ -14,6 +14,8 @@ pub struct ProcessView {
     pub cpu: Series<CpuUse>,
     /// Open file descriptors.
     pub files: Series<OpenFiles>,
+    /// How many file descriptors are open, read much oftener than which they are; absent before Linux 6.2.
+    pub fd_count: Series<u32>,
     /// What its main thread waited for, over time.
     pub syscall: Series<Syscall>,
     /// Resource limits in force.

@@ -1,10 +1,10 @@
 //! When no goodput may be predicted (DESIGN.md, "The idea"), each with its reason.
 
-use super::{Remaining, Scene, is_same, lowest};
+use super::{COUNTED, Remaining, Scene, is_same, lowest};
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::report::{Finding, Role, StationState};
-use crate::stations::{GOOD_MIN, Placed, cpu_quota, other_tenants};
+use crate::report::{Finding, Role, StationKind, StationState};
+use crate::stations::{GOOD_MIN, Placed, cpu_quota, few_threads, load_generator, other_tenants};
 
 /// Share of the requests that may fail in a way that the lifted station does not explain.
 const UNEXPLAINED_MAX: f64 = 0.01;
@@ -19,21 +19,15 @@ pub(super) fn measured<'a>(scene: &Scene<'a>) -> Result<&'a LoadResult, Message>
     if load.good < GOOD_MIN { Err(Message::new("prediction-refused-few").with("good", load.good)) } else { Ok(load) }
 }
 
-/// A cliff turns away what it turns away at no rate: all that can be told is what the rest would pass at the most.
-pub(super) fn cliff(load: &LoadResult, remaining: &[Remaining<'_>], station: &str) -> Message {
-    let most = remaining.iter().min_by(|a, b| a.ceiling.high.total_cmp(&b.ceiling.high));
-    match most.filter(|_| !is_hidden(load)) {
-        Some(next) => {
-            let why = Message::new("prediction-refused-cliff").with("station", station).with("high", next.ceiling.high);
-            why.with("next", next.station)
-        }
-        None => hidden(load),
-    }
-}
-
 /// Another fault remains, or requests fail in a way that lifting this station does not end.
 pub(super) fn failing(scene: &Scene<'_>, finding: &Finding, placed: &Placed, load: &LoadResult) -> Result<(), Message> {
-    let is_own = |other: &Finding| std::ptr::eq(other, finding) || other.symptom_of.contains(&finding.id);
+    // The load generator is no part of what is mended: with the same load it will be at its ceiling again, which is one of those that remain.
+    let generator_full =
+        scene.stations.iter().any(|read| read.station.station == "load-generator" && read.station.state == StationState::Saturated);
+    let is_own = |other: &Finding| {
+        let is_generator = other.id == load_generator::ID && generator_full;
+        std::ptr::eq(other, finding) || other.symptom_of.contains(&finding.id) || is_generator
+    };
     let other = |why: &str| Err(Message::new("prediction-refused-other").with("what", why));
     if let Some(cause) = scene.findings.iter().find(|other| other.role == Role::Cause && !is_own(other)) {
         return other(&cause.id);
@@ -47,7 +41,7 @@ pub(super) fn failing(scene: &Scene<'_>, finding: &Finding, placed: &Placed, loa
         return other(&refusing.station.station);
     }
     let failed = load.requests.saturating_sub(load.good);
-    let count = failed.saturating_sub(explained(load, &placed.station.station));
+    let count = failed.saturating_sub(explained(load, placed));
     if count as f64 > UNEXPLAINED_MAX * load.requests as f64 {
         let why = Message::new("prediction-refused-losses").with("count", count).with("requests", load.requests);
         return Err(why.with("station", placed.station.station.as_str()));
@@ -55,38 +49,62 @@ pub(super) fn failing(scene: &Scene<'_>, finding: &Finding, placed: &Placed, loa
     Ok(())
 }
 
-/// Failures that this station brings about by itself.
-fn explained(load: &LoadResult, station: &str) -> u64 {
+/// Failures that this station brings about by itself. What a cliff turns away is refused, reset or waits until it is given up.
+fn explained(load: &LoadResult, placed: &Placed) -> u64 {
+    let errors = &load.errors;
     let turned_away: u64 = TURNED_AWAY.iter().filter_map(|status| load.status.get(status)).sum();
-    let waited_too_long = load.errors.response_timeout + load.errors.connect_timeout;
-    turned_away + if matches!(station, "worker-pool" | "cpu-quota") { waited_too_long } else { 0 }
+    let given_up = errors.response_timeout + errors.connect_timeout;
+    let refused = errors.connect_refused + errors.connect_failed + errors.reset + errors.closed_before_answer + errors.never_sent;
+    match (placed.station.kind, placed.station.station.as_str()) {
+        (StationKind::Cliff, _) => turned_away + given_up + refused,
+        (_, "worker-pool" | "cpu-quota") => turned_away + given_up,
+        _ => turned_away,
+    }
 }
 
-/// What limits next, or why that cannot be told.
-pub(super) fn untold<'a>(scene: &Scene<'_>, placed: &Placed, remaining: &[Remaining<'a>], load: &LoadResult) -> Result<&'a str, Message> {
+/// Why it cannot be told what comes when `next` limits. Nothing need be known of the station that was `lifted` where its limit goes away.
+pub(super) fn untold(
+    scene: &Scene<'_>,
+    lifted: Option<&Placed>,
+    remaining: &[Remaining<'_>],
+    next: &str,
+    load: &LoadResult,
+) -> Result<(), Message> {
     let has = |station: &str| remaining.iter().any(|other| other.station == station);
-    if !has(&placed.station.station) || !has("cpu") {
-        let lacking = if has("cpu") { placed.station.station.as_str() } else { "cpu" };
+    let needed = lifted.map_or("cpu", |placed| placed.station.station.as_str());
+    if !has(needed) || !has("cpu") {
+        let lacking = if has("cpu") { needed } else { "cpu" };
         return Err(if is_hidden(load) { hidden(load) } else { Message::new("prediction-refused-unread").with("station", lacking) });
     }
-    if matches!(load.shape, Loop::Closed { .. }) && !has("clients") {
+    let closed = matches!(load.shape, Loop::Closed { .. });
+    if closed && !has("clients") {
         return Err(Message::new("prediction-refused-service"));
     }
-    let Some(next) = lowest(remaining.iter()) else { return Err(hidden(load)) };
+    // What comes when a cliff is gone was never there: that more of it passes side by side must be known.
+    if lifted.is_none() && crate::diagnose::waits_unseen(scene.ctx).is_some() {
+        return Err(Message::new("prediction-refused-unseen"));
+    }
+    if let Some((tier, threads, cores)) = few_threads(scene.ctx).filter(|_| lifted.is_none()) {
+        let why = Message::new("prediction-refused-threads").with("tier", tier).with("threads", threads as f64);
+        return Err(why.with("cores", cores as f64));
+    }
+    let Some(least) = lowest(remaining.iter()) else { return Err(hidden(load)) };
     let cores_low = remaining.iter().filter(|other| other.station == "cpu").map(|other| other.ceiling.low).fold(f64::INFINITY, f64::min);
     // The cores limit next, or may as well as not.
-    if next.station == "cpu" || cores_low < next.ceiling.value {
-        if is_hidden(load) {
-            return Err(hidden(load));
-        }
-        if let Some((_, share)) = other_tenants(scene.ctx).into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
-            return Err(Message::new("prediction-refused-tenants").with("share", share * 100.0));
-        }
-        if let Some(by) = hiding(scene) {
-            return Err(Message::new("prediction-refused-slept").with("station", by));
-        }
+    let by_cores = next == "cpu" || cores_low < least.ceiling.value;
+    if by_cores && is_hidden(load) {
+        return Err(hidden(load));
     }
-    Ok(next.station)
+    if by_cores && let Some((_, share)) = other_tenants(scene.ctx).into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        return Err(Message::new("prediction-refused-tenants").with("share", share * 100.0));
+    }
+    // What is held up takes longer as well, and so do all that wait for it.
+    if (by_cores || (closed && COUNTED.contains(&next)))
+        && let Some(by) = hiding(scene)
+    {
+        return Err(Message::new("prediction-refused-slept").with("station", by));
+    }
+    Ok(())
 }
 
 /// What holds answers up by a rate, so that their cost at speed is not seen.
@@ -94,13 +112,15 @@ fn hiding<'a>(scene: &Scene<'a>) -> Option<&'a str> {
     scene.findings.iter().map(|finding| finding.id.as_str()).find(|id| HIDING.contains(id))
 }
 
-/// A table of connections that is not full yet would be at the rate to come: its entries grow with it.
-pub(super) fn fills(scene: &Scene<'_>, goodput_rps: f64) -> Result<(), Message> {
+/// A table of connections that is not full yet would be at the rate to come, and is not what was lifted: its entries grow with the rate.
+pub(super) fn fills(scene: &Scene<'_>, lifted: &Placed, goodput_rps: f64) -> Result<(), Message> {
     let Some(load) = &scene.ctx.obs.load else { return Ok(()) };
     let times = goodput_rps / load.throughput_rps();
     let would = |read: &&Placed| {
         let station = &read.station;
-        station.station == "conntrack-table" && station.used.zip(station.limit).is_some_and(|(used, limit)| used * times > limit)
+        station.station == "conntrack-table"
+            && !is_same(read, lifted)
+            && station.used.zip(station.limit).is_some_and(|(used, limit)| used * times > limit)
     };
     match scene.stations.iter().find(would) {
         Some(read) => {

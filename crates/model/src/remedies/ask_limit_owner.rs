@@ -26,7 +26,7 @@ fn advise(ctx: &Context<'_>, placed: &Placed) -> Option<Advice> {
         persistent: lines(limit),
         undo: Vec::new(),
         signal: Signal::Goodput,
-        lifts: Lift::Cliff,
+        lifts: Lift::Away,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Remedy `listen-again`: a backlog that is written and not in force gets there by another call of listen(2).
 
-use super::raise_accept_backlog::{configured, listener_of};
+use super::raise_accept_backlog::{configured, has_room, listener_of};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerKind};
 use crate::message::Message;
@@ -31,6 +31,6 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         change: vec![change],
         risk: Message::new("remedy-listen-again-risk"),
         signal: Signal::Refusals { station: "accept-queue".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::to_room(u32::try_from(unforced.limit).is_ok_and(|length| has_room(ctx, length))),
     })
 }

@@ -61,8 +61,13 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text,
         risk: Message::new("remedy-raise-accept-backlog-risk"),
         signal: Signal::Refusals { station: "accept-queue".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::to_room(has_room(ctx, wanted)),
     })
+}
+
+/// True where all requests that the load had under way at once may wait in a queue of this length.
+pub(super) fn has_room(ctx: &Context<'_>, length: u32) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| in_flight_peak(load) <= f64::from(length))
 }
 
 /// The listener that a reading is about.

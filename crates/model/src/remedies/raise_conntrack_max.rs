@@ -40,7 +40,13 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         Some((netns, writable)) => changes(ctx, netns, writable, wanted),
         None => Vec::new(),
     };
-    Some(Proposal { change, text, risk, signal: Signal::Refusals { station: "conntrack-table".to_owned() }, lifts: Lift::Cliff })
+    Some(Proposal {
+        change,
+        text,
+        risk,
+        signal: Signal::Refusals { station: "conntrack-table".to_owned() },
+        lifts: Lift::to_room(wanted > table.max.saturating_mul(2)),
+    })
 }
 
 /// The namespace in which the limit can be set: its own where the kernel lets it, else the host's.

@@ -30,6 +30,6 @@ pub(super) fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text: Message::new("remedy-raise-nofile-text").with("from", files.limit).with("to", wanted),
         risk: Message::new("remedy-raise-nofile-risk"),
         signal: Signal::Refusals { station: "file-descriptors".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::to_room(wanted >= connections.saturating_mul(FILES_PER_CONNECTION)),
     })
 }

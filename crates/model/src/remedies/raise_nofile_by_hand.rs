@@ -44,7 +44,7 @@ fn advise(ctx: &Context<'_>, placed: &Placed) -> Option<Advice> {
         persistent: persistent(ctx, tier, wanted),
         undo: before.collect(),
         signal: Signal::Refusals { station: "file-descriptors".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::Away,
     })
 }
 

@@ -36,6 +36,6 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text,
         risk: Message::new("remedy-raise-syn-backlog-risk"),
         signal: Signal::Refusals { station: "syn-queue".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::Further,
     })
 }

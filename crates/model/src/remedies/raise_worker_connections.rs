@@ -49,7 +49,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text: Message::new("remedy-raise-worker-connections-text").with("from", from).with("to", wanted),
         risk: Message::new(risk).with("mib", mib).with("files", files).with("limit", files_now(ctx, tier).unwrap_or(0)),
         signal: Signal::Refusals { station: "worker-connections".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::to_room(wanted >= needed(ctx, &held)),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Remedy `reload-configuration`: advice to reload a server whose file was changed after it was read. What else the file holds by now is its
 //! owner's knowledge, so that the reload is left to them.
 
-use super::raise_accept_backlog::{configured, listener_of};
+use super::raise_accept_backlog::{configured, has_room, listener_of};
 use super::raise_max_children::{risk, worker_bytes};
 use super::{Proposal, RemedyDef, servers};
 use crate::change::{Activation, ServerKind, ServerSetting};
@@ -31,7 +31,7 @@ fn queue(ctx: &Context<'_>, tier: &Tier, placed: &Placed) -> Option<Proposal> {
         text: text.with("command", command).with("limit", unforced.limit),
         risk: Message::new("remedy-reload-configuration-risk"),
         signal: Signal::Refusals { station: "accept-queue".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::to_room(u32::try_from(unforced.limit).is_ok_and(|length| has_room(ctx, length))),
     })
 }
 

@@ -19,6 +19,6 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text: Message::new("remedy-send-syn-cookies-text").with("listener", placed.station.at.listener.clone().unwrap_or_default()),
         risk: Message::new("remedy-send-syn-cookies-risk"),
         signal: Signal::Refusals { station: "syn-queue".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::Away,
     })
 }

@@ -34,6 +34,6 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
         text: Message::new("remedy-shorten-conntrack-time-wait-text").with("from", from).with("to", SHORT_S).with("share", share),
         risk: Message::new("remedy-shorten-conntrack-time-wait-risk"),
         signal: Signal::Refusals { station: "conntrack-table".to_owned() },
-        lifts: Lift::Cliff,
+        lifts: Lift::Further,
     })
 }

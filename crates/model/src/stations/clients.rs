@@ -1,9 +1,10 @@
 //! Station `clients`: the demand. A fixed number of connections, each with one request under way, or a fixed rate, passes no more than this
 //! however fast the server is. It is a station of its own because the generator's station is about the generator's cores.
 
-use super::{Context, GOOD_MIN, Placed, StationDef, blank, ceiling_between, cpu, in_flight_peak, worker_pool};
+use super::{Context, GOOD_MIN, Placed, StationDef, blank, ceiling_between, cpu, cpu_quota, in_flight_peak, rate_limit, worker_pool};
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
+use crate::path::Tier;
 use crate::report::{At, Ceiling, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef { id: "clients", kind: StationKind::Rate, findings: &[], read, judge: |_, _| Vec::new() };
@@ -32,8 +33,9 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
     vec![Placed { netns: Some(ctx.obs.request.client_netns), station }]
 }
 
-/// An open loop's own rate. For a closed one, connections over the time that an answer takes without any queue: the time for which it holds a
-/// worker, and its CPU. Where no pool tells that time the response time has queues in it, and nothing is said.
+/// An open loop's own rate. For a closed one, connections over the time that an answer takes without any queue: as it was measured while no other
+/// request was under way, or the time for which it holds a worker, and its CPU, whichever is longer. Where neither is known the response time has
+/// queues in it, and nothing is said.
 fn ceiling(ctx: &Context<'_>, load: &LoadResult) -> Option<Ceiling> {
     if load.good < GOOD_MIN {
         return None;
@@ -45,7 +47,13 @@ fn ceiling(ctx: &Context<'_>, load: &LoadResult) -> Option<Ceiling> {
             high: rate_per_s * (1.0 + RATE_MISSING_MAX),
         }),
         Loop::Closed { connections } => {
-            let rate = f64::from(connections) / (worker_pool::held_s(ctx)? + cpu::cost_s(ctx));
+            let held_s = worker_pool::held_s(ctx).map(|held_s| held_s + cpu::cost_s(ctx));
+            // A quota or a limit of the rate stops one request at a time as well.
+            let is_stopped = |tier: &Tier| cpu_quota::stops(ctx, tier) || rate_limit::holding(ctx, tier).is_some();
+            let alone_s = ctx.alone_us().filter(|_| !ctx.path.tiers.iter().any(is_stopped)).map(|alone_us| alone_us / 1e6);
+            let rate = f64::from(connections) / alone_s.into_iter().chain(held_s).reduce(f64::max)?;
+            // One alone finds caches and cores cold: as much as was seen is there.
+            let rate = rate.max(load.goodput_rps());
             ceiling_between(rate, rate, rate)
         }
     }

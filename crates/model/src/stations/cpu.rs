@@ -1,16 +1,18 @@
 //! Station `cpu`: the cores on which the path's servers may run.
 
+mod cost;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cost::Cost;
 use threads::Threads;
 
 use super::load_generator::core_list;
 use super::{Context, FAILED_SHARE_MAX, Placed, StationDef, blank, ceiling_between, cpu_quota};
 use crate::load::GeneratorThread;
 use crate::message::Message;
-use crate::observation::{CoreTimes, CpuTimes};
+use crate::observation::{CoreTimes, CpuTimes, CpuUse};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
@@ -29,16 +31,6 @@ const TENANTS_SHARE_MOST: f64 = 0.5;
 /// How many times as long as alone an answer of a closed loop may take for the cores to be no limit of it: where they are, the requests of all
 /// connections wait for one another.
 const QUICK_TIMES: f64 = 1.5;
-/// CPU time of a page on the stack tried, microseconds: with idle cores, and near saturation (DESIGN.md). The cost of an answer falls as load
-/// rises, because work is done in larger batches.
-const COST_US_IDLE: f64 = 159.0;
-/// The same near saturation.
-const COST_US_BUSY: f64 = 119.0;
-/// What a failed answer costs of a good one: 27 to 46 us where a page cost 119 to 159 (DESIGN.md). Least, most and the middle of them.
-const FAILED_SHARE_LEAST: f64 = 27.0 / COST_US_IDLE;
-const FAILED_SHARE_MOST: f64 = 46.0 / COST_US_BUSY;
-const FAILED_SHARE: f64 = (27.0 + 46.0) / (COST_US_IDLE + COST_US_BUSY);
-
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
     groups(ctx).iter().map(|(cores, tiers)| Placed { netns: None, station: reading(ctx, cores, tiers) }).collect()
 }
@@ -117,8 +109,8 @@ pub(super) struct Use {
     pub(super) busy: f64,
     /// Of those, what programs used that serve nothing of this path.
     pub(super) others: f64,
-    /// True where it was counted by clock ticks, and not by the kernel's own account in nanoseconds.
-    pub(super) in_ticks: bool,
+    /// What of it was counted in nanoseconds, and not by clock ticks.
+    pub(super) clocked: f64,
 }
 
 /// The most good answers a second for which these cores have CPU time.
@@ -238,11 +230,17 @@ fn ticks_per_s(ctx: &Context<'_>) -> f64 {
     ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64
 }
 
-/// CPU time of a process in the window, seconds.
+/// CPU time of a process in the window, seconds: the larger of what its clock ticks and its threads' own clocks tell. The ticks of many young processes
+/// are too few, each cut off to whole ones; the clocks lack the threads that ended.
 fn own_seconds(ctx: &Context<'_>, pid: u32, ticks_per_s: f64) -> Option<f64> {
     let (first, last, _) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
     let ticks = (last.user_ticks + last.system_ticks).saturating_sub(first.user_ticks + first.system_ticks);
-    Some(ticks as f64 / ticks_per_s)
+    Some((ticks as f64 / ticks_per_s).max(run_ns(first, last).unwrap_or(0) as f64 / 1e9))
+}
+
+/// By how much a process's threads ran by their own clocks between two readings, nanoseconds.
+fn run_ns(first: &CpuUse, last: &CpuUse) -> Option<u64> {
+    Some(last.run_ns?.saturating_sub(first.run_ns?))
 }
 
 fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station {
@@ -319,56 +317,36 @@ fn delayed(ctx: &Context<'_>, pid: u32) -> Option<f64> {
     ctx.clocked(pid, |used| used.run_delay_ns)
 }
 
-/// CPU time that a good answer will cost under full load, seconds: without what failed answers cost, nor what other programs took.
-struct Cost {
-    /// Cores that other programs leave. What they take beyond [`TENANTS_SHARE_MAX`] is contested, and no prediction may rest on it.
-    cores: f64,
-    value_s: f64,
-    least_s: f64,
-    most_s: f64,
-}
-
-impl Cost {
-    /// From the busy time of these cores.
-    fn of(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier], busy: f64) -> Option<Self> {
-        let limit = cores.len() as f64;
-        let others = others_share(ctx, cores, tiers).unwrap_or(0.0).max(0.0) * limit;
-        Self::of_use(ctx, &Use { limit, busy, others, in_ticks: true })
-    }
-
-    /// Where it is counted by clock ticks few of them tell it badly: twice the standard deviation of their number is in the bounds. The fall under
-    /// load is in the estimate, and in the least of it alone.
-    fn of_use(ctx: &Context<'_>, used: &Use) -> Option<Self> {
-        let Use { limit, busy, others, in_ticks } = *used;
-        let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
-        let own = (busy - others).max(0.0);
-        let failed_rps = load.throughput_rps() - load.goodput_rps();
-        let cost_s = |failed_share: f64| own / (load.goodput_rps() + failed_share * failed_rps);
-        let idle = if limit > 0.0 { (1.0 - busy / limit).clamp(0.0, 1.0) } else { 0.0 };
-        let fall = 1.0 + (COST_US_IDLE / COST_US_BUSY - 1.0) * idle;
-        let grain = if in_ticks { 2.0 / (own * ctx.seconds() * ticks_per_s(ctx)).sqrt() } else { 0.0 };
-        let (least_s, most_s) = (cost_s(FAILED_SHARE_MOST) / fall / (1.0 + grain), cost_s(FAILED_SHARE_LEAST) * (1.0 + grain));
-        (own > 0.0).then(|| Self {
-            cores: limit - others.min(TENANTS_SHARE_MAX * limit),
-            value_s: cost_s(FAILED_SHARE) / fall,
-            least_s,
-            most_s,
-        })
-    }
-
-    fn ceiling(&self) -> Option<Ceiling> {
-        ceiling_between(self.cores / self.value_s, self.cores / self.most_s, self.cores / self.least_s)
-    }
-}
-
 /// CPU time of a good answer on all cores of the path together, seconds; zero where it cannot be told.
 pub(super) fn cost_s(ctx: &Context<'_>) -> f64 {
     let cost_s = |(cores, tiers): (&BTreeSet<u32>, &Vec<&Tier>)| Some(Cost::of(ctx, cores, tiers, busy(ctx, cores)?)?.value_s);
     groups(ctx).iter().filter_map(cost_s).sum()
 }
 
-/// How many of these cores were busy on average.
+/// How many of these cores were busy on average: at least as many as their servers' own clocks tell. The kernel looks at the clock ticks what a core does;
+/// work that the same clock sets off, such as answers at a steady rate, it may miss nearly all of (a core of 38 % counted as 8 %: docs/measuring.md).
 fn busy(ctx: &Context<'_>, cores: &BTreeSet<u32>) -> Option<f64> {
     let (first, last, _) = ctx.inside(&ctx.obs.cpu)?;
-    Some(cores.iter().filter_map(|core| Some(busy_share(times(&first.cores, *core)?, times(&last.cores, *core)?))).sum())
+    let ticked: f64 = cores.iter().filter_map(|core| Some(busy_share(times(&first.cores, *core)?, times(&last.cores, *core)?))).sum();
+    let groups = groups(ctx);
+    let own = groups.iter().filter(|(own, _)| own.is_subset(cores)).map(|(_, tiers)| ran(ctx, tiers)).sum::<f64>();
+    Some(ticked.max(own.min(cores.len() as f64)))
+}
+
+/// Cores that the processes of these tiers used at least, by their threads' own clocks: those of which that was read twice.
+fn ran(ctx: &Context<'_>, tiers: &[&Tier]) -> f64 {
+    let Some((_, _, elapsed_us)) = ctx.inside(&ctx.obs.cpu) else { return 0.0 };
+    let own = |pid: &u32| {
+        let (first, last, _) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+        run_ns(first, last)
+    };
+    tiers.iter().flat_map(|tier| &tier.pids).filter_map(own).sum::<u64>() as f64 / 1e3 / elapsed_us.max(1) as f64
+}
+
+/// A tier whose cores have fewer threads that do the work of servers, with how many of both there are: what is left of the cores is not for them.
+pub(crate) fn few_threads<'a>(ctx: &Context<'a>) -> Option<(&'a str, usize, usize)> {
+    groups(ctx).into_iter().find_map(|(cores, tiers)| {
+        let serving: usize = tiers.iter().map(|tier| Threads::serving(ctx, tier)).sum::<Option<usize>>()?;
+        (serving > 0 && serving < cores.len()).then(|| (tiers[0].name.as_str(), serving, cores.len()))
+    })
 }

@@ -106,7 +106,9 @@ fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
     station.utilization = quota.utilization();
     station.waiting = cpu::waiting(ctx, &quota.tiers);
     station.ceiling_rps = quota.used.and_then(|busy| {
-        cpu::ceiling_of(ctx, &cpu::Use { limit: quota.limit, busy, others: quota.others(), in_ticks: quota.now.used_ns.is_none() })
+        let others = quota.others();
+        let clocked = if quota.now.used_ns.is_some() { (busy - others).max(0.0) } else { 0.0 };
+        cpu::ceiling_of(ctx, &cpu::Use { limit: quota.limit, busy, others, clocked })
     });
     let told = |id: &'static str| quota.told(id);
     let (state, why) = match (quota.throttled, quota.utilization()) {

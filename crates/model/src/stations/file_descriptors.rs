@@ -1,7 +1,7 @@
 //! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and
 //! connections stand in the queue, or an upstream or a file cannot be opened and the answer is an error.
 
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak};
+use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak, per_second};
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
@@ -56,8 +56,10 @@ impl Files {
             let process = ctx.obs.processes.get(pid)?;
             let limits = process.limits.last()?;
             let limit = limits.open_files_soft?;
-            let in_window: Vec<u64> = ctx.in_window(&process.files).map(|(_, files)| u64::from(files.count)).collect();
-            let counts = if in_window.is_empty() { vec![u64::from(process.files.last()?.count)] } else { in_window };
+            let looks = ctx.in_window(&process.files).map(|(at, files)| (*at, files.count));
+            let in_window = per_second(looks.chain(ctx.in_window(&process.fd_count).map(|(at, count)| (*at, *count))));
+            let counts = if in_window.is_empty() { vec![process.files.last()?.count] } else { in_window };
+            let counts: Vec<u64> = counts.into_iter().map(u64::from).collect();
             let room = ((limit as f64 * CHURN_SHARE) as u64).max(1);
             Some(Self {
                 pid: *pid,

@@ -11,7 +11,7 @@ pub(crate) const ID: &str = "load-generator-limited";
 pub(super) const STATION: StationDef = StationDef { id: "load-generator", kind: StationKind::Rate, findings: &[ID], read, judge };
 
 /// Share of its CPUs at which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
-const LIMITED_UTILIZATION: f64 = 0.90;
+pub(crate) const LIMITED_UTILIZATION: f64 = 0.90;
 /// Share from which the headroom is told as small.
 const NEAR_UTILIZATION: f64 = 0.75;
 /// Share of an open loop's sends that may be late before its rate counts as not offered.
@@ -141,7 +141,7 @@ fn ksoftirqd_share(ctx: &Context<'_>, cpu: u32) -> f64 {
 }
 
 /// Cores as a person writes them: "0", "0-3", "0,2".
-pub(super) fn core_list(cpus: &[u32]) -> String {
+pub(crate) fn core_list(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
     sorted.dedup();

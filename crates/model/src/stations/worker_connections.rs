@@ -1,10 +1,10 @@
 //! Station `worker-connections`: the connections that one nginx worker may hold at once, those to upstreams included. What comes when they are
 //! used up is closed unanswered and never reaches the access log.
 
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak};
+use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak, per_second};
 use crate::load::LoadResult;
 use crate::message::Message;
-use crate::observation::Origin;
+use crate::observation::{OpenFiles, Origin};
 use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
@@ -20,6 +20,8 @@ const DRAIN_SHARE: f64 = 15.0 / 16.0;
 /// How many it closes at a time: one of so many of its connections, and at the most that number. It is seen with any number between.
 const DRAIN_PART: u32 = 8;
 const DRAIN_MAX: u32 = 32;
+/// By what part of its connections the number of a worker's other files may change for it to be known between two looks.
+const OTHERS_PART: u32 = 32;
 /// Samples in which a worker must have been there where no log tells it.
 const SAMPLES_MIN: usize = 2;
 /// Share from which the headroom is told as small.
@@ -103,12 +105,19 @@ impl Held {
     }
 
     /// Counts the sockets of one worker. Those through which the master and its workers talk are sockets too: a worker's own end takes a
-    /// connection, the others' ends that it inherited do not.
+    /// connection, the others' ends that it inherited do not. Between two looks at which descriptors are sockets their number tells: of those that
+    /// are none, at the most as many are open as were ever seen.
     fn watch(&mut self, ctx: &Context<'_>, pid: u32) {
         let Some(process) = ctx.obs.processes.get(&pid) else { return };
-        let siblings = self.workers.saturating_sub(1);
-        let counts = ctx.in_window(&process.files).map(|(_, files)| files.sockets.len().saturating_sub(siblings));
-        let counts: Vec<u32> = counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect();
+        let sockets_of = |files: &OpenFiles| u32::try_from(files.sockets.len()).unwrap_or(u32::MAX);
+        let others: Vec<u32> = process.files.values().map(|files| files.count.saturating_sub(sockets_of(files))).collect();
+        // Where their number changes, as of a worker that opens a file for each answer, it tells nothing of the sockets.
+        let least = others.iter().min().copied().unwrap_or(0);
+        let others = others.into_iter().max().filter(|most| most - least <= self.limit / OTHERS_PART);
+        let looks = ctx.in_window(&process.files).map(|(at, files)| (*at, sockets_of(files)));
+        let told = ctx.in_window(&process.fd_count).filter_map(|(at, count)| Some((*at, count.saturating_sub(others?).min(self.limit))));
+        let siblings = u32::try_from(self.workers.saturating_sub(1)).unwrap_or(u32::MAX);
+        let counts = per_second(looks.chain(told).map(|(at, count)| (at, count.saturating_sub(siblings))));
         let Some(peak) = counts.iter().copied().max() else { return };
         if self.peak.is_none_or(|known| peak > known) {
             let drained = (self.limit / DRAIN_PART).min(DRAIN_MAX);

@@ -78,6 +78,7 @@ impl Stack {
             cpus: self.lab.client_cpus().map(<[u32]>::to_vec),
             threads: 1,
             guards: Vec::new(),
+            options: chokepoint_load::Options::default(),
         }
     }
 

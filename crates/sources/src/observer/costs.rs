@@ -37,6 +37,11 @@ impl Costs {
         self.is_sampling = is_sampling;
     }
 
+    /// CPU time that the sampling used so far, microseconds.
+    pub(super) fn sampled_us(&self) -> u64 {
+        self.sampling.values().map(|cost| cost.cpu_us).sum()
+    }
+
     pub(super) fn read(&mut self, read: &Read) {
         self.add(read.order.source.name, read.cost_us);
     }

@@ -20,7 +20,7 @@ use super::askers::{Askers, Told};
 use super::costs::{self, Costs};
 use super::holders::Holding;
 use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
-use super::schedule::{EAGER_SPENT_MAX_US, Pace, SHARE_EAGER, SHARE_SLOW, is_edge};
+use super::schedule::{EAGER_SPENT_MAX_US, Pace, SHARE_EAGER, SHARE_SLOW, is_edge, strain, strained};
 use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
 use super::store::Store;
 use super::{Clock, ObserveError, ObserveOptions};
@@ -88,6 +88,8 @@ pub(super) struct Sampler {
     found: Arc<AtomicBool>,
     bounds: BTreeSet<String>,
     costs: Costs,
+    /// When the sampling began.
+    sampled_from_us: u64,
 }
 
 impl Sampler {
@@ -119,6 +121,7 @@ impl Sampler {
             found,
             bounds: BTreeSet::new(),
             costs: Costs::default(),
+            sampled_from_us: 0,
         };
         Ok((sampler, events))
     }
@@ -160,6 +163,7 @@ impl Sampler {
     /// Samples until told to end; the entries, unless nobody wants them, and what they cost.
     pub(super) fn run(mut self) -> (Vec<Entry>, Costs) {
         self.costs.sampling(true);
+        self.sampled_from_us = self.shared.clock.now_us();
         let own_us = thread_cpu_us();
         loop {
             let now_us = self.shared.clock.now_us();
@@ -312,6 +316,15 @@ impl Sampler {
         }
     }
 
+    fn strain(&self) -> f64 {
+        strain(self.costs.sampled_us(), self.shared.clock.now_us().saturating_sub(self.sampled_from_us))
+    }
+
+    /// How long work rests that took so long and may use one of `share` parts of a core.
+    fn rest_us(&self, cost_us: u64, share: u64) -> u64 {
+        strained(cost_us.saturating_mul(share), self.strain())
+    }
+
     fn next_due_us(&self) -> u64 {
         let next = self.lanes.values().filter(|lane| lane.is_free()).filter_map(Lane::next_due_us);
         next.fold(self.scout_due_us, u64::min)
@@ -356,12 +369,12 @@ impl Sampler {
 
     fn take(&mut self, reply: Reply) {
         let now_us = self.shared.clock.now_us();
-        let pace = self.pace(reply.reader);
+        let (pace, strain) = (self.pace(reply.reader), self.strain());
         if let Some(lane) = self.lanes.get_mut(&reply.reader) {
             lane.answered();
             // Nothing will ever be read there; its lack is told once, by the first readings.
             lane.gone |= reply.shut_out;
-            lane.schedule.done(now_us, pace, reply.reads.iter().map(Read::spent));
+            lane.schedule.done(now_us, pace, strain, reply.reads.iter().map(Read::spent));
         }
         // Files and sockets are read at one time by two readers, and whichever comes last completes the pair.
         let edges = matches!(pace, Pace::Seek | Pace::Eager) && reply.reads.iter().any(|read| is_edge(read.order.source));
@@ -376,7 +389,7 @@ impl Sampler {
             // Listeners are read 20 times a second; a new one shows in its holders, or, before there is a path, matters by itself.
             self.news |= holding != self.holding || !self.path.answered;
             self.holding = holding;
-            self.scout_due_us = self.scout_due_us.max(now_us + reply.cost_us.saturating_mul(SHARE_SLOW));
+            self.scout_due_us = self.scout_due_us.max(now_us + self.rest_us(reply.cost_us, SHARE_SLOW));
         }
         if (searched || edges) && self.news && now_us >= self.look_due_us && self.look().is_err() {
             self.bounds.insert("a namespace on the path could not be read: no thread could be started".to_owned());
@@ -437,7 +450,7 @@ impl Sampler {
         let is_eager = !self.path.upstream && self.look_spent_us < EAGER_SPENT_MAX_US;
         self.look_spent_us += cost_us;
         let share = if is_eager { SHARE_EAGER } else { SHARE_SLOW };
-        self.look_due_us = self.shared.clock.now_us() + cost_us.saturating_mul(share);
+        self.look_due_us = self.shared.clock.now_us() + self.rest_us(cost_us, share);
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;
         self.path.calls |= wanted.calls;

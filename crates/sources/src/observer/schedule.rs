@@ -8,16 +8,20 @@ use crate::SOURCES;
 use crate::table::{Cadence, Source};
 
 pub(super) const FAST_PERIOD_US: u64 = 50_000;
+/// Of what is read four times a second.
+const OFTEN_PERIOD_US: u64 = 250_000;
 const SLOW_PERIOD_US: u64 = 1_000_000;
 /// Where the path does not lead, everything is read this often,
 const CALM_PERIOD_US: u64 = 5_000_000;
 /// and connections this often, as they are where the client is.
 const CALM_EDGE_PERIOD_US: u64 = 15_000_000;
 /// While no tier behind the first one was seen, its connections are looked for this often: those to an upstream may live a millisecond.
-const EAGER_PERIOD_US: u64 = 250_000;
+const EAGER_PERIOD_US: u64 = OFTEN_PERIOD_US;
 /// For so much CPU time of each of these sources at most in one observation, and of looking at them; where connections are many, so are those
 /// to upstreams, and a few looks find them.
 pub(super) const EAGER_SPENT_MAX_US: u64 = 10_000;
+/// The longest rest that only the sum of all costs forces.
+const STRAINED_MAX_US: u64 = 5_000_000;
 /// A source that is read 20 times a second, or eagerly, may use one hundredth of a core, all others one five-hundredth each: most use far less, and the
 /// aim is one hundredth for all together.
 const SHARE_FAST: u64 = 100;
@@ -28,6 +32,14 @@ pub(super) const SHARE_RARE: u64 = 1_000;
 const SHARE_FILES: u64 = 800;
 /// While no upstream was seen, looking for one may use one twentieth: it is looked for in few observations for long.
 pub(super) const SHARE_EAGER: u64 = 20;
+/// All sources together may use this share of a core, and so much time beside for what an observation begins with: with what threads need to wake up
+/// that is below the aim of one hundredth. Where they would use more, what is dear rests longer.
+const SPENT_SHARE_MAX: f64 = 0.007;
+const SPENT_FIRST_US: f64 = 25_000.0;
+/// How quickly rests grow with what was spent beyond that: by a tenth more, and they are twice as long.
+const STRAIN_POWER: i32 = 8;
+/// How many times as long it rests at the most: what an observation begins with is dear, and must not keep it from looking again.
+const STRAIN_MAX: f64 = 10.0;
 /// What is due so soon is read at once: one wake-up for several sources.
 const TOGETHER_US: u64 = 2_000;
 
@@ -65,6 +77,16 @@ pub(super) enum Pace {
     Eager,
 }
 
+/// How many times as long as usual what is dear must rest after an observation that sampled for so long has spent so much CPU time, microseconds.
+pub(super) fn strain(spent_us: u64, sampled_us: u64) -> f64 {
+    (spent_us as f64 / (SPENT_FIRST_US + SPENT_SHARE_MAX * sampled_us as f64)).max(1.0).powi(STRAIN_POWER).min(STRAIN_MAX)
+}
+
+/// A rest under this strain: no longer than [`STRAINED_MAX_US`] where it would not be without, for a load may last no longer than a few of them.
+pub(super) fn strained(rest_us: u64, strain: f64) -> u64 {
+    rest_us.max(((rest_us as f64 * strain) as u64).min(STRAINED_MAX_US))
+}
+
 /// What one reading took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spent {
@@ -100,6 +122,7 @@ impl Slot {
             _ if pace == Pace::Client && self.source.name == LISTENERS => SLOW_PERIOD_US,
             Cadence::Fast if self.is_absent => SLOW_PERIOD_US,
             Cadence::Fast => FAST_PERIOD_US,
+            Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
             _ if self.is_eager(pace) => EAGER_PERIOD_US,
             _ => SLOW_PERIOD_US,
         }
@@ -119,6 +142,7 @@ impl Slot {
         match self.source.cadence {
             Cadence::Fast => SHARE_FAST,
             _ if self.is_eager(pace) => SHARE_FAST,
+            Cadence::Often => SHARE_RARE,
             _ if self.source.name == TIME_WAIT => SHARE_RARE,
             _ if self.source.name == EDGES[1] => SHARE_FILES,
             _ => SHARE_SLOW,
@@ -134,7 +158,8 @@ pub(super) struct Schedule {
 impl Schedule {
     /// All sources that are read repeatedly. Those that a reader has no scope for are due without effect.
     pub(super) fn new(now_us: u64) -> Self {
-        let repeated = |source: &&&'static Source| matches!(source.cadence, Cadence::Fast | Cadence::Slow) || is_edge(source);
+        let repeated =
+            |source: &&&'static Source| matches!(source.cadence, Cadence::Fast | Cadence::Often | Cadence::Slow) || is_edge(source);
         let mut slots: Vec<Slot> = SOURCES
             .iter()
             .filter(repeated)
@@ -184,8 +209,8 @@ impl Schedule {
         Some((repeated.collect(), until_us))
     }
 
-    /// Takes note of what reads cost, and puts off what is too dear.
-    pub(super) fn done(&mut self, now_us: u64, pace: Pace, reads: impl Iterator<Item = Spent>) {
+    /// Takes note of what reads cost, and puts off what is too dear, so many times as long as usual.
+    pub(super) fn done(&mut self, now_us: u64, pace: Pace, strain: f64, reads: impl Iterator<Item = Spent>) {
         let mut sums: Vec<(Spent, u64)> = Vec::new();
         for read in reads {
             match sums.iter_mut().find(|(sum, _)| sum.source.name == read.source.name) {
@@ -209,7 +234,9 @@ impl Schedule {
             let turns = if slot.source.cadence == Cadence::Fast { *times } else { 1 };
             let rest_us = (sum.cost_us / turns).saturating_mul(share);
             slot.is_dear = rest_us > slot.period_us(pace);
+            // What keeps to its own share is read at its cadence whatever the others cost: readings are compared with one another by their times.
             if slot.is_dear {
+                let rest_us = strained(rest_us, strain);
                 slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
                 if rest_us > slot.period_us(Pace::Path) {
                     slot.forced_us = slot.forced_us.max(rest_us);
@@ -253,7 +280,7 @@ mod tests {
             let due = schedule.due(now_us, pace);
             reads += due.iter().filter(|source| source.name == name).count();
             let cost = |source: &'static Source| if source.name == name { cost_us } else { 1 };
-            schedule.done(now_us, pace, due.into_iter().map(|source| spent(source, cost(source))));
+            schedule.done(now_us, pace, 1.0, due.into_iter().map(|source| spent(source, cost(source))));
         }
         reads
     }
@@ -276,7 +303,7 @@ mod tests {
         assert!((15..=20).contains(&count(1_000, Pace::Eager, "sockets")), "four a second until the eager time is spent, then one");
         assert_eq!(count(60_000, Pace::Eager, "sockets"), 2, "which one dear read does: six seconds pass after it");
         let mut schedule = Schedule::new(0);
-        schedule.done(0, Pace::Path, [spent(source("listeners").unwrap(), 10_000)].into_iter());
+        schedule.done(0, Pace::Path, 1.0, [spent(source("listeners").unwrap(), 10_000)].into_iter());
         let told: Vec<String> = schedule.slowed(Scope::Netns(5)).collect();
         assert_eq!(told, ["listeners of net:[5]: up to 1000 ms passed between two reads, so that reading stays cheap"]);
     }
@@ -290,7 +317,12 @@ mod tests {
             let due: Vec<&'static Source> = due.collect();
             reads += due.len();
             // It comes after five seconds.
-            schedule.done(now_us, Pace::Path, due.into_iter().map(|source| Spent { is_there: now_us > 5_000_000, ..spent(source, 10) }));
+            schedule.done(
+                now_us,
+                Pace::Path,
+                1.0,
+                due.into_iter().map(|source| Spent { is_there: now_us > 5_000_000, ..spent(source, 10) }),
+            );
         }
         assert!((80..=95).contains(&reads), "{reads}: once a second, then 20 times");
     }
@@ -311,17 +343,42 @@ mod tests {
         assert_eq!(often.iter().map(|source| source.name).collect::<Vec<_>>(), ["listeners", "conntrack_count"]);
         assert_eq!(until_us, 2_000_000);
         assert_eq!(schedule.next_due_us(&kinds), Some(2_000_000));
-        assert!(schedule.due(1_900_000, Pace::Path).is_empty(), "what the reader does by itself is not given out");
+        let given = schedule.due(1_900_000, Pace::Path);
+        assert!(given.iter().all(|source| source.scope != ScopeKind::Netns), "what the reader does by itself is not given out");
         assert!(schedule.repeat(1_960_000, Pace::Path, &kinds).is_none(), "there is no turn left");
         assert!(schedule.due(2_000_000, Pace::Path).iter().any(|source| source.name == "listeners"));
         assert!(Schedule::new(0).repeat(0, Pace::Calm, &kinds).is_none(), "nothing is read often there");
         assert!(Schedule::new(0).repeat(0, Pace::Path, &BTreeSet::from([ScopeKind::Host as u8])).is_none(), "nothing of the host's is");
         // Several turns in one answer are no dear reading, one dear one is.
         let turns = |cost_us| (0..20).map(move |_| spent(source("listeners").unwrap(), cost_us));
-        schedule.done(2_000_000, Pace::Path, turns(100));
+        schedule.done(2_000_000, Pace::Path, 1.0, turns(100));
         assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|(often, _)| often.len()), Some(2));
-        schedule.done(2_000_000, Pace::Path, turns(10_000));
+        schedule.done(2_000_000, Pace::Path, 1.0, turns(10_000));
         assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|(often, _)| often.len()), Some(1));
+    }
+
+    #[test]
+    fn what_is_dear_rests_longer_where_all_together_use_too_much() {
+        let reads = |strain: f64| {
+            let (mut schedule, mut reads) = (Schedule::new(0), 0);
+            for now_us in (0..10_000_000).step_by(1_000) {
+                let due = schedule.due(now_us, Pace::Path);
+                reads += due.iter().filter(|source| source.name == "sockets").count();
+                schedule.done(now_us, Pace::Path, strain, due.into_iter().map(|source| spent(source, 3_000)));
+            }
+            reads
+        };
+        assert!(reads(2.0) * 3 < reads(1.0) * 2, "{} and {}", reads(2.0), reads(1.0));
+        assert_eq!(strain(0, 0), 1.0);
+        assert_eq!(strain(32_000, 1_000_000), 1.0, "as much as there is");
+        assert!((strain(35_200, 1_000_000) - 1.1_f64.powi(8)).abs() < 1e-9, "a tenth too much");
+        assert_eq!(strain(u64::MAX, 0), STRAIN_MAX);
+    }
+
+    #[test]
+    fn files_are_counted_four_times_a_second_where_the_kernel_counts_them() {
+        assert!((36..=41).contains(&count(10, Pace::Path, "process_fd_count")));
+        assert!((9..=20).contains(&count(1_000, Pace::Path, "process_fd_count")), "1 ms may be spent once a second");
     }
 
     #[test]

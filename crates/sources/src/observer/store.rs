@@ -45,7 +45,7 @@ impl Store {
         let Some(first) = entries.first() else { return };
         let group = (first.source.clone(), first.scope);
         let mut number = None;
-        if phase == Phase::Running && matches!(cadence, Cadence::Fast | Cadence::Slow) {
+        if phase == Phase::Running && matches!(cadence, Cadence::Fast | Cadence::Often | Cadence::Slow) {
             let thinning = self.groups.entry(group.clone()).or_insert(Thinning { stride: 1, taken: 0 });
             number = Some(thinning.taken);
             thinning.taken += 1;

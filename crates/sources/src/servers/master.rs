@@ -70,17 +70,41 @@ fn kind(comm: &str, exe: &str) -> Option<Kind> {
     if ["nginx", "openresty", "freenginx", "angie"].into_iter().any(is) { Some(Kind::Nginx) } else { is("php-fpm").then_some(Kind::PhpFpm) }
 }
 
-/// A worker says so in its title; without titles a master is one whose parent is another program.
+/// A worker says so in its title; without titles a master is one whose parent is another program. A worker that was only just forked still has its
+/// master's title, while a new master that takes over from another one, as in nginx's upgrade of its binary, has executed its program itself.
 fn is_master(root: &Root, pid: u32, comm: &str, words: &[String]) -> bool {
     let title: Vec<&str> = words.iter().take(3).map(String::as_str).collect();
     match title[..] {
-        ["nginx:" | "php-fpm:" | "angie:" | "freenginx:", "master", "process"] => return true,
+        ["nginx:" | "php-fpm:" | "angie:" | "freenginx:", "master", "process"] => {
+            let own = Origin::of(root, pid);
+            let is_copy = |parent: u64| {
+                let parent_pid = u32::try_from(parent).unwrap_or(0);
+                self::words(root, parent_pid) == words && Origin::of(root, parent_pid).stack == own.stack
+            };
+            return !own.parent.is_some_and(is_copy);
+        }
         ["nginx:" | "php-fpm:" | "angie:" | "freenginx:", ..] => return false,
         _ => {}
     }
-    let parent = text(root, &format!("proc/{pid}/stat"))
-        .and_then(|stat| stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse::<u32>().ok()));
+    let parent = Origin::of(root, pid).parent;
     parent.and_then(|parent| text(root, &format!("proc/{parent}/comm"))).is_none_or(|parent| parent != comm)
+}
+
+/// Where a process comes from (proc_pid_stat(5)).
+struct Origin {
+    parent: Option<u64>,
+    /// Where its stack begins: at another place in each program that was executed, at the same in all that are forked of it. Zero for who may not trace it.
+    stack: Option<u64>,
+}
+
+impl Origin {
+    fn of(root: &Root, pid: u32) -> Self {
+        let stat = text(root, &format!("proc/{pid}/stat")).unwrap_or_default();
+        let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        // The state is the third field.
+        let field = |number: usize| behind_name.split_ascii_whitespace().nth(number - 3)?.parse().ok();
+        Self { parent: field(4), stack: field(28) }
+    }
 }
 
 fn text(root: &Root, file: &str) -> Option<String> {
@@ -263,22 +287,25 @@ mod tests {
     #[test]
     fn workers_and_other_programs_are_no_masters() {
         let tree = tempfile::tempdir().unwrap();
-        let process = |pid: u32, parent: u32, comm: &str, cmdline: &str| {
+        let with_stack = |pid: u32, parent: u32, comm: &str, cmdline: &str, stack: u32| {
             let directory = tree.path().join(format!("proc/{pid}"));
             std::fs::create_dir_all(directory.join("root")).unwrap();
             std::fs::write(directory.join("comm"), format!("{comm}\n")).unwrap();
-            std::fs::write(directory.join("stat"), format!("{pid} ({comm}) S {parent} 1 1")).unwrap();
+            std::fs::write(directory.join("stat"), format!("{pid} ({comm}) S {parent}{} {stack}", " 0".repeat(23))).unwrap();
             std::fs::write(directory.join("cmdline"), cmdline).unwrap();
         };
-        process(10, 1, "nginx", "nginx: master process nginx");
+        let process = |pid, parent, comm: &str, cmdline: &str| with_stack(pid, parent, comm, cmdline, 0);
+        with_stack(10, 1, "nginx", "nginx: master process nginx", 700);
+        with_stack(16, 10, "nginx", "nginx: master process nginx", 700); // forked only just now
+        with_stack(17, 10, "nginx", "nginx: master process nginx", 800); // a new binary that takes over
         process(11, 10, "nginx", "nginx: worker process");
         process(12, 1, "nginx", "/usr/sbin/nginx\0-c\0/x\0");
         process(13, 12, "nginx", "/usr/sbin/nginx\0-c\0/x\0");
         process(14, 1, "php-fpm8.2", "php-fpm: pool www");
         process(15, 1, "java", "java\0nginx\0");
         let root = Root::new(tree.path());
-        let masters: Vec<u32> = (9..17).filter(|pid| master(&root, *pid).unwrap().is_some()).collect();
-        assert_eq!(masters, [10, 12]);
+        let masters: Vec<u32> = (9..18).filter(|pid| master(&root, *pid).unwrap().is_some()).collect();
+        assert_eq!(masters, [10, 12, 17]);
     }
 
     proptest! {

@@ -17,6 +17,7 @@ mod memory;
 mod netstat;
 mod process_cgroups;
 mod process_cpu;
+mod process_fd_count;
 mod process_files;
 mod process_identity;
 mod process_limits;
@@ -52,6 +53,7 @@ pub(crate) const ALL: &[&Source] = &[
     &process_identity::PROCESS_IDENTITY,
     &process_cpu::PROCESS_CPU,
     &process_files::PROCESS_FILES,
+    &process_fd_count::PROCESS_FD_COUNT,
     &process_syscall::PROCESS_SYSCALL,
     &process_limits::PROCESS_LIMITS,
     &process_cgroups::PROCESS_CGROUPS,

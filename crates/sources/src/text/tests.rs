@@ -110,6 +110,7 @@ fn fared_of(observation: &Observation, source: &Source) -> Fared {
         "process_identity" => fared([&process.identity]),
         "process_cpu" => fared([&process.cpu]),
         "process_files" => fared([&process.files]),
+        "process_fd_count" => fared([&process.fd_count]),
         "process_syscall" => fared([&process.syscall]),
         "process_limits" => fared([&process.limits]),
         "process_cgroups" => fared([&process.cgroups]),

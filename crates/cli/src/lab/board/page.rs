@@ -124,8 +124,9 @@ fn predictions(page: &mut String, board: &Board) {
     line(
         page,
         &format!(
-            "Goodput was predicted before each change and measured after it; a prediction was refused in {}. What a refused one would have said is told\nby its error.\n",
-            share(&told.refused)
+            "Goodput was predicted before each change and measured after it; a prediction was refused in {}; {} more were\nalternatives, of which each was tried. What a refused one would have said is told by its error.\n",
+            share(&told.refused),
+            told.tried
         ),
     );
     page.push_str("| scenario | change | times | before/s | predicted | measured | median error | held | refused | error unsaid | why refused |\n|---|---|---|---|---|---|---|---|---|---|---|\n");

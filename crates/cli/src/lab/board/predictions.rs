@@ -1,6 +1,7 @@
 //! What was predicted before a change against what was measured after it.
 
 use chokepoint_lab::score::{Share, median, wilson};
+use chokepoint_model::remedies::group_of;
 use chokepoint_model::report::{Prediction, RoundKind};
 use serde::Serialize;
 
@@ -8,6 +9,9 @@ use super::super::outcome::{RoundOutcome, RunOutcome};
 
 /// Share of the intervals that need not hold: 85 % should (the aim that is published with the figures).
 const MISSES: f64 = 0.15;
+
+/// In place of a station: whatever was to limit next.
+const ALL: &str = "(all)";
 
 /// One change of one scenario over its runs.
 #[derive(Debug, Serialize)]
@@ -51,8 +55,10 @@ pub(super) struct Next {
 pub(super) struct Predictions {
     pub(super) changes: Vec<Change>,
     pub(super) next: Vec<Next>,
-    /// Changes without a prediction.
+    /// Changes without a prediction, of those that are no alternatives to each other.
     pub(super) refused: Share,
+    /// Changes that were alternatives to each other: each was tried and measured, and none predicted.
+    pub(super) tried: usize,
 }
 
 /// A prediction with the measurement that it is held against.
@@ -80,17 +86,29 @@ impl Predictions {
         let mut stations: Vec<&str> = said.iter().map(|said| said.station).collect();
         stations.sort_unstable();
         stations.dedup();
-        let refused = applied.len() - said.len();
+        let tried = applied.iter().filter(|(_, round, _)| group_of(&round.remedy).is_some()).count();
+        let refused = applied.iter().filter(|(_, round, _)| is_refused(round) && group_of(&round.remedy).is_none()).count();
         let rounds_of = |(scenario, remedy): (&str, &str)| -> Vec<&RoundOutcome> {
             let own = applied.iter().filter(|(run, round, _)| run.scenario == scenario && round.remedy == remedy);
             own.map(|(_, round, _)| *round).collect()
         };
         Self {
             changes: keys.into_iter().map(|key| change(key, &rounds_of(key))).collect(),
-            next: stations.into_iter().map(|station| next(station, &said)).collect(),
-            refused: wilson(refused as u64, applied.len() as u64),
+            next: stations
+                .into_iter()
+                .map(Some)
+                .chain([None])
+                .map(|station| next(station, &said))
+                .filter(|next| next.held.of > 0)
+                .collect(),
+            refused: wilson(refused as u64, (applied.len() - tried) as u64),
+            tried,
         }
     }
+}
+
+fn is_refused(round: &RoundOutcome) -> bool {
+    matches!(round.prediction, Prediction::Refused { .. })
 }
 
 fn said<'a>(run: &RunOutcome, round: &'a RoundOutcome, first: bool) -> Option<Said<'a>> {
@@ -150,14 +168,16 @@ fn interval_score(low: f64, high: f64, measured: f64) -> f64 {
     ((high - low) + 2.0 / MISSES * ((low - measured).max(0.0) + (measured - high).max(0.0))) / measured
 }
 
-fn next(station: &str, all: &[Said<'_>]) -> Next {
-    let said: Vec<&Said<'_>> = all.iter().filter(|said| said.station == station && said.measured > 0.0).collect();
+/// Those that a station was to limit next, or all of them.
+fn next(station: Option<&str>, all: &[Said<'_>]) -> Next {
+    let is_meant = |said: &&Said<'_>| said.measured > 0.0 && station.is_none_or(|station| said.station == station);
+    let said: Vec<&Said<'_>> = all.iter().filter(is_meant).collect();
     let mean = |scores: Vec<f64>| (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64);
     // A rival's value with the same relative width.
     let rival = |said: &Said<'_>, value: f64| interval_score(value * said.low / said.value, value * said.high / said.value, said.measured);
     let held = said.iter().filter(|said| (said.low..=said.high).contains(&said.measured)).count();
     Next {
-        station: station.to_owned(),
+        station: station.unwrap_or(ALL).to_owned(),
         error: median(&said.iter().map(|said| error(said.value, said.measured)).collect::<Vec<f64>>()),
         held: wilson(held as u64, said.len() as u64),
         width: median(&said.iter().map(|said| (said.high - said.low) / 2.0 / said.value).collect::<Vec<f64>>()),

@@ -11,6 +11,9 @@ const READY_SHARE: f64 = 0.95;
 /// Share of its time in which a thread must run to count as one that serves: the others are helpers.
 const SERVING_SHARE: f64 = 0.1;
 
+/// Share of a tier's CPU time that helpers may use.
+const HELPING_SHARE: f64 = 0.1;
+
 /// Threads that do a tier's work.
 pub(super) struct Threads {
     /// Those that serve.
@@ -45,5 +48,23 @@ impl Threads {
             }
         }
         (all.serving > 0 && all.serving < cores).then_some(all)
+    }
+
+    /// The threads that do a tier's work: nothing where their times cannot be told apart, or others together did more than a tenth of it, as where
+    /// many processes share it.
+    pub(super) fn serving(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
+        let (mut serving, mut served, mut all) = (0, 0.0, 0.0);
+        for pid in &tier.pids {
+            let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+            for thread in &last.thread_times {
+                let before = first.thread_times.iter().find(|before| before.id == thread.id);
+                let ran = thread.run_ns.saturating_sub(before.map_or(0, |before| before.run_ns)) as f64 / (elapsed_us as f64 * 1e3);
+                all += ran;
+                if ran >= SERVING_SHARE {
+                    (serving, served) = (serving + 1, served + ran);
+                }
+            }
+        }
+        (all > 0.0 && served >= (1.0 - HELPING_SHARE) * all).then_some(serving)
     }
 }

@@ -58,7 +58,7 @@ impl Sampler {
     pub(super) fn translations_cost(&mut self, now_us: u64, read: &Read) {
         if read.order.source.name == NAME {
             let share = if self.path.answered { SHARE_RARE } else { SHARE_EAGER };
-            self.translations_due_us = self.translations_due_us.max(now_us) + read.cost_us.saturating_mul(share);
+            self.translations_due_us = self.translations_due_us.max(now_us) + self.rest_us(read.cost_us, share);
         }
     }
 }

@@ -1,0 +1,123 @@
+//! `chokepoint profile`: samples or reads back a profile, prints what it says, and writes the files that were asked for.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use chokepoint_profile::pictures::{firefox, html, pprof, svg};
+use chokepoint_profile::report::{Report, report};
+use chokepoint_profile::text::{Layout, changes, render};
+use chokepoint_profile::{Options, Profile, Sampler, Scope, difference, folded};
+use serde::Serialize;
+
+use crate::args;
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use crate::{files, output, settings};
+
+/// Bytes of a stored profile at most.
+const STORED_BYTES_MAX: u64 = 512 << 20;
+
+/// The profile with what it says, in one object; the profile's own part can be read back.
+#[derive(Serialize)]
+struct Stored<'a> {
+    #[serde(flatten)]
+    profile: &'a Profile,
+    summary: &'a Report,
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
+    let profile = match &args.replay {
+        Some(file) => stored(file)?,
+        None => sample(args, interrupt)?,
+    };
+    let summary = report(&profile);
+    let before = args.diff.as_deref().map(stored).transpose()?;
+    write_all(args, &profile, &summary, before.as_ref())?;
+    if args.json {
+        return output::print(&json(&profile, &summary)?);
+    }
+    let style = output::style();
+    let layout = Layout { width: style.width, unicode: style.unicode, tree_share_min: args.tree / 100.0 };
+    let mut text = render(&profile, &summary, &layout);
+    if let Some((before, file)) = before.as_ref().zip(args.diff.as_ref()) {
+        let (layers, functions) = (difference::layers(&profile, before), difference::functions(&profile, before));
+        text.push_str(&changes(&layers, &functions, &file.display().to_string()));
+    }
+    output::print(&text)
+}
+
+fn json(profile: &Profile, summary: &Report) -> Result<String> {
+    Ok(serde_json::to_string(&Stored { profile, summary })? + "\n")
+}
+
+/// Writes every file that was asked for.
+fn write_all(args: &args::Profile, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Result<()> {
+    let title = format!("CPU time of {}", profile.scope);
+    let head = || {
+        let text = render(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
+        text.split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    let page = || match before {
+        Some(before) => html::difference_page(&difference::join(profile, before), &format!("{title}, against an earlier profile"), &head()),
+        None => html::page(profile, &title, &head()),
+    };
+    if let Some(file) = &args.record {
+        files::write_profile(file, json(profile, summary)?.as_bytes())?;
+    }
+    if let Some(file) = &args.html {
+        files::write_profile(file, page().as_bytes())?;
+    }
+    if let Some(file) = &args.svg {
+        files::write_profile(file, svg::picture(profile, &title).as_bytes())?;
+    }
+    if let Some(file) = &args.folded {
+        files::write_profile(file, folded::write(profile).as_bytes())?;
+    }
+    if let Some(file) = &args.pprof {
+        files::write_profile(file, &pprof::file(profile))?;
+    }
+    if let Some(file) = &args.firefox {
+        let product = concat!("chokepoint ", env!("CARGO_PKG_VERSION"));
+        files::write_profile(file, firefox::file(profile, product).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Samples for as long as was asked, or until the first interrupt.
+fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
+    let duration = settings::duration(&args.duration)?;
+    let scope = match &args.cgroup {
+        Some(path) => Scope::Cgroup(path.clone()),
+        None if args.pid.is_empty() => Scope::System,
+        None => Scope::Processes(args.pid.clone()),
+    };
+    let cores = args.cpus.as_deref().map(settings::cores).transpose()?;
+    let sampler = Sampler::open(Options { scope, cores, frequency_hz: args.frequency })?;
+    let mut progress = Progress::new("sampling", Some(duration));
+    let profile = sampler.run(|elapsed| {
+        progress.tick("");
+        elapsed < duration && !interrupt.is_set()
+    });
+    progress.finish();
+    let profile = profile?;
+    if profile.samples.is_empty() && interrupt.is_set() {
+        bail!("interrupted before anything was sampled");
+    }
+    Ok(profile)
+}
+
+/// Reads a stored profile, or folded stacks where it is no JSON.
+fn stored(file: &Path) -> Result<Profile> {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(STORED_BYTES_MAX).read_to_string(&mut text));
+    read.with_context(|| format!("{} cannot be read", file.display()))?;
+    let profile = if text.trim_start().starts_with('{') {
+        Profile::from_json(&text).map_err(anyhow::Error::from)
+    } else {
+        folded::read(&text).map_err(anyhow::Error::from)
+    };
+    profile.with_context(|| format!("{} cannot be read", file.display()))
+}

@@ -1,0 +1,154 @@
+//! `chokepoint streams`: what captures show of TCP.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::edge::{Keepalive, keepalive};
+use chokepoint_packets::{Analyzer, Capture, CaptureError, Edge, Limits, Report, StreamSummary};
+use serde_json::{Value, json};
+
+use crate::args::Streams;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::progress::Progress;
+
+/// Packets between two looks at Ctrl-C and the clock.
+const PACKETS_AT_ONCE: u64 = 16_384;
+
+/// Why a file was not read to its end.
+pub(crate) struct Failed {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// The reason.
+    pub(crate) why: String,
+}
+
+/// What came of the captures.
+pub(crate) struct Outcome {
+    /// Counts, edges and streams.
+    pub(crate) report: Report,
+    /// The verdict about each edge, in the order of the edges.
+    pub(crate) verdicts: Vec<Keepalive>,
+    /// Files that were not read, or not to their end.
+    pub(crate) failed: Vec<Failed>,
+    /// Streams that could be open at once.
+    pub(crate) open_max: u32,
+}
+
+/// Reads the captures and prints what they show; false where one could not be read to its end.
+pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    let limits = Limits { streams: args.open_max as usize, ..Limits::default() };
+    let mut analyzer = Analyzer::new(limits);
+    let mut lines = Lines { wanted: args.each, text: String::new(), failed: None };
+    let mut failed = Vec::new();
+    let mut progress = Progress::new("reading", None);
+    for file in &args.files {
+        if interrupt.is_set() {
+            break;
+        }
+        if let Err(error) = read(file, &mut analyzer, &mut lines, &mut progress, interrupt) {
+            failed.push(Failed { file: file.clone(), why: error });
+        }
+    }
+    progress.finish();
+    let report = analyzer.finish(&mut |stream| lines.put(stream));
+    lines.flush();
+    if let Some(error) = lines.failed {
+        return Err(error);
+    }
+    let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
+    let outcome = Outcome { report, verdicts, failed, open_max: args.open_max };
+    for Failed { file, why } in &outcome.failed {
+        output::note(&format!("chokepoint: {}: {why}", file.display()));
+    }
+    if args.json {
+        output::print(&format!("{:#}\n", outcome.json(words)))?;
+    } else if !args.each {
+        output::print(&crate::text::streams_text(&outcome, &output::style(), words))?;
+    }
+    Ok(outcome.failed.is_empty())
+}
+
+fn read(file: &Path, analyzer: &mut Analyzer, lines: &mut Lines, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {
+    let reader: Box<dyn Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(File::open(file).map_err(|error| error.to_string())?)
+    };
+    let mut capture = Capture::open(reader).map_err(|error: CaptureError| error.to_string())?;
+    while let Some(packet) = capture.packet().map_err(|error| error.to_string())? {
+        analyzer.packet(&packet, &mut |stream| lines.put(stream));
+        let packets = analyzer.totals().packets;
+        if packets.is_multiple_of(PACKETS_AT_ONCE) {
+            if interrupt.is_set() {
+                return Ok(());
+            }
+            progress.tick(&format!("{packets} packets"));
+        }
+    }
+    Ok(())
+}
+
+/// Streams as lines of JSON, written in pieces.
+struct Lines {
+    wanted: bool,
+    text: String,
+    failed: Option<anyhow::Error>,
+}
+
+impl Lines {
+    fn put(&mut self, stream: &StreamSummary) {
+        /// Bytes that are written at once.
+        const PIECE: usize = 64 << 10;
+        if !self.wanted || self.failed.is_some() {
+            return;
+        }
+        match serde_json::to_string(stream) {
+            Ok(line) => {
+                self.text.push_str(&line);
+                self.text.push('\n');
+            }
+            Err(error) => self.failed = Some(error.into()),
+        }
+        if self.text.len() > PIECE {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.failed = output::print(&self.text).err();
+            self.text.clear();
+        }
+    }
+}
+
+impl Outcome {
+    fn json(&self, words: &Catalogue) -> Value {
+        let edges = self.report.edges.iter().zip(&self.verdicts).map(|(edge, verdict)| edge_json(edge, verdict, words));
+        json!({
+            "schema": "chokepoint/streams/1",
+            "totals": self.report.totals,
+            "edges": edges.collect::<Vec<_>>(),
+            "notable": self.report.notable,
+            "failed": self.failed.iter().map(|failed| json!({ "file": failed.file.display().to_string(), "why": failed.why })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn edge_json(edge: &Edge, verdict: &Keepalive, words: &Catalogue) -> Value {
+    let texts = |messages: &[chokepoint_model::message::Message]| messages.iter().map(|message| words.text(message)).collect::<Vec<_>>();
+    let mut json = json!(edge);
+    json["keepalive"] = json!({
+        "kept": verdict.kept,
+        "reasons": verdict.reasons,
+        "summary": words.text(&verdict.summary),
+        "why": texts(&verdict.why),
+        "lines": texts(&verdict.lines),
+        "gain": verdict.gain.as_ref().map(|gain| json!({ "factor": gain.factor, "text": words.text(&gain.text) })),
+    });
+    json
+}

@@ -1,0 +1,67 @@
+//! `chokepoint profile` as a user meets it: text, JSON by its schema, every file, and clear words for what cannot be read.
+
+mod harness;
+
+use harness::Chokepoint;
+
+/// A profile without times and cores.
+const STACKS: &str = "nginx;main;malloc 30\nnginx;main;write;ksys_write_[k];sock_write_iter_[k];tcp_sendmsg_[k] 70\n";
+
+#[test]
+fn a_stored_profile_is_shown_and_drawn() {
+    let chokepoint = Chokepoint::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("a.folded"), STACKS).expect("a file");
+    let files = ["html", "svg", "folded", "pprof", "firefox", "record"];
+    let mut args = vec!["profile".to_owned(), "--replay".to_owned(), path("a.folded")];
+    for name in files {
+        args.extend([format!("--{name}"), path(name)]);
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let output = chokepoint.run(&args);
+    assert_eq!(output.status, Some(0), "{}", output.stderr);
+    let text = output.stdout;
+    assert!(text.contains("allocator (user space)") && text.contains("at most +43 %"), "{text}");
+    for name in files {
+        assert!(std::fs::metadata(path(name)).is_ok_and(|file| file.len() > 50), "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(path("folded")).expect("folded stacks"), STACKS);
+    // What was stored shows the same again, and no change against itself.
+    let again = chokepoint.run(&["profile", "--replay", &path("record"), "--diff", &path("a.folded")]);
+    assert!(again.stdout.starts_with(&text) && !again.stdout.contains(" *\n"), "{}", again.stdout);
+}
+
+#[test]
+fn json_is_as_its_schema_says() {
+    let chokepoint = Chokepoint::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("a.folded");
+    std::fs::write(&file, STACKS).expect("a file");
+    let output = chokepoint.run(&["profile", "--json", "--replay", &file.display().to_string()]);
+    let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
+    let schema: serde_json::Value = serde_json::from_str(include_str!("../../../docs/schema/profile-1.json")).expect("a schema");
+    let validator = jsonschema::validator_for(&schema).expect("a schema that makes sense");
+    let errors: Vec<String> = validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let chokepoint = Chokepoint::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("odd.json"), "{\"schema\": \"chokepoint/profile/9\"}").expect("a file");
+    std::fs::write(path("odd.folded"), "a;b 1\nnonsense\n").expect("a file");
+    for (args, reason, status) in [
+        (vec!["profile", "--replay", &path("none")], "none cannot be read", 1),
+        (vec!["profile", "--replay", &path("odd.json")], "no profile", 1),
+        (vec!["profile", "--replay", &path("odd.folded")], "line 2 is no folded stack", 1),
+        (vec!["profile", "--pid", "4294967295"], "there is no process 4294967295", 1),
+        (vec!["profile", "--frequency", "0"], "0", 2),
+        (vec!["profile", "--pid", "1", "--cgroup", "/a"], "--cgroup", 2),
+    ] {
+        let output = chokepoint.run(&args);
+        assert!(output.stderr.contains(reason) && output.status == Some(status), "{args:?}: {} {:?}", output.stderr, output.status);
+    }
+}

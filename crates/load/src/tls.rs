@@ -1,0 +1,224 @@
+//! TLS on a connection (RFC 8446, RFC 5246, through rustls): the handshake, and records in and out without blocking.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientConnection, Resumption};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
+
+/// How TLS is spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Name that the server's certificate must have, also told to it (server name indication): a host name or an IP address.
+    pub server_name: String,
+    /// Whom to trust.
+    pub trust: Trust,
+    /// Sessions are resumed where the server allows it.
+    pub resume: bool,
+}
+
+/// Whose certificates are good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that the system's authorities have signed.
+    System,
+    /// Those that these authorities have signed: certificates in PEM.
+    Authorities(Vec<u8>),
+    /// Anybody's: nothing is verified.
+    Anybody,
+}
+
+/// What is prepared once for a load.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl Client {
+    /// The error says what is wrong with the name or the authorities.
+    pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
+        let bare = tls.server_name.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(bare).map_err(|_| format!("{:?} is no name of a server", tls.server_name))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| error.to_string())?;
+        let mut config = match roots(&tls.trust)? {
+            Some(roots) => builder.with_root_certificates(roots).with_no_client_auth(),
+            None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider))).with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if !tls.resume {
+            config.resumption = Resumption::disabled();
+        }
+        Ok(Client { config: Arc::new(config), name })
+    }
+
+    /// Speaks TLS on a socket whose connect() was called.
+    pub(crate) fn connect(&self, socket: TcpStream) -> io::Result<Box<TlsStream>> {
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
+        Ok(Box::new(TlsStream { socket, session, is_connected: false, connected_ns: 0, has_ended: false, failed: None }))
+    }
+}
+
+/// The authorities to trust; none where nothing is verified.
+fn roots(trust: &Trust) -> Result<Option<RootCertStore>, String> {
+    let mut roots = RootCertStore::empty();
+    match trust {
+        Trust::Anybody => return Ok(None),
+        Trust::System => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return Err("this system has no certificates of authorities".to_owned());
+            }
+        }
+        Trust::Authorities(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(pem) {
+                let certificate = certificate.map_err(|error| format!("the authorities' certificates cannot be read: {error}"))?;
+                roots.add(certificate).map_err(|error| format!("an authority's certificate is of no use: {error}"))?;
+            }
+            if roots.is_empty() {
+                return Err("there is no certificate of an authority in it".to_owned());
+            }
+        }
+    }
+    Ok(Some(roots))
+}
+
+/// Takes every certificate; that the server has its key is still checked.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A connection with its session.
+#[derive(Debug)]
+pub(crate) struct TlsStream {
+    pub(crate) socket: TcpStream,
+    session: ClientConnection,
+    /// The socket took a first byte: the connection stands.
+    is_connected: bool,
+    /// When that was seen.
+    pub(crate) connected_ns: u64,
+    has_ended: bool,
+    /// An error that came behind data, to be told by the next read.
+    failed: Option<io::Error>,
+}
+
+impl TlsStream {
+    pub(crate) fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// True where the handshake was shortened by an earlier session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.session.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// True where no event will tell of what a read would give.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended || self.failed.is_some()
+    }
+
+    /// Reads until the buffer is full or the socket empty.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let mut filled = 0;
+        while filled < buffer.len() && !self.has_ended {
+            match self.session.reader().read(&mut buffer[filled..]) {
+                Ok(0) => self.has_ended = true,
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => match self.receive() {
+                    Ok(_) => {}
+                    Err(error) if filled == 0 => return Err(error),
+                    Err(error) => {
+                        self.failed = Some(error).filter(|error| error.kind() != ErrorKind::WouldBlock);
+                        return Ok(filled);
+                    }
+                },
+                // Closed without the alert that says so, as many servers do: the answer's own framing tells whether it is whole.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.has_ended = true,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Takes in records from the socket; the number of its bytes.
+    fn receive(&mut self) -> io::Result<usize> {
+        let bytes = self.session.read_tls(&mut self.socket)?;
+        let taken = self.session.process_new_packets();
+        taken.map(|_| bytes).map_err(|error| {
+            // The alert that tells the server why; that it may not get out changes nothing.
+            let _ = self.session.write_tls(&mut self.socket);
+            io::Error::new(ErrorKind::InvalidData, error)
+        })
+    }
+
+    /// Goes on with the handshake; writes once it is complete.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        while self.session.is_handshaking() {
+            self.flush()?;
+            if !self.session.is_handshaking() {
+                break;
+            }
+            if self.receive()? == 0 {
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, "closed within the handshake"));
+            }
+        }
+        let taken = self.session.writer().write(bytes)?;
+        match self.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock || taken == 0 => Err(error),
+            _ => Ok(taken),
+        }
+    }
+
+    /// Sends the records that are ready.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            self.session.write_tls(&mut self.socket)?;
+            self.is_connected = true;
+        }
+        Ok(())
+    }
+}

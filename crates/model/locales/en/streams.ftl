@@ -1,0 +1,73 @@
+# Streams out of captures: verdicts about connections between servers, and the words of the verb `streams`.
+
+keepalive-in-force = Keepalive is in force: { $requests } requests on { $connections } connections, { $share } % of them on a connection that had been used before.
+keepalive-partly = Keepalive is partly in force: { $requests } requests on { $connections } connections, { $share } % of them on a connection that had been used before.
+keepalive-not = Keepalive is not in force: { $requests } requests on { $connections } connections.
+keepalive-unknown = Whether connections are kept cannot be told: { $requests } requests on { $connections } connections were seen, and none of these ended after its answer.
+
+keepalive-reason-close-requested = The client asks for it: { $count } of { $requests } requests say "Connection: close".
+keepalive-reason-http10 = The client speaks HTTP/1.0 without keep-alive: { $count } of { $requests } requests.
+keepalive-reason-keep-conn-unset = The client does not ask the FastCGI server to keep the connection (FCGI_KEEP_CONN is unset): { $count } of { $requests } requests.
+keepalive-reason-server-closes = The server ends the connection although the client did not ask for it: { $count } of { $answers } answers say "Connection: close". Whether the client would keep it cannot be seen before the server does.
+keepalive-reason-server-closes-silently = The server closes after each answer without saying so ({ $fin } by FIN, { $rst } by RST) although the client did not ask for it.
+keepalive-reason-client-closes = The client closes after each answer ({ $fin } by FIN, { $rst } by RST) although neither side said that it would: it keeps no pool of connections.
+keepalive-reason-request-limit = The server ends a connection after { $limit } requests ({ $count } connections): the next request pays for a new one.
+keepalive-reason-server-idle = The server gives up idle connections before the client does: { $count } were closed after about { $seconds } s without work, and { $races } requests met a server that had just closed and were lost with the connection.
+
+keepalive-line-proxy = at the client (nginx): "keepalive 32;" in the upstream block, and "proxy_http_version 1.1;" with "proxy_set_header Connection "";" beside proxy_pass; the server must keep connections, too ("keepalive_timeout 300s;")
+keepalive-line-fastcgi = at the client (nginx): "fastcgi_keep_conn on;" beside fastcgi_pass, and "keepalive 32;" in the upstream block
+keepalive-line-backend = at the server (nginx): "keepalive_timeout 300s;" (0 closes after each answer) and "keepalive_requests 100000;"; the client needs "keepalive 32;" in its upstream block to make use of it
+keepalive-line-pool = at the client (nginx): "keepalive 32;" in the upstream block, which the server's connections wait for already
+keepalive-line-requests = at the server (nginx): "keepalive_requests 100000;"
+keepalive-line-idle = at the server (nginx): a keepalive_timeout longer than the client's, as "keepalive_timeout 75s;" beside the client's default of 60 s for upstream connections
+
+keepalive-gain = A connection took { $setup } ms to set up and a request { $request } ms without it: kept connections would serve { $percent } % more requests in the same time ({ $factor } times), as long as nothing else limits.
+
+streams-heading-edges = Edges
+streams-heading-notable = Streams that lost most time
+streams-heading-not-read = Not read
+streams-totals = { $packets } packets ({ $segments } of TCP) in { $time }, { $streams } TCP streams
+streams-edge = { $client } to { $server }
+streams-any = any client
+streams-others = all others
+streams-connections = connections
+streams-connections-value = { $connections } ({ $rate }/s), { $used } with requests; { $mid } without their beginning
+streams-refused = { $refused } refused, { $unanswered } without any answer to the SYN
+streams-requests = requests
+streams-requests-value = { $requests } ({ $protocol }), { $answers } answered; per connection p50 { $p50 }, p95 { $p95 }, max { $max }
+streams-setup = set-up
+streams-first-byte = first byte
+streams-think = server's think time
+streams-request-time = request
+streams-times = p50 { $p50 }, p95 { $p95 }, p99 { $p99 }, max { $max }
+streams-setup-share = { $share } % of the time of requests goes into set-up
+streams-flight = first flight
+streams-flight-value = { $segments } segments, { $bytes } bytes ({ $connections } connections)
+streams-flight-limited = { $segments } segments, { $bytes } bytes, and more after the acknowledgement ({ $connections } connections)
+streams-closes = closes
+streams-close-value = { $connections } by the { $by } ({ $manner }) { $moment }{ $other }
+streams-close-other = , then { $manner } by the other side
+streams-resent = sent again
+streams-resent-value = { $all } of { $data } data segments: { $fast } fast, { $timeout } by timeout, { $tail } at the tail, { $spurious } without need
+streams-other-trouble = trouble
+streams-trouble-value = { $reordered } out of order, { $duplicates } duplicate ACKs, { $zero } zero windows ({ $zerotime }), { $stalls } waits for a delayed ACK ({ $stalltime }), { $lost } gaps in the capture
+streams-races = { $races } requests met a server that had just closed (streams { $examples })
+streams-moment-before-request = before any request
+streams-moment-within-request = with a request unanswered
+streams-moment-within-answer = within an answer
+streams-moment-after-answer = right after an answer
+streams-moment-idle = when idle
+streams-end-client = client
+streams-end-server = server
+streams-stream = stream { $index }: { $client } to { $server }, { $requests } requests, about { $lost } lost: { $resent } segments sent again ({ $timeout } by timeout), { $zero } zero windows, { $stalls } waits for a delayed ACK{ $race }
+streams-stream-race = , a request lost to the server's close
+streams-ended-early = { $file }: { $why }; what came before is told
+streams-other = { $count } packets are no TCP
+streams-snapped = of { $count } packets not all was kept (snap length)
+streams-unreadable = { $count } packets are malformed or too short to be told
+streams-unknown-link = { $count } packets have a link layer that is not known
+streams-fragments = { $count } IP fragments make no whole datagram
+streams-late = { $count } segments came long after their stream was closed
+streams-dropped = { $count } streams were summarised early to make room for others: more than { $limit } were open at once
+streams-none = No TCP in it.
+streams-more-edges = and { $count } edges more (all of them with --json)

@@ -1,0 +1,270 @@
+//! The report of a load by itself (`chokepoint bench`): what was offered, what came of it, and what its figures do not tell.
+
+mod warnings;
+
+use serde::Serialize;
+
+use crate::catalogue::Catalogue;
+use crate::load::{Bucket, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Percentiles, Slice};
+use crate::message::Message;
+use crate::report::LoadReport;
+use crate::traffic;
+
+/// Name and version of the report's JSON form.
+const SCHEMA: &str = "chokepoint/bench/1";
+/// Milliseconds of a slice of the series.
+const SLICE_MS: u32 = 100;
+
+/// What was asked for, as the report tells it.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The URL as it was given.
+    pub url: String,
+    /// Where was connected to.
+    pub address: String,
+    /// Method of the requests.
+    pub method: String,
+    /// Seconds for which load was to be offered; nothing where a number of requests alone ends it.
+    pub duration_s: Option<f64>,
+    /// Requests that were to be sent; nothing where time alone ends it.
+    pub requests: Option<u64>,
+    /// Requests that a kept connection carries, where that was given.
+    pub requests_per_connection: Option<u32>,
+    /// The server is on this host, and nothing was said about which cores the generator is to use.
+    pub shares_cores: bool,
+}
+
+/// Whether the load measured anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// At least one request was answered as expected.
+    Answered,
+    /// There were answers, but none that was expected.
+    NothingExpected,
+    /// No request was answered.
+    NothingAnswered,
+}
+
+/// Where the load went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Target {
+    /// The URL as it was given.
+    pub url: String,
+    /// Where was connected to.
+    pub address: String,
+}
+
+/// What was offered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Offered {
+    /// "closed" or "open".
+    #[serde(rename = "loop")]
+    pub shape: &'static str,
+    pub connections: u32,
+    /// Open loop: requests a second.
+    pub rate_per_s: Option<f64>,
+    pub duration_s: Option<f64>,
+    pub requests: Option<u64>,
+    pub warm_up_s: f64,
+    pub timeout_us: u64,
+    pub method: String,
+    pub keep_alive: bool,
+    pub requests_per_connection: Option<u32>,
+}
+
+/// How the requests could be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Sending {
+    /// Open loop: sent over a millisecond after their intended start.
+    pub late: u64,
+    /// Those of `late` for which no connection was free.
+    pub late_for_want_of_connections: u64,
+    /// Ended after the time of the load, while those under way were waited for; rates leave them out.
+    pub drained: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Bytes of requests.
+    pub sent_bytes: u64,
+    /// Bytes of answers.
+    pub received_bytes: u64,
+}
+
+/// The generator's own part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Generator {
+    /// The busiest thread's CPU time over its wall time, 0 to 1.
+    pub utilization: f64,
+    /// True where it was itself the limit: the server may give more than was measured.
+    pub is_limit: bool,
+    /// Its threads.
+    pub threads: Vec<GeneratorThread>,
+}
+
+/// Every tenth of a second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timeline {
+    /// Milliseconds of a slice.
+    pub interval_ms: u32,
+    /// The slices, from the end of the warm-up.
+    pub slices: Vec<Slice>,
+}
+
+/// Something that the reader of the figures has to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// What it is about, the same in every language.
+    pub id: &'static str,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A condition that the load was not to meet and did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThresholdFailed {
+    /// As it was written.
+    pub condition: String,
+    /// What was measured: microseconds, a share from 0 to 1, or requests a second.
+    pub measured: f64,
+}
+
+/// The report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bench {
+    /// Name and version of the schema.
+    pub schema: &'static str,
+    /// Where the load went.
+    pub target: Target,
+    /// Whether it measured anything.
+    pub outcome: Outcome,
+    /// What came of it in a sentence.
+    pub summary: String,
+    /// What was offered.
+    pub offered: Offered,
+    /// What came of it; latency counts from the intended start, timed-out requests included.
+    pub load: LoadReport,
+    /// Mean of the same latency.
+    pub latency_us_mean: f64,
+    /// The same of expected answers alone.
+    pub good_latency_us: Percentiles,
+    /// From the intended start to the first byte of the answer.
+    pub first_byte_us: Percentiles,
+    /// From connect() to the connection.
+    pub connect_us: Percentiles,
+    /// From the connection to the end of the TLS handshake.
+    pub tls_us: Percentiles,
+    /// Completed TLS handshakes; nothing where no TLS was spoken.
+    pub tls_handshakes: Option<Handshakes>,
+    /// Closed loop: latency with the requests that slow answers kept from being sent.
+    pub corrected_latency_us: Option<Percentiles>,
+    /// How many latencies lie where.
+    pub distribution: Vec<Bucket>,
+    /// The latencies as an HDR histogram (V2, deflated, base64), so that results can be merged.
+    pub histogram: String,
+    /// How the requests could be sent.
+    pub sending: Sending,
+    /// The generator's own part.
+    pub generator: Generator,
+    /// Every tenth of a second.
+    pub timeline: Timeline,
+    /// What the reader of the figures has to know.
+    pub warnings: Vec<Warning>,
+    /// Conditions of `--fail-if` that were met.
+    pub failed: Vec<ThresholdFailed>,
+    /// The guard that stopped the load, as it was written.
+    pub stopped_by: Option<String>,
+    /// The user stopped it.
+    pub interrupted: bool,
+    /// First examples of what went wrong.
+    pub error_samples: Vec<String>,
+}
+
+/// The report on a load.
+pub fn report(asked: &Asked, measured: Measured, failed: Vec<ThresholdFailed>, words: &Catalogue) -> Bench {
+    let outcome = outcome(&measured.result);
+    let warnings = warnings::of(asked, &measured, words);
+    let summary = words.text(&summary(&measured.result, outcome));
+    let Measured { result, detail } = measured;
+    let (shape, connections, rate_per_s) = match result.shape {
+        Loop::Closed { connections } => ("closed", connections, None),
+        Loop::Open { rate_per_s, connections } => ("open", connections, Some(rate_per_s)),
+    };
+    Bench {
+        schema: SCHEMA,
+        target: Target { url: asked.url.clone(), address: asked.address.clone() },
+        outcome,
+        summary,
+        offered: Offered {
+            shape,
+            connections,
+            rate_per_s,
+            duration_s: asked.duration_s,
+            requests: asked.requests,
+            warm_up_s: detail.warm_up_us as f64 / 1e6,
+            timeout_us: result.timeout_us,
+            method: asked.method.clone(),
+            keep_alive: result.keep_alive,
+            requests_per_connection: asked.requests_per_connection,
+        },
+        load: traffic::load_report(&result),
+        latency_us_mean: detail.latency_us_mean,
+        good_latency_us: result.good_latency_us,
+        first_byte_us: detail.first_byte_us,
+        connect_us: result.connect_us,
+        tls_us: detail.tls_us,
+        tls_handshakes: detail.tls_handshakes,
+        corrected_latency_us: detail.corrected_latency_us,
+        distribution: detail.distribution,
+        sending: Sending {
+            late: result.late,
+            late_for_want_of_connections: detail.late_held,
+            drained: result.drained,
+            connections: result.connections,
+            sent_bytes: result.sent_bytes,
+            received_bytes: result.received_bytes,
+        },
+        generator: Generator { utilization: warnings::busy(&result), is_limit: warnings::is_limit(&result), threads: result.threads },
+        histogram: result.latency_histogram,
+        timeline: Timeline { interval_ms: SLICE_MS, slices: result.slices },
+        warnings,
+        failed,
+        stopped_by: result.stopped_by,
+        interrupted: result.interrupted,
+        error_samples: result.error_samples,
+    }
+}
+
+fn outcome(load: &LoadResult) -> Outcome {
+    match (load.good, load.status.is_empty()) {
+        (0, true) => Outcome::NothingAnswered,
+        (0, false) => Outcome::NothingExpected,
+        _ => Outcome::Answered,
+    }
+}
+
+fn summary(load: &LoadResult, outcome: Outcome) -> Message {
+    match outcome {
+        Outcome::NothingAnswered if load.requests == 0 => Message::new("bench-nothing-ended"),
+        Outcome::NothingAnswered => {
+            let Errors { connect_refused, .. } = load.errors;
+            let refused = connect_refused == load.requests;
+            Message::new(if refused { "bench-nothing-answered-refused" } else { "bench-nothing-answered" }).with("requests", load.requests)
+        }
+        Outcome::NothingExpected => {
+            let status = load.status.iter().max_by_key(|(_, count)| **count).map_or(0, |(status, _)| *status);
+            Message::new("bench-nothing-expected").with("requests", load.requests).with("status", status.to_string())
+        }
+        Outcome::Answered => {
+            let share = load.good as f64 / load.requests.max(1) as f64;
+            let (id, n) = match load.latency_us.p99 as f64 {
+                us if us < 1e3 => ("bench-summary-us", us),
+                us if us < 1e6 => ("bench-summary-ms", us / 1e3),
+                us => ("bench-summary-s", us / 1e6),
+            };
+            // Never rounded up to all of them.
+            let percent = if share < 1.0 { (share * 1e3).floor() / 10.0 } else { 100.0 };
+            Message::new(id).with("rate", load.goodput_rps()).with("share", percent).with("p99", n)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a report on a load itself asks for beyond [`LoadResult`], which recordings hold.
+
+use serde::Serialize;
+
+use super::{LoadResult, Percentiles};
+
+/// A load's result and the details that only a report on the load itself shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// What came of the load.
+    pub result: LoadResult,
+    /// More about it.
+    pub detail: Detail,
+}
+
+/// More about a load.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Detail {
+    /// Time of load before anything was counted, microseconds.
+    pub warm_up_us: u64,
+    /// From the intended start to the first byte of the answer: of all answers, and of requests that failed after a part of theirs.
+    pub first_byte_us: Percentiles,
+    /// Mean latency, microseconds; 0 where no request ended.
+    pub latency_us_mean: f64,
+    /// Closed loop: latency with the requests that slow answers kept from being sent.
+    pub corrected_latency_us: Option<Percentiles>,
+    /// How many latencies lie where, in ascending order without gaps.
+    pub distribution: Vec<Bucket>,
+    /// From the connection to the end of the TLS handshake.
+    pub tls_us: Percentiles,
+    /// TLS handshakes that were completed; nothing where no TLS was spoken.
+    pub tls_handshakes: Option<Handshakes>,
+    /// Open loop: those of `late` for which no connection was free.
+    pub late_held: u64,
+}
+
+/// Completed TLS handshakes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Handshakes {
+    /// With a certificate.
+    pub full: u64,
+    /// Shortened by an earlier session.
+    pub resumed: u64,
+}
+
+/// Latencies between the bound before (excluded) and this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Bucket {
+    /// Upper bound, microseconds, included.
+    pub up_to_us: u64,
+    /// Requests.
+    pub count: u64,
+}
