@@ -114,6 +114,8 @@ enum Step {
     PuttingBack(u32),
     /// The measurement with all that stays; the number of times it was taken.
     Confirming(u32),
+    /// The measurement of what is left where the last phase broke off.
+    Stranded,
     /// Whether a change could be put back that was dropped; the others follow.
     Restoring(u32, VecDeque<u32>),
     /// Whether a needed change could be put back in an interrupted run; those that are to be taken back then.
@@ -193,6 +195,7 @@ impl<'w> Session<'w> {
             Step::Trying(number) => self.tried(number, after),
             Step::Without(number) => self.left_out(number, after),
             Step::Confirming(times) => self.confirmed(times, after),
+            Step::Stranded => self.seen_stranded(after),
             other => self.unasked(other),
         }
     }

@@ -244,10 +244,15 @@ impl Session<'_> {
         self.break_off()
     }
 
-    /// Tries nothing more: leaves what stands, unless the server does worse with it than it did at first.
+    /// Tries nothing more: leaves what stands, unless the server does worse with it than it did at first. Where changes came or went since
+    /// the last measurement, nobody has seen the host as it now is: that is measured before.
     pub(super) fn break_off(&mut self) -> Action {
         self.broken = true;
         self.drop_held();
+        if !self.is_measured() {
+            self.step = Step::Stranded;
+            return Action::Measure;
+        }
         let (Some(first), Some(current)) = (&self.first, &self.current) else { return self.end() };
         if worse(first, current, self.objective).is_none() || self.made.standing.is_empty() {
             return self.end();
@@ -262,9 +267,11 @@ impl Session<'_> {
         let objective = self.objective;
         let gain = |best, state: &State| is_gain(best, &state.diagnosis, objective);
         let best = self.states.iter().reduce(|best, state| if gain(&best.diagnosis, state) { state } else { best });
-        let Some(current) = &self.current else { return self.end() };
+        let (Some(current), Some(first), Some(best)) = (&self.current, self.states.first(), best) else { return self.end() };
         let is_worse = |state: &&State| worse(&state.diagnosis, current, objective).is_some();
-        let Some(better) = best.into_iter().chain(self.states.first()).find(is_worse) else { return self.leave_out_all() };
+        // Steps that each lost less than noise may have led far from the start.
+        let best = if worse(&first.diagnosis, &best.diagnosis, objective).is_some() { first } else { best };
+        let Some(better) = [best, first].into_iter().find(is_worse) else { return self.leave_out_all() };
         let (standing, state, current) = (better.standing.clone(), better.diagnosis.clone(), current.clone());
         if standing.is_empty() {
             self.warn(&figures("warning-not-better", &state, &current));

@@ -73,12 +73,15 @@ impl Session<'_> {
             None => Some(super::judge::Need::Finding),
             Some(_) => need((first, &with, &without), &made.place, &made.remedy, made.refused_before, self.objective),
         };
+        let improves = made.improves;
+        self.current = Some(without.clone());
+        if let Some(phase) = &mut self.leave_out {
+            phase.is_measured = true;
+        }
         match need {
             Some(need) => {
                 let why = need.told(&with, &without);
-                let improves = made.improves;
                 self.push_round(RoundKind::Without, Some(number), (&with, &without), Kept::Final, &why);
-                self.current = Some(without.clone());
                 if improves { self.hold(number, without) } else { self.put_back(number, Step::PuttingBack(number)) }
             }
             None => {
@@ -88,12 +91,10 @@ impl Session<'_> {
                 if let Some(phase) = &mut self.leave_out {
                     phase.dropped.push(number);
                     phase.seen.clear();
-                    phase.is_measured = true;
                     if gained {
-                        phase.with = without.clone();
+                        phase.with = without;
                     }
                 }
-                self.current = Some(without);
                 self.leave_out_next()
             }
         }
@@ -105,7 +106,6 @@ impl Session<'_> {
             let with = std::mem::replace(&mut phase.with, without);
             phase.whole.get_or_insert(with);
             phase.held.push(number);
-            phase.is_measured = true;
         }
         self.leave_out_next()
     }
@@ -130,9 +130,23 @@ impl Session<'_> {
         self.leave_out_next()
     }
 
-    /// A change that is needed could not be put back: the host is as it was measured without it.
+    /// A change that is needed could not be put back.
     pub(super) fn lost(&mut self, number: u32, why: &str) -> Action {
         self.not_put_back(number, why);
+        self.break_off()
+    }
+
+    /// True where the last measurement was of the host as it now is.
+    pub(super) fn is_measured(&self) -> bool {
+        self.leave_out.as_ref().is_none_or(|phase| phase.is_measured)
+    }
+
+    /// The measurement of what is left where the phase broke off.
+    pub(super) fn seen_stranded(&mut self, now: Diagnosis) -> Action {
+        if let Some(phase) = &mut self.leave_out {
+            phase.is_measured = true;
+        }
+        self.current = Some(now);
         self.break_off()
     }
 
@@ -162,6 +176,7 @@ impl Session<'_> {
         let fell = worse(&with, &after, self.objective).is_some();
         let worse_than_first = worse(first, &after, self.objective).is_some();
         let dropped = std::mem::take(&mut phase.dropped);
+        phase.is_measured = true;
         let again = fell && times < CONFIRMATIONS_MAX;
         if again {
             phase.dropped.clone_from(&dropped);
@@ -191,6 +206,9 @@ impl Session<'_> {
         self.made.stand(number);
         if let Some(made) = self.made.get_mut(number) {
             made.needed = true;
+        }
+        if let Some(phase) = &mut self.leave_out {
+            phase.is_measured = false;
         }
         self.restore_next(rest)
     }
