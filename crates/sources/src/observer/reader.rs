@@ -12,10 +12,11 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use super::Clock;
 use super::holders::{Holders, Holding};
 use super::sampler::Event;
-use super::schedule::{FAST_PERIOD_US, Spent, next};
+use super::schedule::{Spent, next};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
+use crate::sock_diag::TIME_WAIT;
 use crate::table::{Notes, Phase, ReadContext, ScopeKind, Source};
 
 /// How long a connection may take that is made to be seen.
@@ -29,10 +30,12 @@ pub(super) struct Order {
     pub(super) phase: Phase,
 }
 
-/// What is read 20 times a second, at whole multiples of [`FAST_PERIOD_US`], until another job comes.
+/// What is read again and again, until another job comes.
 #[derive(Debug)]
 pub(super) struct Again {
     pub(super) orders: Vec<Order>,
+    /// At whole multiples of it.
+    pub(super) period_us: u64,
     /// Or until then.
     pub(super) until_us: u64,
 }
@@ -58,10 +61,11 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// What it means for the next one. First readings are no part of the sampling: they put off nothing.
+    /// What it means for the next one. First readings are no part of the sampling: they put off nothing, but of what changes within a minute.
     pub(super) fn spent(&self) -> Spent {
         let is_there = |entry: &Entry| matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty() && bytes.as_slice() != b"0\n");
-        let cost_us = if self.order.phase == Phase::Running { self.cost_us } else { 0 };
+        let counts = self.order.phase == Phase::Running || self.order.source.name == TIME_WAIT.name;
+        let cost_us = if counts { self.cost_us } else { 0 };
         Spent { source: self.order.source, cost_us, is_there: self.entries.iter().any(is_there) }
     }
 }
@@ -178,7 +182,7 @@ fn read_all(shared: &Shared, orders: &[Order], read: &mut impl FnMut(&Order) -> 
 fn repeat(shared: &Shared, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut()) -> Option<Job> {
     loop {
         let now_us = shared.clock.now_us();
-        let due_us = next(now_us, FAST_PERIOD_US);
+        let due_us = next(now_us, again.period_us);
         if due_us >= again.until_us {
             return None;
         }
@@ -217,6 +221,7 @@ pub(crate) fn thread_cpu_us() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schedule::FAST_PERIOD_US;
     use super::*;
     use std::time::Instant;
 
@@ -224,7 +229,7 @@ mod tests {
     fn a_job_that_comes_ends_the_repetition_and_so_does_its_time() {
         let (events, _heard) = sync_channel(1);
         let shared = Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events };
-        let again = |until_us| Again { orders: Vec::new(), until_us };
+        let again = |until_us| Again { orders: Vec::new(), period_us: FAST_PERIOD_US, until_us };
         let (mut turns, (jobs, inbox)) = (0, sync_channel(1));
         let mut jobs = Some(jobs);
         let turn = || {

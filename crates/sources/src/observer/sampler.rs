@@ -279,6 +279,14 @@ impl Sampler {
     fn dispatch(&mut self) {
         let now_us = self.shared.clock.now_us();
         let paces: Vec<Pace> = self.lanes.keys().map(|scope| self.pace(*scope)).collect();
+        // Files tell nothing without the connections of their time: where those must rest, the files wait for them.
+        let on_path = |pace: &Pace| matches!(pace, Pace::Path | Pace::Seek | Pace::Eager);
+        let lanes = self.lanes.values().zip(&paces).filter(|(_, pace)| on_path(pace));
+        if let Some(until_us) = lanes.filter_map(|(lane, _)| lane.schedule.connections_rest_until_us()).max()
+            && let Some(host) = self.lanes.get_mut(&Scope::Host)
+        {
+            host.schedule.put_files_off(until_us);
+        }
         let mut files_due = false;
         for ((scope, lane), pace) in self.lanes.iter_mut().zip(paces).filter(|((_, lane), _)| lane.is_free()) {
             let job = if !lane.fresh.is_empty() {
@@ -289,7 +297,7 @@ impl Sampler {
                 Job::Hold(wanted)
             } else {
                 // The host comes first in order, so the others see whether it reads files now.
-                if files_due && matches!(pace, Pace::Path | Pace::Seek | Pace::Eager) {
+                if files_due && on_path(&pace) {
                     lane.schedule.pair(now_us);
                 }
                 let due = lane.schedule.due(now_us, pace);

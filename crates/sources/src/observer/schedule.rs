@@ -21,15 +21,17 @@ const EAGER_PERIOD_US: u64 = OFTEN_PERIOD_US;
 /// to upstreams, and a few looks find them.
 pub(super) const EAGER_SPENT_MAX_US: u64 = 10_000;
 /// The longest rest that only the sum of all costs forces.
-const STRAINED_MAX_US: u64 = 5_000_000;
+const STRAINED_MAX_US: u64 = 8_000_000;
 /// A source that is read 20 times a second, or eagerly, may use one hundredth of a core, all others one five-hundredth each: most use far less, and the
 /// aim is one hundredth for all together.
 const SHARE_FAST: u64 = 100;
 pub(super) const SHARE_SLOW: u64 = 500;
 /// What matters at the beginning and the end of an observation above all may use less,
 pub(super) const SHARE_RARE: u64 = 1_000;
-/// and so may the files of processes, each of which is asked for by itself: 1.7 us a descriptor.
-const SHARE_FILES: u64 = 800;
+/// so may the files of processes, each of which is asked for by itself: 2 to 4 us a descriptor,
+const SHARE_FILES: u64 = 1_600;
+/// and so may TIME_WAIT, which lasts a minute: half a microsecond each.
+const SHARE_TIME_WAIT: u64 = 2_500;
 /// While no upstream was seen, looking for one may use one twentieth: it is looked for in few observations for long.
 pub(super) const SHARE_EAGER: u64 = 20;
 /// All sources together may use this share of a core, and so much time beside for what an observation begins with: with what threads need to wake up
@@ -40,8 +42,15 @@ const SPENT_FIRST_US: f64 = 25_000.0;
 const STRAIN_POWER: i32 = 8;
 /// How many times as long it rests at the most: what an observation begins with is dear, and must not keep it from looking again.
 const STRAIN_MAX: f64 = 10.0;
+/// What keeps to its own share is read this many times as rarely at the most while all together use too much: a queue is then still looked at seven
+/// times a second.
+const THRIFT_MAX: f64 = 3.0;
 /// What is due so soon is read at once: one wake-up for several sources.
 const TOGETHER_US: u64 = 2_000;
+
+/// Sources of CPU time that are held against each other: they are read at their cadence whatever the others cost, for where their times come apart,
+/// what one of them saw of the same work the other did not.
+const COMPARED: [&str; 4] = ["cpu", "process_cpu", "cgroup_cpu", "ksoftirqd"];
 
 /// Sources that tell which connections the processes of the path hold. They are read one right after the other, for a connection must be seen
 /// by both.
@@ -87,6 +96,11 @@ pub(super) fn strained(rest_us: u64, strain: f64) -> u64 {
     rest_us.max(((rest_us as f64 * strain) as u64).min(STRAINED_MAX_US))
 }
 
+/// So many times as rarely is read, under this strain, what is cheap by itself.
+fn thrift(source: &Source, strain: f64) -> u64 {
+    if COMPARED.contains(&source.name) { 1 } else { strain.ceil().clamp(1.0, THRIFT_MAX) as u64 }
+}
+
 /// What one reading took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spent {
@@ -112,6 +126,8 @@ struct Slot {
     is_absent: bool,
     /// Its cost asks for a rest longer than its period.
     is_dear: bool,
+    /// Of so many turns one is taken.
+    thrift: u64,
 }
 
 impl Slot {
@@ -143,11 +159,20 @@ impl Slot {
             Cadence::Fast => SHARE_FAST,
             _ if self.is_eager(pace) => SHARE_FAST,
             Cadence::Often => SHARE_RARE,
-            _ if self.source.name == TIME_WAIT => SHARE_RARE,
+            _ if self.source.name == TIME_WAIT => SHARE_TIME_WAIT,
             _ if self.source.name == EDGES[1] => SHARE_FILES,
             _ => SHARE_SLOW,
         }
     }
+}
+
+/// What a reader reads by itself.
+#[derive(Debug)]
+pub(super) struct Repeat {
+    pub(super) sources: Vec<&'static Source>,
+    pub(super) until_us: u64,
+    /// At whole multiples of it.
+    pub(super) period_us: u64,
 }
 
 /// The schedule of one reader.
@@ -164,7 +189,7 @@ impl Schedule {
             .iter()
             .filter(repeated)
             .map(|source| {
-                let mut slot = Slot { source, due_us: 0, forced_us: 0, eager_spent_us: 0, is_absent: false, is_dear: false };
+                let mut slot = Slot { source, due_us: 0, forced_us: 0, eager_spent_us: 0, is_absent: false, is_dear: false, thrift: 1 };
                 slot.due_us = next(now_us, slot.period_us(Pace::Eager));
                 slot
             })
@@ -192,21 +217,34 @@ impl Schedule {
         }
     }
 
-    /// What the reader may read 20 times a second by itself, and until when: until the next other source of these kinds of scope is due. It counts
-    /// as given out.
-    pub(super) fn repeat(&mut self, now_us: u64, pace: Pace, kinds: &BTreeSet<u8>) -> Option<(Vec<&'static Source>, u64)> {
+    /// Until when connections rest that are dear to read.
+    pub(super) fn connections_rest_until_us(&self) -> Option<u64> {
+        self.slots.iter().find(|slot| slot.source.name == EDGES[0] && slot.is_dear).map(|slot| slot.due_us)
+    }
+
+    /// Puts off the files of processes until then.
+    pub(super) fn put_files_off(&mut self, until_us: u64) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.source.name == EDGES[1]) {
+            slot.due_us = slot.due_us.max(until_us);
+        }
+    }
+
+    /// What the reader may read 20 times a second by itself (or more rarely under strain), until when, and how often: until the next other source of
+    /// these kinds of scope is due. It counts as given out.
+    pub(super) fn repeat(&mut self, now_us: u64, pace: Pace, kinds: &BTreeSet<u8>) -> Option<Repeat> {
         let is_often = |slot: &Slot| slot.source.cadence == Cadence::Fast && slot.period_us(pace) == FAST_PERIOD_US && !slot.is_dear;
         let of_kind = |slot: &&mut Slot| kinds.contains(&(slot.source.scope as u8));
         let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().filter(of_kind).partition(|slot| is_often(slot));
         let until_us = others.iter().map(|slot| slot.due_us).min()?;
-        if often.is_empty() || until_us <= now_us + FAST_PERIOD_US {
+        let period_us = often.iter().map(|slot| FAST_PERIOD_US * slot.thrift).min()?;
+        if until_us <= now_us + period_us {
             return None;
         }
         let repeated = often.into_iter().map(|slot| {
             slot.due_us = until_us;
             slot.source
         });
-        Some((repeated.collect(), until_us))
+        Some(Repeat { sources: repeated.collect(), until_us, period_us })
     }
 
     /// Takes note of what reads cost, and puts off what is too dear, so many times as long as usual.
@@ -226,15 +264,19 @@ impl Schedule {
                 slot.due_us = slot.due_us.min(next(now_us, FAST_PERIOD_US));
             }
             slot.is_absent = !sum.is_there;
-            let share = slot.share(pace);
             if slot.is_eager(pace) {
                 slot.eager_spent_us += sum.cost_us;
             }
+            // A look that alone took what there is for eagerness rests as one that is not eager.
+            let share = slot.share(pace);
             // Other sources are read once for each scope in one turn, these several times for one.
             let turns = if slot.source.cadence == Cadence::Fast { *times } else { 1 };
             let rest_us = (sum.cost_us / turns).saturating_mul(share);
             slot.is_dear = rest_us > slot.period_us(pace);
-            // What keeps to its own share is read at its cadence whatever the others cost: readings are compared with one another by their times.
+            slot.thrift = thrift(slot.source, strain);
+            if !slot.is_dear && slot.thrift > 1 {
+                slot.due_us = slot.due_us.max(next(now_us + TOGETHER_US, slot.period_us(pace) * slot.thrift));
+            }
             if slot.is_dear {
                 let rest_us = strained(rest_us, strain);
                 slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
@@ -301,7 +343,7 @@ mod tests {
         assert!((9..=11).contains(&count(10_000, Pace::Path, "listeners")), "10 ms may be spent once a second");
         assert!((2..=4).contains(&count(10_000, Pace::Path, "sockets")), "10 ms may be spent every four seconds");
         assert!((15..=20).contains(&count(1_000, Pace::Eager, "sockets")), "four a second until the eager time is spent, then one");
-        assert_eq!(count(60_000, Pace::Eager, "sockets"), 2, "which one dear read does: six seconds pass after it");
+        assert_eq!(count(60_000, Pace::Eager, "sockets"), 1, "which one dear read does: half a minute passes after it");
         let mut schedule = Schedule::new(0);
         schedule.done(0, Pace::Path, 1.0, [spent(source("listeners").unwrap(), 10_000)].into_iter());
         let told: Vec<String> = schedule.slowed(Scope::Netns(5)).collect();
@@ -339,9 +381,9 @@ mod tests {
         let kinds = BTreeSet::from([ScopeKind::Netns as u8]);
         let mut schedule = Schedule::new(0);
         assert!(!schedule.due(1_000_000, Pace::Path).is_empty());
-        let (often, until_us) = schedule.repeat(1_000_000, Pace::Path, &kinds).unwrap();
+        let Repeat { sources: often, until_us, period_us } = schedule.repeat(1_000_000, Pace::Path, &kinds).unwrap();
         assert_eq!(often.iter().map(|source| source.name).collect::<Vec<_>>(), ["listeners", "conntrack_count"]);
-        assert_eq!(until_us, 2_000_000);
+        assert_eq!((until_us, period_us), (2_000_000, FAST_PERIOD_US));
         assert_eq!(schedule.next_due_us(&kinds), Some(2_000_000));
         let given = schedule.due(1_900_000, Pace::Path);
         assert!(given.iter().all(|source| source.scope != ScopeKind::Netns), "what the reader does by itself is not given out");
@@ -352,9 +394,34 @@ mod tests {
         // Several turns in one answer are no dear reading, one dear one is.
         let turns = |cost_us| (0..20).map(move |_| spent(source("listeners").unwrap(), cost_us));
         schedule.done(2_000_000, Pace::Path, 1.0, turns(100));
-        assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|(often, _)| often.len()), Some(2));
+        assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|repeat| repeat.sources.len()), Some(2));
         schedule.done(2_000_000, Pace::Path, 1.0, turns(10_000));
-        assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|(often, _)| often.len()), Some(1));
+        assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|repeat| repeat.sources.len()), Some(1));
+    }
+
+    #[test]
+    fn under_strain_all_but_what_is_compared_is_read_more_rarely() {
+        let reads = |name: &str, strain: f64| {
+            let (mut schedule, mut reads) = (Schedule::new(0), 0);
+            for now_us in (0..12_000_000).step_by(1_000) {
+                let due = schedule.due(now_us, Pace::Path);
+                reads += due.iter().filter(|source| source.name == name).count();
+                schedule.done(now_us, Pace::Path, strain, due.into_iter().map(|source| spent(source, 10)));
+            }
+            reads
+        };
+        assert_eq!((reads("netstat", 1.0), reads("netstat", 1.01), reads("netstat", 9.0)), (12, 7, 5));
+        assert!((75..=85).contains(&reads("listeners", 9.0)), "{}: seven a second", reads("listeners", 9.0));
+        assert_eq!(COMPARED.map(|name| reads(name, 9.0)), [12; 4]);
+        let kinds = BTreeSet::from([ScopeKind::Netns as u8]);
+        let mut schedule = Schedule::new(0);
+        schedule.due(1_000_000, Pace::Path);
+        schedule.done(1_000_000, Pace::Path, 9.0, [spent(source("listeners").unwrap(), 10)].into_iter());
+        let repeat = schedule.repeat(1_000_000, Pace::Path, &kinds).unwrap();
+        assert_eq!(repeat.period_us, FAST_PERIOD_US, "the other one costs nothing yet");
+        schedule.done(2_000_000, Pace::Path, 9.0, repeat.sources.into_iter().map(|source| spent(source, 10)));
+        schedule.due(3_000_000, Pace::Path);
+        assert_eq!(schedule.repeat(3_000_000, Pace::Path, &kinds).unwrap().period_us, 3 * FAST_PERIOD_US);
     }
 
     #[test]

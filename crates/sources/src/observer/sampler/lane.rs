@@ -83,9 +83,9 @@ impl Lane {
             return Job::Read(orders, None);
         }
         let kinds = self.kinds();
-        let again = self.schedule.repeat(now_us, pace, &kinds).map(|(sources, until_us)| {
-            let orders = sources.into_iter().flat_map(|source| self.orders(source)).collect();
-            Again { orders, until_us }
+        let again = self.schedule.repeat(now_us, pace, &kinds).map(|repeat| {
+            let orders = repeat.sources.into_iter().flat_map(|source| self.orders(source)).collect();
+            Again { orders, period_us: repeat.period_us, until_us: repeat.until_us }
         });
         Job::Read(orders, again)
     }
