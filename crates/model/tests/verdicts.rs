@@ -148,6 +148,38 @@ fn connections_that_wait_before_idle_cores_are_not_too_few_connections() {
     assert_eq!(told(&obs).verdict, Verdict::Unknown);
 }
 
+#[test]
+fn a_core_with_little_left_is_the_limit_where_threads_wait_for_it() {
+    let servers = healthy().processes.len() as f64;
+    let busy_and_waiting = |busy: f64, waiting: f64| {
+        let mut obs = contended(busy / servers, Some(waiting / servers));
+        cpu(&mut obs, busy);
+        told(&obs)
+    };
+    let crowded = busy_and_waiting(0.93, 2.5);
+    assert_eq!(verdict(&crowded), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    assert!(crowded.summary.contains("93 %") && crowded.summary.contains("2.5 threads"), "{}", crowded.summary);
+    // Hardly anybody waits, or more is left than a tenth.
+    assert_eq!(verdict(&busy_and_waiting(0.93, 0.5)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    assert_eq!(verdict(&busy_and_waiting(0.85, 2.5)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+}
+
+/// Processes that are dear to read are read at times of their own.
+#[test]
+fn what_servers_used_counts_by_the_time_between_their_own_readings() {
+    let servers = healthy().processes.len() as f64;
+    let mut obs = contended(0.97 / servers, Some(0.0));
+    for process in obs.processes.values_mut() {
+        let all = std::mem::take(&mut process.cpu);
+        for (at_us, used) in all.points().iter().filter(|(at_us, _)| [4_000_000, 7_000_000].contains(at_us)) {
+            process.cpu.push(*at_us, Reading::Ok(used.clone()));
+        }
+    }
+    let told = told(&obs);
+    assert_eq!(verdict(&told), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    assert!(told.warnings.is_empty(), "nobody else used the core: {:?}", told.warnings);
+}
+
 /// A server of these threads, on two cores that are half busy: each ran for this share of the time, and waited for a core for that one.
 fn threaded(threads: &[(f64, f64)]) -> Observation {
     let mut obs = healthy();

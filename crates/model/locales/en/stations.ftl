@@ -85,6 +85,10 @@ state-cpu-saturated = { $count ->
     [1] core { $cores }, the only one that the servers may use, was { $share } % busy.
    *[other] cores { $cores }, all that the servers may use, were { $share } % busy.
 }
+state-cpu-crowded = { $count ->
+    [1] core { $cores } was { $share } % busy, and { $waiting } threads waited for it on average: it has next to nothing left.
+   *[other] cores { $cores } were { $share } % busy, and { $waiting } threads waited for them on average: they have next to nothing left.
+}
 state-cpu-others = { $count ->
     [1] Core { $cores } was { $share } % busy, { $others } % with other programs: the servers waited for something else.
    *[other] Cores { $cores } were { $share } % busy, { $others } % with other programs: the servers waited for something else.

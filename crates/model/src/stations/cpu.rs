@@ -12,7 +12,7 @@ use super::load_generator::core_list;
 use super::{Context, FAILED_SHARE_MAX, Placed, StationDef, blank, ceiling_between, cpu_quota};
 use crate::load::GeneratorThread;
 use crate::message::Message;
-use crate::observation::{CoreTimes, CpuTimes, CpuUse};
+use crate::observation::{CoreTimes, CpuTimes};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
@@ -23,6 +23,9 @@ pub(super) const STATION: StationDef = StationDef { id: "cpu", kind: StationKind
 pub(crate) const SATURATED_UTILIZATION: f64 = 0.95;
 /// Share from which the headroom is told as small.
 pub(super) const NEAR_UTILIZATION: f64 = 0.80;
+/// From here on cores for which threads wait are the limit as well: work that comes in bursts leaves some of their time idle between them, and a tenth more
+/// than now is all that they could give.
+const CROWDED_UTILIZATION: f64 = 0.90;
 /// Share of the servers' cores that other programs may use before what is said about the servers' CPU has to say so (DESIGN.md).
 const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The same, above which busy cores say nothing about servers that nobody asked for all that they can do, where their waits for a core could
@@ -82,11 +85,7 @@ pub(super) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
 /// Cores that each of these processes used by the clock ticks that it was charged; without those that were not read twice.
 fn charged<'p>(ctx: &Context<'_>, pids: impl IntoIterator<Item = &'p u32>) -> Vec<f64> {
     let ticks_per_s = ticks_per_s(ctx);
-    let cores = |pid: &u32| {
-        let (_, _, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        Some(own_seconds(ctx, *pid, ticks_per_s)? * 1e6 / elapsed_us as f64)
-    };
-    pids.into_iter().filter_map(cores).collect()
+    pids.into_iter().filter_map(|pid| cores_by(ctx, *pid, ticks_per_s)).collect()
 }
 
 /// CPU time that these tiers' processes used and that could be read, in cores; nothing where none of it could.
@@ -128,25 +127,21 @@ pub(crate) fn utilization_of(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
 /// Share of the cores on which a tier may run that the path's own processes used, of this tier and of those that share its cores; nothing where
 /// it could not be read.
 pub(crate) fn own_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let ticks_per_s = ticks_per_s(ctx);
-    let (_, _, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
     let (cores, tiers) = group_of(ctx, tier)?;
-    let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
-    let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
-    (!own.is_empty() && cores_s > 0.0).then(|| own.iter().sum::<f64>() / cores_s)
+    let own = own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids))?;
+    (!cores.is_empty()).then(|| own / cores.len() as f64)
 }
 
 /// Share of the cores on which a tier may run that its own processes used in the kernel; nothing where it could not be read.
 pub(crate) fn kernel_share(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
-    let (_, _, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
     let (cores, _) = group_of(ctx, tier)?;
-    let ticks = |pid: &u32| {
-        let (first, last, _) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        Some(last.system_ticks.saturating_sub(first.system_ticks))
+    let ticks_per_us = ticks_per_s(ctx) / 1e6;
+    let used = |pid: &u32| {
+        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+        Some(last.system_ticks.saturating_sub(first.system_ticks) as f64 / ticks_per_us / elapsed_us as f64)
     };
-    let own: Vec<u64> = tier.pids.iter().filter_map(ticks).collect();
-    let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
-    (!own.is_empty() && cores_s > 0.0).then(|| own.iter().sum::<u64>() as f64 / ticks_per_s(ctx) / cores_s)
+    let own: Vec<f64> = tier.pids.iter().filter_map(used).collect();
+    (!own.is_empty() && !cores.is_empty()).then(|| own.iter().sum::<f64>() / cores.len() as f64)
 }
 
 /// The servers' cores of which other programs used more than [`TENANTS_SHARE_MAX`], and the share.
@@ -161,16 +156,15 @@ pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
 /// not be read: it cannot be told apart then.
 fn others_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<f64> {
     let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
-    let ticks_per_s = ticks_per_s(ctx);
+    let ticks = ticks_per_s(ctx) * elapsed_us.max(1) as f64 / 1e6;
     let grew = |core: &u32, of| grown(first, last, *core, of);
-    let used = |core: &u32| Some(grew(core, CoreTimes::busy)?.saturating_sub(grew(core, interrupts)?) as f64 / ticks_per_s);
+    let used = |core: &u32| Some(grew(core, CoreTimes::busy)?.saturating_sub(grew(core, interrupts)?) as f64 / ticks);
     let all: f64 = cores.iter().filter_map(used).sum();
-    let own: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| own_seconds(ctx, *pid, ticks_per_s)).collect();
-    let cores_s = cores.len() as f64 * elapsed_us as f64 / 1e6;
+    let own = own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids))?;
     let shares_cores = |thread: &&GeneratorThread| thread.cpus.iter().any(|core| cores.contains(core));
-    let generator = ctx.obs.load.iter().flat_map(|load| &load.threads).filter(shares_cores).map(|thread| thread.cpu_us as f64 / 1e6);
-    let others = (all - own.iter().sum::<f64>() - generator.sum::<f64>()) / cores_s.max(1e-6);
-    (!own.is_empty()).then_some(others)
+    let generator = ctx.obs.load.iter().flat_map(|load| &load.threads).filter(shares_cores);
+    let generator: f64 = generator.map(|thread| thread.cpu_us as f64 / thread.wall_us.max(1) as f64).sum();
+    Some((all - own - generator) / cores.len().max(1) as f64)
 }
 
 /// Share of these cores that their servers wanted, which is above one where several of them wait: what they and the interrupts used, and how
@@ -180,10 +174,10 @@ fn wanted_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Op
     let elapsed_s = elapsed_us as f64 / 1e6;
     let ticks_per_s = ticks_per_s(ctx);
     let served = |core: &u32| grown(first, last, *core, interrupts);
-    let interrupts_s = cores.iter().filter_map(served).map(|ticks| ticks as f64 / ticks_per_s);
-    let ready = |pid: &u32| Some(own_seconds(ctx, *pid, ticks_per_s)? / elapsed_s + delayed(ctx, *pid)?);
+    let interrupts = cores.iter().filter_map(served).map(|ticks| ticks as f64 / ticks_per_s / elapsed_s);
+    let ready = |pid: &u32| Some(cores_by(ctx, *pid, ticks_per_s)? + delayed(ctx, *pid)?);
     let own: f64 = tiers.iter().flat_map(|tier| &tier.pids).map(ready).sum::<Option<f64>>()?;
-    Some((own + interrupts_s.sum::<f64>() / elapsed_s) / cores.len().max(1) as f64)
+    Some((own + interrupts.sum::<f64>()) / cores.len().max(1) as f64)
 }
 
 /// What other programs used of cores that their servers did not want whole: such cores are no limit of theirs, however little is left idle.
@@ -230,17 +224,14 @@ fn ticks_per_s(ctx: &Context<'_>) -> f64 {
     ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64
 }
 
-/// CPU time of a process in the window, seconds: the larger of what its clock ticks and its threads' own clocks tell. The ticks of many young processes
-/// are too few, each cut off to whole ones; the clocks lack the threads that ended.
-fn own_seconds(ctx: &Context<'_>, pid: u32, ticks_per_s: f64) -> Option<f64> {
-    let (first, last, _) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
+/// Cores that a process used in the window: the larger of what its clock ticks and its threads' own clocks tell. The ticks of many young processes are
+/// too few, each cut off to whole ones; the clocks lack the threads that ended. Both over the time between its own readings: those of another process,
+/// or of the cores, may be of other times.
+fn cores_by(ctx: &Context<'_>, pid: u32, ticks_per_s: f64) -> Option<f64> {
+    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(&pid)?.cpu)?;
     let ticks = (last.user_ticks + last.system_ticks).saturating_sub(first.user_ticks + first.system_ticks);
-    Some((ticks as f64 / ticks_per_s).max(run_ns(first, last).unwrap_or(0) as f64 / 1e9))
-}
-
-/// By how much a process's threads ran by their own clocks between two readings, nanoseconds.
-fn run_ns(first: &CpuUse, last: &CpuUse) -> Option<u64> {
-    Some(last.run_ns?.saturating_sub(first.run_ns?))
+    let ticked = ticks as f64 / ticks_per_s * 1e6 / elapsed_us as f64;
+    Some(ctx.clocked(pid, |used| used.run_ns).map_or(ticked, |clocked| ticked.max(clocked)))
 }
 
 fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station {
@@ -261,6 +252,7 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     station.ceiling_rps = Cost::of(ctx, cores, tiers, busy).and_then(|cost| cost.ceiling());
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
     let left = left_to_others(ctx, cores, tiers).filter(|_| utilization >= SATURATED_UTILIZATION);
+    let queued = station.waiting.filter(|waiting| utilization >= CROWDED_UTILIZATION && *waiting >= limit);
     let wanted = utilization >= SATURATED_UTILIZATION && left.is_none();
     // Threads that a quota stops are ready to run all the time, too.
     let free = || tiers.iter().filter(|tier| !cpu_quota::stops(ctx, tier));
@@ -272,6 +264,8 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
         // More than these threads give now they cannot give.
         station.ceiling_rps = now_at(ctx, &threads);
         (StationState::Saturated, told)
+    } else if let Some(waiting) = queued.filter(|_| left_to_others(ctx, cores, tiers).is_none()) {
+        (StationState::Saturated, args("state-cpu-crowded").with("waiting", waiting))
     } else if let Some(others) = left {
         (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
     } else if utilization >= NEAR_UTILIZATION {
@@ -335,12 +329,7 @@ fn busy(ctx: &Context<'_>, cores: &BTreeSet<u32>) -> Option<f64> {
 
 /// Cores that the processes of these tiers used at least, by their threads' own clocks: those of which that was read twice.
 fn ran(ctx: &Context<'_>, tiers: &[&Tier]) -> f64 {
-    let Some((_, _, elapsed_us)) = ctx.inside(&ctx.obs.cpu) else { return 0.0 };
-    let own = |pid: &u32| {
-        let (first, last, _) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
-        run_ns(first, last)
-    };
-    tiers.iter().flat_map(|tier| &tier.pids).filter_map(own).sum::<u64>() as f64 / 1e3 / elapsed_us.max(1) as f64
+    tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| ctx.clocked(*pid, |used| used.run_ns)).sum()
 }
 
 /// A tier whose cores have fewer threads that do the work of servers, with how many of both there are: what is left of the cores is not for them.

@@ -278,7 +278,7 @@ impl Schedule {
                 slot.due_us = slot.due_us.max(next(now_us + TOGETHER_US, slot.period_us(pace) * slot.thrift));
             }
             if slot.is_dear {
-                let rest_us = strained(rest_us, strain);
+                let rest_us = if COMPARED.contains(&slot.source.name) { rest_us } else { strained(rest_us, strain) };
                 slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
                 if rest_us > slot.period_us(Pace::Path) {
                     slot.forced_us = slot.forced_us.max(rest_us);
