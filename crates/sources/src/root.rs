@@ -109,10 +109,14 @@ impl Root {
     }
 }
 
+/// Room for most files of /proc: one read(2) and the one that finds the end. From an empty buffer it would be half a dozen.
+const FIRST_BYTES: usize = 4096;
+
 /// At most one byte more than `bytes_max`, so that the caller sees that there is more.
 fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(FIRST_BYTES);
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    bytes.shrink_to_fit();
     Ok(bytes)
 }
 

@@ -27,11 +27,11 @@ const STRAINED_MAX_US: u64 = 8_000_000;
 const SHARE_FAST: u64 = 100;
 pub(super) const SHARE_SLOW: u64 = 500;
 /// What matters at the beginning and the end of an observation above all may use less,
-pub(super) const SHARE_RARE: u64 = 1_000;
+const SHARE_RARE: u64 = 1_000;
 /// so may the files of processes, each of which is asked for by itself: 2 to 4 us a descriptor,
 const SHARE_FILES: u64 = 1_600;
-/// and so may TIME_WAIT, which lasts a minute: half a microsecond each.
-const SHARE_TIME_WAIT: u64 = 2_500;
+/// and so may what changes within a minute, entry by entry: half a microsecond for each connection in TIME_WAIT or in conntrack's table.
+pub(super) const SHARE_MINUTE: u64 = 2_500;
 /// While no upstream was seen, looking for one may use one twentieth: it is looked for in few observations for long.
 pub(super) const SHARE_EAGER: u64 = 20;
 /// All sources together may use this share of a core, and so much time beside for what an observation begins with: with what threads need to wake up
@@ -159,7 +159,7 @@ impl Slot {
             Cadence::Fast => SHARE_FAST,
             _ if self.is_eager(pace) => SHARE_FAST,
             Cadence::Often => SHARE_RARE,
-            _ if self.source.name == TIME_WAIT => SHARE_TIME_WAIT,
+            _ if self.source.name == TIME_WAIT => SHARE_MINUTE,
             _ if self.source.name == EDGES[1] => SHARE_FILES,
             _ => SHARE_SLOW,
         }

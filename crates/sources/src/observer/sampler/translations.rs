@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use chokepoint_recording::Scope;
 
 use super::super::reader::{Job, Order, Read};
-use super::super::schedule::{SHARE_EAGER, SHARE_RARE};
+use super::super::schedule::{SHARE_EAGER, SHARE_MINUTE};
 use super::{ObserveError, PATIENCE_US, Sampler, kind_of};
 use crate::source;
 use crate::table::{Phase, ScopeKind};
@@ -57,7 +57,7 @@ impl Sampler {
     /// Takes note of what a read cost, so that the next ones keep to their share: a large one only while without them nothing can be told.
     pub(super) fn translations_cost(&mut self, now_us: u64, read: &Read) {
         if read.order.source.name == NAME {
-            let share = if self.path.answered { SHARE_RARE } else { SHARE_EAGER };
+            let share = if self.path.answered { SHARE_MINUTE } else { SHARE_EAGER };
             self.translations_due_us = self.translations_due_us.max(now_us) + self.rest_us(read.cost_us, share);
         }
     }
