@@ -22,7 +22,9 @@ pub(crate) enum Verb {
     /// Say what packet captures show of TCP: who set connections up, what they carried, what was lost, who closed them, whether they are kept
     #[command(after_help = STREAMS_HELP)]
     Streams(Streams),
-    /// Connect and print all that the kernel knows of the connection (TCP_INFO), with units and meanings, and its initial congestion window
+    /// Connect and print all that the kernel knows of the connection (TCP_INFO), with units and meanings, and its initial congestion window; or
+    /// sum up the connections that the host has
+    #[command(after_help = TCP_HELP)]
     Tcp(Tcp),
     /// Break real servers in network namespaces of their own, to try, test and learn
     Lab(Lab),
@@ -239,38 +241,85 @@ gives them (tcp.stream).
 Examples:
   chokepoint streams proxy.pcapng             edges, verdicts about keepalive, and the streams that lost most time
   chokepoint streams --each proxy.pcap.zst    one JSON line for each stream as it ends
+  chokepoint streams --html slow.html proxy.pcapng
+                                              and pictures of the stream that lost most time
+  chokepoint streams -i eth0 -z 10s --write ten.pcapng tcp port 80 and not host 10.0.0.9
+                                              capture; of filters are known: tcp, ip, ip6, [src|dst] port, host and net, and, or, not, ( )
   tcpdump -i any -w - tcp | chokepoint streams -
 
 Exit status: 0 all was read, 1 a file could not be read or not to its end, 2 usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Streams {
-    /// Captures: pcap or pcapng, plain, .gz or .zst; - is stdin
-    #[arg(required = true, value_name = "FILE")]
+    /// Captures: pcap or pcapng, plain, .gz or .zst; - is stdin. With -i the words of a filter
+    #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Capture on this interface instead, "any" for all of a namespace; needs CAP_NET_RAW
+    #[arg(short, long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// In this network namespace: a name below /run/netns, a path, or a process id
+    #[arg(long, value_name = "NETNS", requires = "interface")]
+    pub(crate) netns: Option<String>,
+    /// Write the packets to a pcapng file as well
+    #[arg(long, value_name = "FILE", requires = "interface")]
+    pub(crate) write: Option<PathBuf>,
+    /// Capture for this long [default: until Ctrl-C]
+    #[arg(short = 'z', long, value_name = "TIME", requires = "interface")]
+    pub(crate) duration: Option<String>,
+    /// Keep so many bytes of each packet
+    #[arg(long, value_name = "BYTES", requires = "interface", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(64..=262_144))]
+    pub(crate) snap: u32,
     /// Print the report as JSON (docs/schema/streams-1.json)
     #[arg(long, conflicts_with = "each")]
     pub(crate) json: bool,
     /// Print each stream as a line of JSON when it ends, instead of the report
     #[arg(long)]
     pub(crate) each: bool,
+    /// Write pictures as one HTML page: a stream's bytes in flight and its sequence numbers over time, and the connections of its edge
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// The stream to draw, by its number (tcp.stream) [default: the one that lost most time]
+    #[arg(long, value_name = "N", requires = "html")]
+    pub(crate) stream: Option<u64>,
     /// Streams that may be open at once (about 2.7 KB each); of more the longest silent are summarised early
     #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) open_max: u32,
 }
 
+const TCP_HELP: &str = "\
+Examples:
+  chokepoint tcp 10.0.0.2:80 --get /          one connection, before and after an answer
+  chokepoint tcp 10.0.0.2:80 --get /big --watch --html big.html
+                                              follow one transfer: windows, round trips, rates, who limits
+  chokepoint tcp --live                       the connections that this host has, in all network namespaces, by edge
+  chokepoint tcp --live --edge '*->:80'       those to port 80; A->B takes ADDRESS, ADDRESS:PORT, :PORT or * on each side
+
+Exit status: 0 it could be read, 1 it could not, 2 usage.";
+
 #[derive(Debug, Args)]
 pub(crate) struct Tcp {
     /// Where to connect to: HOST:PORT, [ADDRESS]:PORT for IPv6
-    #[arg(value_name = "HOST:PORT")]
-    pub(crate) target: String,
+    #[arg(value_name = "HOST:PORT", required_unless_present = "live")]
+    pub(crate) target: Option<String>,
+    /// Read the connections that the host has instead: round trips, windows, retransmissions, idle times, who holds them back, the worst first
+    #[arg(long, conflicts_with_all = ["target", "get"])]
+    pub(crate) live: bool,
+    /// Of those, the ones from client A to server B
+    #[arg(long, value_name = "A->B", requires = "live")]
+    pub(crate) edge: Option<String>,
     /// Ask for this path by HTTP/1.1 and look again when the answer has come
     #[arg(long, value_name = "PATH")]
     pub(crate) get: Option<String>,
+    /// Follow the transfer until the peer closes or is silent for --timeout: at the peer's end where that is on this host, else at ours
+    #[arg(long, conflicts_with = "live")]
+    pub(crate) watch: bool,
+    /// Write what was followed as one HTML page with drawings
+    #[arg(long, value_name = "FILE", requires = "watch")]
+    pub(crate) html: Option<PathBuf>,
     /// Give up connecting or waiting after this time
     #[arg(short = 't', long, value_name = "TIME", default_value = "5s")]
     pub(crate) timeout: String,
-    /// Print it as JSON (docs/schema/tcp-1.json)
+    /// Print it as JSON (docs/schema/tcp-1.json, of --watch tcp-watch-1.json, of --live tcp-live-1.json)
     #[arg(long)]
     pub(crate) json: bool,
 }

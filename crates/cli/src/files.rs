@@ -24,6 +24,30 @@ pub(crate) fn write_scenario(file: &Path, text: &str) -> Result<()> {
     write_whole(file, text.as_bytes()).with_context(|| format!("the scenario {} cannot be written", file.display()))
 }
 
+/// Writes a page or a picture of connections.
+pub(crate) fn write_page(file: &Path, text: &str) -> Result<()> {
+    write_whole(file, text.as_bytes()).with_context(|| format!("the page {} cannot be written", file.display()))
+}
+
+/// A capture that grows while packets come. It is begun anew, and stays as far as it got where the capture ends early.
+pub(crate) struct Growing {
+    out: fs::File,
+    name: PathBuf,
+}
+
+impl Growing {
+    /// Makes the file, or empties it.
+    pub(crate) fn open(file: &Path) -> Result<Self> {
+        let out = fs::File::create(file).with_context(|| format!("the capture {} cannot be written", file.display()))?;
+        Ok(Self { out, name: file.to_owned() })
+    }
+
+    /// Writes more of it.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes).with_context(|| format!("the capture {} cannot be written any further", self.name.display()))
+    }
+}
+
 /// Writes a picture or a list of stacks.
 pub(crate) fn write_profile(file: &Path, bytes: &[u8]) -> Result<()> {
     write_whole(file, bytes).with_context(|| format!("the profile {} cannot be written", file.display()))

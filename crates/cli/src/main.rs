@@ -14,6 +14,7 @@ mod markdown;
 mod measure;
 mod output;
 mod plan;
+mod plot;
 mod profile;
 mod progress;
 mod recordings;
@@ -83,7 +84,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
         }
         Verb::Undo(args) => undo::run(args)?,
         Verb::Streams(args) => streams::run(args, words, interrupt)?,
-        Verb::Tcp(args) => tcp::run(args, words)?,
+        Verb::Tcp(args) => tcp::run(args, words, interrupt)?,
         Verb::Lab(args) => lab::run(&args.verb, words, interrupt)?,
         Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
         Verb::Explain(args) => explain::run(args, words).map(|()| true)?,

@@ -1,19 +1,24 @@
 //! `chokepoint streams`: what captures show of TCP.
 
+mod live;
+mod pictures;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::edge::{Keepalive, keepalive};
-use chokepoint_packets::{Analyzer, Capture, CaptureError, Edge, Limits, Report, StreamSummary};
+use chokepoint_packets::{Analyzer, Capture, CaptureError, Edge, Limits, Report, Sink, StreamSummary};
 use serde_json::{Value, json};
 
 use crate::args::Streams;
 use crate::interrupt::Interrupt;
-use crate::output;
 use crate::progress::Progress;
+use crate::{Usage, files, output};
+use live::Caught;
+use pictures::Gallery;
 
 /// Packets between two looks at Ctrl-C and the clock.
 const PACKETS_AT_ONCE: u64 = 16_384;
@@ -36,31 +41,41 @@ pub(crate) struct Outcome {
     pub(crate) failed: Vec<Failed>,
     /// Streams that could be open at once.
     pub(crate) open_max: u32,
+    /// What a capture of its own caught.
+    pub(crate) caught: Option<Caught>,
 }
 
 /// Reads the captures and prints what they show; false where one could not be read to its end.
 pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
-    let limits = Limits { streams: args.open_max as usize, ..Limits::default() };
-    let mut analyzer = Analyzer::new(limits);
-    let mut lines = Lines { wanted: args.each, text: String::new(), failed: None };
-    let mut failed = Vec::new();
-    let mut progress = Progress::new("reading", None);
-    for file in &args.files {
-        if interrupt.is_set() {
-            break;
-        }
-        if let Err(error) = read(file, &mut analyzer, &mut lines, &mut progress, interrupt) {
-            failed.push(Failed { file: file.clone(), why: error });
-        }
+    if args.html.is_some() && args.stream.is_none() && reread(args).is_none() {
+        let why = "what comes from stdin or an interface comes once: name the stream to draw by --stream, or keep the packets by --write";
+        return Err(Usage(why.to_owned()).into());
     }
-    progress.finish();
-    let report = analyzer.finish(&mut |stream| lines.put(stream));
+    let limits = Limits { streams: args.open_max as usize, ..Limits::default() };
+    let mut lines = Lines { wanted: args.each, text: String::new(), failed: None };
+    let mut gallery = args.html.as_ref().map(|_| Gallery::default());
+    let mut sink = |stream: &StreamSummary| {
+        lines.put(stream);
+        if let Some(gallery) = &mut gallery {
+            gallery.add(stream, args.stream);
+        }
+    };
+    let mut analyzer = analyzer(limits, args.stream);
+    let (mut failed, mut caught) = (Vec::new(), None);
+    match &args.interface {
+        Some(interface) => caught = Some(live::capture(args, interface, &mut analyzer, &mut sink, interrupt)?),
+        None => failed = read_all(&args.files, &mut analyzer, &mut sink, interrupt),
+    }
+    let report = analyzer.finish(&mut sink);
     lines.flush();
     if let Some(error) = lines.failed {
         return Err(error);
     }
+    if let (Some(file), Some(gallery)) = (&args.html, gallery) {
+        files::write_page(file, &draw(args, gallery, &report, limits, words, interrupt)?)?;
+    }
     let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
-    let outcome = Outcome { report, verdicts, failed, open_max: args.open_max };
+    let outcome = Outcome { report, verdicts, failed, open_max: args.open_max, caught };
     for Failed { file, why } in &outcome.failed {
         output::note(&format!("chokepoint: {}: {why}", file.display()));
     }
@@ -72,7 +87,56 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
     Ok(outcome.failed.is_empty())
 }
 
-fn read(file: &Path, analyzer: &mut Analyzer, lines: &mut Lines, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {
+fn analyzer(limits: Limits, follow: Option<u64>) -> Analyzer {
+    let mut analyzer = Analyzer::new(limits);
+    if let Some(stream) = follow {
+        analyzer.follow(stream);
+    }
+    analyzer
+}
+
+/// Reads all files from the beginning.
+fn read_all(files: &[PathBuf], analyzer: &mut Analyzer, sink: Sink<'_>, interrupt: &Interrupt) -> Vec<Failed> {
+    let mut failed = Vec::new();
+    let mut progress = Progress::new("reading", None);
+    for file in files {
+        if interrupt.is_set() {
+            break;
+        }
+        if let Err(error) = read(file, analyzer, sink, &mut progress, interrupt) {
+            failed.push(Failed { file: file.clone(), why: error });
+        }
+    }
+    progress.finish();
+    failed
+}
+
+/// The files that hold what was analysed, where it can be read a second time.
+fn reread(args: &Streams) -> Option<&[PathBuf]> {
+    match args.interface {
+        Some(_) => args.write.as_ref().map(std::slice::from_ref),
+        None => args.files.iter().all(|file| file.as_os_str() != "-").then_some(&args.files[..]),
+    }
+}
+
+/// The page of pictures: of the stream that was asked for, else of the one that lost most time, else of the one that carried most.
+fn draw(args: &Streams, gallery: Gallery, report: &Report, limits: Limits, words: &Catalogue, interrupt: &Interrupt) -> Result<String> {
+    let Some(stream) = args.stream.or_else(|| report.notable.first().map(|stream| stream.index)).or(gallery.largest()) else {
+        bail!("there is no TCP stream to draw");
+    };
+    if args.stream.is_some() {
+        let trace = report.trace.as_ref().filter(|trace| !trace.points.is_empty());
+        return trace.map(|trace| gallery.page(trace, words)).with_context(|| format!("there is no stream {stream} to draw"));
+    }
+    let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::default());
+    let mut sink = |summary: &StreamSummary| second.add(summary, Some(stream));
+    // What could not be read was told the first time.
+    read_all(reread(args).unwrap_or_default(), &mut analyzer, &mut sink, interrupt);
+    let report = analyzer.finish(&mut sink);
+    report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read")
+}
+
+fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {
     let reader: Box<dyn Read> = if file.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
@@ -80,7 +144,7 @@ fn read(file: &Path, analyzer: &mut Analyzer, lines: &mut Lines, progress: &mut 
     };
     let mut capture = Capture::open(reader).map_err(|error: CaptureError| error.to_string())?;
     while let Some(packet) = capture.packet().map_err(|error| error.to_string())? {
-        analyzer.packet(&packet, &mut |stream| lines.put(stream));
+        analyzer.packet(&packet, sink);
         let packets = analyzer.totals().packets;
         if packets.is_multiple_of(PACKETS_AT_ONCE) {
             if interrupt.is_set() {
@@ -134,6 +198,7 @@ impl Outcome {
             "totals": self.report.totals,
             "edges": edges.collect::<Vec<_>>(),
             "notable": self.report.notable,
+            "capture": self.caught,
             "failed": self.failed.iter().map(|failed| json!({ "file": failed.file.display().to_string(), "why": failed.why })).collect::<Vec<_>>(),
         })
     }

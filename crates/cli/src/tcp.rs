@@ -1,4 +1,8 @@
-//! `chokepoint tcp`: all that the kernel knows of one connection that is made for it.
+//! `chokepoint tcp`: all that the kernel knows of one connection that is made for it, or of those that the host has.
+
+mod edge_filter;
+pub(crate) mod live;
+pub(crate) mod watch;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -10,6 +14,7 @@ use chokepoint_sources::{TcpInfo, TcpInfoField, read_congestion_control, read_tc
 use serde_json::{Value, json};
 
 use crate::args::Tcp;
+use crate::interrupt::Interrupt;
 use crate::{Usage, output, settings};
 
 /// An answer is read no further than this, bytes.
@@ -54,7 +59,14 @@ pub(crate) struct Mss {
 }
 
 /// Connects, asks where that is wanted, and prints what the kernel says.
-pub(crate) fn run(args: &Tcp, words: &Catalogue) -> Result<bool> {
+pub(crate) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    if args.live {
+        return live::run(args, words);
+    }
+    if args.edge.is_some() {
+        return Err(Usage("--edge chooses among what --live reads".to_owned()).into());
+    }
+    let target = args.target.as_deref().ok_or_else(|| Usage("where to connect to is missing: HOST:PORT".to_owned()))?;
     let timeout = settings::duration(&args.timeout).map_err(|error| Usage(error.to_string()))?;
     if timeout.is_zero() {
         return Err(Usage("--timeout must be longer than nothing".to_owned()).into());
@@ -64,7 +76,11 @@ pub(crate) fn run(args: &Tcp, words: &Catalogue) -> Result<bool> {
     {
         return Err(Usage(format!("--get {path:?} is no path: it begins with / and has no spaces")).into());
     }
-    let mut stream = connect(&args.target, timeout)?;
+    let mut stream = connect(target, timeout)?;
+    if args.watch {
+        let request = args.get.as_deref().map(|path| request(path, target));
+        return watch::run(args, stream, request, timeout, words, interrupt);
+    }
     let read = |stream: &TcpStream| read_tcp_info(stream).context("TCP_INFO cannot be read");
     let mut connection = Connection {
         local: stream.local_addr()?,
@@ -75,7 +91,7 @@ pub(crate) fn run(args: &Tcp, words: &Catalogue) -> Result<bool> {
     };
     if let Some(path) = &args.get {
         let begin = Instant::now();
-        let (bytes, ended) = ask(&mut stream, path, &args.target, timeout)?;
+        let (bytes, ended) = ask(&mut stream, path, target, timeout)?;
         connection.answered = Some(Answered { bytes, time: begin.elapsed(), ended, info: read(&stream)? });
     }
     if args.json {
@@ -107,10 +123,13 @@ fn connect(target: &str, timeout: Duration) -> Result<TcpStream> {
     bail!("cannot connect to {target}: {}", last.unwrap_or_else(|| "the name has no address".to_owned()))
 }
 
+fn request(path: &str, host: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: chokepoint\r\nConnection: close\r\n\r\n")
+}
+
 /// Sends a request and reads until the peer closes; true where it did before the bound.
 fn ask(stream: &mut TcpStream, path: &str, host: &str, timeout: Duration) -> Result<(u64, bool)> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: chokepoint\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).context("the request cannot be sent")?;
+    stream.write_all(request(path, host).as_bytes()).context("the request cannot be sent")?;
     let (mut bytes, mut buffer, begin) = (0_u64, vec![0_u8; 64 << 10], Instant::now());
     while bytes < ANSWER_BYTES_MAX && begin.elapsed() < timeout {
         match stream.read(&mut buffer) {

@@ -12,6 +12,8 @@ mod readings;
 mod rounds;
 mod streams;
 mod tcp;
+mod tcp_live;
+mod tcp_watch;
 mod wrap;
 
 #[cfg(test)]
@@ -27,6 +29,8 @@ pub(crate) use explain::page_text;
 use page::Page;
 pub(crate) use streams::streams_text;
 pub(crate) use tcp::tcp_text;
+pub(crate) use tcp_live::tcp_live_text;
+pub(crate) use tcp_watch::{tcp_watch_lines, tcp_watch_plots, tcp_watch_text};
 
 use crate::sheet::{ink, span};
 

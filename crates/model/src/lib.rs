@@ -26,4 +26,5 @@ pub mod report;
 pub mod series;
 pub mod settle;
 pub mod stations;
+pub mod tcp;
 pub mod traffic;

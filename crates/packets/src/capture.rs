@@ -3,10 +3,12 @@
 mod input;
 mod pcap;
 mod pcapng;
+mod write;
 
 use std::io::{self, Read};
 
 use input::{Input, RECORD_BYTES_MAX};
+pub use write::PcapngWriter;
 
 /// Zstandard frames may ask for this much memory, bytes: `zstd --ultra -20` and below ask for no more.
 const ZSTD_WINDOW_BYTES_MAX: u64 = 32 << 20;

@@ -9,6 +9,7 @@ pub mod capture;
 mod decode;
 mod edge;
 mod edges;
+pub mod filter;
 mod flows;
 mod histogram;
 mod stream;

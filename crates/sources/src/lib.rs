@@ -4,6 +4,7 @@ pub mod assemble;
 mod netlink;
 pub mod netns;
 pub mod observer;
+mod packet;
 pub mod redact;
 pub mod root;
 mod route;
@@ -17,10 +18,13 @@ mod text;
 pub use assemble::{assemble, place};
 pub use netns::{Namespaces, NetnsError, NetnsRef};
 pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer};
+pub use packet::{CaptureStartError, LivePacket, PacketRing};
 pub use redact::redact;
 pub use root::Root;
+pub use sock_diag::tcp::{TcpSocket, TcpSocketsRead, read_tcp_sockets};
+pub use sock_diag::tcp_peer::{TcpPeer, TcpReading};
 pub use table::{Cadence, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
-pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, read_congestion_control, read_tcp_info};
+pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, TcpInfoPlace, read_congestion_control, read_tcp_info};
 
 /// Sources that are no text files.
 const OTHERS: &[&Source] = &[

@@ -142,6 +142,41 @@ impl Netlink {
         Err(DumpError::Interrupted)
     }
 
+    /// Asks for one thing and gives the message that answers.
+    pub(crate) fn one(&self, kind: u16, body: &[u8]) -> Result<Vec<u8>, DumpError> {
+        let sequence = self.sequence.get().wrapping_add(1);
+        self.sequence.set(sequence);
+        send(&self.socket, &wire::request(kind, NLM_F_REQUEST, sequence, body), SendFlags::empty()).map_err(io::Error::from)?;
+        let mut datagram = self.datagram.borrow_mut();
+        loop {
+            let length = self.receive(&mut datagram)?;
+            for message in messages(&datagram[..length]) {
+                let message = message?;
+                match end_of(&message) {
+                    _ if message.sequence != sequence => {}
+                    Some(Err(error)) => return Err(error.into()),
+                    Some(Ok(())) => {}
+                    None => return Ok(message.whole.to_vec()),
+                }
+            }
+        }
+    }
+
+    /// Waits for a datagram of the kernel's; gives its length.
+    fn receive(&self, datagram: &mut [u8]) -> Result<usize, DumpError> {
+        loop {
+            let (_, length, from) = match recvfrom(&self.socket, &mut *datagram, RecvFlags::TRUNC) {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other.map_err(io::Error::from)?,
+            };
+            // Only the kernel's word counts: any process may send to a netlink address that it guesses.
+            if from.and_then(|from| SocketAddrNetlink::try_from(from).ok()).is_none_or(|from| from.pid() != 0) {
+                continue;
+            }
+            return if length > datagram.len() { Err(DumpError::Truncated) } else { Ok(length) };
+        }
+    }
+
     /// Asks for a dump and hands each message, header included, to `each`; false where the kernel says that the list changed meanwhile.
     pub(crate) fn dump_into(
         &self,
@@ -157,18 +192,7 @@ impl Netlink {
         let mut whole = true;
         let mut failure = None;
         loop {
-            let (_, length, from) = match recvfrom(&self.socket, &mut datagram[..], RecvFlags::TRUNC) {
-                Err(rustix::io::Errno::INTR) => continue,
-                other => other.map_err(io::Error::from)?,
-            };
-            // Only the kernel's word counts: any process may send to a netlink address that it guesses.
-            let kernel = from.and_then(|from| SocketAddrNetlink::try_from(from).ok()).is_some_and(|from| from.pid() == 0);
-            if !kernel {
-                continue;
-            }
-            if length > datagram.len() {
-                return Err(DumpError::Truncated);
-            }
+            let length = self.receive(&mut datagram)?;
             for message in messages(&datagram[..length]) {
                 let message = message?;
                 if message.sequence != sequence {

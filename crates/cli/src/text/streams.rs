@@ -30,6 +30,10 @@ pub(crate) fn streams_text(outcome: &Outcome, style: &Style, words: &Catalogue) 
         .with("time", time)
         .with("streams", totals.streams);
     page.flow(&[], &[], &[span(Ink::Plain, phrases.say(&message))]);
+    if let Some(caught) = outcome.caught {
+        let message = Message::new("streams-caught").with("packets", caught.packets).with("dropped", caught.dropped);
+        page.flow(&[], &[], &[span(if caught.dropped > 0 { Ink::Warn } else { Ink::Plain }, phrases.say(&message))]);
+    }
     if totals.streams == 0 {
         page.flow(&[], &[], &[span(Ink::Warn, phrases.word("streams-none"))]);
     }

@@ -5,14 +5,14 @@ use super::{CaptureError, Packet, fill, record, u16_at, u32_at};
 
 /// Section header block; reads the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
+pub(super) const INTERFACE: u32 = 1;
 const PACKET_OLD: u32 = 2;
 const PACKET_SIMPLE: u32 = 3;
-const PACKET: u32 = 6;
-const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+pub(super) const PACKET: u32 = 6;
+pub(super) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// Type and length before, length again behind.
 const BLOCK_BYTES_MIN: usize = 12;
-const OPTION_TIME_RESOLUTION: u16 = 9;
+pub(super) const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 /// More interfaces than this in one section are not believed.
 const INTERFACES_MAX: usize = 65_536;

@@ -29,6 +29,11 @@ impl Inside {
         ReadContext { root, scope: Scope::Netns(self.netns.id.0), phase, notes, netns: Some(&self.netns), netlink: Some(&self.sockets) }
     }
 
+    /// The netlink sockets of the namespace.
+    pub(crate) fn sockets(&self) -> &Sockets {
+        &self.sockets
+    }
+
     /// Only for a thread that was just made for this and ends afterwards.
     fn enter(netns: NetnsRef, root: &Root) -> Result<Self, NetnsError> {
         let id = netns.id;

@@ -13,15 +13,24 @@ const MESSAGE_BYTES: usize = 72;
 /// Where its addresses are: `id.idiag_src` and `id.idiag_dst`, sixteen bytes each.
 pub(crate) const ADDRESSES_AT: [usize; 2] = [8, 24];
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
+const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 const INET_DIAG_SKV6ONLY: u16 = 11;
+/// `SK_MEMINFO_SNDBUF` and `SK_MEMINFO_WMEM_QUEUED`: the fourth and the sixth word (linux/sock_diag.h).
+const SK_MEMINFO_SNDBUF: usize = 3;
+const SK_MEMINFO_WMEM_QUEUED: usize = 5;
 /// `SK_MEMINFO_DROPS`: the ninth word (linux/sock_diag.h).
 const SK_MEMINFO_DROPS: usize = 8;
 /// `idiag_timer` of a socket in TIME_WAIT (net/ipv4/inet_diag.c, inet_twsk_diag_fill).
 const TIMER_TIME_WAIT: u8 = 3;
 
+/// `idiag_ext` for struct tcp_info and the memory of buffers.
+const EXTENSIONS_INFO: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
+
 /// All states but LISTEN and TIME_WAIT: 1 to 5, 7 to 9, 11 and 12.
 const STATES_CONNECTED: u32 = 0b1_1011_1011_1110;
+/// Of those, the ones that are whole sockets: handshakes are left out, which have no struct tcp_info.
+const STATES_WITH_INFO: u32 = STATES_CONNECTED & !(1 << TcpState::SynRecv as u32 | 1 << TcpState::NewSynRecv as u32);
 const STATES_TIME_WAIT: u32 = 1 << TcpState::TimeWait as u32;
 const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
 
@@ -35,7 +44,12 @@ pub(super) fn sockets() -> Parts {
     parts(0, STATES_CONNECTED)
 }
 
-/// The same without those at these ports; handshakes that are under way there are in it.
+/// Those of them that are whole sockets, each with its struct tcp_info and the memory of its buffers.
+pub(super) fn sockets_with_info() -> Parts {
+    parts(EXTENSIONS_INFO, STATES_WITH_INFO)
+}
+
+/// All others without those at these ports; handshakes that are under way there are in it.
 pub(super) fn sockets_beside(ports: &[Port]) -> Parts {
     let mut body = request_both(0, STATES_CONNECTED);
     let program = leaving_out(ports);
@@ -102,6 +116,27 @@ fn request(family: u8, extensions: u8, states: u32) -> Vec<u8> {
     body
 }
 
+/// A request (`struct inet_diag_req_v2`) for the one socket with these addresses, with its struct tcp_info and the memory of its buffers. It is
+/// found by its addresses; its cookie is not known (INET_DIAG_NOCOOKIE).
+pub(super) fn one_with_info(local: (IpAddr, u16), remote: (IpAddr, u16)) -> Vec<u8> {
+    let family = if local.0.is_ipv4() && remote.0.is_ipv4() { AF_INET } else { AF_INET6 };
+    let mut body = vec![family, libc::IPPROTO_TCP as u8, EXTENSIONS_INFO, 0];
+    body.extend_from_slice(&STATES_WITH_INFO.to_ne_bytes());
+    body.extend_from_slice(&local.1.to_be_bytes());
+    body.extend_from_slice(&remote.1.to_be_bytes());
+    for address in [local.0, remote.0] {
+        let mut bytes = [0; 16];
+        match address {
+            IpAddr::V4(address) => bytes[..4].copy_from_slice(&address.octets()),
+            IpAddr::V6(address) => bytes = address.octets(),
+        }
+        body.extend_from_slice(&bytes);
+    }
+    body.extend_from_slice(&[0; 4]);
+    body.extend_from_slice(&[0xff; 8]);
+    body
+}
+
 /// One TCP socket.
 pub(super) struct InetSocket {
     pub(super) state: TcpState,
@@ -114,6 +149,31 @@ pub(super) struct InetSocket {
     pub(super) wait: Option<Wait>,
     pub(super) drops: Option<u64>,
     pub(super) v6_only: bool,
+}
+
+/// What a socket's attributes say of its sending side.
+#[derive(Default)]
+pub(super) struct Measured<'a> {
+    /// Bytes of struct tcp_info; empty where the socket has none.
+    pub(super) info: &'a [u8],
+    /// Bytes that its send buffer may hold, and that it holds, each with the kernel's overhead.
+    pub(super) send_buffer: Option<(u32, u32)>,
+}
+
+/// Reads the attributes that [`sockets_with_info`] asks for.
+pub(super) fn measured<'a>(message: &Message<'a>) -> Result<Measured<'a>, DiagError> {
+    let (_, rest) = message.split("inet_diag_msg", MESSAGE_BYTES)?;
+    let mut measured = Measured::default();
+    for attribute in attributes(rest) {
+        let attribute = attribute?;
+        let word = |place: usize| u32_at(attribute.value, 4 * place);
+        match attribute.kind {
+            INET_DIAG_INFO => measured.info = attribute.value,
+            INET_DIAG_SKMEMINFO => measured.send_buffer = word(SK_MEMINFO_SNDBUF).zip(word(SK_MEMINFO_WMEM_QUEUED)),
+            _ => {}
+        }
+    }
+    Ok(measured)
 }
 
 /// A TCP state by the kernel's number (include/net/tcp_states.h).

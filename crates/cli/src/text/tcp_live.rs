@@ -1,0 +1,140 @@
+//! The host's connections for the terminal: what holds each edge back, then the sockets that lost most time.
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::message::Message;
+use chokepoint_model::tcp::Limiter;
+use chokepoint_packets::Histogram;
+use chokepoint_sources::TcpSocketsRead;
+
+use super::Style;
+use super::page::Page;
+use crate::sheet::{Ink, Phrases, span};
+use crate::tcp::live::{Edge, End, Live, Place, Worst};
+
+/// Edges that are drawn; the others are in the JSON.
+const EDGES_MAX: usize = 20;
+/// Columns of a label.
+const LABEL: usize = 24;
+
+/// The report, ending in a newline.
+pub(crate) fn tcp_live_text(live: &Live, read: &TcpSocketsRead, style: &Style, words: &Catalogue) -> String {
+    let mut page = Page::new(style, words);
+    let phrases = page.phrases();
+    let message = Message::new("tcp-live-totals").with("sockets", live.sockets).with("namespaces", read.namespaces);
+    page.flow(&[], &[], &[span(Ink::Plain, phrases.say(&message.with("edges", live.edges.len() as u64)))]);
+    let edges = live.sorted();
+    for (place, edge) in edges.iter().take(EDGES_MAX) {
+        write_edge(&mut page, live, place, edge);
+    }
+    if edges.len() > EDGES_MAX {
+        page.blank();
+        let message = Message::new("streams-more-edges").with("count", (edges.len() - EDGES_MAX) as u64);
+        page.flow(&[], &[], &[span(Ink::Faint, phrases.say(&message))]);
+    }
+    if !live.worst.is_empty() {
+        page.heading("tcp-live-heading-worst");
+        for worst in &live.worst {
+            page.point(2, &[span(Ink::Plain, worst_text(worst, phrases))]);
+        }
+    }
+    let without = (live.without_info > 0).then(|| phrases.say(&Message::new("tcp-live-without-info").with("count", live.without_info)));
+    let failed = read.failed.iter().map(|(why, needs)| match needs {
+        Some(needs) => phrases.say(&Message::new("tcp-live-failed-needs").with("why", why.as_str()).with("needs", *needs)),
+        None => why.clone(),
+    });
+    let gaps: Vec<String> = without.into_iter().chain(failed).collect();
+    if !gaps.is_empty() {
+        page.heading("streams-heading-not-read");
+        for gap in gaps {
+            page.point(2, &[span(Ink::Plain, gap)]);
+        }
+    }
+    page.finish()
+}
+
+fn write_edge(page: &mut Page<'_>, live: &Live, place: &Place, edge: &Edge) {
+    let phrases = page.phrases();
+    let (client, server) = match place.ends {
+        Some((client, server)) => (client.to_string(), server.to_string()),
+        None => (phrases.word("streams-any"), phrases.word("streams-others")),
+    };
+    let end = phrases.word(if place.end == End::Client { "streams-end-client" } else { "streams-end-server" });
+    let title =
+        Message::new("tcp-live-edge").with("client", client).with("server", server).with("end", end).with("netns", live.netns(place));
+    page.blank();
+    page.line(&[span(Ink::Strong, phrases.say(&title.with("sockets", edge.sockets)))]);
+    for (label, text) in rows(edge, phrases) {
+        let label = [span(Ink::Faint, format!("  {:LABEL$}", phrases.word(label)))];
+        page.flow(&label, &[span(Ink::Plain, " ".repeat(LABEL + 2))], &[span(Ink::Plain, text)]);
+    }
+}
+
+fn rows(edge: &Edge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    let mut put = |label, text: Option<String>| rows.extend(text.map(|text| (label, text)));
+    put("tcp-live-rtt", times(&edge.rtt, 1.0, phrases));
+    put(
+        "tcp-live-cwnd",
+        edge.cwnd.quantiles(1.0).map(|cwnd| {
+            let message = Message::new("tcp-live-segments").with("p50", cwnd.p50).with("p95", cwnd.p95);
+            phrases.say(&message.with("p99", cwnd.p99).with("max", cwnd.max))
+        }),
+    );
+    let again = edge.retransmits.sum() as u64;
+    let share = if edge.segments_out > 0 { again as f64 / edge.segments_out as f64 } else { 0.0 };
+    let message = Message::new("tcp-live-resent").with("again", again).with("out", edge.segments_out);
+    put("streams-resent", Some(phrases.say(&message.with("share", phrases.percent(share)).with("sockets", edge.resending))));
+    put("tcp-live-idle", times(&edge.idle, 1000.0, phrases));
+    let held = edge.limited.iter().map(|(limiter, count)| {
+        phrases.say(&Message::new("tcp-live-limited-by").with("count", *count).with("who", limiter_text(*limiter, phrases)))
+    });
+    put("tcp-live-limited", Some(held.collect::<Vec<_>>().join(", ")));
+    let part = |us: u64| phrases.percent(if edge.busy_us > 0 { us as f64 / edge.busy_us as f64 } else { 0.0 });
+    let network = edge.busy_us.saturating_sub(edge.rwnd_us).saturating_sub(edge.sndbuf_us);
+    let message = Message::new("tcp-live-busy").with("busy", phrases.duration_us(edge.busy_us as f64));
+    put(
+        "tcp-live-time",
+        Some(phrases.say(&message.with("network", part(network)).with("rwnd", part(edge.rwnd_us)).with("sndbuf", part(edge.sndbuf_us)))),
+    );
+    rows
+}
+
+/// Quantiles of times; `unit_us` is how many microseconds one of the distribution's own is.
+fn times(times: &Histogram, unit_us: f64, phrases: Phrases<'_>) -> Option<String> {
+    let times = times.quantiles(unit_us)?;
+    let message = Message::new("streams-times")
+        .with("p50", phrases.duration_us(times.p50))
+        .with("p95", phrases.duration_us(times.p95))
+        .with("p99", phrases.duration_us(times.p99))
+        .with("max", phrases.duration_us(times.max));
+    Some(phrases.say(&message))
+}
+
+/// What holds a sender back, in words.
+pub(super) fn limiter_text(limiter: Limiter, phrases: Phrases<'_>) -> String {
+    phrases.word(match limiter {
+        Limiter::Application => "tcp-limiter-application",
+        Limiter::Cwnd => "tcp-limiter-cwnd",
+        Limiter::Rwnd => "tcp-limiter-rwnd",
+        Limiter::Sndbuf => "tcp-limiter-sndbuf",
+        Limiter::Pacing => "tcp-limiter-pacing",
+    })
+}
+
+fn worst_text(worst: &Worst, phrases: Phrases<'_>) -> String {
+    let us = |us: Option<u64>| phrases.duration_us(us.unwrap_or(0) as f64);
+    let message = Message::new("tcp-live-worst")
+        .with("local", worst.local.to_string())
+        .with("remote", worst.remote.to_string())
+        .with("lost", phrases.duration_us(worst.lost_us as f64))
+        .with("again", worst.sender.total_retrans)
+        .with("timeouts", worst.sender.retransmits)
+        .with("rwnd", us(worst.sender.rwnd_limited_us))
+        .with("sndbuf", us(worst.sender.sndbuf_limited_us))
+        .with("rtt", phrases.duration_us(worst.sender.rtt_us as f64))
+        .with("cwnd", worst.sender.cwnd)
+        .with("flight", worst.sender.bytes_in_flight())
+        .with("queue", worst.send_queue)
+        .with("who", limiter_text(worst.limiter, phrases));
+    phrases.say(&message)
+}

@@ -1,0 +1,224 @@
+//! Every TCP socket of the host with what the kernel measures of it (struct tcp_info), handed on one by one as the dump comes: none is kept.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chokepoint_model::observation::TcpState;
+
+use super::{Any, DiagError, Parts, inet, parse_one};
+use crate::netlink::wire::{WireError, messages};
+use crate::netlink::{DumpError, Netlink, Sockets};
+use crate::netns::enter::spawn_inside;
+use crate::netns::{self, NetnsError, NetnsRef};
+use crate::root::Root;
+
+/// One connection's end on this host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TcpSocket<'a> {
+    /// State.
+    pub state: TcpState,
+    /// Address and port here.
+    pub local: (IpAddr, u16),
+    /// Address and port of the peer.
+    pub remote: (IpAddr, u16),
+    /// A socket of this namespace listens at the local address: the connection was accepted here, not dialled.
+    pub accepted: bool,
+    /// Inode number in /proc/PID/fd; 0 where no process holds the socket.
+    pub inode: u64,
+    /// Bytes that the application has not read.
+    pub receive_queue: u32,
+    /// Bytes that the peer has not acknowledged, unsent ones included.
+    pub send_queue: u32,
+    /// Bytes that the send buffer may hold, and that it holds, with the kernel's overhead.
+    pub send_buffer: Option<(u32, u32)>,
+    /// Bytes of struct tcp_info, see [`TcpInfoPlace`](crate::TcpInfoPlace); empty where the kernel gave none.
+    pub info: &'a [u8],
+}
+
+/// What could be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TcpSocketsRead {
+    /// Namespaces that were read.
+    pub namespaces: u32,
+    /// Namespaces that could not be, and processes whose namespace may not be looked at: a reason each, and the capability that would help.
+    pub failed: Vec<(String, Option<&'static str>)>,
+}
+
+/// Why a dump was given up.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    Netns(#[from] NetnsError),
+    #[error("{0}")]
+    Dump(#[from] DumpError),
+    #[error("{0}")]
+    Diag(#[from] DiagError),
+}
+
+/// Reads the sockets of all network namespaces, one namespace after another, and hands each socket to `each` with the namespace that it is in.
+/// sock_diag(7) never says that its list changed: a socket that moves meanwhile may be missing or come twice. Handshakes and sockets in
+/// TIME_WAIT are left out: the kernel measures nothing of them.
+///
+/// # Errors
+/// The namespaces cannot be listed. One that cannot be read is told in the result.
+pub fn read_tcp_sockets<S: Send + 'static>(
+    root: &Root,
+    state: &Arc<Mutex<S>>,
+    each: fn(&mut S, &NetnsRef, &TcpSocket<'_>),
+) -> Result<TcpSocketsRead, NetnsError> {
+    let namespaces = netns::list(root)?;
+    let mut read = TcpSocketsRead::default();
+    if let Some(lack) = namespaces.lack() {
+        read.failed.push((lack.why, Some("CAP_SYS_PTRACE")));
+    }
+    for netns in namespaces.found {
+        let (state, named, place) = (Arc::clone(state), netns.clone(), netns.path.display().to_string());
+        let thread = spawn_inside(netns, root.clone(), move |inside| {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            dump(inside?.sockets(), &mut |socket| each(&mut state, &named, socket))
+        });
+        let result = match thread.map(|thread| thread.join()) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => Err(error.into()),
+        };
+        match result {
+            Ok(()) => read.namespaces += 1,
+            Err(ReadError::Netns(error)) => read.failed.push((error.to_string(), error.needs())),
+            Err(error) => read.failed.push((format!("{place}: {error}"), None)),
+        }
+    }
+    Ok(read)
+}
+
+/// Addresses at which a namespace listens.
+#[derive(Default)]
+struct Listening {
+    addresses: HashSet<(IpAddr, u16)>,
+    any: HashSet<u16>,
+}
+
+impl Listening {
+    fn add(&mut self, (address, port): (IpAddr, u16)) {
+        if address.is_unspecified() {
+            self.any.insert(port);
+        } else {
+            self.addresses.insert((address, port));
+        }
+    }
+
+    fn has(&self, local: (IpAddr, u16)) -> bool {
+        self.any.contains(&local.1) || self.addresses.contains(&local)
+    }
+}
+
+fn dump(sockets: &Sockets, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<(), ReadError> {
+    let mut listening = Listening::default();
+    walk(sockets.diag(), &inet::listeners(), &mut |message| {
+        if let Any::Inet(socket) = parse_one(message)? {
+            listening.add(socket.local);
+        }
+        Ok(())
+    })?;
+    walk(sockets.diag(), &inet::sockets_with_info(), &mut |message| {
+        if let Any::Inet(socket) = parse_one(message)? {
+            each(&described(&socket, &inet::measured(message)?, &listening));
+        }
+        Ok(())
+    })
+}
+
+fn described<'a>(socket: &inet::InetSocket, measured: &inet::Measured<'a>, listening: &Listening) -> TcpSocket<'a> {
+    TcpSocket {
+        state: socket.state,
+        local: socket.local,
+        remote: socket.remote,
+        accepted: listening.has(socket.local),
+        inode: socket.inode,
+        receive_queue: socket.receive_queue,
+        send_queue: socket.send_queue,
+        send_buffer: measured.send_buffer,
+        info: measured.info,
+    }
+}
+
+type OfMessage<'a> = dyn FnMut(&crate::netlink::wire::Message<'_>) -> Result<(), DiagError> + 'a;
+
+/// Hands on the messages of a dump; where a kernel does not take the request for both families, those of one for each.
+fn walk(netlink: &Netlink, parts: &Parts, each: &mut OfMessage<'_>) -> Result<(), ReadError> {
+    let begun = Cell::new(false);
+    let mut attempt = |part: &super::Part| -> Result<(), ReadError> {
+        let mut broken: Option<DiagError> = None;
+        netlink.dump_into(part.kind, &part.body, &mut |bytes| {
+            begun.set(true);
+            for message in messages(bytes) {
+                let result = message.map_err(|error: WireError| error.into()).and_then(|message| each(&message));
+                broken = broken.take().or(result.err());
+            }
+            Ok(())
+        })?;
+        broken.map_or(Ok(()), |error| Err(error.into()))
+    };
+    match attempt(&parts.first) {
+        Err(ReadError::Dump(error)) if begun.get() => Err(error.into()),
+        Err(ReadError::Dump(_)) if !parts.otherwise.is_empty() => parts.otherwise.iter().try_for_each(&mut attempt),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TcpInfoPlace;
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+
+    const STATE: TcpInfoPlace = TcpInfoPlace::of("state");
+
+    /// Ends of the connections at one listener: local and remote port, whether accepted, tcp_info's own state.
+    struct Ends {
+        port: u16,
+        found: Vec<(u16, u16, bool, Option<u64>, bool)>,
+    }
+
+    fn ends(listener: SocketAddr) -> Ends {
+        let state = Arc::new(Mutex::new(Ends { port: listener.port(), found: Vec::new() }));
+        let read = read_tcp_sockets(&Root::default(), &state, |ends: &mut Ends, _, socket| {
+            if [socket.local.1, socket.remote.1].contains(&ends.port) {
+                let buffer = socket.send_buffer.is_some_and(|(limit, held)| held <= limit);
+                ends.found.push((socket.local.1, socket.remote.1, socket.accepted, STATE.read(socket.info), buffer));
+            }
+        })
+        .unwrap();
+        assert!(read.namespaces >= 1, "{:?}", read.failed);
+        Arc::into_inner(state).unwrap().into_inner().unwrap()
+    }
+
+    #[test]
+    fn both_ends_of_a_connection_are_read_and_told_apart() {
+        for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            let Ok(listener) = TcpListener::bind((address, 0)) else {
+                println!("skipped: {address} is not there");
+                continue;
+            };
+            let listens = listener.local_addr().unwrap();
+            let client = TcpStream::connect(listens).unwrap();
+            let (_server, _) = listener.accept().unwrap();
+            let (port, dialled) = (listens.port(), client.local_addr().unwrap().port());
+            let mut found = ends(listens).found;
+            found.sort_by_key(|end| end.2);
+            assert_eq!(found, [(dialled, port, false, Some(1), true), (port, dialled, true, Some(1), true)]);
+        }
+    }
+
+    #[test]
+    fn listeners_of_any_address_and_of_one_are_told_apart() {
+        let mut listening = Listening::default();
+        let (here, there) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        listening.add((here, 80));
+        listening.add((IpAddr::V6(Ipv6Addr::UNSPECIFIED), 81));
+        assert!(listening.has((here, 80)) && listening.has((there, 81)));
+        assert!(!listening.has((there, 80)) && !listening.has((here, 82)));
+    }
+}

@@ -1,0 +1,144 @@
+//! One TCP socket of any network namespace, read again and again: the far end of a connection, where it is on this host too.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::tcp::{TcpSocket, read_tcp_sockets};
+use super::{SOCK_DIAG_BY_FAMILY, inet};
+use crate::netlink::Netlink;
+use crate::netlink::wire::messages;
+use crate::netns::enter::spawn_inside;
+use crate::netns::{NetnsError, NetnsRef};
+use crate::root::Root;
+use crate::tcp_info::TcpInfo;
+
+/// Readings that wait to be taken; further ones are lost.
+const READINGS_MAX: usize = 4096;
+
+/// One reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TcpReading {
+    /// When.
+    pub at: Instant,
+    /// The structure.
+    pub info: TcpInfo,
+    /// Bytes that the send buffer may hold, and that it holds, with the kernel's overhead.
+    pub send_buffer: Option<(u32, u32)>,
+}
+
+/// Reads a socket until it is dropped or the socket is gone.
+#[derive(Debug)]
+pub struct TcpPeer {
+    /// Where the socket is.
+    pub netns: NetnsRef,
+    readings: Receiver<TcpReading>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TcpPeer {
+    /// Looks for the socket with these addresses in all network namespaces and begins to read it; nothing where it is not on this host, or where
+    /// addresses are translated between its ends.
+    ///
+    /// # Errors
+    /// The namespaces cannot be listed, or the socket's cannot be entered.
+    pub fn find(root: &Root, local: SocketAddr, remote: SocketAddr, every: Duration) -> Result<Option<Self>, NetnsError> {
+        let end = |of: SocketAddr| (of.ip().to_canonical(), of.port());
+        let search = Arc::new(Mutex::new(Search { local: end(local), remote: end(remote), found: None }));
+        read_tcp_sockets(root, &search, Search::look)?;
+        let search = search.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(netns) = search.found.clone() else { return Ok(None) };
+        let (sender, readings) = sync_channel(READINGS_MAX);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (local, remote, stopped) = (search.local, search.remote, Arc::clone(&stop));
+        let thread = spawn_inside(netns.clone(), root.clone(), move |inside| {
+            if let Ok(inside) = inside {
+                follow(inside.sockets().diag(), local, remote, every, &sender, &stopped);
+            }
+        })?;
+        Ok(Some(Self { netns, readings, stop, thread: Some(thread) }))
+    }
+
+    /// What was read since the last call.
+    pub fn readings(&self) -> impl Iterator<Item = TcpReading> + '_ {
+        self.readings.try_iter()
+    }
+}
+
+impl Drop for TcpPeer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+struct Search {
+    local: (IpAddr, u16),
+    remote: (IpAddr, u16),
+    found: Option<NetnsRef>,
+}
+
+impl Search {
+    fn look(&mut self, netns: &NetnsRef, socket: &TcpSocket<'_>) {
+        if (socket.local, socket.remote) == (self.local, self.remote) {
+            self.found = Some(netns.clone());
+        }
+    }
+}
+
+fn follow(
+    diag: &Netlink,
+    local: (IpAddr, u16),
+    remote: (IpAddr, u16),
+    every: Duration,
+    sender: &SyncSender<TcpReading>,
+    stop: &AtomicBool,
+) {
+    let request = inet::one_with_info(local, remote);
+    let mut due = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let at = Instant::now();
+        let Some((info, send_buffer)) = read(diag, &request, remote) else { return };
+        // A full channel loses this one; a reader that went away stops the thread.
+        drop(sender.try_send(TcpReading { at, info, send_buffer }));
+        due += every;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+}
+
+fn read(diag: &Netlink, request: &[u8], remote: (IpAddr, u16)) -> Option<(TcpInfo, Option<(u32, u32)>)> {
+    let bytes = diag.one(SOCK_DIAG_BY_FAMILY, request).ok()?;
+    let message = messages(&bytes).next()?.ok()?;
+    // Of a connection that is gone the kernel gives the listener.
+    (inet::parse(&message).ok()?.remote == remote).then_some(())?;
+    let measured = inet::measured(&message).ok()?;
+    (!measured.info.is_empty()).then(|| (TcpInfo::of(measured.info.to_vec()), measured.send_buffer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_far_end_is_read_while_it_is_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let (local, remote) = (client.peer_addr().unwrap(), client.local_addr().unwrap());
+        let peer = TcpPeer::find(&Root::default(), local, remote, Duration::from_millis(1)).unwrap().unwrap();
+        let first = peer.readings.recv().unwrap();
+        assert_eq!(first.info.value("state"), Some(1));
+        assert!(first.send_buffer.is_some());
+        drop((client, server));
+        // The thread ends with the connection, and then nothing more comes; what came before ends with it.
+        while peer.readings.recv().is_ok() {}
+        assert!(TcpPeer::find(&Root::default(), "127.0.0.1:1".parse().unwrap(), remote, Duration::from_secs(1)).unwrap().is_none());
+    }
+}
