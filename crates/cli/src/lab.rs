@@ -5,6 +5,7 @@ mod expectation;
 mod outcome;
 mod random;
 mod reference;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -81,7 +82,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     let owner = format!("lab:{}", scenario.name);
     let mut live = Live::new(&setup, interrupt, true, &owner, wanted.record.is_some());
     let fix = scenario.expect.asks_for_fix() && wanted.fix;
-    let report = with_background(&lab, wanted.passive, || drive(&mut live, fix, words));
+    let report = wire::watched(&lab, || with_background(&lab, wanted.passive, || drive(&mut live, fix, words)));
     let wanted_reference = scenario.expect.reference.as_ref().filter(|_| fix && report.is_ok() && !interrupt.is_set());
     let compared = wanted_reference.map(|wanted| reference::compare(&lab, &setup, wanted, interrupt));
     let verdict_after_ms = live.verdict_after_ms;
@@ -93,11 +94,12 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     // Whatever came of the diagnosis, its changes and the lab are taken back first.
     let undo = Changes::undo_all(Some(&owner));
     let down = lab.down();
-    let (report, undo, down, compared) = (report?, undo?, down?, compared.transpose()?);
+    let ((report, unlike), undo, down, compared) = (report?, undo?, down?, compared.transpose()?);
     if !wanted.json {
         output::print(&crate::text::render(&report, &output::style(), words))?;
     }
     let mut failures = expectation::check(&scenario.expect, &report, fix);
+    failures.extend(unlike);
     failures.extend(not_undone(&report, &undo));
     failures.extend(compared.iter().flat_map(|compared| compared.failures(scenario.expect.reference.as_ref())));
     if !down.is_clean() {

@@ -9,8 +9,8 @@ mod validate;
 use std::path::Path;
 
 pub use document::{
-    Cgroup, Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Reference, Route, RouteTo, Scenario, Server,
-    Setting, Shape,
+    CaptureExpect, Cgroup, Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, Prefill, Ready, Reference, Route, RouteTo,
+    Scenario, Server, Setting, Shape,
 };
 pub use error::{Problem, ScenarioError};
 pub use units::{BitRate, ByteSize, Cidr, FileMode, StatusRanges, TimeSpan};
@@ -71,6 +71,15 @@ const BUILTIN: &[(&str, &str)] = &[
     ("nat-bridge", include_str!("../../../lab/scenarios/nat-bridge.toml")),
     ("nat-bridge-pool", include_str!("../../../lab/scenarios/nat-bridge-pool.toml")),
     ("nat-bridge-conntrack", include_str!("../../../lab/scenarios/nat-bridge-conntrack.toml")),
+    ("keepalive-a", include_str!("../../../lab/scenarios/keepalive-a.toml")),
+    ("keepalive-b", include_str!("../../../lab/scenarios/keepalive-b.toml")),
+    ("keepalive-c", include_str!("../../../lab/scenarios/keepalive-c.toml")),
+    ("keepalive-d", include_str!("../../../lab/scenarios/keepalive-d.toml")),
+    ("keepalive-e", include_str!("../../../lab/scenarios/keepalive-e.toml")),
+    ("keepalive-a-20ms", include_str!("../../../lab/scenarios/keepalive-a-20ms.toml")),
+    ("keepalive-e-20ms", include_str!("../../../lab/scenarios/keepalive-e-20ms.toml")),
+    ("keepalive-a-150ms", include_str!("../../../lab/scenarios/keepalive-a-150ms.toml")),
+    ("keepalive-e-150ms", include_str!("../../../lab/scenarios/keepalive-e-150ms.toml")),
     ("throughput-collapse", include_str!("../../../lab/scenarios/throughput-collapse.toml")),
     ("throughput-by-hand", include_str!("../../../lab/scenarios/throughput-by-hand.toml")),
 ];

@@ -355,6 +355,23 @@ pub struct Expect {
     pub result: Option<Effect>,
     /// Another scenario whose goodput the result is held against.
     pub reference: Option<Reference>,
+    /// What a capture that is made meanwhile must say.
+    pub capture: Option<CaptureExpect>,
+}
+
+/// What a capture of one interface must say, while the run lasts, of the edge that carries most requests there.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureExpect {
+    /// The host that has the interface.
+    pub host: String,
+    /// The interface.
+    pub interface: String,
+    /// Whether connections are kept: "in-force", "partly", "not", "unknown".
+    pub kept: String,
+    /// Why not, as `chokepoint streams` names it, the weightiest first.
+    #[serde(default)]
+    pub reasons: Vec<String>,
 }
 
 /// Accepts `"healthy"` where a list of one is meant.

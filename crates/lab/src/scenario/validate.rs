@@ -323,6 +323,12 @@ impl Check<'_> {
             }
             self.times(reference.goodput_times_at_least, &path);
         }
+        if let Some(capture) = &expect.capture {
+            self.host_known(&capture.host, path.key("capture").key("host"));
+            if !["in-force", "partly", "not", "unknown"].contains(&capture.kept.as_str()) {
+                self.problem(path.key("capture").key("kept"), "\"in-force\", \"partly\", \"not\" and \"unknown\" are known");
+            }
+        }
         if let Some(effect) = &expect.effect {
             let path = path.key("effect");
             if expect.remedy.is_none() {
