@@ -64,6 +64,9 @@ Examples:
   chokepoint bench -n 100000 -c 50 http://127.0.0.1/    100,000 requests, however long they take
   chokepoint bench --fail-if 'p99>250ms || errors>0.1%' http://127.0.0.1/
                                                         ends with 99 where one of them holds
+  chokepoint bench --stages 10s:100,30s:1000 http://127.0.0.1/
+                                                        from none to 100/s in 10 s, then to 1,000/s in 30 s
+  chokepoint bench --targets urls.txt --seed 1          URLs drawn at random
   chokepoint bench -c 9 fcgi://127.0.0.1:9000/srv/app/index.php
                                                         php-fpm alone; also http+unix:SOCKET:/PATH, fcgi+unix:SOCKET:/SCRIPT
 
@@ -72,9 +75,21 @@ Exit status: 0 it was measured, 1 nothing answered as expected, 2 usage, 99 a --
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// What to load: http://HOST[:PORT][/PATH], https://HOST[:PORT][/PATH], http+unix:SOCKET[:/PATH], fcgi://HOST[:9000]/SCRIPT[?QUERY], fcgi+unix:SOCKET:/SCRIPT[?QUERY]
-    pub(crate) url: String,
+    #[arg(required_unless_present = "targets")]
+    pub(crate) url: Option<String>,
     #[command(flatten)]
     pub(crate) load: Load,
+    /// Change the rate of an open loop in stages, "10s:100,30s:1000": within each it goes evenly from the rate before (at first that of -q, or
+    /// none) to the one given, so that this comes to 500 requests in 10 s and 16,500 in the next 30 s. "0s:50" is a jump, "5s:50" behind it a
+    /// level. The stages end the load
+    #[arg(long, value_name = "LIST", conflicts_with = "duration")]
+    pub(crate) stages: Option<String>,
+    /// Ask for what this file lists (- is stdin), in turn: a line each, "METHOD URL", a URL, or a path. All of one server; -H and -d go with each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) targets: Option<PathBuf>,
+    /// Draw from the targets at random, the same for the same number, instead of taking them in turn
+    #[arg(long, value_name = "N", requires = "targets")]
+    pub(crate) seed: Option<u64>,
     /// Load for this long [default: 10s, without an end where -n is given]
     #[arg(short = 'z', long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
@@ -87,6 +102,9 @@ pub(crate) struct Bench {
     /// A kept connection carries this many requests and is then opened anew
     #[arg(long, value_name = "N", conflicts_with = "disable_keepalive")]
     pub(crate) requests_per_connection: Option<u32>,
+    /// Connect from these addresses of this host, taken in turn; each has local ports of its own, about 28,000 by default
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
+    pub(crate) bind: Vec<std::net::IpAddr>,
     /// https: trust the authorities in this file of certificates (PEM) instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) cacert: Option<PathBuf>,
@@ -105,6 +123,18 @@ pub(crate) struct Bench {
     /// Print the report as JSON (docs/schema/bench-1.json)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write what happened when into this file: a line every 10 ms, or coarser where that would be over 6,000; - is stdout, as for the files below
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the distribution of the times into this file, as HdrHistogram's plotters read it
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    pub(crate) hgrm: Option<PathBuf>,
+    /// Write the report into this file as Markdown, for a pull request
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write a JUnit report into this file: a test case for each condition of --fail-if, and one for whether anything was answered
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    pub(crate) junit: Option<PathBuf>,
 }
 const PROFILE_HELP: &str = "\
 Examples:

@@ -1,18 +1,22 @@
 //! `chokepoint bench`: the load generator by itself.
 
+mod outputs;
+mod targets;
+
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use chokepoint_load::{Options, Plan, Threshold, Tls, Trust, Unit};
-use chokepoint_model::bench::{self, Asked, Outcome, ThresholdFailed};
+use chokepoint_load::{Judged, Options, Order, Plan, Stages, Targets, Threshold, Tls, Trust};
+use chokepoint_model::bench::{self, Asked, Outcome, Ramp, RampStage, TargetList, ThresholdFailed};
 use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::load::Loop;
 use chokepoint_sources::{Root, netns};
 
 use crate::args::Bench;
 use crate::interrupt::Interrupt;
 use crate::settings::{self, Target};
-use crate::{EXIT_FAILED, EXIT_THRESHOLD, Usage, measure, output, plan};
+use crate::{EXIT_FAILED, EXIT_THRESHOLD, Usage, live, measure, plan};
 
 /// Time of the load where neither that nor a number of requests is given.
 const DURATION_DEFAULT: &str = "10s";
@@ -20,13 +24,14 @@ const DURATION_DEFAULT: &str = "10s";
 /// Runs the verb; gives the exit status.
 pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
-    let target = Target::parse(&args.url).map_err(usage)?;
+    let (target, targets) = asked_for(args).map_err(usage)?;
     if target.scheme != "https" && (args.insecure || args.cacert.is_some() || args.tls_no_resumption) {
         bail!(Usage(format!("--insecure, --cacert and --tls-no-resumption go with an https URL: {} is none", target.url)));
     }
+    outputs::check(args).map_err(usage)?;
     let threshold = args.fail_if.as_deref().map(Threshold::parse).transpose().map_err(|error| usage(error.into()))?;
     let netns = client_netns(args)?;
-    let plan = Plan { netns, ..planned(args, &target).map_err(usage)? };
+    let plan = Plan { netns, ..planned(args, &target, targets).map_err(usage)? };
     plan.check().map_err(|error| usage(error.into()))?;
     let asked = Asked {
         url: target.url.clone(),
@@ -35,19 +40,20 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
         duration_s: plan.duration.map(|duration| duration.as_secs_f64()),
         requests: plan.requests,
         requests_per_connection: plan.options.requests_per_connection,
+        ramp: plan.options.stages.as_ref().map(ramp),
+        targets: plan.options.targets.as_ref().map(|targets| TargetList { count: targets.targets.len() as u64, seed: args.seed }),
+        bind: plan.options.bind.iter().map(ToString::to_string).collect(),
         shares_cores: plan.netns.is_none() && plan.cpus.is_none() && is_here(plan.address.tcp()),
     };
-    let measured = measure::offer(&plan, "loading", interrupt)?;
-    let failed = threshold.iter().flat_map(|threshold| threshold.failed(&measured.result));
-    let failed: Vec<(ThresholdFailed, Unit)> =
-        failed.map(|failed| (ThresholdFailed { condition: failed.condition, measured: failed.measured }, failed.unit)).collect();
-    let units: Vec<Unit> = failed.iter().map(|(_, unit)| *unit).collect();
-    let report = bench::report(&asked, measured, failed.into_iter().map(|(failed, _)| failed).collect(), words);
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&report)?),
-        false => crate::text::bench_text(&report, &units, &output::style(), words),
+    let measured = match outputs::is_report(args) && live::is_possible() {
+        true => live::offer(&plan, &target.url, words, interrupt)?,
+        false => measure::offer(&plan, "loading", interrupt)?,
     };
-    output::print(&text)?;
+    let judged: Vec<Judged> = threshold.iter().flat_map(|threshold| threshold.judge(&measured.result)).collect();
+    let failed = judged.iter().filter(|judged| judged.failed);
+    let failed = failed.map(|judged| ThresholdFailed { condition: judged.condition.clone(), measured: judged.measured }).collect();
+    let report = bench::report(&asked, measured, failed, words);
+    outputs::write(args, &report, &judged, words)?;
     Ok(match report.outcome {
         Outcome::NothingAnswered | Outcome::NothingExpected => EXIT_FAILED,
         Outcome::Answered if report.failed.is_empty() => 0,
@@ -55,18 +61,51 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     })
 }
 
-fn planned(args: &Bench, target: &Target) -> Result<Plan> {
-    let duration = match (&args.duration, args.load.requests) {
-        (Some(text), _) => Some(settings::duration(text)?),
-        (None, Some(_)) => None,
-        (None, None) => Some(settings::duration(DURATION_DEFAULT)?),
+/// Where the load goes, and what it asks for there where that is more than one thing.
+fn asked_for(args: &Bench) -> Result<(Target, Option<Targets>)> {
+    let target = args.url.as_deref().map(Target::parse).transpose()?;
+    match (&args.targets, target) {
+        (Some(file), target) => {
+            let (target, targets) = targets::read(file, target, &args.load.method)?;
+            let order = args.seed.map_or(Order::InTurn, |seed| Order::Drawn { seed });
+            Ok((target, Some(Targets { targets, order })))
+        }
+        (None, Some(target)) => Ok((target, None)),
+        (None, None) => bail!("a URL is needed"),
+    }
+}
+
+fn planned(args: &Bench, target: &Target, targets: Option<Targets>) -> Result<Plan> {
+    let stages = args.stages.as_deref().map(|text| Stages::parse(args.load.rate.unwrap_or(0.0), text)).transpose()?;
+    let duration = match (&stages, &args.duration, args.load.requests) {
+        (Some(stages), ..) => Some(stages.duration()),
+        (None, Some(text), _) => Some(settings::duration(text)?),
+        (None, None, Some(_)) => None,
+        (None, None, None) => Some(settings::duration(DURATION_DEFAULT)?),
     };
     let warm_up = args.warm_up.as_deref().map(settings::duration).transpose()?.unwrap_or_default();
-    Ok(Plan {
-        duration,
-        options: Options { warm_up, requests_per_connection: args.requests_per_connection, tls: tls(args, target)? },
-        ..plan::plan(&args.load, target, plan::TIMEOUT_BENCH, settings::statuses(&args.expect)?)?
-    })
+    let base = plan::plan(&args.load, target, plan::TIMEOUT_BENCH, settings::statuses(&args.expect)?)?;
+    let shape = match &stages {
+        Some(stages) => {
+            Loop::Open { rate_per_s: stages.mean_per_s(), connections: args.load.connections.unwrap_or(plan::CONNECTIONS_OPEN) }
+        }
+        None => base.shape,
+    };
+    let options = Options {
+        warm_up,
+        requests_per_connection: args.requests_per_connection,
+        tls: tls(args, target)?,
+        stages,
+        targets,
+        bind: args.bind.clone(),
+    };
+    Ok(Plan { duration, shape, options, ..base })
+}
+
+/// The stages as the report tells them.
+fn ramp(stages: &Stages) -> Ramp {
+    let told = stages.stages.iter().map(|stage| RampStage { duration_s: stage.duration.as_secs_f64(), rate_per_s: stage.rate_per_s });
+    Ramp { start_per_s: stages.start_per_s, stages: told.collect() }
 }
 
 /// How TLS is to be spoken, where it is.

@@ -1,4 +1,4 @@
-//! Files that the user asked for (`--html`, `--markdown`, `--keep`): written whole or not at all.
+//! Files that the user asked for (`--html`, `--markdown`, `--csv`, `--keep`): written whole or not at all.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -51,6 +51,11 @@ impl Growing {
 /// Writes a picture or a list of stacks.
 pub(crate) fn write_profile(file: &Path, bytes: &[u8]) -> Result<()> {
     write_whole(file, bytes).with_context(|| format!("the profile {} cannot be written", file.display()))
+}
+
+/// Writes what a load came to.
+pub(crate) fn write_load(file: &Path, text: &str) -> Result<()> {
+    write(file, text)
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The report of a diagnosis in GitHub-flavoured Markdown, for a ticket or a pull request: no HTML in it. It draws and never judges.
 
+mod bench;
 mod escape;
 
 #[cfg(test)]
@@ -10,6 +11,7 @@ use chokepoint_model::report::{Diagnosis, Finding, Remedy, Verdict};
 
 use crate::sheet::path::{Mark, Row, tiers};
 use crate::sheet::{self, Ink, Phrases, Span};
+pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
 
 /// The report, ending in a newline; the same bytes for the same diagnosis.

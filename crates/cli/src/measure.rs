@@ -128,19 +128,26 @@ pub(crate) fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<Lo
 
 /// As [`load`], with what a report on the load itself asks for.
 pub(crate) fn offer(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<Measured> {
-    let control = Control::new();
+    let mut progress = Progress::new(label, plan.duration.map(|duration| plan.options.warm_up + duration));
+    let measured = offer_shown(plan, &Control::new(), interrupt, &mut |control| {
+        let now = control.progress();
+        progress.tick(&format!("{} good, {} failed", now.good, now.ended.saturating_sub(now.good)));
+    });
+    progress.finish();
+    measured
+}
+
+/// Offers a load; `show` is called again and again while it runs.
+pub(crate) fn offer_shown(plan: &Plan, control: &Control, interrupt: &Interrupt, show: &mut dyn FnMut(&Control)) -> Result<Measured> {
     thread::scope(|scope| {
-        let running = scope.spawn(|| chokepoint_load::measure(plan, &control));
-        let mut progress = Progress::new(label, plan.duration.map(|duration| plan.options.warm_up + duration));
+        let running = scope.spawn(|| chokepoint_load::measure(plan, control));
         while !running.is_finished() {
             if interrupt.is_set() {
                 control.stop();
             }
-            let now = control.progress();
-            progress.tick(&format!("{} good, {} failed", now.good, now.ended.saturating_sub(now.good)));
+            show(control);
             thread::sleep(POLL);
         }
-        progress.finish();
         match running.join() {
             Ok(result) => Ok(result?),
             Err(panic) => std::panic::resume_unwind(panic),

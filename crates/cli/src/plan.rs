@@ -15,9 +15,9 @@ use crate::settings::{self, Target};
 /// Connections where no number is given.
 pub(crate) const CONNECTIONS_DEFAULT: u32 = 100;
 /// Connections that an open loop may use where no number is given.
-const CONNECTIONS_OPEN: u32 = 1_000;
+pub(crate) const CONNECTIONS_OPEN: u32 = 1_000;
 /// Largest file that goes into a load, bytes.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Timeout of a request where a server is diagnosed: what takes longer is lost to its client.
 pub(crate) const TIMEOUT_DIAGNOSE: Duration = Duration::from_secs(2);
 /// Timeout of a request where times are measured.

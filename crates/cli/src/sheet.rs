@@ -2,6 +2,7 @@
 //!
 //! It words what the model found and computes no verdict.
 
+pub(crate) mod bench;
 pub(crate) mod bisect;
 pub(crate) mod chain;
 pub(crate) mod findings;

@@ -31,6 +31,7 @@ pub(crate) use streams::streams_text;
 pub(crate) use tcp::tcp_text;
 pub(crate) use tcp_live::tcp_live_text;
 pub(crate) use tcp_watch::{tcp_watch_lines, tcp_watch_plots, tcp_watch_text};
+pub(crate) use wrap::columns;
 
 use crate::sheet::{ink, span};
 

@@ -97,6 +97,14 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         (&["--requests-per-connection", "0", "http://127.0.0.1/"], "at least 1"),
         (&["--requests-per-connection", "2", "--disable-keepalive", "http://127.0.0.1/"], "--disable-keepalive"),
         (&["--fcgi-param", "A=b", "http://127.0.0.1/"], "fcgi URL"),
+        (&["--stages", "10s", "http://127.0.0.1/"], "no stage like"),
+        (&["--stages", "1s:10", "-z", "1s", "http://127.0.0.1/"], "--duration"),
+        (&["--stages", "1s:10", "--warm-up", "1s", "http://127.0.0.1/"], "-q"),
+        (&["--targets", "/no/such/list"], "/no/such/list"),
+        (&["--targets", "/dev/null"], "no target in it"),
+        (&["--seed", "1", "http://127.0.0.1/"], "--targets"),
+        (&["--bind", "::1", "http://127.0.0.1/"], "cannot come from ::1"),
+        (&["--bind", "localhost", "http://127.0.0.1/"], "--bind"),
     ];
     for (args, reason) in cases {
         let ran = text(args);
@@ -164,4 +172,77 @@ fn a_server_that_closes_what_was_to_be_kept_is_told() {
     assert!(warnings(&report).contains(&"closed"), "{report:#}");
     let (_, asked) = bench(&["-c", "2", "-n", "100", "--disable-keepalive", &server.url()]);
     assert!(!warnings(&asked).contains(&"closed"), "{asked:#}");
+}
+
+#[test]
+fn a_load_in_stages_is_told_as_it_was_asked_for() {
+    let server = Server::start("200 OK");
+    let args = ["-q", "50", "--stages", "400ms:250,0s:100,200ms:100", "--warm-up", "100ms", &server.url()];
+    let (status, report) = bench(&args);
+    // 150 on average for 0.4 s, and 100 for 0.2 s.
+    assert_eq!((status, &report["load"]["requests"]), (Some(0), &Value::from(80)), "{report:#}");
+    let ramp = &report["offered"]["ramp"];
+    assert_eq!((ramp["start_per_s"].as_f64(), ramp["stages"].as_array().map(Vec::len)), (Some(50.0), Some(3)), "{ramp:#}");
+    assert_eq!(ramp["stages"][0], serde_json::json!({"duration_s": 0.4, "rate_per_s": 250.0}));
+    assert_eq!(report["offered"]["duration_s"], Value::from(0.6));
+    let told = text(&args).stdout;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("open loop, from 50/s to 250/s in 400 ms, to 100/s at once, to 100/s in 200 ms"), "{told}");
+}
+
+#[test]
+fn targets_come_from_a_file_or_stdin() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let notes = std::sync::Arc::clone(&seen);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let (mut request, mut byte) = (Vec::new(), [0]);
+            while stream.read(&mut byte).is_ok_and(|bytes| bytes == 1) {
+                request.push(byte[0]);
+                if request.ends_with(b"\r\n\r\n") {
+                    let line = String::from_utf8_lossy(&request).lines().next().unwrap_or_default().to_owned();
+                    notes.lock().unwrap().push(line);
+                    request.clear();
+                    stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+                }
+            }
+        }
+    });
+    let chokepoint = Chokepoint::new();
+    let list = chokepoint.write("list", format!("# two\nDELETE {url}/a\n/b?c\n").as_bytes());
+    let seen = || std::mem::take(&mut *seen.lock().unwrap());
+    let (status, report) = bench(&["-n", "4", "-c", "1", "--targets", &list]);
+    assert_eq!((status, seen()), (Some(0), ["DELETE /a HTTP/1.1", "GET /b?c HTTP/1.1"].repeat(2).into_iter().map(str::to_owned).collect()));
+    assert_eq!(report["offered"]["targets"], serde_json::json!({"count": 2, "seed": null}));
+    assert!(report["target"]["url"].as_str().unwrap().starts_with(&url), "{report:#}");
+    let drawn = || {
+        let mut command = chokepoint.command(&["bench", "-n", "40", "-c", "1", "--seed", "3", "--targets", "-", &url]);
+        let mut child = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"/x\n/y\n/z\n").unwrap();
+        let ran = harness::ran(child.wait_with_output().unwrap());
+        assert!(ran.status == Some(0) && ran.stdout.contains("3 targets drawn at random (seed 3)"), "{}", ran.stdout);
+        seen()
+    };
+    let first = drawn();
+    assert_eq!(first, drawn(), "one seed draws the same");
+    let in_turn: Vec<String> = ["/x", "/y", "/z"].iter().cycle().take(40).map(|path| format!("GET {path} HTTP/1.1")).collect();
+    assert!(first.len() == 40 && first != in_turn, "{first:?}");
+}
+
+#[test]
+fn connections_come_from_the_addresses_asked_for() {
+    let peers = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let noted = std::sync::Arc::clone(&peers);
+    let server = harness::Server::serving(move |stream| {
+        noted.lock().unwrap().insert(stream.peer_addr().unwrap().ip().to_string());
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_ok()
+    });
+    let (status, report) = bench(&["-n", "400", "-c", "4", "--bind", "127.0.0.2,127.0.0.3", &server.url()]);
+    assert_eq!((status, &report["offered"]["bind"]), (Some(0), &serde_json::json!(["127.0.0.2", "127.0.0.3"])), "{report:#}");
+    assert_eq!(peers.lock().unwrap().iter().map(String::as_str).collect::<Vec<_>>(), ["127.0.0.2", "127.0.0.3"]);
+    let nobody = text(&["-n", "1", "--bind", "192.0.2.1", &server.url()]);
+    assert_eq!(nobody.status, Some(1), "{}", nobody.stdout);
+    assert!(nobody.stderr.contains("cannot connect from 192.0.2.1") && nobody.stderr.contains("none of this host's"), "{}", nobody.stderr);
 }

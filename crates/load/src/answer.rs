@@ -88,8 +88,14 @@ impl Answer {
         Answer { state: State::Head, interim: 0, to_head_request, reusable: false, status: 0, gathered: Gathered::new() }
     }
 
+    /// True where no body follows whatever the head says.
+    pub(crate) fn is_to_head_request(&self) -> bool {
+        self.to_head_request
+    }
+
     /// Forgets everything of the last answer.
-    pub(crate) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self, to_head_request: bool) {
+        self.to_head_request = to_head_request;
         self.state = State::Head;
         self.interim = 0;
         self.reusable = false;
@@ -486,10 +492,10 @@ mod tests {
             assert_eq!(answer.feed(&long[..20_000], &mut memo), Ok(Fed::More));
             assert_eq!(answer.feed(&long[20_000..], &mut memo), Ok(Fed::Complete(long.len() - 20_000)));
             assert!(answer.gathered.capacity() <= HEAD_BYTES_KEPT);
-            answer.reset();
+            answer.reset(false);
         }
         assert_eq!(answer.feed(b"HTTP/1.1 2", &mut memo), Ok(Fed::More));
-        answer.reset();
+        answer.reset(false);
         assert_eq!(answer.feed(b"HTTP/1.1 204 \r\n\r\n", &mut memo), Ok(Fed::Complete(17)));
     }
 
@@ -505,12 +511,12 @@ mod tests {
         ];
         let (mut answer, mut memo) = (Answer::new(false), Memo::default());
         for (text, status) in answers.iter().chain(&answers).chain(answers.iter().rev()) {
-            answer.reset();
+            answer.reset(false);
             assert_eq!(answer.feed(text.as_bytes(), &mut memo), Ok(Fed::Complete(text.len())), "{text:?}");
             assert_eq!(answer.status(), *status);
         }
         let long = [b"HTTP/1.1 200 OK\r\nA: ".as_slice(), &[b'b'; 3000], b"\r\nContent-Length: 0\r\n\r\n"].concat();
-        answer.reset();
+        answer.reset(false);
         assert_eq!(answer.feed(&long, &mut memo), Ok(Fed::Complete(long.len())));
         assert!(memo.bytes.capacity() <= MEMO_BYTES_MAX);
     }

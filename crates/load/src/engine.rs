@@ -15,7 +15,7 @@ use crate::outcome::{Detail, End, Ended, Failure};
 use crate::pause::Pauses;
 use crate::reply::{Aside, Reply};
 use crate::schedule::Schedule;
-use crate::shared::{Clock, Shared};
+use crate::shared::{Clock, Shared, lock};
 use crate::slot::{Phase, Slot, Turn, place};
 use crate::tally::{SLICE_NS, Tally};
 use crate::wheel::Wheel;
@@ -44,6 +44,8 @@ enum Pace {
         pauses: Pauses,
         /// Requests claimed and not started.
         claimed: u64,
+        /// Number of the next request among those of all threads.
+        number: u64,
     },
     /// As the schedule says.
     Open { schedule: Schedule, idle: Vec<u32>, closed: Vec<u32> },
@@ -97,14 +99,14 @@ impl<'a> Engine<'a> {
         let timeout_ns = plan.timeout.as_nanos() as u64;
         let limits_ns = shared.watch.as_ref().map_or_else(Vec::new, |watch| lock(watch).limits_ns().to_vec());
         let pace = match plan.shape {
-            Loop::Closed { .. } => Pace::Closed { fresh: 0..connections, pauses: Pauses::default(), claimed: 0 },
+            Loop::Closed { .. } => Pace::Closed { fresh: 0..connections, pauses: Pauses::default(), claimed: 0, number: u64::from(thread) },
             Loop::Open { rate_per_s, .. } => Pace::Open {
-                schedule: Schedule::new(rate_per_s, thread, shared.threads, plan.requests, shared.warm_ns),
+                schedule: Schedule::new(rate_per_s, plan.options.stages.as_ref(), thread, shared.threads, plan.requests, shared.warm_ns),
                 idle: Vec::with_capacity(connections as usize),
                 closed: (0..connections).rev().collect(),
             },
         };
-        let mut tally = Tally::new(&plan.expect);
+        let mut tally = Tally::new(&plan.expect, shared.warm_ns);
         tally.reserve(
             plan.duration.map_or(0, |duration| duration.as_nanos() as u64).saturating_add(timeout_ns).saturating_add(shared.warm_ns),
         );
@@ -248,6 +250,7 @@ impl<'a> Engine<'a> {
             self.held = true;
             return false;
         };
+        let number = schedule.number();
         schedule.advance();
         if now_ns - intended_ns <= LATE_NS {
             self.held = false;
@@ -255,7 +258,7 @@ impl<'a> Engine<'a> {
             self.tally.late += 1;
             self.tally.late_held += u64::from(self.held);
         }
-        if let Some(ended) = self.start(index, now_ns, intended_ns) {
+        if let Some(ended) = self.start(index, number, now_ns, intended_ns) {
             self.end(index, &ended, self.clock.now_ns());
             self.free(index);
         }
@@ -270,7 +273,9 @@ impl<'a> Engine<'a> {
                 self.slots[index as usize].close();
                 return;
             }
-            let Some(ended) = self.start(index, now_ns, now_ns) else { return };
+            let Pace::Closed { number, .. } = &mut self.pace else { return };
+            let ours = std::mem::replace(number, *number + u64::from(self.shared.threads));
+            let Some(ended) = self.start(index, ours, now_ns, now_ns) else { return };
             now_ns = self.clock.now_ns();
             self.end(index, &ended, now_ns);
             if self.pause(index, &ended, now_ns) {
@@ -291,17 +296,19 @@ impl<'a> Engine<'a> {
         is_left
     }
 
-    /// Starts a request; gives its end if that came at once.
-    fn start(&mut self, index: u32, now_ns: u64, intended_ns: u64) -> Option<Ended> {
-        self.tally.start(intended_ns >= self.warm_ns);
+    /// Starts the request with this number; gives its end if that came at once.
+    fn start(&mut self, index: u32, number: u64, now_ns: u64, intended_ns: u64) -> Option<Ended> {
+        self.tally.start(intended_ns >= self.warm_ns, now_ns);
         self.wheel.arm(index, now_ns + self.timeout_ns);
         let slot = &mut self.slots[index as usize];
-        slot.prepare(now_ns, intended_ns);
+        let target = self.shared.target(number);
+        slot.prepare(target, self.shared.requests[target as usize].is_head, now_ns, intended_ns);
         if slot.phase == Phase::Idle {
             slot.phase = Phase::Sending;
             return self.send(index);
         }
-        let connecting = slot.connect(&self.shared.plan.address, self.shared.tls.as_ref(), self.poll.registry(), index);
+        let from = self.shared.source(self.thread, index);
+        let connecting = slot.connect(self.shared, from, self.poll.registry(), index);
         match &connecting {
             // Without a socket connect() was not called.
             Err(Ended { end: End::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
@@ -350,7 +357,8 @@ impl<'a> Engine<'a> {
         let slot = &mut self.slots[index as usize];
         let was_connecting = slot.phase == Phase::Connecting;
         let is_last = slot.carried >= self.shared.requests_per_connection;
-        let request = if is_last { &self.shared.request_last } else { &self.shared.request };
+        let prepared = &self.shared.requests[slot.target as usize];
+        let request = if is_last { &prepared.last } else { &prepared.bytes };
         let turn = slot.send(request, &mut self.tally.sent_bytes);
         if was_connecting {
             self.note_connected(index);
@@ -522,6 +530,7 @@ impl<'a> Engine<'a> {
                 self.tally.begin();
                 (self.at_start, self.at_start_ns) = (OwnTime::now(), now_ns);
             }
+            self.tally.tell(self.shared.control, self.thread, &slice, self.warm_ns / SLICE_NS);
             let Some(watch) = &self.shared.watch else { continue };
             let mut watch = lock(watch);
             watch.report(slice.slice, slice.ended, slice.not_good, &self.over);
@@ -581,9 +590,4 @@ impl<'a> Engine<'a> {
             Pace::Open { schedule, .. } => next_ns.min(schedule.next_ns().unwrap_or(now_ns)),
         }
     }
-}
-
-/// The lock, even if another thread died with it: its data are counters, each of which is whole.
-pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

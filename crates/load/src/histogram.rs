@@ -1,6 +1,6 @@
 //! Latency histograms: recording without loss at the top, percentiles, and the text form that other HDR tools read.
 
-use chokepoint_model::load::{Bucket, Percentiles};
+use chokepoint_model::load::{Bucket, Percentiles, Quantile};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
@@ -13,6 +13,9 @@ const SLOW_FACTOR: u64 = 4;
 const CORRECTION_STEPS: u64 = 10_000;
 /// Powers of ten at which the steps of a distribution begin again.
 const BUCKET_BOUNDS_US: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+/// Points of a percentile distribution each time that the distance to 100 % halves, as HdrHistogram's own tools take by default.
+const TICKS_PER_HALVING: u32 = 5;
 
 /// Durations in microseconds, 1 us to 1 h, three significant digits. `hdrhistogram` takes about 190 KB for this range.
 #[derive(Debug, Clone)]
@@ -52,6 +55,21 @@ impl Durations {
     /// Mean, microseconds; 0 where nothing was recorded.
     pub(crate) fn mean(&self) -> f64 {
         self.histogram.mean()
+    }
+
+    /// Standard deviation, microseconds; 0 where nothing was recorded.
+    pub(crate) fn stdev(&self) -> f64 {
+        if self.histogram.is_empty() { 0.0 } else { self.histogram.stdev() }
+    }
+
+    /// The percentile distribution: ever denser towards the largest.
+    pub(crate) fn quantiles(&self) -> Vec<Quantile> {
+        let mut count = 0;
+        let point = |step: hdrhistogram::iterators::IterationValue<u64>| {
+            count += step.count_since_last_iteration();
+            Quantile { quantile: step.quantile_iterated_to(), value_us: step.value_iterated_to().min(self.max_us), count }
+        };
+        self.histogram.iter_quantiles(TICKS_PER_HALVING).map(point).collect()
     }
 
     /// With the requests that slow answers kept a closed loop from sending, each with the time it would have waited.

@@ -16,12 +16,14 @@
 //! # Bounds
 //! Memory a connection: 256 bytes, with TLS the session of rustls, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], given back above 4 KiB) and the kernel's
 //! socket. Memory a thread: a read buffer of 64 KiB, six histograms of 200 KB, the timeout wheel (at most 144 KB). The result holds one
-//! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day. Requests of an open loop that wait for a connection are two
-//! numbers, whatever their count, because their intended starts are evenly spaced.
-#![forbid(unsafe_code)]
+//! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day, and at most 6,000 [`chokepoint_model::load::Point`]s, of 10 ms in
+//! a load of up to a minute and of twice that whenever they would be more. Requests of an open loop that wait for a connection are two
+//! numbers, whatever their count, because their intended starts follow from their numbers. The prepared requests of all targets are at most 256 MiB.
+#![deny(unsafe_code)]
 
 mod address;
 mod answer;
+mod bind;
 mod chunked;
 mod control;
 mod engine;
@@ -30,6 +32,7 @@ mod gathered;
 mod guard;
 mod histogram;
 mod host;
+mod live;
 mod outcome;
 mod pause;
 mod plan;
@@ -38,10 +41,13 @@ mod reply;
 mod request;
 mod run;
 mod schedule;
+mod series;
 mod shared;
 mod slot;
+mod stages;
 mod stream;
 mod tally;
+mod targets;
 mod threshold;
 mod tls;
 mod wheel;
@@ -50,7 +56,10 @@ pub use address::Address;
 pub use answer::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
 pub use control::{Control, Progress};
 pub use guard::{Guard, GuardError};
+pub use live::{Tenth, View, Viewer};
 pub use plan::{Options, Plan, PlanError, Protocol};
 pub use run::{LoadError, measure, run};
-pub use threshold::{Failed, Threshold, ThresholdError, Unit};
+pub use stages::{Stage, Stages, StagesError};
+pub use targets::{Order, Target, Targets};
+pub use threshold::{Judged, Threshold, ThresholdError, Unit};
 pub use tls::{Tls, Trust};

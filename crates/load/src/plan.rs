@@ -1,5 +1,6 @@
 //! What load to offer, and whether the plan makes sense before anything is sent.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,9 @@ use http::{HeaderName, HeaderValue, Method};
 use crate::address::Address;
 use crate::fastcgi;
 use crate::guard::Guard;
+use crate::stages::Stages;
 use crate::tally::SLICE_NS;
+use crate::targets::Targets;
 use crate::tls::Tls;
 
 /// Longest duration of a load.
@@ -26,6 +29,8 @@ const CONNECTIONS_MAX: u32 = 10_000_000;
 const HEAD_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Most addresses to connect from.
+const BIND_MAX: usize = 1024;
 /// Longest warm-up.
 const WARM_UP_MAX: Duration = Duration::from_secs(3600);
 
@@ -84,7 +89,7 @@ pub struct Plan {
 }
 
 /// What a load may do beyond the ordinary; by default nothing of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// Load is offered for this long before anything is counted, on the same connections. The duration and the number of requests count from
     /// its end; a request that was to start before it is in no figure. A multiple of 100 ms.
@@ -94,6 +99,13 @@ pub struct Options {
     pub requests_per_connection: Option<u32>,
     /// TLS is spoken on each connection, over TCP alone.
     pub tls: Option<Tls>,
+    /// The rate of an open loop changes, in the place of the one rate of its shape, which is then told only. A warm-up before has the rate of
+    /// their start. The plan's duration is theirs.
+    pub stages: Option<Stages>,
+    /// What is asked for, in the place of the plan's method and path.
+    pub targets: Option<Targets>,
+    /// Addresses of this host to connect from: the connections have them in turn. The kernel's choice where there is none.
+    pub bind: Vec<IpAddr>,
 }
 
 /// Why a plan makes no sense.
@@ -144,6 +156,18 @@ pub enum PlanError {
     WarmUp(Duration),
     #[error("header Connection cannot be given where a connection carries a number of requests")]
     ConnectionCount,
+    #[error("stages are rates of an open loop, which this load is none of")]
+    StagesClosed,
+    #[error("stages end a load themselves: a duration of {0:?} cannot be given beside them")]
+    StagesDuration(Duration),
+    #[error("a warm-up before stages needs a rate at their start (-q)")]
+    StagesWarmUp,
+    #[error("there are more than {BIND_MAX} addresses to connect from")]
+    Binds,
+    #[error("connections to {1} cannot come from {0}")]
+    Bind(IpAddr, String),
+    #[error("target {0}: {1}")]
+    Target(usize, Box<PlanError>),
 }
 
 impl Plan {
@@ -203,7 +227,7 @@ impl Plan {
         if self.duration.is_none() && self.requests.is_none() { Err(PlanError::NoEnd) } else { Ok(()) }
     }
 
-    fn check_target(&self) -> Result<(), PlanError> {
+    pub(crate) fn check_target(&self) -> Result<(), PlanError> {
         if Method::from_bytes(self.method.as_bytes()).is_err() {
             return Err(PlanError::Method(self.method.clone()));
         }
@@ -226,11 +250,43 @@ impl Plan {
         if !warm_up.as_nanos().is_multiple_of(u128::from(SLICE_NS)) || warm_up > WARM_UP_MAX {
             return Err(PlanError::WarmUp(warm_up));
         }
+        self.check_stages()?;
+        self.check_bind()?;
+        if let Some(targets) = &self.options.targets {
+            targets.check(self)?;
+        }
         match self.options.requests_per_connection {
             Some(0) => Err(PlanError::Zero("the number of requests of a connection")),
             Some(_) if self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection")) => Err(PlanError::ConnectionCount),
             _ => Ok(()),
         }
+    }
+
+    fn check_bind(&self) -> Result<(), PlanError> {
+        let bind = &self.options.bind;
+        if bind.len() > BIND_MAX {
+            return Err(PlanError::Binds);
+        }
+        let fits = |from: &IpAddr| self.address.tcp().is_some_and(|to| to.is_ipv4() == from.is_ipv4());
+        bind.iter().find(|from| !fits(from)).map_or(Ok(()), |from| Err(PlanError::Bind(*from, self.address.to_string())))
+    }
+
+    fn check_stages(&self) -> Result<(), PlanError> {
+        let Some(stages) = &self.options.stages else { return Ok(()) };
+        if !matches!(self.shape, Loop::Open { .. }) {
+            return Err(PlanError::StagesClosed);
+        }
+        let rates = std::iter::once(stages.start_per_s).chain(stages.stages.iter().map(|stage| stage.rate_per_s));
+        if let Some(rate) = rates.into_iter().find(|rate| !(0.0..=RATE_PER_S_MAX).contains(rate)) {
+            return Err(PlanError::Rate(rate.to_string()));
+        }
+        if self.duration != Some(stages.duration()) {
+            return Err(PlanError::StagesDuration(self.duration.unwrap_or_default()));
+        }
+        if !self.options.warm_up.is_zero() && stages.start_per_s <= 0.0 {
+            return Err(PlanError::StagesWarmUp);
+        }
+        Ok(())
     }
 
     /// Checks the parameters of FastCGI; their bytes.

@@ -7,6 +7,8 @@ use crate::plan::{Plan, Protocol};
 /// What a thread remembers beside its connections.
 #[derive(Debug, Default)]
 pub(crate) struct Aside {
+    /// Of answers to HEAD, and to other methods: the same head means another length there.
+    memo_head: Memo,
     memo: Memo,
     pub(crate) complaints: Complaints,
 }
@@ -26,10 +28,10 @@ impl Reply {
         }
     }
 
-    /// Makes ready for the next answer.
-    pub(crate) fn reset(&mut self) {
+    /// Makes ready for the next answer. `is_head`: to a request whose method is HEAD.
+    pub(crate) fn reset(&mut self, is_head: bool) {
         match self {
-            Reply::Http(answer) => answer.reset(),
+            Reply::Http(answer) => answer.reset(is_head),
             Reply::FastCgi(answer) => answer.reset(),
         }
     }
@@ -37,6 +39,7 @@ impl Reply {
     /// Takes the next bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8], aside: &mut Aside) -> Result<Fed, Bad> {
         match self {
+            Reply::Http(answer) if answer.is_to_head_request() => answer.feed(bytes, &mut aside.memo_head),
             Reply::Http(answer) => answer.feed(bytes, &mut aside.memo),
             Reply::FastCgi(answer) => answer.feed(bytes, &mut aside.complaints),
         }

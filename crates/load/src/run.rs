@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
@@ -10,12 +11,13 @@ use std::time::{Duration, Instant};
 use chokepoint_model::load::{LoadResult, Loop, Measured};
 
 use crate::address::Address;
+use crate::bind;
 use crate::control::Control;
-use crate::engine::{Engine, Outcome, lock};
+use crate::engine::{Engine, Outcome};
 use crate::guard::Tripped;
 use crate::host;
 use crate::plan::{Plan, PlanError};
-use crate::shared::{Clock, Shared};
+use crate::shared::{Clock, Shared, lock};
 use crate::tally::{self, SLICE_NS};
 
 /// How often the caller's thread looks for a stop and, at each tenth of a second, at the guards.
@@ -46,6 +48,10 @@ pub enum LoadError {
     #[error("cannot run on cores {cpus:?}: {source}")]
     #[allow(missing_docs)]
     Cpus { cpus: Vec<u32>, source: io::Error },
+    /// Connections cannot come from the address that was given.
+    #[error("cannot connect from {address}: {source}{}", bind_hint(source))]
+    #[allow(missing_docs)]
+    Bind { address: IpAddr, source: io::Error },
     /// A thread could not be started, or not wait for its sockets (epoll).
     #[error("cannot run the load towards {address}: {source}")]
     #[allow(missing_docs)]
@@ -58,6 +64,10 @@ fn netns_hint(error: &io::Error) -> &'static str {
         Some(libc::EINVAL) => " (it is no network namespace)",
         _ => "",
     }
+}
+
+fn bind_hint(error: &io::Error) -> &'static str {
+    if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) { " (it is none of this host's, or not in this network namespace)" } else { "" }
 }
 
 /// What a thread tells the caller's.
@@ -144,6 +154,9 @@ fn spawn<'scope, 'env>(
 fn prepare(plan: &Plan, netns: Option<&File>) -> Result<(), LoadError> {
     if let (Some(netns), Some(path)) = (netns, &plan.netns) {
         host::enter_netns(netns).map_err(|source| LoadError::Netns { path: path.clone(), source })?;
+    }
+    for address in &plan.options.bind {
+        bind::check(*address).map_err(|source| LoadError::Bind { address: *address, source })?;
     }
     if let Some(cpus) = &plan.cpus {
         host::pin(cpus).map_err(|source| LoadError::Cpus { cpus: cpus.clone(), source })?;

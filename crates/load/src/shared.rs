@@ -1,5 +1,6 @@
 //! What the threads of one load share: the prepared request, the end of the offering, the requests left to start, the guards.
 
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -26,13 +27,21 @@ impl Clock {
     }
 }
 
+/// A prepared request.
+pub(crate) struct Prepared {
+    pub(crate) bytes: Vec<u8>,
+    /// The last one of a connection that carries a number of requests; empty where it is like the others.
+    pub(crate) last: Vec<u8>,
+    /// Its answer has no body.
+    pub(crate) is_head: bool,
+}
+
 /// One load's common state.
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) control: &'a Control,
-    pub(crate) request: Vec<u8>,
-    /// The last request of a connection that carries a number of them; empty where it is like the others.
-    pub(crate) request_last: Vec<u8>,
+    /// The prepared requests: one for each target.
+    pub(crate) requests: Vec<Prepared>,
     /// Requests that a connection carries.
     pub(crate) requests_per_connection: u32,
     /// What was to start before this is in no figure.
@@ -52,8 +61,10 @@ impl<'a> Shared<'a> {
         Ok(Shared {
             plan,
             control,
-            request: render(plan, plan.keep_alive),
-            request_last: if plan.options.requests_per_connection.is_some() { render(plan, false) } else { Vec::new() },
+            requests: match &plan.options.targets {
+                None => vec![prepare(plan)],
+                Some(targets) => targets.plans(plan).map(|plan| prepare(&plan)).collect(),
+            },
             requests_per_connection: plan.options.requests_per_connection.unwrap_or(u32::MAX),
             warm_ns: plan.options.warm_up.as_nanos() as u64,
             threads,
@@ -79,11 +90,34 @@ impl<'a> Shared<'a> {
         self.end_ns.fetch_min(now_ns, Ordering::Relaxed);
     }
 
+    /// Which prepared request the request with this number among those of all threads is.
+    pub(crate) fn target(&self, number: u64) -> u32 {
+        match &self.plan.options.targets {
+            None => 0,
+            Some(targets) => targets.pick(number),
+        }
+    }
+
+    /// Where a thread's connection comes from, where that is not the kernel's choice: the addresses are spread evenly over all connections.
+    pub(crate) fn source(&self, thread: usize, index: u32) -> Option<IpAddr> {
+        let bind = &self.plan.options.bind;
+        let connection = index as usize * self.threads as usize + thread;
+        connection.checked_rem(bind.len()).map(|place| bind[place])
+    }
+
     /// Claims requests to start: few at a time near the end, so that no thread is left alone with many. Zero: all are claimed.
     pub(crate) fn claim(&self) -> u64 {
         let Some(unclaimed) = &self.unclaimed else { return u64::MAX };
         let part = |left: u64| (left / (u64::from(self.threads) * 8)).clamp(1, CLAIM_MAX).min(left);
         unclaimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - part(left))).map_or(0, part)
+    }
+}
+
+fn prepare(plan: &Plan) -> Prepared {
+    Prepared {
+        bytes: render(plan, plan.keep_alive),
+        last: if plan.options.requests_per_connection.is_some() { render(plan, false) } else { Vec::new() },
+        is_head: plan.method == "HEAD",
     }
 }
 
@@ -97,4 +131,9 @@ fn render(plan: &Plan, keep_alive: bool) -> Vec<u8> {
 /// Where only a number of requests was asked for, the time has no end.
 fn planned_end_ns(plan: &Plan) -> u64 {
     plan.duration.map_or(u64::MAX, |duration| (plan.options.warm_up + duration).as_nanos() as u64)
+}
+
+/// The lock, even if another thread died with it: its data are counters, each of which is whole.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

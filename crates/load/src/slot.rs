@@ -1,6 +1,7 @@
 //! One connection of the generator and the request on it: connect, write, read; no clock and no counting.
 
 use std::io;
+use std::net::IpAddr;
 
 use mio::{Registry, Token};
 
@@ -8,8 +9,9 @@ use crate::address::Address;
 use crate::answer::{Bad, Fed};
 use crate::outcome::{Detail, End, Ended, Failure};
 use crate::reply::{Aside, Reply};
+use crate::shared::Shared;
 use crate::stream::Stream;
-use crate::tls::{Client, TlsStream};
+use crate::tls::TlsStream;
 
 /// Reads of one connection in a turn, so that one large answer does not hold up the others.
 const READS_MAX: u32 = 16;
@@ -64,6 +66,8 @@ pub(crate) struct Slot {
     pub(crate) begun: bool,
     /// Requests on this connection, the one under way included.
     pub(crate) carried: u32,
+    /// Which of the prepared requests is under way.
+    pub(crate) target: u32,
 }
 
 impl Slot {
@@ -83,6 +87,7 @@ impl Slot {
             first_byte_ns: 0,
             begun: false,
             carried: 0,
+            target: 0,
         }
     }
 
@@ -91,9 +96,10 @@ impl Slot {
         matches!(self.phase, Phase::Connecting | Phase::Sending | Phase::Awaiting)
     }
 
-    /// Makes ready for the next request.
-    pub(crate) fn prepare(&mut self, started_ns: u64, intended_ns: u64) {
-        self.reply.reset();
+    /// Makes ready for the next request. `is_head`: its method is HEAD.
+    pub(crate) fn prepare(&mut self, target: u32, is_head: bool, started_ns: u64, intended_ns: u64) {
+        self.reply.reset(is_head);
+        self.target = target;
         self.written = 0;
         self.first_byte_ns = 0;
         self.begun = false;
@@ -103,7 +109,8 @@ impl Slot {
     }
 
     /// Calls connect(). The socket sends without delay (TCP_NODELAY) and is closed in the ordinary way, without SO_LINGER.
-    pub(crate) fn connect(&mut self, address: &Address, tls: Option<&Client>, registry: &Registry, index: u32) -> Result<(), Ended> {
+    pub(crate) fn connect(&mut self, shared: &Shared<'_>, from: Option<IpAddr>, registry: &Registry, index: u32) -> Result<(), Ended> {
+        let address = &shared.plan.address;
         let failed = |error: io::Error| match address {
             // EAGAIN (unix(7)): a client that waits would wait here; one that does not, as a proxy, is refused.
             Address::Unix(_) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -111,7 +118,7 @@ impl Slot {
             }
             _ => Ended::failed(Failure::of_connect(&error), Detail::Io(error)),
         };
-        let mut stream = Stream::connect(address, tls).map_err(failed)?;
+        let mut stream = Stream::connect(address, from, shared.tls.as_ref()).map_err(failed)?;
         self.parity = !self.parity;
         stream.register(registry, token(index, self.parity)).map_err(failed)?;
         self.stream = Some(stream);

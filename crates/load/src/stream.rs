@@ -1,11 +1,13 @@
 //! A connected socket of either family, or one with TLS, behind one face: a branch at each call and nothing else.
 
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
 use crate::address::Address;
+use crate::bind;
 use crate::tls::{Client, TlsStream};
 
 /// A socket that does not block.
@@ -18,10 +20,15 @@ pub(crate) enum Stream {
 
 impl Stream {
     /// Calls connect(). A unix socket is connected at once or not at all: EAGAIN says that its accept queue is full (unix(7)).
-    pub(crate) fn connect(address: &Address, tls: Option<&Client>) -> io::Result<Self> {
+    ///
+    /// `from`: the address to come from, where it is not the kernel's choice.
+    pub(crate) fn connect(address: &Address, from: Option<IpAddr>, tls: Option<&Client>) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => {
-                let stream = TcpStream::connect(*address)?;
+                let stream = match from {
+                    Some(from) => bind::connect(from, *address)?,
+                    None => TcpStream::connect(*address)?,
+                };
                 stream.set_nodelay(true)?;
                 match tls {
                     Some(tls) => tls.connect(stream).map(Stream::Tls),

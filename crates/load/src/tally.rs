@@ -7,8 +7,11 @@ use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResu
 use crate::control::{Control, Progress};
 use crate::fastcgi::Complaints;
 use crate::histogram::Durations;
+use crate::live::{Snapshot, Tenth};
 use crate::outcome::{Detail, End, Ended, Failure};
 use crate::plan::Plan;
+use crate::series::Timeline;
+use crate::shared::lock;
 
 /// Length of a slice, nanoseconds.
 pub(crate) const SLICE_NS: u64 = 100_000_000;
@@ -59,6 +62,7 @@ pub(crate) struct Tally {
     slices: Vec<Slice>,
     slice: Slice,
     slice_end_ns: u64,
+    timeline: Timeline,
     samples: Vec<String>,
     /// Kinds of which there is an example.
     sampled: Vec<(u16, Option<Failure>)>,
@@ -66,7 +70,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(expect: &[(u16, u16)]) -> Self {
+    /// `warm_ns`: nothing that was to start before it is counted.
+    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64) -> Self {
         let expected = (0..STATUSES as u16).map(|status| expect.iter().any(|&(low, high)| low <= status && status <= high)).collect();
         Tally {
             status: vec![0; STATUSES],
@@ -94,6 +99,7 @@ impl Tally {
             slices: Vec::new(),
             slice: Slice::default(),
             slice_end_ns: SLICE_NS,
+            timeline: Timeline::new(warm_ns),
             samples: Vec::new(),
             sampled: Vec::new(),
             published_in_flight: 0,
@@ -103,6 +109,7 @@ impl Tally {
     /// Makes room for the slices of a load of this length, so that none is made while it runs.
     pub(crate) fn reserve(&mut self, duration_ns: u64) {
         self.slices.reserve(((duration_ns / SLICE_NS + 1) as usize).min(SLICES_MAX));
+        self.timeline.reserve(duration_ns);
     }
 
     /// End of the slice under way.
@@ -111,8 +118,12 @@ impl Tally {
     }
 
     /// A request starts; `counted`: not one of the warm-up.
-    pub(crate) fn start(&mut self, counted: bool) {
-        self.slice.started += u32::from(counted);
+    pub(crate) fn start(&mut self, counted: bool, now_ns: u64) {
+        self.timeline.roll(now_ns, self.in_flight);
+        if counted {
+            self.slice.started += 1;
+            self.timeline.start();
+        }
         self.in_flight += 1;
     }
 
@@ -151,10 +162,13 @@ impl Tally {
             self.good += 1;
             self.drained_good += u64::from(drained);
             self.good_latency.record_ns(latency_ns);
+            self.timeline.good(latency_ns);
         } else if matches!(ended.end, End::Status(_)) {
             self.wrong_latency.record_ns(latency_ns);
+            self.timeline.wrong(latency_ns);
         } else {
             self.failed_latency.record_ns(latency_ns);
+            self.timeline.failed(latency_ns);
         }
         if !good || matches!(ended.detail, Detail::Text(_)) {
             self.sample(ended);
@@ -219,6 +233,7 @@ impl Tally {
 
     /// Ends the slice under way if its time is over; the caller repeats until `None`.
     pub(crate) fn roll(&mut self, now_ns: u64, control: &Control) -> Option<Closed> {
+        self.timeline.roll(now_ns, self.in_flight);
         if now_ns < self.slice_end_ns {
             return None;
         }
@@ -248,8 +263,21 @@ impl Tally {
         Closed { slice: number, ended, not_good: ended - since.good }
     }
 
+    /// Tells a viewer, where there is one, of a slice that has ended and of all so far. `warm_slices`: those of the warm-up, which nobody sees.
+    pub(crate) fn tell(&self, control: &Control, thread: usize, closed: &Closed, warm_slices: u64) {
+        let (Some(told), Some(number)) = (control.told(), closed.slice.checked_sub(warm_slices)) else { return };
+        let mut latency = self.failed_latency.clone();
+        latency.add(&self.wrong_latency);
+        latency.add(&self.good_latency);
+        let numbered = (0u16..).zip(&self.status).filter(|(_, count)| **count > 0);
+        let status = numbered.map(|(status, count)| (status, *count)).collect();
+        let snapshot = Snapshot { latency, status, errors: self.errors, samples: self.samples.clone() };
+        let tenth = Tenth { ended: closed.ended, good: closed.ended - closed.not_good };
+        lock(told).tell(thread, number, tenth, snapshot);
+    }
+
     /// Adds what another thread has counted.
-    fn add(&mut self, tally: &Tally) {
+    fn add(&mut self, tally: Tally) {
         for (sum, count) in self.status.iter_mut().zip(&tally.status) {
             *sum += count;
         }
@@ -280,10 +308,12 @@ impl Tally {
         for sample in &tally.samples {
             self.note(sample);
         }
+        self.timeline.add(tally.timeline);
     }
 
     /// Ends the last slice, however short it is.
     pub(crate) fn finish(&mut self, control: &Control) {
+        self.timeline.finish(self.in_flight);
         if self.slice != Slice::default() || self.published_in_flight != self.in_flight {
             self.close_slice(self.slice_end_ns / SLICE_NS - 1, control);
         }
@@ -300,10 +330,10 @@ fn add_slice(sum: &mut Slice, other: &Slice) {
 
 /// Puts the threads' counts together. The caller knows how the load ended: `duration_ns`, which guard stopped it, whether the user did.
 pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duration_ns: u64) -> Measured {
-    let mut sum = Tally::new(&plan.expect);
+    let mut sum = Tally::new(&plan.expect, 0);
     let mut threads = Vec::new();
     for (tally, thread) in tallies {
-        sum.add(&tally);
+        sum.add(tally);
         threads.push(thread);
     }
     if let Some(complaints) = sum.complaints.text() {
@@ -311,7 +341,9 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         sum.samples.truncate(SAMPLES_MAX - 1);
         sum.note(&complaints);
     }
+    let timeline = std::mem::replace(&mut sum.timeline, Timeline::new(0));
     let (latency, detail) = detail(plan, &sum);
+    let detail = load::Detail { series: timeline.into_series(), ..detail };
     let numbered = (0u16..).zip(&sum.status);
     let status: BTreeMap<u16, u64> = numbered.filter(|(_, count)| **count > 0).map(|(status, count)| (status, *count)).collect();
     let result = LoadResult {
@@ -356,16 +388,19 @@ fn detail(plan: &Plan, sum: &Tally) -> (Durations, load::Detail) {
         warm_up_us: plan.options.warm_up.as_micros() as u64,
         first_byte_us: first_byte.percentiles(),
         latency_us_mean: latency.mean(),
+        latency_us_stdev: latency.stdev(),
+        quantiles: latency.quantiles(),
         corrected_latency_us: matches!(plan.shape, Loop::Closed { .. }).then(|| latency.corrected().percentiles()),
         distribution: latency.distribution(),
         tls_us: sum.tls.percentiles(),
         tls_handshakes: plan.options.tls.is_some().then_some(sum.handshakes),
         late_held: sum.late_held,
+        series: load::Series::default(),
     };
     (latency, detail)
 }
 
-fn add_errors(sum: &mut Errors, other: &Errors) {
+pub(crate) fn add_errors(sum: &mut Errors, other: &Errors) {
     // Taken apart by name, so that a new counter cannot be forgotten here.
     let Errors {
         connect_refused,

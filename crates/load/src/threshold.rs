@@ -27,11 +27,13 @@ pub struct ThresholdError {
     why: String,
 }
 
-/// A condition that a load met and should not have.
+/// A condition that a load was not to meet, held against what was measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Failed {
+pub struct Judged {
     /// The condition as it was written.
     pub condition: String,
+    /// True where the load met it and so failed.
+    pub failed: bool,
     /// What was measured, in the condition's own unit: microseconds, a share from 0 to 1, or requests a second.
     pub measured: f64,
     /// Which unit that is.
@@ -87,9 +89,9 @@ impl Threshold {
         Ok(Threshold { conditions })
     }
 
-    /// The conditions that this load meets. A load of which nothing ended meets each condition on latency: it shows that nothing held.
-    pub fn failed(&self, load: &LoadResult) -> Vec<Failed> {
-        let failed = |condition: &Condition| {
+    /// Each condition against this load. A load of which nothing ended meets each condition on latency: it shows that nothing held.
+    pub fn judge(&self, load: &LoadResult) -> Vec<Judged> {
+        let judged = |condition: &Condition| {
             let (measured, unit) = condition.metric.of(load);
             let met = match condition.comparison {
                 Comparison::Over => measured > condition.limit,
@@ -98,9 +100,9 @@ impl Threshold {
                 Comparison::UnderOrAt => measured <= condition.limit,
             };
             let nothing = unit == Unit::Us && load.requests == 0;
-            (met || nothing).then(|| Failed { condition: condition.text.clone(), measured, unit })
+            Judged { condition: condition.text.clone(), failed: met || nothing, measured, unit }
         };
-        self.conditions.iter().filter_map(failed).collect()
+        self.conditions.iter().map(judged).collect()
     }
 }
 
@@ -181,8 +183,12 @@ mod tests {
         }
     }
 
+    fn met(judged: &[Judged]) -> Vec<Judged> {
+        judged.iter().filter(|judged| judged.failed).cloned().collect()
+    }
+
     fn failed(text: &str) -> Vec<String> {
-        Threshold::parse(text).expect(text).failed(&load()).into_iter().map(|failed| failed.condition).collect()
+        met(&Threshold::parse(text).expect(text).judge(&load())).into_iter().map(|judged| judged.condition).collect()
     }
 
     #[test]
@@ -192,8 +198,8 @@ mod tests {
         assert_eq!(failed("max > 299.9 ms || p50<100us || p50<=100us"), ["max > 299.9 ms", "p50<=100us"]);
         assert_eq!(failed("rps<500 || rps<501 || good>=499"), ["rps<501", "good>=499"]);
         let nothing = LoadResult { requests: 0, good: 0, ..load() };
-        let all = Threshold::parse("p99>1m || errors>50% || rps>1").expect("valid").failed(&nothing);
-        assert_eq!(all.iter().map(|failed| failed.condition.as_str()).collect::<Vec<_>>(), ["p99>1m", "errors>50%"]);
+        let all = met(&Threshold::parse("p99>1m || errors>50% || rps>1").expect("valid").judge(&nothing));
+        assert_eq!(all.iter().map(|judged| judged.condition.as_str()).collect::<Vec<_>>(), ["p99>1m", "errors>50%"]);
         assert_eq!((all[1].measured, all[1].unit), (1.0, Unit::Share));
     }
 
@@ -212,7 +218,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[a-z0-9<>=|%. \u{b5}-]{0,40}") {
             if let Ok(threshold) = Threshold::parse(&text) {
-                prop_assert!(threshold.failed(&load()).len() <= CONDITIONS_MAX);
+                prop_assert!(threshold.judge(&load()).len() <= CONDITIONS_MAX);
             }
         }
     }

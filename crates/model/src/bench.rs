@@ -5,15 +5,13 @@ mod warnings;
 use serde::Serialize;
 
 use crate::catalogue::Catalogue;
-use crate::load::{Bucket, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Percentiles, Slice};
+use crate::load::{Bucket, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Percentiles, Point, Quantile, Series};
 use crate::message::Message;
 use crate::report::LoadReport;
 use crate::traffic;
 
 /// Name and version of the report's JSON form.
 const SCHEMA: &str = "chokepoint/bench/1";
-/// Milliseconds of a slice of the series.
-const SLICE_MS: u32 = 100;
 
 /// What was asked for, as the report tells it.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +28,41 @@ pub struct Asked {
     pub requests: Option<u64>,
     /// Requests that a kept connection carries, where that was given.
     pub requests_per_connection: Option<u32>,
+    /// Stages of an open loop, where those were given.
+    pub ramp: Option<Ramp>,
+    /// The targets, where there was a list of them.
+    pub targets: Option<TargetList>,
+    /// Addresses that connections came from, where those were given.
+    pub bind: Vec<String>,
     /// The server is on this host, and nothing was said about which cores the generator is to use.
     pub shares_cores: bool,
+}
+
+/// An open loop whose rate changes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ramp {
+    /// Requests a second at the start.
+    pub start_per_s: f64,
+    /// The stages one behind the other.
+    pub stages: Vec<RampStage>,
+}
+
+/// A stage: the rate goes evenly from the one before to this one's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RampStage {
+    /// How long it takes, seconds.
+    pub duration_s: f64,
+    /// Requests a second at its end.
+    pub rate_per_s: f64,
+}
+
+/// The things that one server was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TargetList {
+    /// How many.
+    pub count: u64,
+    /// What the draws follow from; nothing where they were taken in turn.
+    pub seed: Option<u64>,
 }
 
 /// Whether the load measured anything.
@@ -72,6 +103,11 @@ pub struct Offered {
     pub method: String,
     pub keep_alive: bool,
     pub requests_per_connection: Option<u32>,
+    /// Stages of an open loop, whose mean rate is `rate_per_s`.
+    pub ramp: Option<Ramp>,
+    pub targets: Option<TargetList>,
+    /// Addresses that connections came from, where those were given.
+    pub bind: Vec<String>,
 }
 
 /// How the requests could be sent.
@@ -102,13 +138,45 @@ pub struct Generator {
     pub threads: Vec<GeneratorThread>,
 }
 
-/// Every tenth of a second.
+/// What happened when.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
-    /// Milliseconds of a slice.
+    /// Milliseconds of a slice: 10, and doubled until there are fewer than 6,000 of them.
     pub interval_ms: u32,
     /// The slices, from the end of the warm-up.
-    pub slices: Vec<Slice>,
+    pub slices: Vec<Moment>,
+}
+
+/// A slice of the time series.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Moment {
+    pub started: u32,
+    /// Expected answers.
+    pub good: u32,
+    /// Answers with another status.
+    pub wrong: u32,
+    /// Requests that ended without an answer.
+    pub failed: u32,
+    /// Requests under way at its end.
+    pub in_flight: u32,
+    /// Mean and largest latency of those that ended; nothing where none did.
+    pub latency_us_mean: Option<f64>,
+    pub latency_us_max: Option<u32>,
+}
+
+impl Timeline {
+    fn of(series: Series) -> Self {
+        let moment = |point: Point| {
+            let Point { started, good, wrong, failed, in_flight, latency_us_max, latency_us_sum } = point;
+            let ended = u64::from(good) + u64::from(wrong) + u64::from(failed);
+            // To a tenth of a microsecond: the sum is of whole ones.
+            let mean = (latency_us_sum as f64 / ended.max(1) as f64 * 10.0).round() / 10.0;
+            let (latency_us_mean, latency_us_max) = (Some(mean).filter(|_| ended > 0), Some(latency_us_max).filter(|_| ended > 0));
+            Moment { started, good, wrong, failed, in_flight, latency_us_mean, latency_us_max }
+        };
+        Timeline { interval_ms: series.interval_ms, slices: series.points.into_iter().map(moment).collect() }
+    }
 }
 
 /// Something that the reader of the figures has to know.
@@ -166,8 +234,14 @@ pub struct Bench {
     pub sending: Sending,
     /// The generator's own part.
     pub generator: Generator,
-    /// Every tenth of a second.
+    /// What happened when.
     pub timeline: Timeline,
+    /// Standard deviation of the latency; the JSON form has the histogram.
+    #[serde(skip)]
+    pub latency_us_stdev: f64,
+    /// The latency's percentile distribution; the JSON form has the histogram.
+    #[serde(skip)]
+    pub quantiles: Vec<Quantile>,
     /// What the reader of the figures has to know.
     pub warnings: Vec<Warning>,
     /// Conditions of `--fail-if` that were met.
@@ -206,6 +280,9 @@ pub fn report(asked: &Asked, measured: Measured, failed: Vec<ThresholdFailed>, w
             method: asked.method.clone(),
             keep_alive: result.keep_alive,
             requests_per_connection: asked.requests_per_connection,
+            ramp: asked.ramp.clone(),
+            targets: asked.targets,
+            bind: asked.bind.clone(),
         },
         load: traffic::load_report(&result),
         latency_us_mean: detail.latency_us_mean,
@@ -226,7 +303,9 @@ pub fn report(asked: &Asked, measured: Measured, failed: Vec<ThresholdFailed>, w
         },
         generator: Generator { utilization: warnings::busy(&result), is_limit: warnings::is_limit(&result), threads: result.threads },
         histogram: result.latency_histogram,
-        timeline: Timeline { interval_ms: SLICE_MS, slices: result.slices },
+        timeline: Timeline::of(detail.series),
+        latency_us_stdev: detail.latency_us_stdev,
+        quantiles: detail.quantiles,
         warnings,
         failed,
         stopped_by: result.stopped_by,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use detail::{Bucket, Detail, Handshakes, Measured};
+pub use detail::{Bucket, Detail, Handshakes, Measured, Point, Quantile, Series};
 
 /// How load is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

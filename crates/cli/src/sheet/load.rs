@@ -89,7 +89,8 @@ pub(crate) fn answers(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
     there.map(|(status, count)| answer(phrases, status, *count)).collect()
 }
 
-fn answer(phrases: Phrases<'_>, status: &str, count: u64) -> Span {
+/// So many answers with a status.
+pub(crate) fn answer(phrases: Phrases<'_>, status: &str, count: u64) -> Span {
     let ink = if status.starts_with('5') { Ink::Bad } else { Ink::Plain };
     span(ink, phrases.say(&Message::new("report-status").with("status", status).with("count", count)))
 }

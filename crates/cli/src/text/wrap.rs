@@ -18,7 +18,7 @@ pub(super) struct Piece {
 }
 
 /// Columns that a text takes.
-pub(super) fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 

@@ -13,6 +13,18 @@ bench-offered-closed = { $connections ->
    *[other] closed loop, { $connections } connections
 }
 bench-offered-open = open loop, { $rate }/s over at most { $connections } connections
+bench-offered-ramp = open loop, from { $start }/s { $stages }, over at most { $connections } connections
+bench-offered-stage = to { $rate }/s in { $duration }
+bench-offered-jump = to { $rate }/s at once
+bench-offered-in-turn = { $n ->
+    [one] { $n } target
+   *[other] { $n } targets in turn
+}
+bench-offered-drawn = { $n } targets drawn at random (seed { $seed })
+bench-offered-bind = from { $n ->
+    [one] { $addresses }
+   *[other] { $n } addresses ({ $addresses })
+}
 bench-offered-duration = { $duration }
 bench-offered-requests = { $requests } requests
 bench-offered-warm-up = { $duration } of warm-up before
@@ -61,3 +73,19 @@ bench-warning-redirected = Every answer was a redirect (status { $status }), whi
 bench-warning-closed = The server closed most connections although they were to be kept: { $connections } were opened for { $answers } answers.
 bench-warning-few = { $requests } requests are few for { $name }: it is close to the largest value.
 bench-warning-shared = Server and load generator share the cores of this host, and the generator used { $busy }{ "\u00A0" }% of one: the server may give more elsewhere. --cpus keeps it to cores of its own.
+
+bench-junit-answered = requests are answered as expected
+bench-junit-not = not { $condition }
+
+# The view while the load runs; a terminal may have 40 columns.
+bench-live-elapsed = { $elapsed } of { $length }
+bench-live-elapsed-only = { $elapsed }
+bench-live-warm-up = warm-up, { $elapsed }
+bench-live-rate = now { $now }/s, mean { $mean }/s
+bench-live-good = { $percent } as expected
+bench-live-in-flight = { $n } under way
+bench-live-history = requests/s in { $seconds }{ "\u00A0" }s, at most { $most }
+bench-live-recent = last second
+bench-live-all = so far
+bench-live-outcomes = Outcomes
+bench-live-interrupt = Ctrl-C ends the load and shows the report

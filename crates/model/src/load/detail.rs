@@ -32,6 +32,51 @@ pub struct Detail {
     pub tls_handshakes: Option<Handshakes>,
     /// Open loop: those of `late` for which no connection was free.
     pub late_held: u64,
+    /// Standard deviation of the latency, microseconds; 0 where no request ended.
+    pub latency_us_stdev: f64,
+    /// The latency's percentile distribution, ascending to the largest; empty where no request ended.
+    pub quantiles: Vec<Quantile>,
+    /// What happened when.
+    pub series: Series,
+}
+
+/// A point of a percentile distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantile {
+    /// Share of requests that took at most `value_us`, 0 to 1; the point at which the distribution was asked.
+    pub quantile: f64,
+    /// Microseconds.
+    pub value_us: u64,
+    /// Requests that took at most that.
+    pub count: u64,
+}
+
+/// A time series of a load, from the end of its warm-up on and through the wait for the last answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Series {
+    /// Length of a bucket, milliseconds: 10, and doubled until there are fewer than 6,000 of them.
+    pub interval_ms: u32,
+    /// The buckets.
+    pub points: Vec<Point>,
+}
+
+/// A bucket of a time series.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Point {
+    /// Requests begun.
+    pub started: u32,
+    /// Expected answers.
+    pub good: u32,
+    /// Answers with another status.
+    pub wrong: u32,
+    /// Requests that ended without an answer.
+    pub failed: u32,
+    /// Requests under way at the end of the bucket.
+    pub in_flight: u32,
+    /// Largest latency of those that ended, microseconds, at most 2^32 - 1.
+    pub latency_us_max: u32,
+    /// Sum of the latencies of those that ended, microseconds.
+    pub latency_us_sum: u64,
 }
 
 /// Completed TLS handshakes.

@@ -1,0 +1,159 @@
+//! The terminal's second screen, for as long as the view is shown: ratatui's terminal over control sequences (ECMA-48) on stderr.
+//!
+//! The terminal's modes stay as they are, so that Ctrl-C is a signal as ever and nothing but the screen and the cursor is to be restored.
+
+use std::io::{self, Write};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratatui_core::backend::{Backend, ClearType, WindowSize};
+use ratatui_core::buffer::Cell;
+use ratatui_core::layout::{Position, Size};
+use ratatui_core::style::{Color, Modifier};
+use ratatui_core::terminal::Terminal;
+
+/// Enters the second screen and hides the cursor, and the other way round (xterm's control sequences, which all of today's terminals know).
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
+const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// True while the second screen is shown.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+static HOOK: Once = Once::new();
+
+/// The second screen; the first comes back with its end, and before a panic's message.
+pub(super) struct Screen {
+    terminal: Terminal<Ansi>,
+}
+
+impl Screen {
+    /// Enters it. `color`: the terminal shows colours.
+    pub(super) fn enter(color: bool) -> io::Result<Self> {
+        HOOK.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                leave();
+                before(panic);
+            }));
+        });
+        let mut out = io::stderr().lock();
+        out.write_all(ENTER)?;
+        out.flush()?;
+        SHOWN.store(true, Ordering::SeqCst);
+        drop(out);
+        let terminal = Terminal::new(Ansi { color, out: Vec::new() }).inspect_err(|_| leave())?;
+        Ok(Screen { terminal })
+    }
+
+    pub(super) fn terminal(&mut self) -> &mut Terminal<Ansi> {
+        &mut self.terminal
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Brings the first screen back, once.
+fn leave() {
+    if SHOWN.swap(false, Ordering::SeqCst) {
+        let mut out = io::stderr().lock();
+        // A terminal that has gone needs nothing restored.
+        let _ = out.write_all(LEAVE).and_then(|()| out.flush());
+    }
+}
+
+/// Writes what ratatui wants drawn.
+pub(super) struct Ansi {
+    color: bool,
+    /// Bytes until they are flushed.
+    out: Vec<u8>,
+}
+
+impl Ansi {
+    /// Sets how the next characters look (ECMA-48 SGR).
+    fn set_look(&mut self, foreground: Color, modifier: Modifier) -> io::Result<()> {
+        self.out.extend_from_slice(b"\x1b[0");
+        for (wanted, code) in [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2")] {
+            if modifier.contains(wanted) {
+                self.out.extend_from_slice(code.as_bytes());
+            }
+        }
+        let code = match foreground {
+            Color::Red => 31,
+            Color::Green => 32,
+            Color::Yellow => 33,
+            _ => 39,
+        };
+        if self.color { write!(self.out, ";{code}m") } else { write!(self.out, "m") }
+    }
+}
+
+impl Backend for Ansi {
+    type Error = io::Error;
+
+    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
+        let mut look = None;
+        let mut next = None;
+        for (x, y, cell) in content {
+            if next != Some((x, y)) {
+                write!(self.out, "\x1b[{};{}H", y + 1, x + 1)?;
+            }
+            if look != Some((cell.fg, cell.modifier)) {
+                self.set_look(cell.fg, cell.modifier)?;
+                look = Some((cell.fg, cell.modifier));
+            }
+            self.out.extend_from_slice(cell.symbol().as_bytes());
+            // Behind a character of two columns the place is told anew.
+            next = cell.symbol().is_ascii().then_some((x + 1, y));
+        }
+        Ok(())
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        self.out.extend_from_slice(b"\x1b[?25l");
+        Ok(())
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        self.out.extend_from_slice(b"\x1b[?25h");
+        Ok(())
+    }
+
+    /// The cursor is hidden: where it is does not matter.
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        Ok(Position::ORIGIN)
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        let Position { x, y } = position.into();
+        write!(self.out, "\x1b[{};{}H", y + 1, x + 1)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.out.extend_from_slice(b"\x1b[0m\x1b[2J");
+        Ok(())
+    }
+
+    /// The view is the whole screen, and so is what is cleared.
+    fn clear_region(&mut self, _clear_type: ClearType) -> io::Result<()> {
+        self.clear()
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        let size = terminal_size::terminal_size_of(io::stderr());
+        size.map(|(width, height)| Size::new(width.0, height.0)).ok_or_else(|| io::Error::other("the terminal has no size"))
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        Ok(WindowSize { columns_rows: self.size()?, pixels: Size::ZERO })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut out = io::stderr().lock();
+        out.write_all(&self.out)?;
+        self.out.clear();
+        out.flush()
+    }
+}

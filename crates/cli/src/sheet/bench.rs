@@ -1,0 +1,128 @@
+//! What a load by itself came to, in words and figures: the text and the Markdown report share it.
+
+use chokepoint_load::{Judged, Unit};
+use chokepoint_model::bench::{Bench, RampStage};
+use chokepoint_model::load::Percentiles;
+use chokepoint_model::message::Message;
+
+use super::load::{Line, answers, ended, failures};
+use super::{Ink, Phrases, Span, span};
+
+/// Labels of the facts, in their order.
+pub(crate) const LABELS: [&str; 6] = [
+    "report-label-target",
+    "bench-label-offered",
+    "bench-label-done",
+    "report-label-answers",
+    "report-label-unanswered",
+    "bench-label-connections",
+];
+
+/// A condition of `--fail-if` and what was measured, in its own unit.
+pub(crate) fn condition(phrases: Phrases<'_>, judged: &Judged) -> String {
+    let message = |id| Message::new(id).with("condition", judged.condition.as_str());
+    phrases.say(&match judged.unit {
+        Unit::Us => message("bench-failed-us").with("measured", phrases.duration_us(judged.measured)),
+        Unit::Share => message("bench-failed-share").with("measured", judged.measured * 100.0),
+        Unit::PerSecond => message("bench-failed-rate").with("measured", judged.measured),
+    })
+}
+
+/// What was offered and what became of it: the lines that there is something to say in.
+pub(crate) fn facts(phrases: Phrases<'_>, bench: &Bench) -> Vec<Line> {
+    let load = &bench.load;
+    let target = vec![span(Ink::Plain, &bench.target.url), span(Ink::Faint, format!("({})", bench.target.address))];
+    let mut done = ended(phrases, load);
+    if bench.sending.drained > 0 {
+        done.push(span(Ink::Faint, phrases.say(&Message::new("bench-drained").with("n", bench.sending.drained))));
+    }
+    let sending = &bench.sending;
+    let mut connections = vec![Message::new("bench-connections").with("n", sending.connections)];
+    let tls = bench.tls_handshakes.map(|tls| Message::new("bench-handshakes").with("full", tls.full).with("resumed", tls.resumed));
+    connections.extend(tls);
+    connections.push(Message::new("bench-sent").with("size", size(phrases, sending.sent_bytes)));
+    connections.push(Message::new("bench-received").with("size", size(phrases, sending.received_bytes)));
+    let notes = [
+        target,
+        offered(phrases, bench),
+        done,
+        answers(phrases, load),
+        failures(phrases, &load.errors),
+        connections.iter().map(|message| span(Ink::Plain, phrases.say(message))).collect(),
+    ];
+    let lines = LABELS.into_iter().zip(notes).filter(|(_, notes)| !notes.is_empty());
+    lines.map(|(label, notes)| Line { label, notes }).collect()
+}
+
+fn offered(phrases: Phrases<'_>, bench: &Bench) -> Vec<Span> {
+    let offered = &bench.offered;
+    let seconds = |seconds: f64| phrases.duration_us(seconds * 1e6);
+    let mut all = vec![match (&offered.ramp, offered.rate_per_s) {
+        (Some(ramp), _) => {
+            let stage = |stage: &RampStage| {
+                let message =
+                    Message::new("bench-offered-stage").with("rate", stage.rate_per_s).with("duration", seconds(stage.duration_s));
+                phrases.say(&message)
+            };
+            let stages: Vec<String> = ramp.stages.iter().map(stage).collect();
+            let message = Message::new("bench-offered-ramp").with("start", ramp.start_per_s).with("stages", stages.join(", "));
+            message.with("connections", offered.connections)
+        }
+        (None, Some(rate)) => Message::new("bench-offered-open").with("rate", rate).with("connections", offered.connections),
+        (None, None) => Message::new("bench-offered-closed").with("connections", offered.connections),
+    }];
+    all.extend(offered.duration_s.map(|duration| Message::new("bench-offered-duration").with("duration", seconds(duration))));
+    all.extend(offered.requests.map(|requests| Message::new("bench-offered-requests").with("requests", requests)));
+    if offered.warm_up_s > 0.0 {
+        all.push(Message::new("bench-offered-warm-up").with("duration", seconds(offered.warm_up_s)));
+    }
+    if !offered.keep_alive {
+        all.push(Message::new("bench-offered-single"));
+    }
+    if !offered.bind.is_empty() {
+        let addresses = offered.bind.join(", ");
+        all.push(Message::new("bench-offered-bind").with("n", offered.bind.len() as u64).with("addresses", addresses));
+    }
+    all.extend(offered.targets.map(|targets| match targets.seed {
+        Some(seed) => Message::new("bench-offered-drawn").with("n", targets.count).with("seed", seed.to_string()),
+        None => Message::new("bench-offered-in-turn").with("n", targets.count),
+    }));
+    all.extend(offered.requests_per_connection.map(|n| Message::new("bench-offered-carried").with("n", n)));
+    all.iter().map(|message| span(Ink::Plain, phrases.say(message))).collect()
+}
+
+fn size(phrases: Phrases<'_>, bytes: u64) -> String {
+    let (id, n) = match bytes as f64 {
+        n if n >= 1e9 => ("bench-gigabytes", n / 1e9),
+        n if n >= 1e6 => ("bench-megabytes", n / 1e6),
+        n if n >= 1e3 => ("bench-kilobytes", n / 1e3),
+        n => ("bench-bytes", n),
+    };
+    phrases.say(&Message::new(id).with("n", n))
+}
+
+/// Heading of the table of times.
+pub(crate) fn times_heading(bench: &Bench) -> &'static str {
+    if bench.offered.rate_per_s.is_some() { "bench-times-open" } else { "bench-times" }
+}
+
+/// The percentiles of each time, below a row of their names.
+pub(crate) fn times(phrases: Phrases<'_>, bench: &Bench) -> Vec<[String; 8]> {
+    let told = [
+        ("bench-time-total", Some(bench.load.latency_us)),
+        ("bench-time-corrected", bench.corrected_latency_us.filter(|_| bench.warnings.iter().any(|warning| warning.id == "omitted"))),
+        ("bench-time-good", Some(bench.good_latency_us).filter(|good| *good != bench.load.latency_us)),
+        ("bench-time-first-byte", Some(bench.first_byte_us)),
+        ("bench-time-connect", Some(bench.connect_us)),
+        ("bench-time-tls", Some(bench.tls_us)),
+    ];
+    let mut rows = vec![["", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"].map(str::to_owned)];
+    for (id, percentiles) in told {
+        let Some(Percentiles { p50, p75, p90, p95, p99, p999, max }) = percentiles.filter(|percentiles| percentiles.max > 0) else {
+            continue;
+        };
+        let time = |us: u64| phrases.duration_us(us as f64);
+        rows.push([phrases.word(id), time(p50), time(p75), time(p90), time(p95), time(p99), time(p999), time(max)]);
+    }
+    rows
+}
