@@ -182,6 +182,9 @@ pub(crate) struct Diagnose {
     /// Do not ask before changing a setting or loading a host that is not this one
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
+    /// Take no profile in the last third of the time
+    #[arg(long, conflicts_with = "replay")]
+    pub(crate) no_profile: bool,
     /// Write what was read into this file, for `--replay`
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,

@@ -343,7 +343,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let plan = if loaded { Some(planned().map_err(usage)?) } else { None };
     let plan = plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, ..plan });
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
-    Ok(Setup { request, plan, duration, foreign: args.yes })
+    Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile })
 }
 
 /// The Host header that was given.

@@ -52,6 +52,8 @@ struct Page<'a> {
     improvements: Option<Part<'a>>,
     /// What each tier gives by itself: the explanation, and the tiers.
     bisect: Option<(&'a str, Vec<sheet::bisect::Row<'a>>)>,
+    /// Where the CPU time went.
+    profile: Vec<String>,
     rounds: Vec<sheet::rounds::Row<'a>>,
     charts: Vec<Chart>,
     gaps: Vec<Gap<'a>>,
@@ -182,6 +184,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         findings: findings(diagnosis, phrases),
         improvements: improvements(diagnosis, phrases),
         bisect: sheet::bisect::rows(diagnosis, phrases),
+        profile: sheet::profile::lines(diagnosis, phrases),
         rounds: sheet::rounds::rows(diagnosis, phrases),
         charts: chart::charts(diagnosis, phrases),
         gaps: sheet::readings::gaps(diagnosis),

@@ -10,6 +10,7 @@ mod files;
 mod html;
 mod interrupt;
 mod lab;
+mod last_third;
 mod live;
 mod markdown;
 mod measure;

@@ -24,6 +24,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
     page.bisect(diagnosis);
     page.rounds(diagnosis);
     page.improvements(diagnosis);
+    page.profile(diagnosis);
     page.warnings(diagnosis);
     page.gaps(diagnosis);
     page.out
@@ -154,6 +155,14 @@ impl Page<'_> {
     }
 
     /// What could be faster though nothing is choked.
+    fn profile(&mut self, diagnosis: &Diagnosis) {
+        let lines = sheet::profile::lines(diagnosis, self.phrases);
+        if !lines.is_empty() {
+            self.heading("report-profile");
+            self.list(lines.iter().map(|line| prose(line)));
+        }
+    }
+
     fn improvements(&mut self, diagnosis: &Diagnosis) {
         if diagnosis.improvements.is_empty() {
             return;

@@ -10,11 +10,12 @@ use chokepoint_model::observation::Observation;
 use chokepoint_model::path;
 use chokepoint_model::report::Request;
 use chokepoint_model::settle::{Moment, unsettled};
-use chokepoint_recording::Entry;
-use chokepoint_sources::assemble::{LOAD, REQUEST, UNLOADED, WINDOW};
+use chokepoint_recording::{Entry, Scope};
+use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WINDOW};
 use chokepoint_sources::{ObserveOptions, Observer, assemble};
 
 use crate::interrupt::Interrupt;
+use crate::last_third::LastThird;
 use crate::progress::Progress;
 
 /// What stops a load on a host that is not this one, or one that may change something there.
@@ -41,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) duration: Duration,
     /// True where the user allowed load on a host that is not this one, and methods that may change something.
     pub(crate) foreign: bool,
+    /// True where a profile is to be taken in the last third of the time.
+    pub(crate) profile: bool,
 }
 
 impl Setup {
@@ -58,6 +61,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
         observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
     }
     let begin_us = observer.elapsed_us();
+    let profile = profile(setup, plan.as_ref(), &observer);
     let end_us = match &plan {
         Some(plan) => {
             let result = load(plan, label, interrupt)?;
@@ -71,8 +75,24 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
         }
     };
     let ended = Instant::now();
-    observer.note(WINDOW, serde_json::to_vec(&(begin_us, end_us.min(observer.elapsed_us())))?);
-    Ok((observer.finish(), ended))
+    let end_us = end_us.min(observer.elapsed_us());
+    observer.note(WINDOW, serde_json::to_vec(&(begin_us, end_us))?);
+    let mut entries = observer.finish();
+    // Names are looked up after the last readings, which are to be of the load's end.
+    if let Some(profile) = profile {
+        let (source, outcome) = (PROFILE.to_owned(), profile.finish());
+        entries.push(Entry { at_us: end_us, source, scope: Scope::Host, item: String::new(), outcome });
+    }
+    Ok((entries, ended))
+}
+
+/// The profile of the window that begins now; nothing where none is wanted, or it is another host that answers: what runs here is not it.
+fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<LastThird> {
+    let warm_up = plan.map_or(Duration::ZERO, |plan| plan.options.warm_up);
+    let lasts = plan.map_or(Some(setup.duration), |plan| plan.duration);
+    let is_here = plan.is_none() || observer.path_found();
+    let lasts = lasts.filter(|_| setup.profile && is_here)?;
+    LastThird::start(warm_up + lasts, observer.elapsed_us())
 }
 
 /// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard.

@@ -9,6 +9,7 @@ pub(crate) mod findings;
 pub(crate) mod load;
 pub(crate) mod path;
 mod phrases;
+pub(crate) mod profile;
 pub(crate) mod readings;
 pub(crate) mod rounds;
 

@@ -8,6 +8,7 @@ mod findings;
 mod load;
 mod page;
 mod path;
+mod profile;
 mod readings;
 mod rounds;
 mod streams;
@@ -61,6 +62,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) ->
     bisect::write(&mut page, diagnosis);
     rounds::write(&mut page, diagnosis);
     findings::write_improvements(&mut page, diagnosis);
+    profile::write(&mut page, diagnosis);
     readings::write(&mut page, diagnosis);
     page.finish()
 }

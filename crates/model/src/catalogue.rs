@@ -18,6 +18,7 @@ const ENGLISH: &[&str] = &[
     include_str!("../locales/en/bisect.ftl"),
     include_str!("../locales/en/pages.ftl"),
     include_str!("../locales/en/report.ftl"),
+    include_str!("../locales/en/profile.ftl"),
     include_str!("../locales/en/html.ftl"),
     include_str!("../locales/en/bench.ftl"),
     include_str!("../locales/en/cli.ftl"),

@@ -135,8 +135,8 @@ pub const COUPLINGS: &[CouplingDef] = &[
     asked_again(LIMITED),
 ];
 
-/// Findings that neither bring another one about nor are brought about by one.
-pub const ALONE: &[&str] = &[];
+/// Findings that neither bring another one about nor are brought about by one: improvements, which are told only where nothing is choked.
+pub const ALONE: &[&str] = crate::improvements::FROM_PROFILE;
 
 /// Findings while which hardly anything gets through to what lies behind, at whichever tier's door: packets are lost before a server sees them.
 pub const STARVING: &[&str] = &[TABLE];

@@ -66,6 +66,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         couplings,
         order,
         improvements,
+        profile: crate::profile::report(&ctx),
         readings: readings(obs, &discovered),
         warnings: warnings(&ctx),
         bisect: None,
@@ -77,9 +78,10 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
 fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
     let scene = Scene { ctx, stations, findings };
     let of = |finding: &Finding| {
-        let own = |placed: &&Placed| {
-            placed.station.station == finding.station && placed.station.at == finding.at && placed.station.tier == finding.tier
-        };
+        // Tiers that share their cores share one station of them.
+        let is_its = |tier: &str| tier == finding.tier || tier.split('+').any(|one| one == finding.tier);
+        let own =
+            |placed: &&Placed| placed.station.station == finding.station && placed.station.at == finding.at && is_its(&placed.station.tier);
         stations.iter().find(own).map(|placed| remedies(&scene, finding, placed)).unwrap_or_default()
     };
     let remedies: Vec<Vec<Remedy>> = scene.findings.iter().map(of).collect();

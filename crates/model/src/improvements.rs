@@ -1,6 +1,8 @@
 //! What could be faster though nothing is choked. An improvement is told, and tried only where something else was mended before: a server on
 //! which nothing is wrong is left alone.
 
+mod from_profile;
+
 use crate::fix::{FAILED_SHARE_NOISE, NOISE_SHARE};
 use crate::load::LoadResult;
 use crate::observation::CpuUse;
@@ -8,6 +10,8 @@ use crate::path::Tier;
 use crate::report::{Evidence, Finding, Role, StationState};
 use crate::stations::upstream_connect::{Edge, edges};
 use crate::stations::{Context, Placed};
+
+pub(crate) use from_profile::FINDINGS as FROM_PROFILE;
 
 /// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: with kept ones an answer of nginx and
 /// php-fpm cost 63 to 75 us less (docs/measuring.md, "What a connection costs"). Only its order counts: what it gives is measured before it is
@@ -17,10 +21,13 @@ const CONNECTION_CPU_US: f64 = 60.0;
 /// The improvements of a server that nothing holds back but its cores.
 pub(crate) fn improvements(ctx: &Context<'_>, stations: &[Placed], findings: &[Finding]) -> Vec<Finding> {
     let is_choked = findings.iter().any(|finding| finding.role == Role::Cause);
+    let failed = || ctx.failed_share().is_some_and(|share| share > FAILED_SHARE_NOISE);
+    let shown = if is_choked || failed() { Vec::new() } else { from_profile::findings(ctx, stations) };
     let Some(load) = ctx.obs.load.as_ref().filter(|load| !is_choked && ctx.can_divide_by_good() && hardly_failed(load)) else {
-        return Vec::new();
+        return shown;
     };
-    edges(ctx).into_iter().filter_map(|edge| churn(ctx, stations, load, &edge)).collect()
+    let churning = edges(ctx).into_iter().filter_map(|edge| churn(ctx, stations, load, &edge));
+    churning.chain(shown).collect()
 }
 
 fn hardly_failed(load: &LoadResult) -> bool {

@@ -19,6 +19,7 @@ pub mod message;
 pub mod observation;
 pub mod path;
 pub mod predict;
+pub mod profile;
 pub mod reading;
 pub mod readings;
 pub mod remedies;

@@ -6,6 +6,7 @@ mod cgroup;
 mod host;
 mod netns;
 mod process;
+mod profile;
 mod server;
 
 pub use cgroup::{CgroupCpu, CgroupId, CgroupVersion};
@@ -15,6 +16,7 @@ pub use netns::{
     TimeWaitAccepted, TimeWaitDialled, TimeWaits, Translation, UnixPeer, Wait,
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadTimes};
+pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use server::{
     AccessLog, ErrorLog, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin, PhpFpmConfig,
     PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
@@ -48,6 +50,8 @@ pub struct Observation {
     pub softnet: Series<Vec<SoftnetRow>>,
     /// Kernel log lines since the observation began (`/dev/kmsg`).
     pub kernel_log: Series<Vec<KernelLine>>,
+    /// Where the CPU time went in the last third of the window; unread where no profile was asked for.
+    pub profile: Series<CpuProfile>,
     /// CPU use of each core's `ksoftirqd/N` thread, by core.
     pub ksoftirqd: BTreeMap<u32, Series<CpuUse>>,
     /// Every network namespace that was read.

@@ -119,6 +119,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
         ("kernel_log", fate(&obs.kernel_log)),
         ("namespaces", fate(&obs.namespaces_seen)),
         ("processes", fate(&obs.processes_seen)),
+        ("profile", fate(&obs.profile)),
     ];
     let ksoftirqd = obs.ksoftirqd.values().map(fate).max_by_key(|fate| fate.as_ref().map(|fate| fate.0 as u8));
     all.push(("ksoftirqd", ksoftirqd.flatten()));

@@ -18,6 +18,7 @@ mod reuse_upstream_connections;
 mod send_syn_cookies;
 mod servers;
 mod shorten_conntrack_time_wait;
+mod spend_less_cpu;
 mod widen_port_range;
 
 use crate::change::{Activation, Change};

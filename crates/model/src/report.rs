@@ -3,6 +3,7 @@
 //! Sentences in it come out of the message catalogue; nothing that renders it may judge.
 
 mod bisect;
+mod profile;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use crate::load::{Errors, Percentiles};
 use crate::observation::NetnsId;
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
+pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 
 /// What was asked for. Kept in a recording, so that a replay asks the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -108,6 +110,9 @@ pub struct Diagnosis {
     /// What could be faster though nothing is choked, each as a cause of what it costs. Told, and tried only once something else was mended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub improvements: Vec<Finding>,
+    /// Where the CPU time went; nothing where no profile was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileReport>,
     /// How each source fared.
     pub readings: Vec<SourceReport>,
     /// Things to know that are no findings.

@@ -8,8 +8,9 @@ use chokepoint_model::observation::{
     CpuUse, ErrorLog, NginxConfig, Observation, ServerConfig, TimeWaitAccepted, TimeWaitDialled, TimeWaits,
 };
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{StationState, Verdict};
+use chokepoint_model::report::{Confidence, StationState, Verdict};
 use stage::edge::*;
+use stage::profiled::profile;
 use stage::*;
 
 fn dialled_waits(obs: &mut Observation, remote: &str, count: u64) {
@@ -120,6 +121,46 @@ fn pages_that_compute_beside_many_waits_are_no_search() {
         }
         assert_eq!(causes(&told(&obs)), expected, "{system}");
     }
+}
+
+/// The dialling side's ports are in TIME_WAIT, its core is full, and so many of 400 samples of it were taken in the search.
+fn searched(samples: u64, waits: u64) -> Observation {
+    let mut obs = edge(BACKEND, "10000 65535", 20);
+    dialled_waits(&mut obs, BACKEND, waits);
+    set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");
+    cpu(&mut obs, 0.99);
+    let search: &[&str] = &["kernel-network", "connection"];
+    profile(&mut obs, &[(42, 1, "port-search", search, samples), (42, 1, "tcp-transmit", &[], 400 - samples)]);
+    obs
+}
+
+#[test]
+fn a_profile_decides_whether_the_search_is_what_burns_the_cpu() {
+    let found = told(&searched(120, 27_700));
+    assert_eq!(causes(&found), ["time-wait-port-search"]);
+    let proof = found.findings[0].evidence.iter().find(|proof| proof.source == "profile").unwrap();
+    assert!(proof.text.contains("30 %") && proof.text.contains("__inet_check_established"), "{proof:?}");
+    assert_eq!(found.findings[0].confidence, Confidence::High);
+    // The kernel made the search too cheap to matter.
+    assert_eq!(causes(&told(&searched(4, 27_700))), [""; 0]);
+    // Too close to tell: as without a profile.
+    let close = told(&searched(36, 27_700));
+    assert_eq!((causes(&close), close.findings[0].confidence), (vec!["time-wait-port-search"], Confidence::Medium));
+    // Without names of the kernel's functions nobody knows: as without a profile.
+    let mut obs = searched(0, 27_700);
+    let mut nameless = obs.profile.last().unwrap().clone();
+    nameless.unnamed_kernel = 0.9;
+    obs.profile.push(10_700_000, Reading::Ok(nameless));
+    assert_eq!(causes(&told(&obs)), ["time-wait-port-search"]);
+    // It searches, and there are few sockets in TIME_WAIT: something else than these.
+    assert_eq!(causes(&told(&searched(120, 9_000))), [""; 0]);
+}
+
+#[test]
+fn a_search_on_the_accepting_side_or_in_another_program_is_not_this_edges() {
+    let mut obs = searched(0, 27_700);
+    profile(&mut obs, &[(50, 1, "port-search", &[], 120), (42, 1, "tcp-transmit", &[], 280)]);
+    assert_eq!(causes(&told(&obs)), [""; 0]);
 }
 
 #[test]

@@ -101,6 +101,7 @@ impl Blind {
             memory,
             softnet,
             kernel_log,
+            profile,
             ksoftirqd,
             netns,
             processes,
@@ -123,6 +124,7 @@ impl Blind {
         self.take(kernel_log);
         self.take(namespaces_seen);
         self.take(processes_seen);
+        self.take(profile);
         for (core, series) in ksoftirqd {
             self.instance(7, u64::from(*core));
             self.take(series);

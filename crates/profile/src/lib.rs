@@ -15,6 +15,7 @@ mod kernel;
 pub mod layers;
 mod maps;
 mod names;
+pub mod parts;
 pub mod pictures;
 mod profile;
 mod record;

@@ -107,6 +107,7 @@ pub struct Bound {
 
 /// Something that is no layer but can be done away with: all that happens below some functions, or several layers together.
 struct Aspect {
+    id: &'static str,
     what: &'static str,
     by: &'static str,
     layers: fn(Layer) -> bool,
@@ -117,14 +118,16 @@ const NO_LAYER: fn(Layer) -> bool = |_| false;
 
 #[rustfmt::skip]
 const ASPECTS: &[Aspect] = &[
-    Aspect { what: "the kernel's network path", by: "a network stack in user space (kernel bypass)", layers: Layer::is_kernel_network, below: &[] },
-    Aspect { what: "opening and closing connections, with all that this sets off", by: "connections that are kept", layers: NO_LAYER,
+    Aspect { id: "kernel-network", what: "the kernel's network path", by: "a network stack in user space (kernel bypass)", layers: Layer::is_kernel_network, below: &[] },
+    Aspect { id: "connection", what: "opening and closing connections, with all that this sets off", by: "connections that are kept", layers: NO_LAYER,
         below: &["tcp_v4_connect", "tcp_v6_connect", "unix_stream_connect", "__sys_connect*", "__sys_accept*", "do_accept", "inet_csk_accept", "tcp_conn_request", "tcp_check_req",
             "tcp_v4_syn_recv_sock", "tcp_v6_syn_recv_sock", "tcp_child_process", "tcp_close", "__tcp_close", "tcp_fin", "tcp_send_fin", "sock_close", "__sock_release", "tcp_time_wait*",
             "tcp_timewait_state_process", "tw_timer_handler", "inet_twsk_*", "__sys_socket*", "tcp_shutdown", "__sys_shutdown*", "tcp_rcv_synsent_state_process", "unix_accept"] },
-    Aspect { what: "TLS handshakes", by: "session resumption, kept connections or ECDSA keys", layers: NO_LAYER,
+    Aspect { id: "tls-handshake", what: "TLS handshakes", by: "session resumption, kept connections or ECDSA keys", layers: NO_LAYER,
         below: &["SSL_do_handshake", "SSL_accept", "SSL_connect", "state_machine*", "ossl_statem_*", "tls_process_*", "tls_construct_*", "gnutls_handshake", "ngx_ssl_handshake*"] },
-    Aspect { what: "compiling scripts", by: "an opcode cache", layers: NO_LAYER,
+    Aspect { id: "softirq", what: "packets that come in, in soft interrupts", by: "more cores that receive (RSS, RPS)", layers: NO_LAYER,
+        below: &["net_rx_action", "__napi_poll", "process_backlog"] },
+    Aspect { id: "script-compile", what: "compiling scripts", by: "an opcode cache", layers: NO_LAYER,
         below: &["compile_file", "zend_compile*", "zendparse", "lex_scan", "phar_compile_file", "open_file_for_scanning", "php_compile*", "_PyParser_*", "_PyAST_Compile", "rb_parser_compile*"] },
 ];
 
@@ -144,6 +147,23 @@ pub fn report(profile: &Profile) -> Report {
         limit,
         bounds,
     }
+}
+
+/// The ids of all that goes across layers.
+pub fn aspects() -> impl Iterator<Item = &'static str> {
+    ASPECTS.iter().map(|aspect| aspect.id)
+}
+
+/// Of each stack of a profile the ids of what it is part of, across layers.
+pub(crate) fn aspects_of(profile: &Profile) -> Vec<Vec<&'static str>> {
+    let named: Vec<HashSet<u32>> = ASPECTS.iter().map(|aspect| named(profile, aspect.below)).collect();
+    let within = |stack: &Stack| {
+        let aspects = ASPECTS.iter().zip(&named);
+        let fitting =
+            aspects.filter(|(aspect, named)| (aspect.layers)(stack.layer) || stack.frames.iter().any(|frame| named.contains(frame)));
+        fitting.map(|(aspect, _)| aspect.id).collect()
+    };
+    profile.stacks.iter().map(within).collect()
 }
 
 type Busy<'a> = (&'a Sample, &'a Stack, &'a Thread);

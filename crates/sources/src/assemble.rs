@@ -1,7 +1,8 @@
 //! Entries into an observation: the same pure fold for what was read just now and for what a recording holds.
 
 use chokepoint_model::load::LoadResult;
-use chokepoint_model::observation::{NetnsId, NetnsView, Observation};
+use chokepoint_model::observation::{CpuProfile, NetnsId, NetnsView, Observation};
+use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
@@ -17,6 +18,9 @@ pub const UNLOADED: &str = "unloaded";
 pub const WINDOW: &str = "window";
 /// Entry that is no reading: one sentence about what a bound left out.
 pub const BOUND: &str = "bound";
+
+/// Entry that is no reading of a source: where the CPU time went, JSON of [`CpuProfile`], or why it was not sampled.
+pub const PROFILE: &str = "profile";
 
 /// The observation that these entries make, whatever their order: what was asked for first, for readings are understood by it; the others by their
 /// time, and those of one time as they come.
@@ -57,6 +61,17 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
             Outcome::Ok(text) => observation.bounded.push(String::from_utf8_lossy(text).into_owned()),
             Outcome::Absent(why, _) | Outcome::Failed(why, _) => observation.bounded.push(why.clone()),
         },
+        PROFILE => {
+            let reading = match &entry.outcome {
+                Outcome::Ok(bytes) => match serde_json::from_slice::<CpuProfile>(bytes) {
+                    Ok(profile) => Reading::Ok(profile),
+                    Err(error) => Reading::Failed(Lack::new(error.to_string())),
+                },
+                Outcome::Absent(why, needs) => Reading::Absent(Lack { why: why.clone(), needs: needs.clone() }),
+                Outcome::Failed(why, needs) => Reading::Failed(Lack { why: why.clone(), needs: needs.clone() }),
+            };
+            observation.profile.push(entry.at_us, reading);
+        }
         name => match source(name) {
             Some(source) => (source.put)(observation, entry),
             None => unplaced(observation, entry, "no such source is known"),
@@ -87,6 +102,8 @@ fn unplaced(observation: &mut Observation, entry: &Entry, why: &str) {
 
 #[cfg(test)]
 mod tests {
+    use chokepoint_model::series::SeriesState;
+
     use super::*;
 
     fn entry(at_us: u64, source: &str, bytes: &[u8]) -> Entry {
@@ -102,6 +119,17 @@ mod tests {
         assert_eq!(observation.window_us, Some((5, 8)));
         assert_eq!(observation.bounded, ["thinned"]);
         assert!(observation.unplaced.is_empty());
+    }
+
+    #[test]
+    fn a_profile_or_why_there_is_none_has_its_place() {
+        let profile = CpuProfile { clock: "cpu-clock".into(), frequency_hz: 99, span_us: (1, 2), cores: vec![0], ..CpuProfile::default() };
+        let observation = assemble(&[entry(3, PROFILE, &serde_json::to_vec(&profile).unwrap())]);
+        assert_eq!(observation.profile.last(), Some(&profile));
+        let absent = Entry { outcome: Outcome::Absent("no".into(), Some("CAP_PERFMON".into())), ..entry(3, PROFILE, b"") };
+        let lack = Lack::needing("no", "CAP_PERFMON");
+        assert_eq!(assemble(&[absent]).profile.state(), SeriesState::Absent(&lack));
+        assert!(matches!(assemble(&[entry(3, PROFILE, b"[")]).profile.state(), SeriesState::Failed(_, 1)));
     }
 
     #[test]

@@ -70,7 +70,8 @@ mod tests {
         for name in &names {
             assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
             assert!(
-                ![assemble::REQUEST, assemble::LOAD, assemble::UNLOADED, assemble::WINDOW, assemble::BOUND].contains(name),
+                ![assemble::REQUEST, assemble::LOAD, assemble::UNLOADED, assemble::WINDOW, assemble::BOUND, assemble::PROFILE]
+                    .contains(name),
                 "{name} is no reader's name"
             );
         }

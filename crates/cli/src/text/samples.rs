@@ -1,5 +1,7 @@
 //! Hand-made diagnoses for the tests: one of each verdict, one with rounds, one with everything awkward.
 
+mod profiled;
+
 use std::collections::BTreeMap;
 
 use chokepoint_model::change::{Activation, Change};
@@ -8,7 +10,7 @@ use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
 
 /// All of them by name.
-pub(crate) fn all() -> [(&'static str, Diagnosis); 9] {
+pub(crate) fn all() -> [(&'static str, Diagnosis); 10] {
     [
         ("choked", choked()),
         ("fixed", fixed()),
@@ -19,6 +21,7 @@ pub(crate) fn all() -> [(&'static str, Diagnosis); 9] {
         ("awkward", awkward()),
         ("coupled", coupled()),
         ("bisected", bisected()),
+        ("profiled", profiled::profiled()),
     ]
 }
 
@@ -458,6 +461,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         couplings: Vec::new(),
         order: Vec::new(),
         improvements: Vec::new(),
+        profile: None,
         bisect: None,
         readings: Vec::new(),
         warnings: Vec::new(),

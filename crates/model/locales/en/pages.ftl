@@ -240,7 +240,7 @@ page-time-wait-port-search-limits =
 page-time-wait-port-search-shows =
     On the dialling side, sockets in TIME_WAIT towards one address and port near half of the usable range (connect() prefers one parity), no reuse in force, the tier's cores busy. No error is counted anywhere. Reproduced: 13,000 requests/s fall to 140.
 page-time-wait-port-search-sure =
-    Medium without a profile: the mechanism is certain, its share of the CPU is not measured here. Silent where reuse is in force for the remote address, where TIME_WAIT is on the accepting side, where the cores have time to spare, and where the dialling tier itself takes less than a tenth of them in the kernel: then it is the pages that compute. Kernels differ in the cost of the search.
+    High where a profile shows the search in more of the CPU time than noise could hide, medium without one: the mechanism is certain, its share is not measured then. Silent where a profile shows that the search is too cheap to matter, where reuse is in force for the remote address, where TIME_WAIT is on the accepting side, where the cores have time to spare, and where the dialling tier itself takes less than a tenth of them in the kernel: then it is the pages that compute. Kernels differ in the cost of the search.
 page-time-wait-port-search-remedies =
     Best is to reuse connections to the upstream. Then tcp_tw_reuse 1: it helps the dialling side alone, needs timestamps, and takes a port over after one second. tcp_tw_recycle no longer exists.
 page-time-wait-port-search-sources =
@@ -341,3 +341,87 @@ page-cpu-remedies =
     Cheaper answers (profile first), more cores, fewer other programs on them.
 page-cpu-sources =
     proc(5) /proc/stat, /proc/PID/stat, /proc/PID/schedstat; Denning and Buzen 1978, operational analysis.
+
+page-compression-hot-title = Compression takes much of the CPU time that limits
+page-compression-hot-limits =
+    Nothing by itself: it is told as what could be faster where CPU time is the limit of a tier, and half of its compression would be worth more than noise.
+page-compression-hot-shows =
+    In a profile of the last third of the window: zlib, Brotli, zstd and the like, as a share of the cores or threads that limit.
+page-compression-hot-sure =
+    The share has the interval of its number of samples. Silent without a profile, where CPU time is not the limit, where other programs fill the cores, and where another tier on the same cores takes them. A share says what could be saved at most, not what will be.
+page-compression-hot-remedies =
+    A lower level, fewer types, files that are compressed beforehand. The answers grow: look at the link.
+page-compression-hot-sources =
+    perf_event_open(2); zlib Manual; nginx ngx_http_gzip_module, ngx_http_gzip_static_module; Amdahl 1967.
+
+page-tls-handshake-hot-title = TLS handshakes take much of the CPU time that limits
+page-tls-handshake-hot-limits =
+    Nothing by itself: it is told as what could be faster where CPU time is the limit of a tier.
+page-tls-handshake-hot-shows =
+    In a profile: everything below the functions that carry out a handshake, as a share of the cores or threads that limit. Encrypting what is sent afterwards is not in it.
+page-tls-handshake-hot-sure =
+    Needs user stacks that reach the handshake's function and a library with names; where stacks break off the share is too small, never too large. Silent without a profile and where CPU time is not the limit.
+page-tls-handshake-hot-remedies =
+    Kept connections, resumed sessions, an ECDSA key.
+page-tls-handshake-hot-sources =
+    perf_event_open(2); RFC 8446; nginx ngx_http_ssl_module; OpenSSL's speed(1) for the price of signatures.
+
+page-opcode-cache-off-title = Scripts are compiled for each request
+page-opcode-cache-off-limits =
+    Nothing by itself: it is told as what could be faster where CPU time is the limit of a tier.
+page-opcode-cache-off-shows =
+    In a profile: the compiler of PHP, Python or Ruby, as a share of the cores or threads that limit. A server that keeps what it compiled shows none of it a moment after its start.
+page-opcode-cache-off-sure =
+    The share tells that scripts are compiled, and not why: the cache may be off, too small, or the scripts change. Silent without a profile and where CPU time is not the limit.
+page-opcode-cache-off-remedies =
+    The opcode cache, with room for all scripts.
+page-opcode-cache-off-sources =
+    perf_event_open(2); PHP Manual, OPcache.
+
+page-allocator-hot-title = The allocator takes CPU time that limits
+page-allocator-hot-limits =
+    Nothing by itself: it is told as what could be faster where CPU time is the limit of a tier, with the most that there is to gain.
+page-allocator-hot-shows =
+    In a profile: malloc, free and their like (glibc, jemalloc, tcmalloc, PHP's, nginx's pools), as a share of the cores or threads that limit.
+page-allocator-hot-sure =
+    Told from the share on whose removal would give more than two runs alike differ by noise. No allocator costs nothing: what another one gives is to be measured. Silent without a profile and where CPU time is not the limit.
+page-allocator-hot-remedies =
+    Another allocator by LD_PRELOAD, fewer and larger allocations, pools.
+page-allocator-hot-sources =
+    perf_event_open(2); malloc(3), ld.so(8); Amdahl 1967.
+
+page-lock-contention-title = Locks take much of the CPU time that limits
+page-lock-contention-limits =
+    Nothing by itself: it is told as what could be faster where CPU time is the limit of a tier.
+page-lock-contention-shows =
+    In a profile: spinning for locks of the kernel, and futexes, as a share of the cores or threads that limit.
+page-lock-contention-sure =
+    A share of CPU time: threads that sleep for a lock show in idle cores instead, and not here. On virtual machines a core that the hypervisor took away while it held a lock makes others spin. Silent without a profile and where CPU time is not the limit.
+page-lock-contention-remedies =
+    Share less: a listener of its own for each worker, buffered logs, processes instead of threads.
+page-lock-contention-sources =
+    perf_event_open(2); Linux Documentation/locking/; futex(7).
+
+page-single-core-saturated-title = A server uses one core while others are idle
+page-single-core-saturated-limits =
+    Throughput of a server whose threads are fewer than the cores on which they may run: each uses one core at a time.
+page-single-core-saturated-shows =
+    Threads that serve and run, or are ready to, all the time; a profile with as many cores busy; at least half a core idle beside them.
+page-single-core-saturated-sure =
+    Told by the scheduler's clocks and by samples, which know nothing of each other. Silent where a thread waits for anything else now and then, where there are as many threads as cores, where a quota stops them, and without a profile.
+page-single-core-saturated-remedies =
+    More worker processes or threads, as far as the program can.
+page-single-core-saturated-sources =
+    perf_event_open(2); /proc/PID/task/TID/schedstat, /proc/stat (proc(5)).
+
+page-softirq-on-one-core-title = One core receives the packets for all
+page-softirq-on-one-core-limits =
+    All that comes in over a network card that gives its packets to one core.
+page-softirq-on-one-core-shows =
+    In a profile: one core busy all the time, half of it or more below the soft interrupt for received packets, and every other core at most 70 % busy.
+page-softirq-on-one-core-sure =
+    Medium: samples tell what the core does, not whether the card could do otherwise. Silent where the load generator must stay on that core, where the servers have but one core, where their cores are full anyway, and without a profile.
+page-softirq-on-one-core-remedies =
+    More queues of the card (RSS), or receive packet steering (RPS).
+page-softirq-on-one-core-sources =
+    perf_event_open(2); Linux Documentation/networking/scaling.rst.

@@ -1,7 +1,7 @@
 //! Advice: what removes a cause and is told in exact words, but never applied from here, because it is not ours to decide or not known how. One
 //! file and one line in [`ADVICE`] each.
 
-use super::{ask_limit_owner, keep_cpu_quota, raise_nofile_by_hand};
+use super::{ask_limit_owner, keep_cpu_quota, raise_nofile_by_hand, spend_less_cpu};
 use crate::change::Activation;
 use crate::message::Message;
 use crate::predict::{Lift, Scene, predict};
@@ -39,7 +39,18 @@ pub(super) struct Advice {
 }
 
 /// All advice, after the remedies of the same finding.
-const ADVICE: &[&AdviceDef] = &[&raise_nofile_by_hand::ADVICE, &ask_limit_owner::ADVICE, &keep_cpu_quota::ADVICE];
+const ADVICE: &[&AdviceDef] = &[
+    &raise_nofile_by_hand::ADVICE,
+    &ask_limit_owner::ADVICE,
+    &keep_cpu_quota::ADVICE,
+    &spend_less_cpu::COMPRESS_LESS,
+    &spend_less_cpu::RESUME_SESSIONS,
+    &spend_less_cpu::KEEP_SCRIPTS,
+    &spend_less_cpu::OTHER_ALLOCATOR,
+    &spend_less_cpu::SPLIT_LOCK,
+    &spend_less_cpu::MORE_WORKERS,
+    &spend_less_cpu::SPREAD_PACKETS,
+];
 
 /// The advice for a finding at a station.
 pub(super) fn advice(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {

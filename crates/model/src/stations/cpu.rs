@@ -16,7 +16,11 @@ use crate::observation::{CoreTimes, CpuTimes};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef { id: "cpu", kind: StationKind::Rate, findings: &[], read, judge: |_, _| Vec::new() };
+pub(super) const STATION: StationDef =
+    StationDef { id: "cpu", kind: StationKind::Rate, findings: FINDINGS, read, judge: |_, _| Vec::new() };
+
+/// What could be faster, judged from a profile (`improvements`): none of it is a fault.
+const FINDINGS: &[&str] = crate::improvements::FROM_PROFILE;
 
 /// Share of the servers' cores at which they count as all busy. A closed loop that is limited by CPU leaves 0-2 % idle; with 100 clock
 /// ticks a second and a ten-second window one per cent is ten ticks, so 95 % is clear of the grain.
@@ -253,13 +257,9 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
     let left = left_to_others(ctx, cores, tiers).filter(|_| utilization >= SATURATED_UTILIZATION);
     let queued = station.waiting.filter(|waiting| utilization >= CROWDED_UTILIZATION && *waiting >= limit);
-    let wanted = utilization >= SATURATED_UTILIZATION && left.is_none();
-    // Threads that a quota stops are ready to run all the time, too.
-    let free = || tiers.iter().filter(|tier| !cpu_quota::stops(ctx, tier));
-    let few = || free().find_map(|tier| Some((tier, Threads::exhausted(ctx, tier, cores.len())?)));
-    let (state, why) = if wanted {
+    let (state, why) = if is_wanted(ctx, cores, tiers, utilization) {
         (StationState::Saturated, args("state-cpu-saturated"))
-    } else if let Some((tier, threads)) = few() {
+    } else if let Some((tier, threads)) = too_few(ctx, cores, tiers) {
         let told = args("state-cpu-threads").with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
         // More than these threads give now they cannot give.
         station.ceiling_rps = now_at(ctx, &threads);
@@ -276,6 +276,50 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     station.state = state;
     station.why = ctx.text(why);
     station
+}
+
+/// True where cores are as good as all busy, and their servers want them so.
+fn is_wanted(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier], utilization: f64) -> bool {
+    utilization >= SATURATED_UTILIZATION && left_to_others(ctx, cores, tiers).is_none()
+}
+
+/// The tier whose few threads run all the time. Threads that a quota stops are ready to run all the time, too.
+fn too_few<'a>(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&'a Tier]) -> Option<(&'a Tier, Threads)> {
+    let mut free = tiers.iter().filter(|tier| !cpu_quota::stops(ctx, tier));
+    free.find_map(|tier| Some((*tier, Threads::exhausted(ctx, tier, cores.len())?)))
+}
+
+/// Cores, or threads that are fewer than these, whose time is what limits.
+pub(crate) struct Limiting<'a> {
+    /// The cores on which the servers may run.
+    pub(crate) cores: BTreeSet<u32>,
+    /// The tiers whose time it is: those that share the cores, or that of the threads alone.
+    pub(crate) tiers: Vec<&'a Tier>,
+    /// How many threads serve, where these are what limits and not the cores.
+    pub(crate) threads: Option<usize>,
+    /// How many of the cores were idle on average.
+    pub(crate) idle: f64,
+}
+
+impl Limiting<'_> {
+    /// The cores as they are told: "0-1".
+    pub(crate) fn list(&self) -> String {
+        core_list(&self.cores.iter().copied().collect::<Vec<u32>>())
+    }
+}
+
+/// The cores and threads whose time limits their servers: where this station is saturated, and by what.
+pub(crate) fn limiting<'a>(ctx: &Context<'a>) -> Vec<Limiting<'a>> {
+    let of = |(cores, tiers): (BTreeSet<u32>, Vec<&'a Tier>)| {
+        let busy = busy(ctx, &cores)?;
+        let idle = (cores.len() as f64 - busy).max(0.0);
+        if is_wanted(ctx, &cores, &tiers, busy / cores.len().max(1) as f64) {
+            return Some(Limiting { cores, tiers, threads: None, idle });
+        }
+        let (tier, threads) = too_few(ctx, &cores, &tiers)?;
+        Some(Limiting { cores, tiers: vec![tier], threads: Some(threads.serving), idle })
+    };
+    groups(ctx).into_iter().filter_map(of).collect()
 }
 
 /// Goodput if these threads ran all the time.

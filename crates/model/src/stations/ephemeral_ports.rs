@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::cpu::{kernel_share, utilization_of};
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
+use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, limiting};
+use crate::fix::NOISE_SHARE;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::path::{PlacedListener, Tier};
+use crate::profile::{PORT_SEARCH, Profiled, Share, gain_of, is_of};
 use crate::report::{At, Confidence, Finding, Role, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
@@ -272,9 +274,29 @@ fn refused(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| answers_with(load, GATEWAY_ERRORS) as f64 > FAILED_SHARE * load.requests as f64)
 }
 
+/// What a profile says of the search: its share of the CPU time of what limits the dialling tier.
+fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(Share, String)> {
+    let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
+    let dials = |tier: &&&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
+    limiting(ctx).iter().find_map(|limiting| {
+        let tier = limiting.tiers.iter().find(dials)?;
+        let share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, PORT_SEARCH))?;
+        Some((share, profiled.hottest(tier, PORT_SEARCH).unwrap_or("inet_hash_connect").to_owned()))
+    })
+}
+
 /// True where the cores of the dialling tier are busy, and it is its own work in the kernel that they do, as far as that was read: pages that
 /// compute keep them busy as well.
 fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
+    // Kernels differ in what the search costs: where it was sampled, that decides, unless the samples are too few to tell it from noise.
+    if let Some((share, _)) = sampled(ctx, ports) {
+        if gain_of(share.low) >= NOISE_SHARE {
+            return true;
+        }
+        if gain_of(share.high) < NOISE_SHARE {
+            return false;
+        }
+    }
     let dials = |tier: &&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
     ctx.path.tiers.iter().find(dials).is_some_and(|tier| {
         let busy = utilization_of(ctx, tier).is_some_and(|share| share >= SEARCH_CPU_SHARE);
@@ -319,8 +341,15 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
         let text = Message::new("evidence-ports-gateway").with("count", gateway).with("requests", load.requests);
         proofs.push(evidence(ctx.text(text), "load", Some(gateway as f64)));
     }
+    let mut is_sampled = false;
     if !exhausted {
         proofs.push(evidence(ctx.text(Message::new("evidence-ports-no-reuse")), format!("{KEY_REUSE} ({netns})"), None));
+        if let Some((share, function)) = sampled(ctx, ports) {
+            is_sampled = gain_of(share.low) >= NOISE_SHARE;
+            let text = Message::new("evidence-ports-search").with("share", share.value * 100.0).with("function", function);
+            let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
+            proofs.push(evidence(ctx.text(text.with("tier", station.tier.as_str())), "profile", Some(share.value)));
+        }
     }
     Finding {
         id: id.to_owned(),
@@ -330,7 +359,7 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
         role: Role::Cause,
         symptom_of: Vec::new(),
         // The errno of the failed connect is in the server's log and not in any counter: without it, 502s and full ports point to it together.
-        confidence: if logged.is_some() { Confidence::High } else { Confidence::Medium },
+        confidence: if logged.is_some() || is_sampled { Confidence::High } else { Confidence::Medium },
         title: ctx.text(args(title)),
         evidence: proofs,
         explanation: ctx.text(args(explanation)),

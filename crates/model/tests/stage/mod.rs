@@ -8,6 +8,7 @@ pub(crate) mod edge;
 pub(crate) mod handshakes;
 pub(crate) mod limits;
 pub(crate) mod pool;
+pub(crate) mod profiled;
 pub(crate) mod queue;
 pub(crate) mod quota;
 

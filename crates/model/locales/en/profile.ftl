@@ -1,0 +1,93 @@
+# Where the CPU time goes: layers, bounds, and what could be faster by them.
+
+report-profile = Where the CPU time goes
+report-profile-tier = { $tier } kept { $cores } cores busy: { $layers }.
+report-profile-tier-cost = { $tier } kept { $cores } cores busy, { $duration } for each good answer: { $layers }.
+report-profile-layer = { $title } { $share }
+
+profile-others = other programs and the kernel's own work
+profile-quality = { $samples } samples in the last { $seconds } s by { $clock }; { $lost ->
+        [0] none was lost
+        [one] one was lost
+       *[other] { $lost } were lost
+    }, { $broken } % of the user stacks break off.
+profile-bound = { $what } of { $tier }, { $share } % of { $of }: at most { $gain } without it.
+profile-gain-percent = { $gain } % more throughput
+profile-gain-factor = { $factor } times the throughput
+profile-of-cores = { $count ->
+    [1] the time of core { $cores }
+   *[other] the time of cores { $cores }
+}
+profile-of-threads = { $threads ->
+    [1] the time of the one thread of { $tier } that serves
+   *[other] the time of the { $threads } threads of { $tier } that serve
+}
+profile-no-bound = CPU time is not what limits: less of it would at first only mean more idle time.
+
+layer-application = application
+layer-interpreter = interpreter
+layer-allocator = allocator
+layer-tls = TLS and cryptography
+layer-compression = compression
+layer-syscall-entry = system call entry and exit
+layer-file-system = files and sendfile
+layer-socket-send = socket send
+layer-socket-receive = socket receive
+layer-connection = connection set-up and close
+layer-tcp-transmit = TCP/IP transmit
+layer-softirq-receive = packet receive
+layer-netfilter = firewall and connection tracking
+layer-port-search = search for a free port
+layer-scheduler = scheduler and wake-ups
+layer-lock = locks
+layer-page-fault = page faults
+layer-interrupt = interrupts and timers
+layer-polling = polling without work
+layer-kernel-other = kernel, other
+layer-unknown = no stack
+layer-idle = idle
+layer-kernel-network = all of the kernel's network path
+layer-tls-handshake = TLS handshakes
+layer-script-compile = compiling scripts
+layer-softirq = soft interrupts for received packets
+
+evidence-ports-search = In a profile the search took { $share } % ({ $low } to { $high } %) of the CPU time that limits { $tier }; most of it in { $function }, { $samples } samples.
+evidence-hot-share = It is { $share } % ({ $low } to { $high } %) of { $of }, by { $samples } samples.
+evidence-hot-function = Most of it in { $function }.
+evidence-hot-bound = Throughput could grow by { $gain } % at most ({ $low } to { $high } %) where as much of it goes as can be had.
+evidence-single-ran = { $tier } kept { $ran } cores busy.
+evidence-single-idle = Of { $cores } cores on which it may run { $idle } were idle on average.
+evidence-softirq-share = Core { $cpu } was { $busy } % busy, { $share } % ({ $low } to { $high } %) of that with soft interrupts for received packets; no other core was above 70 %.
+
+finding-compression-hot-title = { $tier } spends { $share } % of { $of } on compression
+finding-compression-hot-explanation = Nothing is wrong, and CPU time is the limit. A large part of it goes into compressing answers. A lower level costs about half and makes them a few per cent larger; files that do not change can be compressed once.
+finding-tls-handshake-hot-title = { $tier } spends { $share } % of { $of } on TLS handshakes
+finding-tls-handshake-hot-explanation = Nothing is wrong, and CPU time is the limit. A large part of it goes into handshakes, of which the signature with the server's private key is the most. Connections that are kept and sessions that are resumed need none, and an ECDSA key signs many times faster than an RSA key.
+finding-opcode-cache-off-title = { $tier } spends { $share } % of { $of } on compiling scripts
+finding-opcode-cache-off-explanation = Nothing is wrong, and CPU time is the limit. A large part of it goes into compiling scripts, which a server needs to do once and not for each request.
+finding-allocator-hot-title = { $tier } spends { $share } % of { $of } in the allocator
+finding-allocator-hot-explanation = Nothing is wrong, and CPU time is the limit. Part of it goes into allocating and freeing memory, more than noise could hide. Another allocator may do the same for less; it can also take more memory. What is shown is the most that there could be to gain.
+finding-lock-contention-title = { $tier } spends { $share } % of { $of } on locks
+finding-lock-contention-explanation = CPU time is the limit, and a large part of it goes into waiting for locks that another core holds, spinning or being put to sleep and woken up. Such time grows with the number of cores that want the same thing: more of them can make it slower.
+finding-single-core-saturated-title = { $tier } serves with { $threads ->
+    [1] one thread
+   *[other] { $threads } threads
+} and may run on { $cores } cores
+finding-single-core-saturated-explanation = The threads that serve run all the time, each on one core at a time, while { $idle } cores are idle. More threads or processes could use them.
+finding-softirq-on-one-core-title = core { $cpu } receives the packets for all
+finding-softirq-on-one-core-explanation = One core is busy all the time, most of it with packets that come in, while the others have time to spare: the network card gives its packets to one core alone, and what they bring can be answered no faster than that core takes them in.
+
+remedy-compress-less-text = Compress less: a lower level (nginx: gzip_comp_level 1), only types that shrink (gzip_types), nothing small (gzip_min_length); compress what does not change beforehand (gzip_static on).
+remedy-compress-less-risk = Answers grow: where the link is near its limit, that costs more than it saves.
+remedy-resume-tls-sessions-text = Let clients come back without a whole handshake: a session cache shared by the workers (nginx: ssl_session_cache shared:TLS:10m, ssl_session_timeout 1h), connections that are kept longer (keepalive_timeout), and a certificate with an ECDSA key.
+remedy-resume-tls-sessions-risk = Keys of session tickets must be changed now and then, or what was recorded can be read later. Very old clients know no ECDSA.
+remedy-keep-scripts-compiled-text = Keep scripts compiled: for PHP opcache.enable=1 with enough opcache.memory_consumption and opcache.max_accelerated_files, for others what their documentation offers.
+remedy-keep-scripts-compiled-risk = A changed script is seen only after opcache.revalidate_freq seconds, or after a reload where opcache.validate_timestamps is off.
+remedy-try-another-allocator-text = Try another allocator without a rebuild: LD_PRELOAD=libjemalloc.so.2 in the service's environment, and measure both by turns under the same load.
+remedy-try-another-allocator-risk = Memory use changes, and a program that relies on glibc's malloc hooks may break. Much of what programs allocate goes past malloc (nginx's pools, PHP's own allocator), which this does not change.
+remedy-split-lock-text = Find out which lock it is (chokepoint profile shows its callers), then give each worker its own of what they share: a listener with reuseport, a log with a buffer, processes instead of threads, a shared memory zone less.
+remedy-split-lock-risk = With reuseport each worker has a queue of its own: connections that wait for a busy worker are not taken over by a free one.
+remedy-use-more-cores-text = Let it run on more cores: more worker processes or threads (nginx: worker_processes auto; Node.js: cluster; gunicorn: --workers), or several of it behind a proxy.
+remedy-use-more-cores-risk = Each process needs memory, and what they share (sessions, caches in memory) must lie outside of them.
+remedy-spread-received-packets-text = Spread received packets over the cores: more queues of the network card (ethtool -L), else receive packet steering (a mask of cores in /sys/class/net/DEVICE/queues/rx-0/rps_cpus).
+remedy-spread-received-packets-risk = Packets change cores, which costs some CPU time of its own; the programs on those cores get less.

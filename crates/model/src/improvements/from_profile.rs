@@ -1,0 +1,188 @@
+//! What a profile shows that could be faster: one kind of work that takes much of the CPU time that limits, or CPU time that is badly spread.
+
+use crate::fix::NOISE_SHARE;
+use crate::load::GeneratorThread;
+use crate::message::Message;
+use crate::path::Tier;
+use crate::profile::{self, Profiled, Share, gain_of, is_of, limit_name};
+use crate::report::{At, Confidence, Evidence, Finding, Role, Station};
+use crate::stations::{Context, Limiting, Placed, SATURATED_UTILIZATION, limiting};
+
+/// Cores that must be idle on average for a server that cannot use them to be worth a word.
+const IDLE_MIN: f64 = 0.5;
+/// Busy share up to which a core has room for what another one has too much of.
+const ROOM_MAX: f64 = 0.7;
+/// Share of a full core from which it is the received packets that fill it.
+const SOFTIRQ_SHARE_MIN: f64 = 0.5;
+
+/// One kind of work of which there could be less.
+struct Hot {
+    /// The finding.
+    id: &'static str,
+    /// The layer, or what goes across layers.
+    what: &'static str,
+    /// The layer of the function that is named as a proof.
+    layer: &'static str,
+    /// The share of it that can be had at best.
+    avoidable: f64,
+    title: &'static str,
+    explanation: &'static str,
+}
+
+/// An allocator can be replaced, a handshake resumed, a script kept compiled, a lock split: all of it can go at best. What is compressed is seldom
+/// sent as it is instead, and a low level of zlib takes about half of what the usual one does (zlib Manual, deflateInit).
+#[rustfmt::skip]
+const HOT: &[Hot] = &[
+    Hot { id: "compression-hot", what: profile::COMPRESSION, layer: profile::COMPRESSION, avoidable: 0.5,
+        title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
+    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: "tls", avoidable: 1.0,
+        title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
+    Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: "interpreter", avoidable: 1.0,
+        title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
+    Hot { id: "allocator-hot", what: profile::ALLOCATOR, layer: profile::ALLOCATOR, avoidable: 1.0,
+        title: "finding-allocator-hot-title", explanation: "finding-allocator-hot-explanation" },
+    Hot { id: "lock-contention", what: profile::LOCK, layer: profile::LOCK, avoidable: 1.0,
+        title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
+];
+
+const SINGLE: &str = "single-core-saturated";
+const SOFTIRQ: &str = "softirq-on-one-core";
+
+/// All that is told here.
+pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, SINGLE, SOFTIRQ];
+
+/// The findings of a profile; none where none was taken.
+pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<Finding> {
+    let Some(profiled) = Profiled::of(ctx) else { return Vec::new() };
+    let limiting = limiting(ctx);
+    let mut found: Vec<Finding> = Vec::new();
+    for limiting in &limiting {
+        let Some(station) = station_of(stations, limiting) else { continue };
+        for tier in &limiting.tiers {
+            found.extend(HOT.iter().filter_map(|hot| of_hot(ctx, &profiled, (limiting, station), tier, hot)));
+        }
+        found.extend(single(ctx, &profiled, limiting, station));
+    }
+    if limiting.is_empty() {
+        found.extend(softirq(ctx, &profiled, stations));
+    }
+    found
+}
+
+/// The reading of the cores that limit.
+fn station_of<'s>(stations: &'s [Placed], limiting: &Limiting<'_>) -> Option<&'s Station> {
+    let of = |placed: &&Placed| placed.station.station == "cpu" && placed.station.at.cpu.as_deref() == Some(limiting.list().as_str());
+    stations.iter().find(of).map(|placed| &placed.station)
+}
+
+/// A kind of work without which as much as is avoidable at best would give more than noise can hide.
+fn of_hot(
+    ctx: &Context<'_>,
+    profiled: &Profiled<'_>,
+    (limiting, station): (&Limiting<'_>, &Station),
+    tier: &Tier,
+    hot: &Hot,
+) -> Option<Finding> {
+    let share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, hot.what))?;
+    let gain = |share: f64| gain_of(hot.avoidable * share);
+    if gain(share.value) < NOISE_SHARE {
+        return None;
+    }
+    let mut proofs = vec![proof(ctx, profiled, limiting, tier, share)];
+    if let Some(function) = profiled.hottest(tier, hot.layer) {
+        let text = Message::new("evidence-hot-function").with("function", function);
+        proofs.push(Evidence { text: ctx.text(text), source: profiled.source(), value: None });
+    }
+    let text = Message::new("evidence-hot-bound").with("gain", gain(share.value) * 100.0);
+    let text = ctx.text(text.with("low", gain(share.low) * 100.0).with("high", gain(share.high) * 100.0));
+    proofs.push(Evidence { text, source: "Amdahl 1967".to_owned(), value: Some(gain(share.value)) });
+    let confidence = if gain(share.low) >= NOISE_SHARE { Confidence::High } else { Confidence::Medium };
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("share", share.value * 100.0);
+        ctx.text(message.with("of", limit_name(ctx, limiting)))
+    };
+    Some(finding(hot.id, &tier.name, station.at.clone(), confidence, (args(hot.title), args(hot.explanation)), proofs))
+}
+
+fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, tier: &Tier, share: Share) -> Evidence {
+    let text = Message::new("evidence-hot-share").with("tier", tier.name.as_str()).with("share", share.value * 100.0);
+    let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
+    let text = ctx.text(text.with("of", limit_name(ctx, limiting)));
+    Evidence { text, source: profiled.source(), value: Some(share.value) }
+}
+
+/// Threads that are fewer than the cores, whose time is all used while cores are idle.
+fn single(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, station: &Station) -> Option<Finding> {
+    let threads = limiting.threads.filter(|_| limiting.idle >= IDLE_MIN)?;
+    let tier = limiting.tiers.first()?;
+    // By two clocks that have nothing to do with each other: the scheduler's, and the samples'.
+    let ran = profiled.cores_used(tier);
+    if ran < SATURATED_UTILIZATION * threads as f64 - RAN_GRAIN * threads as f64 {
+        return None;
+    }
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
+        ctx.text(message.with("cores", limiting.cores.len() as f64).with("idle", limiting.idle).with("ran", ran))
+    };
+    let proofs = vec![
+        Evidence { text: args("evidence-single-ran"), source: profiled.source(), value: Some(ran) },
+        Evidence { text: args("evidence-single-idle"), source: "/proc/stat".to_owned(), value: Some(limiting.idle) },
+    ];
+    let told = (args("finding-single-core-saturated-title"), args("finding-single-core-saturated-explanation"));
+    Some(finding(SINGLE, &tier.name, station.at.clone(), Confidence::High, told, proofs))
+}
+
+/// How far the count of samples may lie below the time that a thread ran, as a share of a core: what runs with interrupts off is sampled later,
+/// and a shared core is taken away meanwhile.
+const RAN_GRAIN: f64 = 0.2;
+
+/// One core that is full of received packets while all others have room: what comes in is not spread.
+fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[Placed]) -> Option<Finding> {
+    let cores = profiled.cores_with(profile::SOFTIRQ);
+    let is_full = |busy: f64| busy >= SATURATED_UTILIZATION;
+    let mut full = cores.iter().filter(|(_, (busy, _))| is_full(*busy));
+    let ((cpu, (busy, share)), None) = (full.next()?, full.next()) else { return None };
+    let share = (*share).filter(|share| share.low >= SOFTIRQ_SHARE_MIN)?;
+    let has_room = |(other, (busy, _)): (&u32, &(f64, Option<Share>))| other == cpu || *busy <= ROOM_MAX;
+    // A generator that must stay on this core fills it by itself.
+    let stays = |thread: &GeneratorThread| thread.cpus == [*cpu];
+    if cores.len() < 2 || !cores.iter().all(has_room) || ctx.obs.load.iter().flat_map(|load| &load.threads).any(stays) {
+        return None;
+    }
+    // The servers are to be found on the other cores as well, or these would not help them.
+    let station = stations
+        .iter()
+        .map(|placed| &placed.station)
+        .find(|station| station.station == "cpu" && station.limit.is_some_and(|limit| limit >= 2.0))?;
+    let tier = station.tier.split('+').next().unwrap_or_default();
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("cpu", f64::from(*cpu)).with("busy", busy * 100.0).with("share", share.value * 100.0);
+        ctx.text(message.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of))
+    };
+    let proofs = vec![Evidence { text: args("evidence-softirq-share"), source: profiled.source(), value: Some(share.value) }];
+    let told = (args("finding-softirq-on-one-core-title"), args("finding-softirq-on-one-core-explanation"));
+    Some(finding(SOFTIRQ, tier, station.at.clone(), Confidence::Medium, told, proofs))
+}
+
+fn finding(
+    id: &str,
+    tier: &str,
+    at: At,
+    confidence: Confidence,
+    (title, explanation): (String, String),
+    evidence: Vec<Evidence>,
+) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        station: "cpu".to_owned(),
+        tier: tier.to_owned(),
+        at,
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence,
+        title,
+        evidence,
+        explanation,
+        remedies: Vec::new(),
+    }
+}

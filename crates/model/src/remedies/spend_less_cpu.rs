@@ -1,0 +1,41 @@
+//! Advice for what a profile shows: words alone, for which of the ways is open depends on the program, and what it gives is to be measured.
+
+use super::advice::{Advice, AdviceDef};
+use crate::change::Activation;
+use crate::message::Message;
+use crate::predict::Lift;
+use crate::report::Signal;
+use crate::stations::{Context, Placed};
+
+const fn def(id: &'static str, finding: &'static str, advise: fn(&Context<'_>, &Placed) -> Option<Advice>) -> AdviceDef {
+    AdviceDef { id, finding, activation: Activation::Restart, advise }
+}
+
+pub(super) const COMPRESS_LESS: AdviceDef =
+    def("compress-less", "compression-hot", |_, _| advice("remedy-compress-less-text", "remedy-compress-less-risk"));
+pub(super) const RESUME_SESSIONS: AdviceDef =
+    def("resume-tls-sessions", "tls-handshake-hot", |_, _| advice("remedy-resume-tls-sessions-text", "remedy-resume-tls-sessions-risk"));
+pub(super) const KEEP_SCRIPTS: AdviceDef = def("keep-scripts-compiled", "opcode-cache-off", |_, _| {
+    advice("remedy-keep-scripts-compiled-text", "remedy-keep-scripts-compiled-risk")
+});
+pub(super) const OTHER_ALLOCATOR: AdviceDef =
+    def("try-another-allocator", "allocator-hot", |_, _| advice("remedy-try-another-allocator-text", "remedy-try-another-allocator-risk"));
+pub(super) const SPLIT_LOCK: AdviceDef =
+    def("split-lock", "lock-contention", |_, _| advice("remedy-split-lock-text", "remedy-split-lock-risk"));
+pub(super) const MORE_WORKERS: AdviceDef =
+    def("use-more-cores", "single-core-saturated", |_, _| advice("remedy-use-more-cores-text", "remedy-use-more-cores-risk"));
+pub(super) const SPREAD_PACKETS: AdviceDef = def("spread-received-packets", "softirq-on-one-core", |_, _| {
+    advice("remedy-spread-received-packets-text", "remedy-spread-received-packets-risk")
+});
+
+fn advice(text: &'static str, risk: &'static str) -> Option<Advice> {
+    Some(Advice {
+        text: Message::new(text),
+        risk: Message::new(risk),
+        runtime: Vec::new(),
+        persistent: Vec::new(),
+        undo: Vec::new(),
+        signal: Signal::Goodput,
+        lifts: Lift::Cost,
+    })
+}
