@@ -256,16 +256,15 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     station.ceiling_rps = Cost::of(ctx, cores, tiers, busy).and_then(|cost| cost.ceiling());
     let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", core_list(&list)).with("share", utilization * 100.0);
     let left = left_to_others(ctx, cores, tiers).filter(|_| utilization >= SATURATED_UTILIZATION);
-    let queued = station.waiting.filter(|waiting| utilization >= CROWDED_UTILIZATION && *waiting >= limit);
     let (state, why) = if is_wanted(ctx, cores, tiers, utilization) {
-        (StationState::Saturated, args("state-cpu-saturated"))
+        let full = utilization >= SATURATED_UTILIZATION;
+        let told = args(if full { "state-cpu-saturated" } else { "state-cpu-crowded" });
+        (StationState::Saturated, told.with("waiting", station.waiting.unwrap_or(0.0)))
     } else if let Some((tier, threads)) = too_few(ctx, cores, tiers) {
         let told = args("state-cpu-threads").with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
         // More than these threads give now they cannot give.
         station.ceiling_rps = now_at(ctx, &threads);
         (StationState::Saturated, told)
-    } else if let Some(waiting) = queued.filter(|_| left_to_others(ctx, cores, tiers).is_none()) {
-        (StationState::Saturated, args("state-cpu-crowded").with("waiting", waiting))
     } else if let Some(others) = left {
         (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
     } else if utilization >= NEAR_UTILIZATION {
@@ -278,9 +277,10 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
     station
 }
 
-/// True where cores are as good as all busy, and their servers want them so.
+/// True where cores are as good as all busy, or have little left and threads wait for them, and their servers want them so.
 fn is_wanted(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier], utilization: f64) -> bool {
-    utilization >= SATURATED_UTILIZATION && left_to_others(ctx, cores, tiers).is_none()
+    let is_crowded = || utilization >= CROWDED_UTILIZATION && waiting(ctx, tiers).is_some_and(|waiting| waiting >= cores.len() as f64);
+    (utilization >= SATURATED_UTILIZATION || is_crowded()) && left_to_others(ctx, cores, tiers).is_none()
 }
 
 /// The tier whose few threads run all the time. Threads that a quota stops are ready to run all the time, too.

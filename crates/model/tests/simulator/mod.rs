@@ -293,5 +293,6 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         warnings: Vec::new(),
         bisect: None,
         rounds: Vec::new(),
+        profile: None,
     }
 }
