@@ -11,6 +11,8 @@ use chokepoint_recording::Outcome;
 
 /// Samples a second on each core: 99 keeps clear of what runs a hundred times a second, and costs less than a per cent of a core.
 const FREQUENCY_HZ: u32 = 99;
+/// Share of a core that it may take meanwhile: beyond that, as beside compilers, user stacks are left out, which is told.
+const SHARE_MAX: f64 = 0.03;
 /// The shortest time of which samples say anything.
 const SPAN_MIN: Duration = Duration::from_millis(300);
 /// Parts and functions that are kept at most: a recording holds them, and a report tells the heaviest.
@@ -69,7 +71,7 @@ fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
     let at_us = |since: Duration| begin_us.saturating_add(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     let from_us = at_us(begin.elapsed());
     let sampled = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })
-        .and_then(|sampler| sampler.run(|_| begin.elapsed() < window && !stop.load(Ordering::Relaxed)));
+        .and_then(|sampler| sampler.sparing(SHARE_MAX).run(|_| begin.elapsed() < window && !stop.load(Ordering::Relaxed)));
     match sampled {
         Ok(profile) if profile.duration_s < SPAN_MIN.as_secs_f64() => early(),
         Ok(profile) => match serde_json::to_vec(&counted(&profile, from_us)) {

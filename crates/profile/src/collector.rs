@@ -10,6 +10,7 @@ use crate::maps::{Backing, Mapping, Mappings};
 use crate::names::{Raw, resolve};
 use crate::profile::{Frame, Sample, Stack, StackEnd, Thread};
 use crate::record::{self, Record};
+use crate::sampler::thread_cpu_s;
 use crate::unwind::{Place, Space, Unwinder};
 
 /// Samples at most that are kept: an hour at 99 Hz on eleven busy cores. Those beyond are counted as lost.
@@ -85,6 +86,8 @@ pub(crate) struct Collector {
     pub(crate) lost: u64,
     pub(crate) throttled: u64,
     pub(crate) outside: u64,
+    /// CPU time of this thread from which on user stacks are not walked, seconds.
+    pub(crate) unwind_until_cpu_s: Option<f64>,
 }
 
 impl Collector {
@@ -102,6 +105,7 @@ impl Collector {
             lost: 0,
             throttled: 0,
             outside: 0,
+            unwind_until_cpu_s: None,
         }
     }
 
@@ -184,6 +188,9 @@ impl Collector {
             let kernel_only = !sample.compat && crate::event::USER_STACKS;
             return (raws, if kernel_only { StackEnd::Kernel } else { StackEnd::Unread });
         };
+        if self.unwind_until_cpu_s.is_some_and(|until| thread_cpu_s() > until) {
+            return (raws, StackEnd::Unread);
+        }
         let space = self.space(sample.pid);
         let mut places = Vec::with_capacity(32);
         let end = self.unwinder.walk(&space, registers, sample.stack, |address| host::word(sample.pid, address), &mut places);

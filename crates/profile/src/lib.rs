@@ -29,4 +29,4 @@ mod unwind;
 pub use error::Error;
 pub use event::Clock;
 pub use profile::{Core, Frame, FrameKind, Profile, Quality, ReadError, SCHEMA, Sample, Stack, StackEnd, Thread};
-pub use sampler::{FREQUENCY_HZ_MAX, Options, Sampler, Scope};
+pub use sampler::{BEGIN_S, FREQUENCY_HZ_MAX, Options, Sampler, Scope};

@@ -17,6 +17,8 @@ use crate::ring::{Ring, bytes_of_each};
 const LOOK: Duration = Duration::from_millis(100);
 /// Samples a second at most; beyond it a sample costs more than what it samples.
 pub const FREQUENCY_HZ_MAX: u32 = 10_000;
+/// CPU time for the mappings and unwind tables of the programs that run, for a sampler that spares, seconds.
+pub const BEGIN_S: f64 = 0.06;
 /// File descriptors left to the rest of the program.
 const DESCRIPTORS_SPARE: u64 = 128;
 
@@ -53,6 +55,8 @@ pub struct Sampler {
     followers: Vec<OwnedFd>,
     wanted: HashSet<u32>,
     notes: Vec<String>,
+    /// Share of a core that this may take while it samples; nothing where wholeness comes first.
+    share_max: Option<f64>,
 }
 
 /// The events of one way to open them.
@@ -105,7 +109,15 @@ impl Sampler {
             event::redirect(follower, leader).map_err(|error| Error::Io("samples cannot be gathered".to_owned(), error))?;
         }
         let Opened { leaders, followers, cores, clock, .. } = opened;
-        Ok(Self { options, clock, cores, rings, leaders, followers, wanted, notes })
+        Ok(Self { options, clock, cores, rings, leaders, followers, wanted, notes, share_max: None })
+    }
+
+    /// While it samples it takes no more than this share of a core, beside [`BEGIN_S`] for the beginning: beyond that user stacks are left out until there
+    /// is room again, and count as not walked. For a look at a busy machine that must not change what it looks at.
+    #[must_use]
+    pub fn sparing(mut self, share_max: f64) -> Self {
+        self.share_max = Some(share_max);
+        self
     }
 
     /// What makes the samples.
@@ -125,6 +137,7 @@ impl Sampler {
             Scope::Cgroup(path) => Wanted::Cgroup(path.clone(), HashMap::new()),
         };
         let mut collector = Collector::new(wanted, monotonic_ns());
+        let share_max = self.share_max;
         let (begin, times) = (Instant::now(), host::core_times());
         for fd in self.leaders.iter().chain(&self.followers) {
             match event::enable(fd) {
@@ -135,6 +148,8 @@ impl Sampler {
         let mut buffers: Vec<Vec<u8>> = self.rings.iter().map(|_| Vec::new()).collect();
         while go_on(begin.elapsed()) {
             wait(&self.leaders);
+            // What is spent is looked at before each sample that costs something.
+            collector.unwind_until_cpu_s = share_max.map(|share| cost_before + BEGIN_S + share * begin.elapsed().as_secs_f64());
             drain(&mut self.rings, &mut buffers, &mut collector);
         }
         for fd in self.leaders.iter().chain(&self.followers) {
@@ -373,7 +388,7 @@ fn monotonic_ns() -> u64 {
 }
 
 /// CPU time of this thread, seconds.
-fn thread_cpu_s() -> f64 {
+pub(crate) fn thread_cpu_s() -> f64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 / 1e9
 }
 
