@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use chokepoint_load::{Judged, Options, Order, Plan, Stages, Targets, Threshold, Tls, Trust};
-use chokepoint_model::bench::{self, Asked, Outcome, Ramp, RampStage, TargetList, ThresholdFailed};
+use chokepoint_model::bench::{self, Asked, Outcome, Ramp, RampStage, TargetList, TcpConnection, ThresholdFailed};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
-use chokepoint_sources::{Root, netns};
+use chokepoint_sources::{Root, TcpInfo, netns};
 
 use crate::args::Bench;
 use crate::interrupt::Interrupt;
@@ -52,7 +52,8 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let judged: Vec<Judged> = threshold.iter().flat_map(|threshold| threshold.judge(&measured.result)).collect();
     let failed = judged.iter().filter(|judged| judged.failed);
     let failed = failed.map(|judged| ThresholdFailed { condition: judged.condition.clone(), measured: judged.measured }).collect();
-    let report = bench::report(&asked, measured, failed, words);
+    let tcp = measured.detail.tcp_info.iter().map(|bytes| connection(bytes)).collect();
+    let report = bench::report(&asked, measured, tcp, failed, words);
     outputs::write(args, &report, &judged, words)?;
     Ok(match report.outcome {
         Outcome::NothingAnswered | Outcome::NothingExpected => EXIT_FAILED,
@@ -100,6 +101,20 @@ fn planned(args: &Bench, target: &Target, targets: Option<Targets>) -> Result<Pl
         bind: args.bind.clone(),
     };
     Ok(Plan { duration, shape, options, ..base })
+}
+
+/// What the kernel's structure says of a connection.
+fn connection(bytes: &[u8]) -> TcpConnection {
+    let info = TcpInfo::of(bytes.to_vec());
+    TcpConnection {
+        rtt_us: info.value("rtt"),
+        rtt_us_min: info.value("min_rtt"),
+        cwnd: info.value("snd_cwnd"),
+        retransmits: info.value("total_retrans"),
+        busy_us: info.value("busy_time"),
+        rwnd_limited_us: info.value("rwnd_limited"),
+        sndbuf_limited_us: info.value("sndbuf_limited"),
+    }
 }
 
 /// The stages as the report tells them.

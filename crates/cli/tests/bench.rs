@@ -246,3 +246,21 @@ fn connections_come_from_the_addresses_asked_for() {
     assert_eq!(nobody.status, Some(1), "{}", nobody.stdout);
     assert!(nobody.stderr.contains("cannot connect from 192.0.2.1") && nobody.stderr.contains("none of this host's"), "{}", nobody.stderr);
 }
+
+#[test]
+fn a_sample_of_connections_tells_what_the_kernel_knew() {
+    let server = Server::start("200 OK");
+    for end in [["-z", "700ms"], ["-n", "3000"]] {
+        let (status, report) = bench(&[&end[..], &["-c", "40", &server.url()]].concat());
+        let tcp = &report["tcp"];
+        let sample = tcp["connections"].as_array().unwrap();
+        assert!(status == Some(0) && !sample.is_empty() && sample.len() <= 16, "one thread tells of sixteen: {tcp:#}");
+        assert!(tcp["rtt_us"]["min"].as_u64() > Some(0) && tcp["rtt_us"]["min"].as_u64() <= tcp["rtt_us"]["max"].as_u64(), "{tcp:#}");
+        assert!(tcp["cwnd"]["median"].as_u64() >= Some(2), "{tcp:#}");
+        assert_eq!(tcp["rwnd_limited_us"].as_u64(), Some(0), "a request fits into every window: {tcp:#}");
+    }
+    let told = text(&["-z", "500ms", "-c", "3", &server.url()]).stdout;
+    assert!(told.contains("round trip ") && told.contains("sample of "), "{told}");
+    let (_, nobody) = bench(&["-z", "200ms", &closed_port()]);
+    assert_eq!(nobody["tcp"], Value::Null);
+}

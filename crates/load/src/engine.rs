@@ -16,7 +16,7 @@ use crate::pause::Pauses;
 use crate::reply::{Aside, Reply};
 use crate::schedule::Schedule;
 use crate::shared::{Clock, Shared, lock};
-use crate::slot::{Phase, Slot, Turn, place};
+use crate::slot::{self, Phase, Slot, Turn, place};
 use crate::tally::{SLICE_NS, Tally};
 use crate::wheel::Wheel;
 
@@ -211,6 +211,7 @@ impl<'a> Engine<'a> {
                 self.tally.never_sent(step.min(unsent - first), end_ns.saturating_sub(schedule.unsent_ns(first)));
             }
         }
+        slot::sample_tcp(&mut self.tally.tcp_info, &self.slots);
         for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
             slot.close();
         }
@@ -270,6 +271,7 @@ impl<'a> Engine<'a> {
     fn start_next(&mut self, index: u32, mut now_ns: u64) {
         loop {
             if now_ns >= self.end_ns || (now_ns >= self.warm_ns && !self.claim()) {
+                slot::sample_tcp(&mut self.tally.tcp_info, &self.slots);
                 self.slots[index as usize].close();
                 return;
             }
@@ -452,6 +454,9 @@ impl<'a> Engine<'a> {
     /// Counts the request's end and closes or keeps its connection.
     fn end(&mut self, index: u32, ended: &Ended, now_ns: u64) {
         self.roll(now_ns);
+        if now_ns >= self.end_ns {
+            slot::sample_tcp(&mut self.tally.tcp_info, &self.slots);
+        }
         let slot = &mut self.slots[index as usize];
         // Complete, but after its time: the wheel looks less often than answers come.
         let is_overdue = matches!(ended.end, End::Status(_)) && now_ns - slot.started_ns > self.timeout_ns;

@@ -18,7 +18,7 @@
 //! socket. Memory a thread: a read buffer of 64 KiB, six histograms of 200 KB, the timeout wheel (at most 144 KB). The result holds one
 //! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day, and at most 6,000 [`chokepoint_model::load::Point`]s, of 10 ms in
 //! a load of up to a minute and of twice that whenever they would be more. Requests of an open loop that wait for a connection are two
-//! numbers, whatever their count, because their intended starts follow from their numbers. The prepared requests of all targets are at most 256 MiB.
+//! numbers, whatever their count, because their intended starts follow from their numbers. Of at most 16 connections a thread, 64 in all, the kernel's account (1 KiB) is kept. The prepared requests of all targets are at most 256 MiB.
 #![deny(unsafe_code)]
 
 mod address;
@@ -48,6 +48,7 @@ mod stages;
 mod stream;
 mod tally;
 mod targets;
+mod tcp_info;
 mod threshold;
 mod tls;
 mod wheel;

@@ -11,10 +11,13 @@ use crate::outcome::{Detail, End, Ended, Failure};
 use crate::reply::{Aside, Reply};
 use crate::shared::Shared;
 use crate::stream::Stream;
+use crate::tcp_info;
 use crate::tls::TlsStream;
 
 /// Reads of one connection in a turn, so that one large answer does not hold up the others.
 const READS_MAX: u32 = 16;
+/// Connections of a thread whose TCP_INFO is kept.
+const TCP_SAMPLE_MAX: usize = 16;
 
 /// Where a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,6 +246,15 @@ impl Slot {
             Ok(false) => Ended::failed(Failure::ClosedBeforeAnswer, Detail::None),
             Err(Bad(text)) => Ended::failed(Failure::BadResponse, Detail::Text(text)),
         }
+    }
+}
+
+/// Notes, the first time, what the kernel knows of some of the connections that stand, evenly taken from all of them.
+pub(crate) fn sample_tcp(sample: &mut Option<Vec<Vec<u8>>>, slots: &[Slot]) {
+    if sample.is_none() {
+        let sockets = || slots.iter().filter(|slot| slot.phase != Phase::Connecting).filter_map(|slot| slot.stream.as_ref()?.tcp());
+        let each = sockets().count().div_ceil(TCP_SAMPLE_MAX).max(1);
+        *sample = Some(sockets().step_by(each).filter_map(tcp_info::read).collect());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -69,6 +70,15 @@ impl Stream {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
             Stream::Tls(stream) => stream.flush(),
+        }
+    }
+
+    /// The socket of TCP; a unix socket is none.
+    pub(crate) fn tcp(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Stream::Tcp(stream) => Some(stream.as_fd()),
+            Stream::Tls(stream) => Some(stream.socket.as_fd()),
+            Stream::Unix(_) => None,
         }
     }
 

@@ -20,6 +20,8 @@ const SLICES_MAX: usize = 25 * 36_000;
 /// Examples of what went wrong, and bytes of each.
 const SAMPLES_MAX: usize = 8;
 const SAMPLE_BYTES_MAX: usize = 200;
+/// Connections whose TCP_INFO is in the result.
+const TCP_SAMPLE_MAX: usize = 64;
 /// Statuses have three digits.
 const STATUSES: usize = 1000;
 
@@ -59,6 +61,8 @@ pub(crate) struct Tally {
     pub(crate) in_flight: u32,
     pub(crate) last_end_ns: u64,
     pub(crate) complaints: Complaints,
+    /// TCP_INFO of some connections at the end of the offering, once that was read.
+    pub(crate) tcp_info: Option<Vec<Vec<u8>>>,
     slices: Vec<Slice>,
     slice: Slice,
     slice_end_ns: u64,
@@ -96,6 +100,7 @@ impl Tally {
             in_flight: 0,
             last_end_ns: 0,
             complaints: Complaints::default(),
+            tcp_info: None,
             slices: Vec::new(),
             slice: Slice::default(),
             slice_end_ns: SLICE_NS,
@@ -309,6 +314,7 @@ impl Tally {
             self.note(sample);
         }
         self.timeline.add(tally.timeline);
+        self.tcp_info.get_or_insert_default().extend(tally.tcp_info.into_iter().flatten());
     }
 
     /// Ends the last slice, however short it is.
@@ -343,7 +349,9 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
     }
     let timeline = std::mem::replace(&mut sum.timeline, Timeline::new(0));
     let (latency, detail) = detail(plan, &sum);
-    let detail = load::Detail { series: timeline.into_series(), ..detail };
+    let mut tcp_info = sum.tcp_info.take().unwrap_or_default();
+    tcp_info.truncate(TCP_SAMPLE_MAX);
+    let detail = load::Detail { series: timeline.into_series(), tcp_info, ..detail };
     let numbered = (0u16..).zip(&sum.status);
     let status: BTreeMap<u16, u64> = numbered.filter(|(_, count)| **count > 0).map(|(status, count)| (status, *count)).collect();
     let result = LoadResult {
@@ -396,6 +404,7 @@ fn detail(plan: &Plan, sum: &Tally) -> (Durations, load::Detail) {
         tls_handshakes: plan.options.tls.is_some().then_some(sum.handshakes),
         late_held: sum.late_held,
         series: load::Series::default(),
+        tcp_info: Vec::new(),
     };
     (latency, detail)
 }

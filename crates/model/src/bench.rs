@@ -1,5 +1,6 @@
 //! The report of a load by itself (`chokepoint bench`): what was offered, what came of it, and what its figures do not tell.
 
+mod tcp;
 mod warnings;
 
 use serde::Serialize;
@@ -9,6 +10,8 @@ use crate::load::{Bucket, Errors, GeneratorThread, Handshakes, LoadResult, Loop,
 use crate::message::Message;
 use crate::report::LoadReport;
 use crate::traffic;
+
+pub use tcp::{Spread, TcpConnection, TcpSample};
 
 /// Name and version of the report's JSON form.
 const SCHEMA: &str = "chokepoint/bench/1";
@@ -234,6 +237,8 @@ pub struct Bench {
     pub sending: Sending,
     /// The generator's own part.
     pub generator: Generator,
+    /// What the kernel knew of some of its connections at the end; nothing where none stood then, or they were no TCP.
+    pub tcp: Option<TcpSample>,
     /// What happened when.
     pub timeline: Timeline,
     /// Standard deviation of the latency; the JSON form has the histogram.
@@ -254,8 +259,8 @@ pub struct Bench {
     pub error_samples: Vec<String>,
 }
 
-/// The report on a load.
-pub fn report(asked: &Asked, measured: Measured, failed: Vec<ThresholdFailed>, words: &Catalogue) -> Bench {
+/// The report on a load. `tcp`: what `measured.detail.tcp_info` says.
+pub fn report(asked: &Asked, measured: Measured, tcp: Vec<TcpConnection>, failed: Vec<ThresholdFailed>, words: &Catalogue) -> Bench {
     let outcome = outcome(&measured.result);
     let warnings = warnings::of(asked, &measured, words);
     let summary = words.text(&summary(&measured.result, outcome));
@@ -303,6 +308,7 @@ pub fn report(asked: &Asked, measured: Measured, failed: Vec<ThresholdFailed>, w
         },
         generator: Generator { utilization: warnings::busy(&result), is_limit: warnings::is_limit(&result), threads: result.threads },
         histogram: result.latency_histogram,
+        tcp: TcpSample::of(tcp),
         timeline: Timeline::of(detail.series),
         latency_us_stdev: detail.latency_us_stdev,
         quantiles: detail.quantiles,

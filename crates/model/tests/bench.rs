@@ -33,7 +33,7 @@ fn calm() -> Measured {
 fn told(change: impl FnOnce(&mut Measured)) -> Bench {
     let mut measured = calm();
     change(&mut measured);
-    report(&Asked::default(), measured, Vec::new(), &Catalogue::english())
+    report(&Asked::default(), measured, Vec::new(), Vec::new(), &Catalogue::english())
 }
 
 fn ids(bench: &Bench) -> Vec<&str> {
@@ -120,11 +120,14 @@ fn figures_that_say_less_than_they_seem_to_are_told() {
     assert_eq!(ids(&told(|measured| measured.result.status = [(304, 80_000)].into())), [""; 0], "nothing new is no redirect");
     let few = told(|measured| (measured.result.requests, measured.result.good, measured.result.status) = (500, 500, [(200, 500)].into()));
     assert_eq!(ids(&few), ["few"]);
-    let shared = report(&Asked { shares_cores: true, ..Asked::default() }, calm(), Vec::new(), &Catalogue::english());
+    let shared = report(&Asked { shares_cores: true, ..Asked::default() }, calm(), Vec::new(), Vec::new(), &Catalogue::english());
     assert_eq!(ids(&shared), [""; 0], "a generator that takes a tenth of a core takes nothing away");
     let mut busy = calm();
     busy.result.threads[0].cpu_us = 4_000_000;
-    assert_eq!(ids(&report(&Asked { shares_cores: true, ..Asked::default() }, busy, Vec::new(), &Catalogue::english())), ["shared"]);
+    assert_eq!(
+        ids(&report(&Asked { shares_cores: true, ..Asked::default() }, busy, Vec::new(), Vec::new(), &Catalogue::english())),
+        ["shared"]
+    );
 }
 
 #[test]

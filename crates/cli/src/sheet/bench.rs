@@ -1,7 +1,7 @@
 //! What a load by itself came to, in words and figures: the text and the Markdown report share it.
 
 use chokepoint_load::{Judged, Unit};
-use chokepoint_model::bench::{Bench, RampStage};
+use chokepoint_model::bench::{Bench, RampStage, TcpSample};
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::message::Message;
 
@@ -9,13 +9,14 @@ use super::load::{Line, answers, ended, failures};
 use super::{Ink, Phrases, Span, span};
 
 /// Labels of the facts, in their order.
-pub(crate) const LABELS: [&str; 6] = [
+pub(crate) const LABELS: [&str; 7] = [
     "report-label-target",
     "bench-label-offered",
     "bench-label-done",
     "report-label-answers",
     "report-label-unanswered",
     "bench-label-connections",
+    "bench-label-tcp",
 ];
 
 /// A condition of `--fail-if` and what was measured, in its own unit.
@@ -49,9 +50,30 @@ pub(crate) fn facts(phrases: Phrases<'_>, bench: &Bench) -> Vec<Line> {
         answers(phrases, load),
         failures(phrases, &load.errors),
         connections.iter().map(|message| span(Ink::Plain, phrases.say(message))).collect(),
+        bench.tcp.as_ref().map(|sample| tcp(phrases, sample)).unwrap_or_default(),
     ];
     let lines = LABELS.into_iter().zip(notes).filter(|(_, notes)| !notes.is_empty());
     lines.map(|(label, notes)| Line { label, notes }).collect()
+}
+
+/// What the kernel knew of some of the connections.
+fn tcp(phrases: Phrases<'_>, sample: &TcpSample) -> Vec<Span> {
+    let time = |us: u64| phrases.duration_us(us as f64);
+    let mut all = Vec::new();
+    all.extend(
+        sample.rtt_us.map(|rtt| {
+            Message::new("bench-tcp-rtt").with("median", time(rtt.median)).with("min", time(rtt.min)).with("max", time(rtt.max))
+        }),
+    );
+    all.extend(sample.cwnd.map(|cwnd| Message::new("bench-tcp-cwnd").with("median", cwnd.median)));
+    all.extend(sample.retransmits.map(|segments| Message::new("bench-tcp-retransmits").with("n", segments)));
+    if let (Some(busy), Some(rwnd), Some(sndbuf)) = (sample.busy_us, sample.rwnd_limited_us, sample.sndbuf_limited_us) {
+        let share = |part: u64| phrases.percent(part as f64 / busy.max(1) as f64);
+        let message = Message::new("bench-tcp-busy").with("busy", time(busy)).with("rwnd", share(rwnd)).with("sndbuf", share(sndbuf));
+        all.push(message);
+    }
+    all.push(Message::new("bench-tcp-sample").with("n", sample.connections.len() as u64));
+    all.iter().map(|message| span(Ink::Plain, phrases.say(message))).collect()
 }
 
 fn offered(phrases: Phrases<'_>, bench: &Bench) -> Vec<Span> {
@@ -60,9 +82,8 @@ fn offered(phrases: Phrases<'_>, bench: &Bench) -> Vec<Span> {
     let mut all = vec![match (&offered.ramp, offered.rate_per_s) {
         (Some(ramp), _) => {
             let stage = |stage: &RampStage| {
-                let message =
-                    Message::new("bench-offered-stage").with("rate", stage.rate_per_s).with("duration", seconds(stage.duration_s));
-                phrases.say(&message)
+                let id = if stage.duration_s > 0.0 { "bench-offered-stage" } else { "bench-offered-jump" };
+                phrases.say(&Message::new(id).with("rate", stage.rate_per_s).with("duration", seconds(stage.duration_s)))
             };
             let stages: Vec<String> = ramp.stages.iter().map(stage).collect();
             let message = Message::new("bench-offered-ramp").with("start", ramp.start_per_s).with("stages", stages.join(", "));

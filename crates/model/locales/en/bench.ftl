@@ -38,6 +38,18 @@ bench-handshakes = { $full } TLS handshakes in full and { $resumed } resumed
 bench-sent = { $size } sent
 bench-received = { $size } received
 bench-drained = { $n } ended after the time, while they were waited for
+bench-label-tcp = TCP
+bench-tcp-rtt = round trip { $median } ({ $min } to { $max })
+bench-tcp-cwnd = window of { $median } segments
+bench-tcp-retransmits = { $n ->
+    [one] { $n } segment sent again
+   *[other] { $n } segments sent again
+}
+bench-tcp-busy = sending for { $busy }, { $rwnd } of it held up by the server's receive window and { $sndbuf } by the send buffer
+bench-tcp-sample = { $n ->
+    [one] sample of { $n } connection at the end
+   *[other] sample of { $n } connections at the end
+}
 bench-bytes = { $n }{ "\u00A0" }bytes
 bench-kilobytes = { $n }{ "\u00A0" }kB
 bench-megabytes = { $n }{ "\u00A0" }MB
@@ -88,4 +100,4 @@ bench-live-history = requests/s in { $seconds }{ "\u00A0" }s, at most { $most }
 bench-live-recent = last second
 bench-live-all = so far
 bench-live-outcomes = Outcomes
-bench-live-interrupt = Ctrl-C ends the load and shows the report
+bench-live-interrupt = Ctrl-C ends it and shows the report

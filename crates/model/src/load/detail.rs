@@ -38,6 +38,8 @@ pub struct Detail {
     pub quantiles: Vec<Quantile>,
     /// What happened when.
     pub series: Series,
+    /// `struct tcp_info` of a sample of connections at the end of the offering, at most 64, each as the kernel gave it.
+    pub tcp_info: Vec<Vec<u8>>,
 }
 
 /// A point of a percentile distribution.
