@@ -28,8 +28,6 @@ const STYLE: &str = "svg{background:#fff;font:12px system-ui,\"DejaVu Sans\",san
 pub(crate) enum Shape {
     /// The value holds until the next point.
     Steps,
-    /// Points joined by straight lines.
-    Line,
     /// From each point `(x, y)` up to the next one, which belongs to it: points come in pairs.
     Bars,
     /// A cross at each point.
@@ -213,13 +211,9 @@ fn write_series(out: &mut String, series: &Series, plane: &Plane) {
                 let _ = write!(out, "M{left:.1} {above:.1}L{right:.1} {below:.1}M{left:.1} {below:.1}L{right:.1} {above:.1}");
             }
         }
-        Shape::Line | Shape::Steps => {
+        Shape::Steps => {
             for (place, (x, y)) in points.iter().enumerate() {
-                let _ = match (place, series.shape) {
-                    (0, _) => write!(out, "M{x:.1} {y:.1}"),
-                    (_, Shape::Steps) => write!(out, "H{x:.1}V{y:.1}"),
-                    _ => write!(out, "L{x:.1} {y:.1}"),
-                };
+                let _ = if place == 0 { write!(out, "M{x:.1} {y:.1}") } else { write!(out, "H{x:.1}V{y:.1}") };
             }
         }
     }
@@ -256,18 +250,16 @@ mod tests {
 
     #[test]
     fn points_stand_in_the_plane_and_text_is_no_markup() {
-        let text = svg(&plot(vec![(0.0, 0.0), (2.0, 50_000.0)], Shape::Line));
+        let text = svg(&plot(vec![(0.0, 0.0), (2.0, 50_000.0)], Shape::Steps));
         let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
-        assert!(text.contains(&format!("M{left:.1} {bottom:.1}L{right:.1} {TOP:.1}")), "{text}");
+        assert!(text.contains(&format!("M{left:.1} {bottom:.1}H{right:.1}V{TOP:.1}")), "{text}");
         assert!(text.contains("a &lt;b&gt;") && text.contains("t &amp; u") && text.contains(">40k<") && text.contains("class=\"c1 line\""));
-        let steps = svg(&plot(vec![(0.0, 0.0), (2.0, 50_000.0)], Shape::Steps));
-        assert!(steps.contains(&format!("H{right:.1}V{TOP:.1}")), "{steps}");
     }
 
     #[test]
     fn nothing_one_point_and_what_is_no_number_can_be_drawn() {
         for points in [vec![], vec![(1.0, 1.0)], vec![(f64::NAN, 1.0), (f64::INFINITY, 2.0)], vec![(0.0, 1e300), (1.0, 0.0)]] {
-            for shape in [Shape::Steps, Shape::Line, Shape::Bars, Shape::Crosses] {
+            for shape in [Shape::Steps, Shape::Bars, Shape::Crosses] {
                 let text = svg(&plot(points.clone(), shape));
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             }
@@ -292,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_page_needs_nothing_else() {
-        let text = page("a", &["<p>".to_owned()], &[plot(vec![(0.0, 1.0)], Shape::Line)]);
+        let text = page("a", &["<p>".to_owned()], &[plot(vec![(0.0, 1.0)], Shape::Steps)]);
         assert!(text.contains("&lt;p&gt;") && text.contains("default-src 'none'") && !text.contains("<script") && !text.contains("src="));
     }
 }

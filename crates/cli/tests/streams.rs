@@ -2,7 +2,8 @@
 
 mod harness;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -106,7 +107,7 @@ fn the_hosts_connections_are_summed_up_by_edge() {
     let chokepoint = Chokepoint::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
     let server = listener.local_addr().expect("its address");
-    let clients: Vec<_> = (0..5).map(|_| std::net::TcpStream::connect(server).expect("a connection")).collect();
+    let clients: Vec<_> = (0..5).map(|_| TcpStream::connect(server).expect("a connection")).collect();
     let edge = format!("*->{server}");
     let ran = chokepoint.run(&["tcp", "--live", "--edge", &edge, "--json"]);
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
@@ -136,17 +137,20 @@ fn the_hosts_connections_are_summed_up_by_edge() {
 #[test]
 fn a_transfer_is_followed_and_drawn() {
     let chokepoint = Chokepoint::new();
-    let server = Server::start("200 OK");
+    let server = Server::serving(|stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("the answer");
+        false
+    });
     let target = server.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let page = chokepoint.file("watch.html").display().to_string();
-    let ran = chokepoint.run(&["tcp", &target, "--get", "/", "--watch", "-t", "1s", "--json", "--html", &page]);
+    let ran = chokepoint.run(&["tcp", &target, "--get", "/", "--watch", "-t", "20s", "--json", "--html", &page]);
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let json = fits(&ran.stdout, "tcp-watch-1.json");
     assert!(json["bytes"].as_u64() > Some(0) && !json["samples"].as_array().expect("samples").is_empty(), "{json}");
     let page = std::fs::read_to_string(page).expect("the page");
     assert_eq!(page.matches("<svg").count(), 4);
     assert!(!page.contains("[tcp-") && !page.contains("NaN"), "{page}");
-    let text = chokepoint.run(&["tcp", &target, "--get", "/", "--watch", "-t", "1s"]).stdout;
+    let text = chokepoint.run(&["tcp", &target, "--get", "/", "--watch", "-t", "20s"]).stdout;
     assert!(text.contains("bytes came in") && !text.contains("[tcp-"), "{text}");
 }
 
@@ -188,11 +192,13 @@ fn captured(chokepoint: &Chokepoint, args: &[&str], work: impl FnOnce()) -> harn
 fn packets_are_captured_filtered_and_written() {
     let chokepoint = Chokepoint::new();
     let server = Server::start("200 OK");
-    let target = server.address.to_string();
     let (port, file) = (server.address.port().to_string(), chokepoint.file("live.pcapng").display().to_string());
     let ran = captured(&chokepoint, &["streams", "-i", "lo", "--json", "--write", &file, "port", &port], || {
         for _ in 0..3 {
-            assert_eq!(chokepoint.run(&["tcp", &target, "--get", "/", "-t", "100ms"]).status, Some(0));
+            let mut client = TcpStream::connect(server.address).expect("a connection");
+            client.write_all(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").expect("the request");
+            let mut answer = vec![0; "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".len()];
+            client.read_exact(&mut answer).expect("the answer");
         }
     });
     if ran.stderr.contains("CAP_NET_RAW") {

@@ -45,6 +45,19 @@ impl Histogram {
         self.max = self.max.max(number);
     }
 
+    /// Counts what another one counted, too.
+    pub fn merge(&mut self, other: &Histogram) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
     /// How many numbers were counted.
     pub fn count(&self) -> u64 {
         self.count
@@ -121,6 +134,18 @@ mod tests {
         }
         assert_eq!((histogram.quantile(0.0), histogram.quantile(0.5), histogram.quantile(1.0)), (Some(1), Some(3), Some(15)));
         assert_eq!(histogram.mean(), Some(5.0));
+    }
+
+    #[test]
+    fn two_are_merged_as_if_they_had_been_one() {
+        let (mut whole, mut parts) = (Histogram::default(), [Histogram::default(), Histogram::default()]);
+        for number in 0..5000_u64 {
+            whole.add(number * 7);
+            parts[usize::from(number > 100)].add(number * 7);
+        }
+        let [mut one, other] = parts;
+        one.merge(&other);
+        assert_eq!(one, whole);
     }
 
     proptest! {

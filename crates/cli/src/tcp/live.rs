@@ -72,6 +72,25 @@ pub(crate) struct Edge {
     pub(crate) lost_us: u64,
 }
 
+impl Edge {
+    fn merge(&mut self, other: Edge) {
+        self.sockets += other.sockets;
+        self.rtt.merge(&other.rtt);
+        self.cwnd.merge(&other.cwnd);
+        self.retransmits.merge(&other.retransmits);
+        self.idle.merge(&other.idle);
+        self.segments_out += other.segments_out;
+        self.resending += other.resending;
+        for (limiter, count) in other.limited {
+            *self.limited.entry(limiter).or_default() += count;
+        }
+        self.busy_us += other.busy_us;
+        self.rwnd_us += other.rwnd_us;
+        self.sndbuf_us += other.sndbuf_us;
+        self.lost_us = self.lost_us.saturating_add(other.lost_us);
+    }
+}
+
 /// One socket that is told by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Worst {
@@ -148,20 +167,15 @@ impl Live {
         if !self.filter.takes(client, server) {
             return;
         }
-        if self.namespaces.last().is_none_or(|(id, _)| *id != netns.id.0) {
-            let name = netns.name.clone().unwrap_or_else(|| format!("net:[{}]", netns.id.0));
-            self.namespaces.push((netns.id.0, name));
-        }
+        let netns_place = self.namespace(netns.id.0, netns.name.as_deref());
         self.sockets += 1;
         if socket.info.is_empty() {
             self.without_info += 1;
             return;
         }
         let sender = sender(socket.info, socket.send_buffer);
-        let mut place = Place { netns: self.namespaces.len() - 1, end, ends: Some((client.ip(), server)) };
-        if self.edges.len() >= EDGES_MAX && !self.edges.contains_key(&place) {
-            place.ends = None;
-        }
+        let mut place = Place { netns: netns_place, end, ends: Some((client.ip(), server)) };
+        place = self.room(place);
         let idle_ms = LAST_DATA_SENT.read(socket.info).unwrap_or(0).min(LAST_DATA_RECV.read(socket.info).unwrap_or(0));
         let busy_us = BUSY_TIME.read(socket.info).unwrap_or(0);
         let (limiter, lost_us) = (sender.limiter(), sender.lost_us());
@@ -180,12 +194,47 @@ impl Live {
         edge.lost_us = edge.lost_us.saturating_add(lost_us);
         if lost_us > 0 && (self.worst.len() < WORST_MAX || self.worst.last().is_some_and(|last| lost_us > last.lost_us)) {
             let (inode, send_queue, receive_queue) = (socket.inode, socket.send_queue, socket.receive_queue);
-            let worst = Worst { lost_us, place, local, remote, inode, limiter, sender, idle_ms, busy_us, send_queue, receive_queue };
-            let at = self
-                .worst
-                .partition_point(|other| (other.lost_us, Reverse((other.local, other.remote))) > (lost_us, Reverse((local, remote))));
-            self.worst.insert(at, worst);
-            self.worst.truncate(WORST_MAX);
+            self.keep(Worst { lost_us, place, local, remote, inode, limiter, sender, idle_ms, busy_us, send_queue, receive_queue });
+        }
+    }
+
+    /// The place of a namespace; the one that is read now is the last.
+    fn namespace(&mut self, id: u64, name: Option<&str>) -> usize {
+        let known = self.namespaces.iter().rposition(|(known, _)| *known == id);
+        known.unwrap_or_else(|| {
+            self.namespaces.push((id, name.map_or_else(|| format!("net:[{id}]"), str::to_owned)));
+            self.namespaces.len() - 1
+        })
+    }
+
+    /// The edge itself, or where there is no room the one that stands for all such.
+    fn room(&self, place: Place) -> Place {
+        let fits = self.edges.len() < EDGES_MAX || self.edges.contains_key(&place);
+        Place { ends: place.ends.filter(|_| fits), ..place }
+    }
+
+    fn keep(&mut self, worst: Worst) {
+        let key = |worst: &Worst| (worst.lost_us, Reverse((worst.local, worst.remote)));
+        let at = self.worst.partition_point(|other| key(other) > key(&worst));
+        self.worst.insert(at, worst);
+        self.worst.truncate(WORST_MAX);
+    }
+
+    /// Adds what another thread read.
+    fn merge(&mut self, other: Live) {
+        let places: Vec<usize> = other.namespaces.iter().map(|(id, name)| self.namespace(*id, Some(name))).collect();
+        let moved = |place: Place| Place { netns: places.get(place.netns).copied().unwrap_or(0), ..place };
+        self.sockets += other.sockets;
+        self.without_info += other.without_info;
+        let mut edges: Vec<(Place, Edge)> = other.edges.into_iter().collect();
+        // Which of them find room must not hang on the order of a table.
+        edges.sort_by_key(|(place, _)| *place);
+        for (place, edge) in edges {
+            let place = self.room(moved(place));
+            self.edges.entry(place).or_default().merge(edge);
+        }
+        for worst in other.worst {
+            self.keep(Worst { place: moved(worst.place), ..worst });
         }
     }
 
@@ -263,9 +312,10 @@ fn worst_json(worst: &Worst, netns: &str) -> Value {
 /// Reads the host's sockets and prints what they say; false where none could be read.
 pub(super) fn run(args: &Tcp, words: &Catalogue) -> Result<bool> {
     let filter = args.edge.as_deref().map(str::parse::<EdgeFilter>).transpose().map_err(|error| Usage(error.to_string()))?;
-    let state = Arc::new(Mutex::new(Live::new(filter.unwrap_or_default())));
-    let read = read_tcp_sockets(&Root::default(), &state, Live::add).context("the host's sockets cannot be read")?;
-    let live = state.lock().unwrap_or_else(PoisonError::into_inner);
+    let states = [(); 2].map(|()| Arc::new(Mutex::new(Live::new(filter.unwrap_or_default()))));
+    let read = read_tcp_sockets(&Root::default(), &states, Live::add).context("the host's sockets cannot be read")?;
+    let [mut live, more] = states.map(|state| std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner)));
+    live.merge(more);
     if args.json {
         output::print(&format!("{:#}\n", live.json(&read)))?;
     } else {
@@ -317,6 +367,22 @@ mod tests {
         let worst: Vec<u16> = live.worst.iter().map(|worst| worst.remote.port()).collect();
         assert_eq!(worst, (1090..1100).rev().collect::<Vec<u16>>());
         assert_eq!(live.netns(place), "blue");
+    }
+
+    #[test]
+    fn two_halves_are_as_one() {
+        let infos: Vec<Vec<u8>> =
+            (0..100).map(|n| info(&[("rtt", 100 + n), ("snd_cwnd", n), ("total_retrans", n), ("busy_time", n)])).collect();
+        let (mut whole, mut halves) = (Live::default(), [Live::default(), Live::default()]);
+        for (n, info) in infos.iter().enumerate() {
+            let socket = socket(n as u16, n % 3 == 0, info);
+            whole.add(&netns(), &socket);
+            halves[n % 2].add(&netns(), &socket);
+        }
+        let [mut one, other] = halves;
+        one.merge(other);
+        let read = TcpSocketsRead::default();
+        assert_eq!(one.json(&read), whole.json(&read));
     }
 
     #[test]

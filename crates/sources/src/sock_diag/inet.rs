@@ -49,14 +49,42 @@ pub(super) fn sockets_with_info() -> Parts {
     parts(EXTENSIONS_INFO, STATES_WITH_INFO)
 }
 
+/// Two halves of them have no socket in common: where both ports are below this one, and where one of them is not. The middle of Linux's own
+/// range of ephemeral ports parts the connections of most servers and clients alike.
+const HALVES_AT: u16 = 46_884;
+
+/// One half of [`sockets_with_info`]: the upper one, or the lower.
+pub(super) fn half_with_info(upper: bool) -> Parts {
+    let mut body = request_both(EXTENSIONS_INFO, STATES_WITH_INFO);
+    append_filter(&mut body, &half(upper));
+    Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
+}
+
+/// Two comparisons, each with its port behind it, as in [`leaving_out`]; for the upper half they lead to the end where they fail, and a jump beyond
+/// it is behind them. The kernel takes a filter only if its ways where comparisons hold lead through all of it.
+fn half(upper: bool) -> Vec<u8> {
+    const JUMP: u8 = 1;
+    const LOCAL_PORT_TO: u8 = 3;
+    const REMOTE_PORT_TO: u8 = 5;
+    let below = HALVES_AT - 1;
+    let mut operations = vec![(LOCAL_PORT_TO, 8, 20_u16), (0, 0, below), (REMOTE_PORT_TO, 8, 12), (0, 0, below)];
+    if upper {
+        operations.push((JUMP, 4_u8, 8));
+    }
+    operations.iter().flat_map(|(code, yes, no)| [[*code, *yes], u16::to_ne_bytes(*no)].concat()).collect()
+}
+
+/// Puts a filter behind a request: `struct nlattr` with its length and its kind, and the program.
+fn append_filter(body: &mut Vec<u8>, program: &[u8]) {
+    body.extend_from_slice(&u16::try_from(ATTRIBUTE_HEADER_BYTES + program.len()).unwrap_or(u16::MAX).to_ne_bytes());
+    body.extend_from_slice(&INET_DIAG_REQ_BYTECODE.to_ne_bytes());
+    body.extend_from_slice(program);
+}
+
 /// All others without those at these ports; handshakes that are under way there are in it.
 pub(super) fn sockets_beside(ports: &[Port]) -> Parts {
     let mut body = request_both(0, STATES_CONNECTED);
-    let program = leaving_out(ports);
-    // struct nlattr: its length with its header, its kind.
-    body.extend_from_slice(&u16::try_from(ATTRIBUTE_HEADER_BYTES + program.len()).unwrap_or(u16::MAX).to_ne_bytes());
-    body.extend_from_slice(&INET_DIAG_REQ_BYTECODE.to_ne_bytes());
-    body.extend_from_slice(&program);
+    append_filter(&mut body, &leaving_out(ports));
     Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
 }
 
@@ -294,6 +322,9 @@ mod tests {
         while at < program.len() {
             let number = |at: usize| u16::from_ne_bytes([program[at], program[at + 1]]);
             let is = match program[at] {
+                1 => false,
+                3 => local <= number(at + 6),
+                5 => remote <= number(at + 6),
                 11 => local == number(at + 6),
                 12 => remote == number(at + 6),
                 13 => cgroup == u64::from_ne_bytes(program[at + 4..at + 12].try_into().unwrap()),
@@ -315,6 +346,19 @@ mod tests {
         }
         assert!(leaving_out(&[]).is_empty());
         assert!(passes(&leaving_out(&[Port::Local(80)]), 80, 5, 0), "a handshake");
+    }
+
+    #[test]
+    fn each_socket_is_in_one_half() {
+        for (local, remote, upper) in
+            [(80, 50_000, true), (50_000, 80, true), (80, 40_000, false), (40_000, 80, false), (HALVES_AT, 1, true)]
+        {
+            assert_eq!(
+                (passes(&half(true), local, remote, 1), passes(&half(false), local, remote, 1)),
+                (upper, !upper),
+                "{local} {remote}"
+            );
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chokepoint_model::observation::TcpState;
+use chokepoint_model::observation::{Counters, TcpState};
+use chokepoint_recording::Outcome;
 
 use super::{Any, DiagError, Parts, inet, parse_one};
 use crate::netlink::wire::{WireError, messages};
@@ -13,6 +14,7 @@ use crate::netlink::{DumpError, Netlink, Sockets};
 use crate::netns::enter::spawn_inside;
 use crate::netns::{self, NetnsError, NetnsRef};
 use crate::root::Root;
+use crate::text::sockstat;
 
 /// One connection's end on this host.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,7 +59,9 @@ enum ReadError {
     Diag(#[from] DiagError),
 }
 
-/// Reads the sockets of all network namespaces, one namespace after another, and hands each socket to `each` with the namespace that it is in.
+/// Reads the sockets of all network namespaces, one namespace after another, and hands each socket to `each` with the namespace that it is in and one
+/// of the two states: where a namespace has many, two threads read a half of them each, for most of the time is the kernel's, which it spends in the
+/// thread that reads.
 /// sock_diag(7) never says that its list changed: a socket that moves meanwhile may be missing or come twice. Handshakes and sockets in
 /// TIME_WAIT are left out: the kernel measures nothing of them.
 ///
@@ -65,7 +69,7 @@ enum ReadError {
 /// The namespaces cannot be listed. One that cannot be read is told in the result.
 pub fn read_tcp_sockets<S: Send + 'static>(
     root: &Root,
-    state: &Arc<Mutex<S>>,
+    states: &[Arc<Mutex<S>>; 2],
     each: fn(&mut S, &NetnsRef, &TcpSocket<'_>),
 ) -> Result<TcpSocketsRead, NetnsError> {
     let namespaces = netns::list(root)?;
@@ -74,10 +78,27 @@ pub fn read_tcp_sockets<S: Send + 'static>(
         read.failed.push((lack.why, Some("CAP_SYS_PTRACE")));
     }
     for netns in namespaces.found {
-        let (state, named, place) = (Arc::clone(state), netns.clone(), netns.path.display().to_string());
-        let thread = spawn_inside(netns, root.clone(), move |inside| {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            dump(inside?.sockets(), &mut |socket| each(&mut state, &named, socket))
+        let (states, named, place) = (states.clone(), netns.clone(), netns.path.display().to_string());
+        let (root, many) = (root.clone(), root.clone());
+        let thread = spawn_inside(netns, root, move |inside| {
+            let inside = inside?;
+            let listening = listening(inside.sockets())?;
+            let read = |sockets: &Sockets, parts: &Parts, state: &Mutex<S>| {
+                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                dump(sockets, parts, &listening, &mut |socket| each(&mut state, &named, socket))
+            };
+            if !are_many(&many) {
+                return read(inside.sockets(), &inet::sockets_with_info(), &states[0]);
+            }
+            std::thread::scope(|scope| {
+                // A thread is made inside the namespace of the one that makes it.
+                let upper = scope.spawn(|| {
+                    let sockets = Sockets::open().map_err(DumpError::from)?;
+                    read(&sockets, &inet::half_with_info(true), &states[1])
+                });
+                let lower = read(inside.sockets(), &inet::half_with_info(false), &states[0]);
+                upper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(lower)
+            })
         });
         let result = match thread.map(|thread| thread.join()) {
             Ok(Ok(result)) => result,
@@ -114,7 +135,18 @@ impl Listening {
     }
 }
 
-fn dump(sockets: &Sockets, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<(), ReadError> {
+/// True where the namespace has so many sockets that a second thread is worth its while.
+fn are_many(root: &Root) -> bool {
+    const MANY: i64 = 5_000;
+    let counts = match sockstat::read_files(root) {
+        Outcome::Ok(text) => sockstat::parse(&text).ok(),
+        _ => None,
+    };
+    let used = |counts: &Counters| ["TCP.inuse", "TCP6.inuse"].iter().filter_map(|name| counts.get(*name)).sum::<i64>();
+    counts.is_some_and(|counts| used(&counts) >= MANY)
+}
+
+fn listening(sockets: &Sockets) -> Result<Listening, ReadError> {
     let mut listening = Listening::default();
     walk(sockets.diag(), &inet::listeners(), &mut |message| {
         if let Any::Inet(socket) = parse_one(message)? {
@@ -122,9 +154,13 @@ fn dump(sockets: &Sockets, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<(), R
         }
         Ok(())
     })?;
-    walk(sockets.diag(), &inet::sockets_with_info(), &mut |message| {
+    Ok(listening)
+}
+
+fn dump(sockets: &Sockets, parts: &Parts, listening: &Listening, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<(), ReadError> {
+    walk(sockets.diag(), parts, &mut |message| {
         if let Any::Inet(socket) = parse_one(message)? {
-            each(&described(&socket, &inet::measured(message)?, &listening));
+            each(&described(&socket, &inet::measured(message)?, listening));
         }
         Ok(())
     })
@@ -183,8 +219,8 @@ mod tests {
     }
 
     fn ends(listener: SocketAddr) -> Ends {
-        let state = Arc::new(Mutex::new(Ends { port: listener.port(), found: Vec::new() }));
-        let read = read_tcp_sockets(&Root::default(), &state, |ends: &mut Ends, _, socket| {
+        let states = [(); 2].map(|()| Arc::new(Mutex::new(Ends { port: listener.port(), found: Vec::new() })));
+        let read = read_tcp_sockets(&Root::default(), &states, |ends: &mut Ends, _, socket| {
             if [socket.local.1, socket.remote.1].contains(&ends.port) {
                 let buffer = socket.send_buffer.is_some_and(|(limit, held)| held <= limit);
                 ends.found.push((socket.local.1, socket.remote.1, socket.accepted, STATE.read(socket.info), buffer));
@@ -192,7 +228,9 @@ mod tests {
         })
         .unwrap();
         assert!(read.namespaces >= 1, "{:?}", read.failed);
-        Arc::into_inner(state).unwrap().into_inner().unwrap()
+        let [mut all, more] = states.map(|state| Arc::into_inner(state).unwrap().into_inner().unwrap());
+        all.found.extend(more.found);
+        all
     }
 
     #[test]

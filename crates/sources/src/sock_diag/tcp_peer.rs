@@ -48,13 +48,14 @@ impl TcpPeer {
     /// The namespaces cannot be listed, or the socket's cannot be entered.
     pub fn find(root: &Root, local: SocketAddr, remote: SocketAddr, every: Duration) -> Result<Option<Self>, NetnsError> {
         let end = |of: SocketAddr| (of.ip().to_canonical(), of.port());
-        let search = Arc::new(Mutex::new(Search { local: end(local), remote: end(remote), found: None }));
-        read_tcp_sockets(root, &search, Search::look)?;
-        let search = search.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(netns) = search.found.clone() else { return Ok(None) };
+        let (local, remote) = (end(local), end(remote));
+        let searches = [(); 2].map(|()| Arc::new(Mutex::new(Search { local, remote, found: None })));
+        read_tcp_sockets(root, &searches, Search::look)?;
+        let found = searches.iter().find_map(|search| search.lock().unwrap_or_else(PoisonError::into_inner).found.clone());
+        let Some(netns) = found else { return Ok(None) };
         let (sender, readings) = sync_channel(READINGS_MAX);
         let stop = Arc::new(AtomicBool::new(false));
-        let (local, remote, stopped) = (search.local, search.remote, Arc::clone(&stop));
+        let stopped = Arc::clone(&stop);
         let thread = spawn_inside(netns.clone(), root.clone(), move |inside| {
             if let Ok(inside) = inside {
                 follow(inside.sockets().diag(), local, remote, every, &sender, &stopped);
