@@ -289,5 +289,15 @@ impl Fault {
     }
 }
 
-/// Findings that no fault of a draw brings about: the generator's own limit, and what is an improvement.
-pub(super) const NOT_DRAWN: &[&str] = &["load-generator-limited", "upstream-connection-churn"];
+/// Findings that no fault of a draw brings about: the generator's own limit, and improvements, which hold nothing back.
+pub(super) const NOT_DRAWN: &[&str] = &[
+    "load-generator-limited",
+    "upstream-connection-churn",
+    "allocator-hot",
+    "compression-hot",
+    "lock-contention",
+    "opcode-cache-off",
+    "single-core-saturated",
+    "softirq-on-one-core",
+    "tls-handshake-hot",
+];
