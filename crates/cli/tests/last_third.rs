@@ -32,7 +32,11 @@ fn the_last_third_is_sampled_and_replays_and_can_be_left_out() {
     // A server that hardly computes may not be met by a single sample.
     let (done, until) = (AtomicBool::new(false), Instant::now() + Duration::from_secs(60));
     let ran = std::thread::scope(|scope| {
-        scope.spawn(|| while !done.load(Ordering::Relaxed) && Instant::now() < until {});
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) && Instant::now() < until {
+                std::hint::spin_loop();
+            }
+        });
         let ran = chokepoint.run(&["diagnose", "--json", "-c", "4", "-z", "2s", "--record", name, &url]);
         done.store(true, Ordering::Relaxed);
         ran
