@@ -80,7 +80,7 @@ tcp-missing = This kernel does not tell: { $fields }.
 tcp-heading-before = Right after the handshake
 tcp-heading-after = After the answer
 
-tcp-live-totals = { $sockets } TCP connections in { $namespaces } network namespaces, on { $edges } edges (each end by itself).
+tcp-live-totals = TCP connections: { $sockets }; network namespaces: { $namespaces }; edges: { $edges } (each end by itself).
 tcp-live-edge = { $client } to { $server }, the { $end }'s end in { $netns }: { $sockets } sockets
 tcp-live-rtt = round trip
 tcp-live-cwnd = congestion window
