@@ -111,7 +111,7 @@ fn rows(edge: &Edge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
         ("streams-think", &edge.think_ns),
         ("streams-request-time", &edge.whole_ns),
     ];
-    rows.extend(times.iter().filter_map(|(label, times)| Some((*label, times_text(times, phrases)?))));
+    rows.extend(times.iter().filter_map(|(label, times)| Some((*label, times_text(times, 1e-3, phrases)?))));
     if let Some(share) = edge.setup_share() {
         let message = Message::new("streams-setup-share").with("share", share * 100.0);
         rows.push(("streams-setup", phrases.say(&message)));
@@ -129,8 +129,9 @@ fn rows(edge: &Edge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
     rows
 }
 
-fn times_text(times: &Histogram, phrases: Phrases<'_>) -> Option<String> {
-    let times = times.quantiles(1e-3)?;
+/// Quantiles of times; `unit_us` is how many microseconds one of the distribution's own is.
+pub(super) fn times_text(times: &Histogram, unit_us: f64, phrases: Phrases<'_>) -> Option<String> {
+    let times = times.quantiles(unit_us)?;
     let message = Message::new("streams-times")
         .with("p50", phrases.duration_us(times.p50))
         .with("p95", phrases.duration_us(times.p95))

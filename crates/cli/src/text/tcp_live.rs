@@ -3,11 +3,11 @@
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_model::tcp::Limiter;
-use chokepoint_packets::Histogram;
 use chokepoint_sources::TcpSocketsRead;
 
 use super::Style;
 use super::page::Page;
+use super::streams::times_text;
 use crate::sheet::{Ink, Phrases, span};
 use crate::tcp::live::{Edge, End, Live, Place, Worst};
 
@@ -72,7 +72,7 @@ fn write_edge(page: &mut Page<'_>, live: &Live, place: &Place, edge: &Edge) {
 fn rows(edge: &Edge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let mut put = |label, text: Option<String>| rows.extend(text.map(|text| (label, text)));
-    put("tcp-live-rtt", times(&edge.rtt, 1.0, phrases));
+    put("tcp-live-rtt", times_text(&edge.rtt, 1.0, phrases));
     put(
         "tcp-live-cwnd",
         edge.cwnd.quantiles(1.0).map(|cwnd| {
@@ -84,7 +84,7 @@ fn rows(edge: &Edge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
     let share = if edge.segments_out > 0 { again as f64 / edge.segments_out as f64 } else { 0.0 };
     let message = Message::new("tcp-live-resent").with("again", again).with("out", edge.segments_out);
     put("streams-resent", Some(phrases.say(&message.with("share", phrases.percent(share)).with("sockets", edge.resending))));
-    put("tcp-live-idle", times(&edge.idle, 1000.0, phrases));
+    put("tcp-live-idle", times_text(&edge.idle, 1000.0, phrases));
     let held = edge.limited.iter().map(|(limiter, count)| {
         phrases.say(&Message::new("tcp-live-limited-by").with("count", *count).with("who", limiter_text(*limiter, phrases)))
     });
@@ -97,17 +97,6 @@ fn rows(edge: &Edge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
         Some(phrases.say(&message.with("network", part(network)).with("rwnd", part(edge.rwnd_us)).with("sndbuf", part(edge.sndbuf_us)))),
     );
     rows
-}
-
-/// Quantiles of times; `unit_us` is how many microseconds one of the distribution's own is.
-fn times(times: &Histogram, unit_us: f64, phrases: Phrases<'_>) -> Option<String> {
-    let times = times.quantiles(unit_us)?;
-    let message = Message::new("streams-times")
-        .with("p50", phrases.duration_us(times.p50))
-        .with("p95", phrases.duration_us(times.p95))
-        .with("p99", phrases.duration_us(times.p99))
-        .with("max", phrases.duration_us(times.max));
-    Some(phrases.say(&message))
 }
 
 /// What holds a sender back, in words.
