@@ -75,9 +75,7 @@ impl Session<'_> {
         };
         let improves = made.improves;
         self.current = Some(without.clone());
-        if let Some(phase) = &mut self.leave_out {
-            phase.is_measured = true;
-        }
+        self.set_measured(true);
         match need {
             Some(need) => {
                 let why = need.told(&with, &without);
@@ -141,11 +139,15 @@ impl Session<'_> {
         self.leave_out.as_ref().is_none_or(|phase| phase.is_measured)
     }
 
+    fn set_measured(&mut self, is_measured: bool) {
+        if let Some(phase) = &mut self.leave_out {
+            phase.is_measured = is_measured;
+        }
+    }
+
     /// The measurement of what is left where the phase broke off.
     pub(super) fn seen_stranded(&mut self, now: Diagnosis) -> Action {
-        if let Some(phase) = &mut self.leave_out {
-            phase.is_measured = true;
-        }
+        self.set_measured(true);
         self.current = Some(now);
         self.break_off()
     }
@@ -207,9 +209,7 @@ impl Session<'_> {
         if let Some(made) = self.made.get_mut(number) {
             made.needed = true;
         }
-        if let Some(phase) = &mut self.leave_out {
-            phase.is_measured = false;
-        }
+        self.set_measured(false);
         self.restore_next(rest)
     }
 

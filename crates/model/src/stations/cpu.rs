@@ -38,6 +38,7 @@ const TENANTS_SHARE_MOST: f64 = 0.5;
 /// How many times as long as alone an answer of a closed loop may take for the cores to be no limit of it: where they are, the requests of all
 /// connections wait for one another.
 const QUICK_TIMES: f64 = 1.5;
+
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
     groups(ctx).iter().map(|(cores, tiers)| Placed { netns: None, station: reading(ctx, cores, tiers) }).collect()
 }
