@@ -11,7 +11,7 @@ use chokepoint_model::path;
 use chokepoint_model::report::Request;
 use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::{Entry, Scope};
-use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WINDOW};
+use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW};
 use chokepoint_sources::{ObserveOptions, Observer, assemble};
 
 use crate::interrupt::Interrupt;
@@ -57,6 +57,13 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     let observer = setup.observer()?;
     observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
     let plan = setup.plan.as_ref().map(|plan| permitted(setup, plan, observer.path_found())).transpose()?;
+    // It asks nothing of the server, and where it cannot be measured nothing is told of it.
+    if let Some(plan) = plan.as_ref().filter(|_| observer.path_found())
+        && let Ok(warmth) = chokepoint_load::warmth::measure(plan.cpus.as_deref().unwrap_or_default())
+    {
+        observer.note(WARMTH, serde_json::to_vec(&warmth)?);
+    }
+    // After that, for the observer's first readings, which are its dearest, are over by then and keep no request waiting.
     if let Some(few) = plan.as_ref().and_then(single_requests) {
         observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
     }

@@ -49,11 +49,16 @@ pub(crate) struct OwnTime {
 
 impl OwnTime {
     pub(crate) fn now() -> Self {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
         let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
         let wait_ns = stat.and_then(|stat| stat.split_whitespace().nth(1)?.parse().ok());
-        Self { cpu_ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, wait_ns }
+        Self { cpu_ns: cpu_ns(), wait_ns }
     }
+}
+
+/// Time of this thread on a core since it began, nanoseconds (CLOCK_THREAD_CPUTIME_ID).
+pub(crate) fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Raises the soft RLIMIT_NOFILE to the hard one where it is too small; it stays raised. The error is the hard limit that is too small.

@@ -51,6 +51,7 @@ mod targets;
 mod tcp_info;
 mod threshold;
 mod tls;
+pub mod warmth;
 mod wheel;
 
 pub use address::Address;

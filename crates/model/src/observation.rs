@@ -8,6 +8,7 @@ mod netns;
 mod process;
 mod profile;
 mod server;
+mod warmth;
 
 pub use cgroup::{CgroupCpu, CgroupId, CgroupVersion};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
@@ -21,6 +22,7 @@ pub use server::{
     AccessLog, ErrorLog, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin, PhpFpmConfig,
     PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
 };
+pub use warmth::{AfterRest, Warmth};
 
 use std::collections::BTreeMap;
 
@@ -38,6 +40,8 @@ pub struct Observation {
     /// A few requests one behind the other before that load: what an answer takes where no other is under way. Nothing where load was offered at
     /// a rate, or its requests are counted or may change something.
     pub unloaded: Option<LoadResult>,
+    /// What a reference work cost after rests, before that load.
+    pub warmth: Option<Warmth>,
     /// The observed window, microseconds since the observation began: the time in which load was applied, or the whole time in passive mode.
     pub window_us: Option<(u64, u64)>,
     /// Kernel release and fixed facts.

@@ -14,8 +14,8 @@ use crate::stations::{Context, Placed};
 /// Times that the upper bound of a prediction may be the lower one: beyond, nothing that is measured could contradict it.
 const WIDTH_MAX: f64 = 2.5;
 /// Squared coefficient of variation of what the cores are asked for at once. One event loop hands over all that came while it was busy, and workers
-/// that were begun together end together: measured from 50 to 200 connections on a page that waits (docs/measuring.md).
-const BURSTS: f64 = 8.0;
+/// that were begun together end together: 1 to 8 where it was measured, on a page that waits (docs/measuring.md).
+const BURSTS: f64 = 4.0;
 /// Share of the cores from which the wait for them, and no longer the number of requests, decides.
 const CORES_DECIDE: f64 = 0.8;
 /// Stations whose limit is a number of requests under way: the rest of the path is a delay to them, and the cores a queue.

@@ -6,7 +6,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::change::Change;
 use chokepoint_model::fix::{Action, Session};
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CpuUse, ListenerAddress, NetnsId, Observation, Qdisc, TimeWaitDialled, TimeWaits};
+use chokepoint_model::observation::{AfterRest, CpuUse, ListenerAddress, NetnsId, Observation, Qdisc, TimeWaitDialled, TimeWaits, Warmth};
 use chokepoint_model::predict::{Lift, Scene, predict};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Ceiling, Diagnosis, Finding, Kept, Prediction};
@@ -95,6 +95,32 @@ fn a_larger_pool_passes_as_much_more_until_the_clients_the_rate_or_the_cores_lim
     let (value, _, _, next) = predicted(&obs);
     assert_eq!(next, "clients");
     assert!((300.0..350.0).contains(&value), "{value}");
+}
+
+/// How many times the goodput so far fits on the cores that are so busy, on a host where a reference work took so many nanoseconds after a rest of 4 ms
+/// and 40 us without one.
+fn room(busy: f64, after_rest_ns: u64) -> Ceiling {
+    let mut obs = waiting_pool();
+    cpu(&mut obs, busy);
+    let rested = vec![AfterRest { rest_us: 4_000, cost_ns: after_rest_ns }];
+    obs.warmth = Some(Warmth { busy_ns: 40_000, rested });
+    let goodput_rps = obs.load.as_ref().unwrap().goodput_rps();
+    let Ceiling { value, low, high } = ceiling(&told(&obs), "cpu").unwrap();
+    Ceiling { value: value / goodput_rps * busy, low: low / goodput_rps * busy, high: high / goodput_rps * busy }
+}
+
+#[test]
+fn an_answer_gets_cheaper_on_full_cores_by_what_this_host_forgets_in_a_rest() {
+    let warm = room(0.05, 40_000);
+    assert!((0.95..1.05).contains(&warm.value), "nothing is forgotten: {}", warm.value);
+    let cold = room(0.05, 80_000);
+    assert!((1.8..2.1).contains(&cold.value), "twice the cost after 4 ms of rest: {}", cold.value);
+    assert!(cold.high / cold.low > warm.high / warm.low, "what is extrapolated further is less sure");
+    let busy = room(0.9, 80_000);
+    assert!((0.95..1.1).contains(&busy.value), "cores that hardly rest: {}", busy.value);
+    // Each request takes 2 ms of CPU time: what it finds cold costs it no more than one that is done in 0.2 ms.
+    let long = room(0.5, 80_000);
+    assert!((1.0..1.25).contains(&long.value), "{}", long.value);
 }
 
 #[test]

@@ -112,6 +112,7 @@ impl Blind {
             request: _,
             load: _,
             unloaded,
+            warmth,
             window_us: _,
             bounded: _,
             unplaced: _,
@@ -144,6 +145,7 @@ impl Blind {
         self.instance(39, 0);
         if self.chooses() {
             *unloaded = None;
+            *warmth = None;
         }
         for (place, series) in cgroups.values_mut().enumerate() {
             self.instance(40, place as u64);

@@ -31,7 +31,7 @@ pub struct Entry {
     /// Microseconds since the observation began.
     pub at_us: u64,
     /// The source's name in the `SOURCES` table ("netstat", "listeners"), or one of the names that are no readers: "request",
-    /// "unloaded", "load", "window", "profile".
+    /// "unloaded", "warmth", "load", "window", "profile".
     pub source: String,
     /// What it holds for.
     pub scope: Scope,

@@ -1,7 +1,7 @@
 //! Entries into an observation: the same pure fold for what was read just now and for what a recording holds.
 
 use chokepoint_model::load::LoadResult;
-use chokepoint_model::observation::{CpuProfile, NetnsId, NetnsView, Observation};
+use chokepoint_model::observation::{CpuProfile, NetnsId, NetnsView, Observation, Warmth};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
@@ -14,6 +14,8 @@ pub const REQUEST: &str = "request";
 pub const LOAD: &str = "load";
 /// Entry that is no reading: the few single requests before that load, JSON of [`LoadResult`].
 pub const UNLOADED: &str = "unloaded";
+/// Entry that is no reading: what a reference work cost after rests before that load, JSON of [`Warmth`].
+pub const WARMTH: &str = "warmth";
 /// Entry that is no reading: the observed window, JSON of `[start_us, end_us]`.
 pub const WINDOW: &str = "window";
 /// Entry that is no reading: one sentence about what a bound left out.
@@ -21,6 +23,10 @@ pub const BOUND: &str = "bound";
 
 /// Entry that is no reading of a source: where the CPU time went, JSON of [`CpuProfile`], or why it was not sampled.
 pub const PROFILE: &str = "profile";
+
+/// The names of all entries that are no readings.
+#[cfg(test)]
+pub(crate) const NO_READERS: &[&str] = &[REQUEST, LOAD, UNLOADED, WARMTH, WINDOW, BOUND, PROFILE];
 
 /// The observation that these entries make, whatever their order: what was asked for first, for readings are understood by it; the others by their
 /// time, and those of one time as they come.
@@ -50,6 +56,11 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
         UNLOADED => {
             if let Some(unloaded) = json::<LoadResult>(observation, entry) {
                 observation.unloaded = Some(unloaded);
+            }
+        }
+        WARMTH => {
+            if let Some(warmth) = json::<Warmth>(observation, entry) {
+                observation.warmth = Some(warmth);
             }
         }
         WINDOW => {

@@ -69,11 +69,7 @@ mod tests {
         let mut names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
         for name in &names {
             assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
-            assert!(
-                ![assemble::REQUEST, assemble::LOAD, assemble::UNLOADED, assemble::WINDOW, assemble::BOUND, assemble::PROFILE]
-                    .contains(name),
-                "{name} is no reader's name"
-            );
+            assert!(!assemble::NO_READERS.contains(name), "{name} is no reader's name");
         }
         names.sort_unstable();
         names.dedup();

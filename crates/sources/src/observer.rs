@@ -108,7 +108,7 @@ impl Observer {
         self.found.load(Ordering::Relaxed)
     }
 
-    /// Adds an entry that is no reading: "request", "load", "unloaded" or "window" with its JSON.
+    /// Adds an entry that is no reading: those of `assemble` with their JSON.
     pub fn note(&self, source: &str, json: Vec<u8>) {
         let entry = Entry {
             at_us: self.clock.now_us(),

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Context, TENANTS_SHARE_MAX, Use, others_share, ran, ticks_per_s};
+use crate::load::LoadResult;
 use crate::path::Tier;
 use crate::report::Ceiling;
-use crate::stations::ceiling_between;
+use crate::stations::ceiling_spread;
 
 /// CPU time of a page on the stack tried, microseconds: with idle cores, and near saturation (DESIGN.md). The cost of an answer falls as load
 /// rises, because work is done in larger batches.
@@ -19,6 +20,42 @@ const FALL_MOST: f64 = 1.2;
 const FAILED_SHARE_LEAST: f64 = 27.0 / COST_US_IDLE;
 const FAILED_SHARE_MOST: f64 = 46.0 / COST_US_BUSY;
 const FAILED_SHARE: f64 = (27.0 + 46.0) / (COST_US_IDLE + COST_US_BUSY);
+
+/// How many times a reference work's extra CPU time after a rest the servers' own may be for one request: nginx before php-fpm took 2.8 to 3.6 times as
+/// much (docs/measuring.md), and an interpreter with a larger application touches more. A request that computes for long pays it once all the same.
+const FOOTPRINTS_MOST: f64 = 8.0;
+/// Bounds of what the servers' cost falls by when their cores no longer rest, as shares of what the reference work tells.
+const COLD_SHARE_LEAST: f64 = 0.5;
+const COLD_SHARE_MOST: f64 = 1.3;
+/// Share of an answer's cost that may be due to cold caches at the most.
+const COLD_MOST: f64 = 0.8;
+
+/// How far what the cores will pass may be off beside all that: a core does not stay as fast as it is. On a virtual machine the same work took 55 to 76 us
+/// from one minute to the next (docs/measuring.md).
+const CORES_SPREAD: f64 = 0.2;
+
+/// How many times cheaper an answer gets from this load to full cores.
+struct Fall {
+    value: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Fall {
+    /// For an answer that cost `cost_s` on `limit` cores with this share idle: by what this host forgets while a core rests between two requests, where that
+    /// was measured, or by what was seen elsewhere.
+    fn of(ctx: &Context<'_>, load: &LoadResult, cost_s: f64, idle: f64, limit: f64) -> Self {
+        let rest_us = idle * limit / load.throughput_rps() * 1e6;
+        let told = ctx.obs.warmth.as_ref().and_then(|warmth| Some((warmth.times(rest_us)?, warmth.extra_ns(rest_us)?)));
+        let Some((times, extra_ns)) = told else {
+            let value = 1.0 + (COST_US_IDLE / COST_US_BUSY - 1.0) * idle;
+            return Self { value, least: 1.0, most: 1.0 + FALL_MOST * idle * idle };
+        };
+        let cold = (1.0 - 1.0 / times).min(FOOTPRINTS_MOST * extra_ns / 1e9 / cost_s);
+        let by = |share: f64| 1.0 / (1.0 - (share * cold).min(COLD_MOST));
+        Self { value: by(1.0), least: by(COLD_SHARE_LEAST), most: by(COLD_SHARE_MOST) }
+    }
+}
 
 /// CPU time that a good answer will cost under full load, seconds: without what failed answers cost, nor what other programs took.
 pub(super) struct Cost {
@@ -46,20 +83,20 @@ impl Cost {
         let failed_rps = load.throughput_rps() - load.goodput_rps();
         let cost_s = |failed_share: f64| own / (load.goodput_rps() + failed_share * failed_rps);
         let idle = if limit > 0.0 { (1.0 - busy / limit).clamp(0.0, 1.0) } else { 0.0 };
-        let fall = 1.0 + (COST_US_IDLE / COST_US_BUSY - 1.0) * idle;
+        let fall = Fall::of(ctx, load, cost_s(FAILED_SHARE), idle, limit);
         let ticks = |cores: f64| cores * ctx.seconds() * ticks_per_s(ctx);
         let grain = 2.0 * ticks((own - clocked).max(0.0)).sqrt() / ticks(own);
-        let least_s = cost_s(FAILED_SHARE_MOST) / (1.0 + FALL_MOST * idle * idle) / (1.0 + grain);
-        let most_s = cost_s(FAILED_SHARE_LEAST) * (1.0 + grain);
+        let least_s = cost_s(FAILED_SHARE_MOST) / fall.most / (1.0 + grain);
+        let most_s = cost_s(FAILED_SHARE_LEAST) / fall.least * (1.0 + grain);
         (own > 0.0).then(|| Self {
             cores: limit - others.min(TENANTS_SHARE_MAX * limit),
-            value_s: cost_s(FAILED_SHARE) / fall,
+            value_s: cost_s(FAILED_SHARE) / fall.value,
             least_s,
             most_s,
         })
     }
 
     pub(super) fn ceiling(&self) -> Option<Ceiling> {
-        ceiling_between(self.cores / self.value_s, self.cores / self.most_s, self.cores / self.least_s)
+        ceiling_spread(self.cores / self.value_s, self.cores / self.most_s, self.cores / self.least_s, CORES_SPREAD)
     }
 }
