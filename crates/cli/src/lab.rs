@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use chokepoint_lab::scenario::TimeSpan;
 use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
-use chokepoint_load::{Control, Plan};
+use chokepoint_load::{Control, Plan, Tls, Trust};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::report::{Diagnosis, Request};
@@ -185,10 +185,16 @@ fn plan(lab: &Lab, target: &Target) -> Result<Plan> {
         cpus: lab.client_cpus().map(<[u32]>::to_vec),
         threads: load.threads.unwrap_or(1),
         guards: Vec::new(),
-        options: chokepoint_load::Options::default(),
+        options: chokepoint_load::Options { tls: tls(lab, target), ..chokepoint_load::Options::default() },
     };
     plan.check()?;
     Ok(plan)
+}
+
+/// TLS where the URL asks for it; the certificates are the lab's own, which nobody signed.
+fn tls(lab: &Lab, target: &Target) -> Option<Tls> {
+    let resume = lab.scenario().load.tls.is_none_or(|tls| tls.resume);
+    (target.scheme == "https").then(|| Tls { server_name: target.host.clone(), trust: Trust::Anybody, resume })
 }
 
 /// Runs `work`; in a passive run while another load, which the diagnosis knows nothing of, is under way.

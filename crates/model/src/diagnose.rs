@@ -237,7 +237,10 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
         return Judgement::unknown(Message::new("verdict-unknown-remote"));
     }
     if stations.iter().any(|placed| placed.station.station == "cpu" && placed.station.state == StationState::Unknown) {
-        return Judgement::unknown(Message::new("verdict-unknown-cpu"));
+        let tiers: Vec<&path::Tier> = ctx.path.tiers.iter().collect();
+        let polls = crate::stations::polling(ctx, &tiers);
+        let told = polls.first().map(|one| Message::new("verdict-unknown-polling").with("tier", one.tier.name.as_str()));
+        return Judgement::unknown(told.unwrap_or_else(|| Message::new("verdict-unknown-cpu")));
     }
     match shape {
         Loop::Open { rate_per_s, .. } => {

@@ -2,6 +2,7 @@
 //! which nothing is wrong is left alone.
 
 mod from_profile;
+mod polling;
 
 use crate::fix::{FAILED_SHARE_NOISE, NOISE_SHARE};
 use crate::load::LoadResult;
@@ -22,7 +23,9 @@ const CONNECTION_CPU_US: f64 = 60.0;
 pub(crate) fn improvements(ctx: &Context<'_>, stations: &[Placed], findings: &[Finding]) -> Vec<Finding> {
     let is_choked = findings.iter().any(|finding| finding.role == Role::Cause);
     let failed = || ctx.failed_share().is_some_and(|share| share > FAILED_SHARE_NOISE);
-    let shown = if is_choked || failed() { Vec::new() } else { from_profile::findings(ctx, stations) };
+    let mut shown = if is_choked || failed() { Vec::new() } else { from_profile::findings(ctx, stations) };
+    // Whatever else is wrong: who reads these cores' figures is to know that they say nothing.
+    shown.extend(polling::findings(ctx, stations));
     let Some(load) = ctx.obs.load.as_ref().filter(|load| !is_choked && ctx.can_divide_by_good() && hardly_failed(load)) else {
         return shown;
     };

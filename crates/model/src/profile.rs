@@ -27,8 +27,9 @@ pub(crate) const LOCK: &str = "lock";
 pub(crate) const TLS_HANDSHAKE: &str = "tls-handshake";
 pub(crate) const SCRIPT_COMPILE: &str = "script-compile";
 pub(crate) const SOFTIRQ: &str = "softirq";
+pub(crate) const POLLING: &str = "polling";
 /// Every layer and aspect that the model knows by name: the profiler must have each (tested where both are known).
-pub const NAMED: &[&str] = &[PORT_SEARCH, ALLOCATOR, COMPRESSION, LOCK, TLS_HANDSHAKE, SCRIPT_COMPILE, SOFTIRQ];
+pub const NAMED: &[&str] = &[PORT_SEARCH, ALLOCATOR, COMPRESSION, LOCK, TLS_HANDSHAKE, SCRIPT_COMPILE, SOFTIRQ, POLLING];
 
 /// A part of the samples of what limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,6 +65,11 @@ impl<'a> Profiled<'a> {
             None => limiting.cores.contains(&part.cpu),
         };
         self.share_of(counts, wanted)
+    }
+
+    /// The share of a layer or aspect in all that a tier ran, on whichever core; nothing where too few samples tell.
+    pub(crate) fn share_within(&self, tier: &Tier, what: &str) -> Option<Share> {
+        self.share_of(|part| tier.pids.contains(&part.pid), |part| is_of(part, what))
     }
 
     fn share_of(&self, counts: impl Fn(&&ProfilePart) -> bool, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {

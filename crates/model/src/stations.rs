@@ -28,7 +28,9 @@ use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, Statio
 use crate::series::Series;
 use crate::traffic;
 
-pub(crate) use cpu::{Limiting, SATURATED_UTILIZATION, cores_are_spare, few_threads, limiting, other_tenants, own_cores, own_share};
+pub(crate) use cpu::{
+    Limiting, Polling, SATURATED_UTILIZATION, Sign, cores_are_spare, few_threads, limiting, other_tenants, own_cores, own_share, polling,
+};
 pub(crate) use load_generator::waited as generator_waited;
 pub(crate) use worker_pool::waited_for;
 

@@ -64,11 +64,29 @@ fn bounds_are_of_the_core_that_limits_and_of_no_other() {
     let bound = |what: &str| profile.bounds.iter().find(|bound| bound.what == what).unwrap();
     assert!((bound("allocator").factor - 1.0 / (1.0 - 0.091)).abs() < 1e-9);
     assert!(bound("allocator").text.contains("9.1 %") && bound("allocator").text.contains("10 % more"), "{}", bound("allocator").text);
-    assert!(bound("kernel-network").text.contains("2.56 times"), "{}", bound("kernel-network").text);
+    let text = &bound("kernel-network").text;
+    assert!(text.contains("61 %") && text.contains("2.56 times the throughput with a kernel bypass"), "{text}");
     assert!(bound("allocator").low < 0.091 && bound("allocator").high > 0.091);
     assert_eq!(profile.bounds.iter().filter(|bound| bound.what == "lock").count(), 0, "another program's");
     let idle = told(&sampled(0.5, counted)).profile.unwrap();
     assert!(idle.bounds.is_empty() && idle.no_bound.is_some());
+}
+
+#[test]
+fn the_set_up_of_connections_is_bounded_whatever_layer_it_runs_in() {
+    let counted: &[Counted<'_>] = &[
+        (42, 1, "connection", &["kernel-network"], 280),
+        (42, 1, "tcp-transmit", &["kernel-network", "connection"], 200),
+        (42, 1, "application", &[], 520),
+    ];
+    let profile = told(&sampled(FULL, counted)).profile.unwrap();
+    let bound = profile.bounds.iter().find(|bound| bound.what == "connection").unwrap();
+    assert!((bound.factor - 1.0 / 0.52).abs() < 1e-9, "{bound:?}");
+    assert!(
+        bound.text.contains("48 %") && bound.text.contains("1.92 times the throughput with connections that are kept"),
+        "{}",
+        bound.text
+    );
 }
 
 #[test]

@@ -55,6 +55,11 @@ pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<Str
     for finding in report.findings.iter().filter(|finding| expect.forbidden.contains(&finding.id)) {
         failures.push(format!("{} was found and is forbidden", finding.id));
     }
+    let is_told = |id: &&String| report.improvements.iter().any(|finding| finding.id == **id);
+    let untold = expect.improvements.iter().filter(|id| !is_told(id));
+    failures.extend(untold.map(|id| format!("{id} was not told as an improvement")));
+    let told = expect.improvements_forbidden.iter().filter(is_told);
+    failures.extend(told.map(|id| format!("{id} was told as an improvement and is forbidden")));
     if fixed {
         failures.extend(remedy(expect, report));
         failures.extend(rounds(expect, report));

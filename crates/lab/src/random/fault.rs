@@ -294,6 +294,7 @@ pub(super) const NOT_DRAWN: &[&str] = &[
     "load-generator-limited",
     "upstream-connection-churn",
     "allocator-hot",
+    "busy-polling",
     "compression-hot",
     "lock-contention",
     "opcode-cache-off",

@@ -308,10 +308,24 @@ pub struct Load {
     pub expect: StatusRanges,
     /// The generator's threads; its own choice where it is not given.
     pub threads: Option<u32>,
+    /// https: whom to trust, and whether sessions are resumed.
+    pub tls: Option<LoadTls>,
     /// The objective: p99 of response time that is to be kept to.
     pub slo_p99: Option<TimeSpan>,
 }
 
+/// How the load speaks TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadTls {
+    /// Whether sessions are resumed where the server allows it; true where it is not given.
+    #[serde(default = "resume_default")]
+    pub resume: bool,
+}
+
+fn resume_default() -> bool {
+    true
+}
 fn duration_default() -> TimeSpan {
     TimeSpan(std::time::Duration::from_secs(10))
 }
@@ -344,6 +358,12 @@ pub struct Expect {
     /// Ids that must not be found, as cause or symptom.
     #[serde(default)]
     pub forbidden: Vec<String>,
+    /// Ids of improvements that must be told.
+    #[serde(default)]
+    pub improvements: Vec<String>,
+    /// Ids of improvements that must not be told.
+    #[serde(default)]
+    pub improvements_forbidden: Vec<String>,
     /// Causes that must be named, at first or in a round of `--fix`, in any order.
     #[serde(default)]
     pub causes: Vec<String>,

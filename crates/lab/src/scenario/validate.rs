@@ -261,6 +261,9 @@ impl Check<'_> {
                 self.problem(path.key("url"), format!("\"{url}\" is no URL such as \"http://{{address:server}}/\""));
             }
         }
+        if load.tls.is_some() && !load.url.starts_with("https://") {
+            self.problem(path.key("tls"), "only a URL with https has it");
+        }
         if load.connections.is_some_and(|n| !(1..=1_000_000).contains(&n)) {
             self.problem(path.key("connections"), "1 to 1000000 are allowed");
         }
@@ -294,9 +297,15 @@ impl Check<'_> {
         let ids = ids.chain(expect.remedy.iter().map(|id| (path.key("remedy"), id)));
         let ids = ids.chain(expect.causes.iter().enumerate().map(|(index, id)| (path.key("causes").index(index), id)));
         let ids = ids.chain(expect.forbidden.iter().enumerate().map(|(index, id)| (path.key("forbidden").index(index), id)));
+        let lists = [("improvements", &expect.improvements), ("improvements_forbidden", &expect.improvements_forbidden)];
+        let listed = lists.iter().flat_map(|(name, list)| list.iter().enumerate().map(|(index, id)| (path.key(name).index(index), id)));
+        let ids = ids.chain(listed);
         let wrong: Vec<_> = ids.filter(|(_, id)| names::check_name(id).is_err()).map(|(at, id)| (at, id.clone())).collect();
         for (at, id) in wrong {
             self.problem(at, format!("\"{id}\" is no id: lower-case words joined by `-`, such as \"conntrack-table-full\""));
+        }
+        if expect.improvements.iter().any(|id| expect.improvements_forbidden.contains(id)) {
+            self.problem(path.key("improvements_forbidden"), "the expected improvement is forbidden");
         }
         if expect.finding.iter().any(|id| expect.forbidden.contains(id)) {
             self.problem(path.key("forbidden"), "the expected finding is forbidden");

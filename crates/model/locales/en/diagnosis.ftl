@@ -54,6 +54,7 @@ prediction-refused-fills = at { $rate }/s { $station } would fill
 prediction-refused-wide = { $station } would limit next somewhere between { $low } and { $high }/s, too wide to be held against
 prediction-refused-search = no reading tells what a request will cost then: it is measured
 
+verdict-unknown-polling = Cannot tell: nothing refused, but requests wait, and whether for the CPU time of { $tier } cannot be told, which keeps its cores busy with or without requests.
 verdict-unknown-cpu = Cannot tell: nothing refused, but the CPU times could not be read, so it cannot be said what limits the server.
 
 unsettled-accept-queue = { $count } connections of an earlier load still waited at { $listener } when the measurement began.

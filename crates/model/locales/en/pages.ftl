@@ -425,3 +425,15 @@ page-softirq-on-one-core-remedies =
     More queues of the card (RSS), or receive packet steering (RPS).
 page-softirq-on-one-core-sources =
     perf_event_open(2); Linux Documentation/networking/scaling.rst.
+
+page-busy-polling-title = A program that polls keeps its cores busy with or without requests
+page-busy-polling-limits =
+    Nothing by itself. What it hides is the limit: cores that are busy all the time are then no evidence of load, so that the station tells nothing of them, and no ceiling is computed.
+page-busy-polling-shows =
+    Threads that serve and run all the time under load ran all the time before it as well, in a tenth of a second in which hardly a segment came into the namespaces of the path. Or more than half of a program's samples are functions that only ask whether something came (poll-mode drivers, the kernel's busy polling).
+page-busy-polling-sure =
+    A server that is only saturated sleeps before the load. Silent where segments came in then (other clients may keep it busy), where its threads could not be read one by one, and where it was found only under load. A program that had work of its own to do in just that tenth of a second, and is saturated afterwards, looks the same. Whether a program that polls is at its limit is told by its answers: those that take about as long as alone wait for nothing.
+page-busy-polling-remedies =
+    None is needed. Capacity is found by raising the load; a timeout, or interrupts, give the cores back while nothing comes.
+page-busy-polling-sources =
+    /proc/PID/task/TID/schedstat, /proc/net/snmp (proc(5)); perf_event_open(2); Linux Documentation/networking/napi.rst (busy polling); DPDK Programmer's Guide, Poll Mode Driver.

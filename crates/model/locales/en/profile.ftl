@@ -11,7 +11,13 @@ profile-quality = { $samples } samples in the last { $seconds } s by { $clock };
         [one] one was lost
        *[other] { $lost } were lost
     }, { $broken } % of the user stacks break off.
-profile-bound = { $what } of { $tier }, { $share } % of { $of }: at most { $gain } without it.
+profile-bound = { $what } of { $tier }, { $share } % of { $of }: at most { $gain } { $how }.
+profile-bound-by-none = without it
+profile-bound-by-kernel-network = with a kernel bypass
+profile-bound-by-connection = with connections that are kept
+profile-bound-by-tls-handshake = with sessions that are resumed
+profile-bound-by-script-compile = with scripts that stay compiled
+profile-bound-by-port-search = with ports that are reused
 profile-gain-percent = { $gain } % more throughput
 profile-gain-factor = { $factor } times the throughput
 profile-of-cores = { $count ->
@@ -23,6 +29,7 @@ profile-of-threads = { $threads ->
    *[other] the time of the { $threads } threads of { $tier } that serve
 }
 profile-no-bound = CPU time is not what limits: less of it would at first only mean more idle time.
+profile-no-bound-polling = Which CPU time limits cannot be told: { $tier } polls and keeps its cores busy with or without requests.
 
 layer-application = application
 layer-interpreter = interpreter
@@ -76,6 +83,14 @@ finding-single-core-saturated-title = { $tier } serves with { $threads ->
 finding-single-core-saturated-explanation = The threads that serve run all the time, each on one core at a time, while { $idle } cores are idle. More threads or processes could use them.
 finding-softirq-on-one-core-title = core { $cpu } receives the packets for all
 finding-softirq-on-one-core-explanation = One core is busy all the time, most of it with packets that come in, while the others have time to spare: the network card gives its packets to one core alone, and what they bring can be answered no faster than that core takes them in.
+evidence-polling-quiet = In the { $ms } ms before the load, while next to nothing came in, { $threads ->
+    [1] one thread of { $tier } that serves
+   *[other] { $threads } threads of { $tier } that serve
+} kept { $ran } cores busy and never slept.
+evidence-polling-loaded = Under load, at { $goodput } good answers a second, { $tier } kept { $ran } cores busy: the time follows the clock and not the requests.
+evidence-polling-sampled = { $share } % ({ $low } to { $high } %) of what { $tier } ran, by { $samples } samples, were functions that only ask whether something came.
+finding-busy-polling-title = { $tier } polls: its busy cores are no evidence of load
+finding-busy-polling-explanation = It asks again and again whether something came instead of sleeping until it does, and keeps { $ran } cores busy with or without requests. That is no fault, and it saves each request a wake-up; but neither the use of these cores nor a cost per request that is computed from it says how much more could be served.
 
 remedy-compress-less-text = Compress less: a lower level (nginx: gzip_comp_level 1), only types that shrink (gzip_types), nothing small (gzip_min_length); compress what does not change beforehand (gzip_static on).
 remedy-compress-less-risk = Answers grow: where the link is near its limit, that costs more than it saves.
@@ -91,3 +106,5 @@ remedy-use-more-cores-text = Let it run on more cores: more worker processes or 
 remedy-use-more-cores-risk = Each process needs memory, and what they share (sessions, caches in memory) must lie outside of them.
 remedy-spread-received-packets-text = Spread received packets over the cores: more queues of the network card (ethtool -L), else receive packet steering (a mask of cores in /sys/class/net/DEVICE/queues/rx-0/rps_cpus).
 remedy-spread-received-packets-risk = Packets change cores, which costs some CPU time of its own; the programs on those cores get less.
+remedy-look-at-answers-text = Judge it by its answers: raise the load step by step (chokepoint bench --rate) until answers come late or fail; that is what it can do. Where its cores are wanted for something else, let it sleep when nothing comes: a timeout in its poll or epoll_wait, HAProxy without busy-polling, net.core.busy_poll 0, the interrupt mode of a DPDK driver, idle_sleep of F-Stack.
+remedy-look-at-answers-risk = A program that sleeps is woken for each request that finds it idle, which costs some microseconds.

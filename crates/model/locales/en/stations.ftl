@@ -97,4 +97,8 @@ state-cpu-threads = { $threads ->
     [1] the one thread of { $tier } that serves was running or ready to run all the time, and can use one core; { $count } cores ({ $cores }) were { $share } % busy in all.
    *[other] the { $threads } threads of { $tier } that serve were running or ready to run all the time, and can use { $threads } cores; { $count } ({ $cores }) were { $share } % busy in all.
 }
+state-cpu-polling = { $count ->
+    [1] Core { $cores } was { $share } % busy, which says nothing: { $tier } asks again and again whether something came, and kept { $ran } cores busy whether it served or not.
+   *[other] Cores { $cores } were { $share } % busy, which says nothing: { $tier } asks again and again whether something came, and kept { $ran } cores busy whether it served or not.
+}
 state-cpu-unknown = The CPU times could not be read.

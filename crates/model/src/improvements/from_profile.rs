@@ -47,9 +47,11 @@ const HOT: &[Hot] = &[
 
 const SINGLE: &str = "single-core-saturated";
 const SOFTIRQ: &str = "softirq-on-one-core";
+/// Told by what runs before a load, too, where no profile knows.
+pub(super) const BUSY_POLLING: &str = "busy-polling";
 
 /// All that is told here.
-pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, SINGLE, SOFTIRQ];
+pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, SINGLE, SOFTIRQ, BUSY_POLLING];
 
 /// The findings of a profile; none where none was taken.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<Finding> {
@@ -164,7 +166,7 @@ fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[Placed]) -> O
     Some(finding(SOFTIRQ, tier, station.at.clone(), Confidence::Medium, told, proofs))
 }
 
-fn finding(
+pub(super) fn finding(
     id: &str,
     tier: &str,
     at: At,

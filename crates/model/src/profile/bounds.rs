@@ -15,7 +15,7 @@ const BOUNDS_MAX: usize = 20;
 /// Layers without which there is nothing left to do, or of which nobody knows what they are.
 const NO_BOUND: &[&str] = &["application", "interpreter", "kernel-other", "unknown"];
 /// Gain from which it is told as a factor.
-const FACTOR_MIN: f64 = 1.0;
+const FACTOR_MIN: f64 = 0.5;
 
 /// What throughput could gain at most where a share of the limiting time falls away, as a share of today's; finite for all of it, too.
 pub(crate) fn gain_of(share: f64) -> f64 {
@@ -55,6 +55,9 @@ fn told(ctx: &Context<'_>, limiting: &Limiting<'_>, tier: &Tier, what: &str, sha
     };
     let text = Message::new("profile-bound").with("what", title.as_str()).with("tier", tier.name.as_str());
     let text = text.with("share", share.value * 100.0).with("of", limit_name(ctx, limiting)).with("gain", ctx.text(gained));
+    // By what it could go, where that has a name.
+    let how = ctx.words.plain(&format!("profile-bound-by-{what}")).unwrap_or_else(|| ctx.text(Message::new("profile-bound-by-none")));
+    let text = text.with("how", how);
     ProfileBound {
         tier: tier.name.clone(),
         what: what.to_owned(),

@@ -6,7 +6,7 @@ use super::Profiled;
 use crate::message::Message;
 use crate::observation::ProfilePart;
 use crate::report::{ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
-use crate::stations::{Context, GOOD_MIN};
+use crate::stations::{Context, GOOD_MIN, polling};
 use crate::traffic;
 
 /// Microseconds of a slice of the load's result.
@@ -21,6 +21,8 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let mut tiers: Vec<ProfileTier> = Vec::new();
     for tier in &ctx.path.tiers {
         let own: Vec<&ProfilePart> = profile.parts.iter().filter(|part| tier.pids.contains(&part.pid)).collect();
+        // What polls runs whether it answers or not.
+        let rate = rate.filter(|_| polling(ctx, &[tier]).is_empty());
         tiers.extend(of(ctx, &profiled, &tier.name, &own, rate));
     }
     let served = |part: &&ProfilePart| ctx.path.tiers.iter().any(|tier| tier.pids.contains(&part.pid));
@@ -39,7 +41,12 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let quality = Message::new("profile-quality").with("samples", samples).with("seconds", profile.seconds());
     let quality = quality.with("clock", profile.clock.as_str()).with("lost", profile.lost).with("broken", broken * 100.0);
     let bounds = super::bounds::bounds(ctx, &profiled);
-    let no_bound = bounds.is_empty().then(|| ctx.text(Message::new("profile-no-bound")));
+    let polls = polling(ctx, &ctx.path.tiers.iter().collect::<Vec<_>>());
+    let no_bound = match polls.first() {
+        Some(one) => Message::new("profile-no-bound-polling").with("tier", one.tier.name.as_str()),
+        None => Message::new("profile-no-bound"),
+    };
+    let no_bound = bounds.is_empty().then(|| ctx.text(no_bound));
     Some(ProfileReport {
         clock: profile.clock.clone(),
         frequency_hz: profile.frequency_hz,

@@ -50,6 +50,7 @@ const ADVICE: &[&AdviceDef] = &[
     &spend_less_cpu::SPLIT_LOCK,
     &spend_less_cpu::MORE_WORKERS,
     &spend_less_cpu::SPREAD_PACKETS,
+    &spend_less_cpu::LOOK_AT_ANSWERS,
 ];
 
 /// The advice for a finding at a station.

@@ -27,6 +27,8 @@ pub(super) const MORE_WORKERS: AdviceDef =
 pub(super) const SPREAD_PACKETS: AdviceDef = def("spread-received-packets", "softirq-on-one-core", |_, _| {
     advice("remedy-spread-received-packets-text", "remedy-spread-received-packets-risk")
 });
+pub(super) const LOOK_AT_ANSWERS: AdviceDef =
+    def("look-at-answers", "busy-polling", |_, _| advice("remedy-look-at-answers-text", "remedy-look-at-answers-risk"));
 
 fn advice(text: &'static str, risk: &'static str) -> Option<Advice> {
     Some(Advice {

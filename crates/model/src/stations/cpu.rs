@@ -1,11 +1,13 @@
 //! Station `cpu`: the cores on which the path's servers may run.
 
 mod cost;
+mod polling;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cost::Cost;
+pub(crate) use polling::{Polling, Sign, polling};
 use threads::Threads;
 
 use super::load_generator::core_list;
@@ -266,6 +268,12 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
         // More than these threads give now they cannot give.
         station.ceiling_rps = now_at(ctx, &threads);
         (StationState::Saturated, told)
+    } else if let Some(polls) = polled(ctx, cores, tiers) {
+        // What an answer costs is lost in what is run in vain.
+        station.ceiling_rps = None;
+        let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
+        let told = args("state-cpu-polling").with("tier", polls.tier.name.as_str()).with("ran", polls.cores);
+        (if is_quick { StationState::Ok } else { StationState::Unknown }, told)
     } else if let Some(others) = left {
         (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
     } else if utilization >= NEAR_UTILIZATION {
@@ -281,12 +289,25 @@ fn reading(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Station
 /// True where cores are as good as all busy, or have little left and threads wait for them, and their servers want them so.
 fn is_wanted(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier], utilization: f64) -> bool {
     let is_crowded = || utilization >= CROWDED_UTILIZATION && waiting(ctx, tiers).is_some_and(|waiting| waiting >= cores.len() as f64);
-    (utilization >= SATURATED_UTILIZATION || is_crowded()) && left_to_others(ctx, cores, tiers).is_none()
+    (utilization >= SATURATED_UTILIZATION || is_crowded())
+        && left_to_others(ctx, cores, tiers).is_none()
+        && !polling::fills(&polling(ctx, tiers), utilization * cores.len() as f64, cores.len() as f64, waiting(ctx, tiers))
 }
 
-/// The tier whose few threads run all the time. Threads that a quota stops are ready to run all the time, too.
-fn too_few<'a>(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&'a Tier]) -> Option<(&'a Tier, Threads)> {
-    let mut free = tiers.iter().filter(|tier| !cpu_quota::stops(ctx, tier));
+/// A tier that polls, where cores are busy or threads run all the time that say nothing for it.
+fn polled<'a>(ctx: &Context<'a>, cores: &BTreeSet<u32>, tiers: &[&'a Tier]) -> Option<Polling<'a>> {
+    let used = busy(ctx, cores)?;
+    let is_full =
+        |one: &Polling<'_>| used >= CROWDED_UTILIZATION * cores.len() as f64 || Threads::exhausted(ctx, one.tier, cores.len()).is_some();
+    polling(ctx, tiers).into_iter().find(is_full)
+}
+
+/// The tier whose few threads run all the time. Threads that a quota stops are ready to run all the time, too, and those that poll run whether they
+/// serve or not.
+fn too_few<'a>(ctx: &Context<'a>, cores: &BTreeSet<u32>, tiers: &[&'a Tier]) -> Option<(&'a Tier, Threads)> {
+    let polls = polling(ctx, tiers);
+    let polls = |tier: &Tier| polls.iter().any(|one| one.is_all && one.tier.name == tier.name);
+    let mut free = tiers.iter().filter(|tier| !cpu_quota::stops(ctx, tier) && !polls(tier));
     free.find_map(|tier| Some((*tier, Threads::exhausted(ctx, tier, cores.len())?)))
 }
 

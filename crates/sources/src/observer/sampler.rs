@@ -1,6 +1,7 @@
 //! The one thread that decides what is read when: it gives work to the readers, keeps what they read, and lets the scout look at it.
 
 mod lane;
+mod quiet;
 mod survey;
 mod translations;
 
@@ -149,12 +150,16 @@ impl Sampler {
         while self.look()? {
             self.drain(PATIENCE_US);
         }
+        let since_us = self.shared.clock.now_us();
         self.call_unanswered()?;
         let until_us = self.shared.clock.now_us() + FIRST_PAGES_US;
         while self.askers.begin()
             && let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(until_us.saturating_sub(self.shared.clock.now_us())))
         {
             self.hear(event);
+        }
+        if self.request.loaded && !self.path.pids.is_empty() {
+            self.watch_quiet(since_us);
         }
         self.scout_due_us = self.shared.clock.now_us() + SCOUT_PERIOD_US;
         Ok(())

@@ -7,9 +7,9 @@ use crate::path::Tier;
 use crate::stations::Context;
 
 /// Share of its time in which a thread must run, or be ready to, to count as one that never waits for anything but a core.
-const READY_SHARE: f64 = 0.95;
+pub(super) const READY_SHARE: f64 = 0.95;
 /// Share of its time in which a thread must run to count as one that serves: the others are helpers.
-const SERVING_SHARE: f64 = 0.1;
+pub(super) const SERVING_SHARE: f64 = 0.1;
 
 /// Share of a tier's CPU time that helpers may use.
 const HELPING_SHARE: f64 = 0.1;

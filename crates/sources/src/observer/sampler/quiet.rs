@@ -1,0 +1,46 @@
+//! The moment before a load: what the servers run while nobody asks anything of them tells whether their busy cores say anything later.
+
+use std::time::Duration;
+
+use chokepoint_recording::Scope;
+
+use super::super::reader::Order;
+use super::{PATIENCE_US, Sampler};
+use crate::source;
+use crate::table::Phase;
+
+/// How long the moment is at least: the kernel brings the time of a thread that runs up to date at each clock tick, 100 to 1000 times a second,
+/// so that a thread that ran all the time is seen to within a tenth.
+const QUIET_US: u64 = 100_000;
+
+impl Sampler {
+    /// Reads the CPU time of the path's processes, and what the path's namespaces received, a second time. Their first readings were made before
+    /// `since_us`, and no load is sent yet.
+    pub(super) fn watch_quiet(&mut self, since_us: u64) {
+        let until_us = since_us.saturating_add(QUIET_US);
+        loop {
+            let left_us = until_us.saturating_sub(self.shared.clock.now_us());
+            match self.inbox.recv_timeout(Duration::from_micros(left_us)) {
+                Ok(event) if left_us > 0 => self.hear(event),
+                Ok(event) => {
+                    self.hear(event);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        for lane in self.lanes.values_mut().filter(|lane| !lane.gone) {
+            let again = |scope: &Scope| {
+                let name = match scope {
+                    Scope::Process(_) => "process_cpu",
+                    Scope::Netns(_) => "netstat",
+                    Scope::Host => return None,
+                };
+                Some(Order { source: source(name)?, scope: *scope, phase: Phase::Running })
+            };
+            let orders: Vec<Order> = lane.scopes.iter().filter_map(again).collect();
+            lane.fresh.extend(orders);
+        }
+        self.drain(PATIENCE_US);
+    }
+}
