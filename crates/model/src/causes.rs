@@ -85,9 +85,11 @@ const SEARCH: &str = "time-wait-port-search";
 const TABLE: &str = "conntrack-table-full";
 const UNFORCED: &str = crate::stations::in_force::ID;
 const CHURN: &str = crate::stations::upstream_connect::CHURN;
+const RACE: &str = crate::stations::upstream_connect::RACE;
 const LIMITED: &str = "rate-limited-by-config";
 const GENERATOR: &str = crate::stations::load_generator::ID;
 const QUOTA: &str = crate::stations::cpu_quota::ID;
+const LOSS: &str = crate::stations::transport::LOSS;
 const CORES: Source = Source::Station("cpu");
 const LINK: Source = Source::Station("link");
 
@@ -115,6 +117,9 @@ pub const COUPLINGS: &[CouplingDef] = &[
     by(TABLE, FILES, Place::Edge, Told::Found, "coupling-held-table"),
     by(TABLE, PORTS, Place::Edge, Told::Found, "coupling-ports-table"),
     by(TABLE, WAITING, Place::Edge, Told::Found, "coupling-blocked-table"),
+    by(LOSS, WAITING, Place::Edge, Told::Found, "coupling-blocked-loss"),
+    by(LOSS, POOL, Place::Tier, Told::Found, "coupling-pool-loss"),
+    awaited(LOSS),
     awaited(TABLE),
     awaited(SYN_QUEUE),
     awaited(QUEUE),
@@ -133,6 +138,7 @@ pub const COUPLINGS: &[CouplingDef] = &[
     asked_again(QUEUE),
     asked_again(PORTS),
     asked_again(LIMITED),
+    asked_again(RACE),
 ];
 
 /// Findings that neither bring another one about nor are brought about by one: improvements, which are told only where nothing is choked.

@@ -4,6 +4,7 @@ mod advice;
 mod ask_limit_owner;
 mod keep_cpu_quota;
 mod listen_again;
+mod mend_connections;
 mod raise_accept_backlog;
 mod raise_conntrack_max;
 mod raise_cpu_quota;

@@ -15,6 +15,7 @@ mod link;
 pub(crate) mod load_generator;
 pub(crate) mod rate_limit;
 pub(crate) mod syn_queue;
+pub(crate) mod transport;
 pub(crate) mod upstream_connect;
 pub(crate) mod worker_connections;
 mod worker_pool;
@@ -62,6 +63,7 @@ pub const STATIONS: &[&StationDef] = &[
     &load_generator::STATION,
     &clients::STATION,
     &link::STATION,
+    &transport::STATION,
     &conntrack_table::STATION,
     &syn_queue::STATION,
     &accept_queue::STATION,

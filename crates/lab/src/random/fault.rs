@@ -301,4 +301,6 @@ pub(super) const NOT_DRAWN: &[&str] = &[
     "single-core-saturated",
     "softirq-on-one-core",
     "tls-handshake-hot",
+    "packet-loss",
+    "idle-close-race",
 ];

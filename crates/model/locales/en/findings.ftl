@@ -211,3 +211,36 @@ remedy-keep-cpu-quota-text-systemd = To make it last: raise CPUQuota= of the uni
 remedy-keep-cpu-quota-text-container = To make it last: raise the limit of the container whose cgroup is { $cgroup }, and in what it is started from.
 remedy-keep-cpu-quota-text-kubernetes = To make it last: raise limits.cpu in the manifest of the pod whose cgroup is { $cgroup }, or leave the limit out and keep requests.cpu. The kubelet takes back what is written to the cgroup.
 remedy-keep-cpu-quota-risk = Whoever set the quota may have meant it: ask. Others on these cores get less.
+
+finding-packet-loss-title = { $share } % of the TCP segments that { $netns } sends get lost on the way
+finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, although neither a full queue nor a full link on this host explains it. Where nothing follows that would tell of the gap, TCP sends a packet again only after at least a fifth of a second: the request waits for that, with the cores idle.
+finding-packet-loss-explanation-window = Packets that { $netns } sends do not arrive, although neither a full queue nor a full link on this host explains it. TCP takes each loss for congestion and halves what it sends at once, so that a long answer needs many more round trips than the way itself would ask for.
+
+evidence-loss-counted = { $netns } sent { $lost } of { $segments } segments again that were lost ({ $share } %), SYNs and what had arrived already left out; its senders waited { $waits } times for a timeout or a probe.
+evidence-loss-waited = For { $requests } requests senders waited { $waits } times, and as many requests took { $ms } ms longer than the median, or more.
+evidence-loss-waited-closed = For { $requests } requests senders waited { $waits } times, and as many requests took { $ms } ms longer than the others, or more: { $share } % of the clients' time.
+evidence-loss-window = An answer has about { $segments } segments, and so much loss leaves a congestion window of about { $window }: the additional round trips take { $ms } ms, { $share } % of the median response time.
+evidence-loss-qdisc = The queue ({ $kind }) of { $link } dropped { $count ->
+    [one] one packet
+   *[other] { $count } packets
+} meanwhile.
+evidence-loss-link = Interface { $link } counted { $count ->
+    [one] one error or drop
+   *[other] { $count } errors and drops
+} meanwhile.
+
+remedy-find-lossy-link-text = Find where the packets go. On each host of the way: errors and drops of the interface (ip -s -s link, ethtool -S), drops of its queue (tc -s qdisc: a shaper or policer whose queue is too short for bursts), rules that drop at random or beyond a rate (nft list ruleset); then the cable, the duplex setting and the switch's counters. A capture at both ends (chokepoint streams) tells between which two points they vanish.
+remedy-find-lossy-link-risk = Looking changes nothing. Do not raise retransmission limits or lower timeouts instead: that hides the loss, and sends more of what is lost.
+
+finding-idle-close-race-title = { $remote } closes kept connections at the moment when { $tier } sends a request on them
+finding-idle-close-race-explanation = { $tier } keeps connections to { $remote } for further requests, and { $remote } closes those that were idle for a while. A request that is sent before the news of it arrives meets a closed socket: the answer is a reset, and the client gets a 502 wherever { $tier } may not ask again (a POST, or a proxy that is told not to). Nothing is overloaded, and more workers or longer queues change nothing.
+
+evidence-race-failed = { $failed ->
+    [one] One request was
+   *[other] { $failed } requests were
+} answered with 502, of { $met } that met a closed connection.
+evidence-race-resets = { $netns } answered { $resets } segments with a reset: so it does where a request comes to a socket that was closed. A program that dies within a request has read it before.
+evidence-race-kept = Up to { $kept } idle connections to { $remote } are kept by each worker.
+
+remedy-keep-idle-longer-text = Let the side that dials give up idle connections first. In nginx's upstream block: keepalive_timeout, a second or more below the time for which { $remote } keeps idle connections (60 s unless it is set; nginx 1.15.3 or later). Or let { $remote } keep them for longer than that: keepalive_timeout of nginx, KeepAliveTimeout of Apache httpd (5 s by default), server.keepAliveTimeout of Node.js (5 s), --keep-alive of gunicorn (2 s).
+remedy-keep-idle-longer-risk = Idle connections that are kept for longer hold a worker each of a server that gives every connection its own (prefork, php-fpm). Asking again by proxy_next_upstream non_idempotent hides the race, and may carry a request out twice.

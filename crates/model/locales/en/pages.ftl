@@ -54,6 +54,30 @@ page-link-remedies =
 page-link-sources =
     rtnetlink(7) IFLA_STATS64 and TCA_STATS2; ethtool link settings; tc(8).
 
+page-transport-title = Transport
+page-transport-limits =
+    How soon what is sent arrives: TCP sends a lost packet again only after a timeout, or once later ones have arrived, and sends less at once after each loss.
+page-transport-shows =
+    Segments that each namespace of the path sent and sent again, and how often its senders waited for a timeout or a probe.
+page-transport-sure =
+    The counters are of a whole namespace: connections of other programs are in them. SYNs are left out, for full queues lose them as well, and so is what the peer reports to have had already (duplicate SACK): a peer that is slow to answer makes TCP send twice, and nothing was lost.
+page-transport-remedies =
+    See packet-loss: what is lost has to be found on the way.
+page-transport-sources =
+    Tcp.OutSegs and Tcp.RetransSegs of /proc/net/snmp (RFC 4022); TCPTimeouts, TCPLossProbes, TCPSynRetrans, TCPDSACKRecvSegs of /proc/net/netstat (Linux Documentation/networking/snmp_counter.rst); RFC 2883, RFC 6298, RFC 8985.
+
+page-packet-loss-title = Packets get lost on the way
+page-packet-loss-limits =
+    Response time, and the throughput of clients that wait for an answer before they ask again: a lone lost packet costs at least a fifth of a second. Long answers: with a share p of the segments lost the congestion window is about 1.22 / sqrt(p) segments.
+page-packet-loss-shows =
+    Segments sent again in a namespace of the path, and senders that waited for a timeout or a probe; as many requests that took a fifth of a second longer than the others, and that was a tenth of the clients' time or one of a hundred requests. Or answers of more than ten segments, for which the additional round trips of the smaller window are a third of the response time. All this with cores that have room.
+page-packet-loss-sure =
+    High where requests waited as long as a timeout takes and as often as the counters say; medium where the time of long answers is worked out from the share of loss and the time of a connect. Silent where this host itself explains a tenth of what was lost: a full accept queue, SYN queue or connection tracking table, sockets that are not read, backlogs of busy cores, or a shaper at four fifths of its rate or more, which drops because it is full (see link). Silent, too, where the load hardly suffers: every long line loses a packet now and then. A policer elsewhere, beyond this host, cannot be told from a bad line.
+page-packet-loss-remedies =
+    Words alone: find where they vanish. Interfaces and their queues count what they drop on this host; beyond it, captures at both ends tell.
+page-packet-loss-sources =
+    As for station transport; TCP_RTO_MIN in include/net/tcp.h; Mathis, Semke, Mahdavi and Ott 1997.
+
 page-conntrack-table-title = Connection tracking table
 page-conntrack-table-limits =
     How many connections the firewall can follow at once, closed ones included until their entries expire. It is a cliff: harmless until full, then nothing new gets through.
@@ -269,6 +293,18 @@ page-upstream-connection-churn-remedies =
     Reuse with a bound. A kept connection holds a worker that serves one connection at a time (php-fpm, prefork): unbounded reuse doubles the throughput of some connections while the others starve (p99 96 ms to 1.5 s, and timeouts, at 1,000 clients and 20 workers). So the connections that are kept over all of nginx's workers stay below four fifths of the pool, and each is closed after 5, 20 or 100 requests (keepalive_requests, from nginx 1.15.3 on). With --fix, once something else was mended, the three are measured one after the other, and the best within the objective is kept: by default a p99 below half of the request's timeout and no more failures. A literal address in fastcgi_pass gets an upstream block of its own; undo puts the file back byte for byte.
 page-upstream-connection-churn-sources =
     As for station upstream-connect.
+
+page-idle-close-race-title = Kept connections are closed under a request
+page-idle-close-race-limits =
+    Correct answers: requests that may not be sent twice fail with 502, now and then and at any load, most where connections are idle for about as long as the upstream keeps them.
+page-idle-close-race-shows =
+    A configuration that keeps connections; lines in nginx's error log that the upstream closed or reset the connection before it answered; answers with 502, at least one of a thousand requests; and resets that the upstream's own namespace sent for at least half of those lines.
+page-idle-close-race-sure =
+    High where the upstream is on this host, so that its resets are counted; medium where it is elsewhere, and there only lines that say "reset" count. Silent where no request failed (nginx asks again where it may), where connections are not kept, where the upstream refused connections, ran out of connections, overflowed its accept queue, or where one of its processes was started or ended meanwhile: all of these end connections as well, and so does a program that dies within a request, but that sends no reset.
+page-idle-close-race-remedies =
+    Words alone: the idle timeout of the side that dials must be the shorter one. Which of both is to change depends on who owns them.
+page-idle-close-race-sources =
+    nginx error log; Tcp.OutRsts of /proc/net/snmp (RFC 4022); RFC 9293, section 3.10.7.1 (a segment that comes to a closed socket is answered by a reset); RFC 9112, section 9.6; ngx_http_upstream_module (keepalive_timeout), ngx_http_proxy_module (proxy_next_upstream).
 
 page-worker-pool-title = Worker pool
 page-worker-pool-limits =

@@ -102,3 +102,8 @@ state-cpu-polling = { $count ->
    *[other] Cores { $cores } were { $share } % busy, which says nothing: { $tier } asks again and again whether something came, and kept { $ran } cores busy whether it served or not.
 }
 state-cpu-unknown = The CPU times could not be read.
+
+state-transport-none = Of { $segments } TCP segments that { $netns } sent none was lost, as far as its counters tell.
+state-transport-again = Of { $segments } TCP segments that { $netns } sent { $lost } were lost and sent again ({ $share } %); senders waited { $waits } times for a timeout or a probe.
+
+state-upstream-connect-race = { $met } requests of { $tier } met a kept connection that { $remote } was just closing.

@@ -278,6 +278,7 @@ pub struct AccessLog {
 pub struct ErrorLog {
     /// Lines by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
     /// "worker_connections reused", "limiting requests ZONE", "delaying requests ZONE", "limiting connections ZONE", "upstream timed out",
+    /// "upstream closed" and "upstream reset" (before anything of the answer came),
     /// "max_children POOL", ...
     pub kinds: BTreeMap<String, u64>,
     /// The first line of each kind, at most 300 bytes.

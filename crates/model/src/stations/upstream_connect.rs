@@ -1,6 +1,8 @@
 //! Station `upstream-connect`: the connections that a tier opens towards an upstream. One for each request costs the time of a handshake and
 //! the CPU of both ends; kept ones are opened once.
 
+mod race;
+
 use std::collections::BTreeMap;
 
 use super::cpu::{NEAR_UTILIZATION, utilization_of};
@@ -11,10 +13,13 @@ use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, Soc
 use crate::path::{Tier, names_listener};
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef { id: "upstream-connect", kind: StationKind::Rate, findings: &[CHURN], read, judge };
+pub(super) const STATION: StationDef =
+    StationDef { id: "upstream-connect", kind: StationKind::Rate, findings: &[CHURN, RACE], read, judge };
 
 /// A connection is opened for each request, and that costs.
 pub(crate) const CHURN: &str = "upstream-connection-churn";
+/// Requests meet kept connections that the upstream is just closing, and fail.
+pub(crate) const RACE: &str = "idle-close-race";
 /// Connections a request from which on each request has one of its own: the counters' edges lie up to a sampling interval apart.
 const EACH_MIN: f64 = 0.9;
 /// Share of the response time from which connecting holds a closed loop back. Without TLS it can be no more than half of it (one round trip
@@ -199,10 +204,15 @@ fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> Station {
         (false, Some(_)) => "state-upstream-connect-kept",
         (false, None) => "state-upstream-connect-kept-configured",
     }));
+    if let Some(race) = race::of(ctx, edge) {
+        station.state = StationState::Refusing;
+        station.refused_per_s = Some(race.met as f64 / ctx.seconds().max(1e-6));
+        station.why = race::state(ctx, edge, &race);
+    }
     station
 }
 
-/// A cause only where it holds the server back whatever its cores do: a far upstream, whose connects take a large part of the response time
+/// Churn is a cause only where it holds the server back whatever its cores do: a far upstream, whose connects take a large part of the response time
 /// of a closed loop.
 fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
     let far = edges(ctx).into_iter().filter_map(|edge| Some((time_share(ctx, &edge)?, edge)));
@@ -213,6 +223,7 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
         proofs.push(evidence(ctx.text(text), format!("sock_diag SYN-SENT ({})", ctx.netns_name(edge.tier.netns)), Some(share)));
         edge.finding(ctx, proofs, "finding-upstream-connection-churn-explanation-far")
     })
+    .chain(race::findings(ctx))
     .collect()
 }
 

@@ -272,13 +272,16 @@ fn nginx_kind(line: &NginxLine<'_>) -> String {
     let of_zone = |name: &str| line.zone.map_or_else(|| name.to_owned(), |zone| format!("{name} {zone}"));
     let plain = match line.event {
         NginxEvent::ConnectFailed => return numbered("connect"),
+        // Reset, or a pipe that is closed at its other end: the request was sent, or was being sent, and nothing of its answer came.
+        NginxEvent::TransferFailed if awaits_answer(line) && matches!(line.errno, Some(104 | 32)) => "upstream reset",
         NginxEvent::TransferFailed => return numbered("transfer"),
         NginxEvent::AcceptFailed => return numbered("accept"),
         NginxEvent::SocketFailed => return numbered("socket"),
         NginxEvent::OpenFailed => return numbered("open"),
         NginxEvent::BindFailed => return numbered("bind"),
         NginxEvent::UpstreamTimedOut => "upstream timed out",
-        NginxEvent::UpstreamClosed => "upstream closed",
+        NginxEvent::UpstreamClosed if awaits_answer(line) => "upstream closed",
+        NginxEvent::UpstreamClosed => "upstream closed within its answer",
         NginxEvent::ClientClosed => "client closed",
         NginxEvent::NoLiveUpstreams => "no live upstreams",
         NginxEvent::WorkerConnectionsExhausted => "worker_connections",
@@ -291,6 +294,11 @@ fn nginx_kind(line: &NginxLine<'_>) -> String {
         NginxEvent::Other => "other",
     };
     plain.to_owned()
+}
+
+/// True where nothing of the upstream's answer had come yet.
+fn awaits_answer(line: &NginxLine<'_>) -> bool {
+    line.phase.is_some_and(|phase| ["reading response header from upstream", "sending request to upstream"].contains(&phase))
 }
 
 fn fpm_kind(line: &FpmLine<'_>) -> String {

@@ -1,0 +1,40 @@
+//! Advice for what the connections themselves suffer from: on the way, or between two servers that do not agree.
+
+use super::advice::{Advice, AdviceDef};
+use crate::change::Activation;
+use crate::message::Message;
+use crate::predict::Lift;
+use crate::report::Signal;
+use crate::stations::Placed;
+
+pub(super) const FIND_LOSS: AdviceDef = AdviceDef {
+    id: "find-lossy-link",
+    finding: "packet-loss",
+    activation: Activation::Live,
+    advise: |_, _| Some(advice(Message::new("remedy-find-lossy-link-text"), "remedy-find-lossy-link-risk")),
+};
+
+pub(super) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
+    id: "keep-idle-longer",
+    finding: "idle-close-race",
+    activation: Activation::Reload,
+    advise: |_, placed| Some(advice(remote(placed, "remedy-keep-idle-longer-text"), "remedy-keep-idle-longer-risk")),
+};
+
+/// The address that the edge of this reading leads to.
+fn remote(placed: &Placed, id: &'static str) -> Message {
+    Message::new(id).with("remote", placed.station.at.listener.clone().unwrap_or_default())
+}
+
+/// What it gives is to be measured: neither a ceiling nor a count tells it.
+fn advice(text: Message, risk: &'static str) -> Advice {
+    Advice {
+        text,
+        risk: Message::new(risk),
+        runtime: Vec::new(),
+        persistent: Vec::new(),
+        undo: Vec::new(),
+        signal: Signal::Goodput,
+        lifts: Lift::Further,
+    }
+}
