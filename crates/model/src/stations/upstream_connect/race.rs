@@ -34,7 +34,9 @@ pub(super) struct Race {
 
 /// Whether requests on this edge meet connections that are just being closed, and fail for it.
 pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
-    if !edge.passes.iter().any(|pass| pass.reuses && pass.keepalive.is_some_and(|kept| kept > 0)) {
+    // On a unix socket the end of a connection is known at once: what breaks off there has another reason.
+    let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
+    if !is_tcp || !edge.passes.iter().any(|pass| pass.reuses && pass.keepalive.is_some_and(|kept| kept > 0)) {
         return None;
     }
     let any = |tier: &Tier, kinds: &[&str]| kinds.iter().any(|kind| ctx.logged(tier, kind).is_some());
@@ -54,13 +56,12 @@ pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
     let view = edge.upstream.and_then(|upstream| Some((upstream, ctx.obs.netns.get(&upstream.netns)?)));
     let resets = view.and_then(|(_, view)| grown(ctx, view, "Tcp.OutRsts"));
     let overflown = view.and_then(|(_, view)| grown(ctx, view, "TcpExt.ListenOverflows")).unwrap_or(0.0);
-    let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
-    let is_answered = edge.upstream.is_none() || !is_tcp || resets.is_some_and(|resets| resets >= ANSWERED_SHARE_MIN * met as f64);
+    let is_answered = edge.upstream.is_none() || resets.is_some_and(|resets| resets >= ANSWERED_SHARE_MIN * met as f64);
     if !is_answered || overflown >= OVERFLOWN_SHARE_MIN * met as f64 {
         return None;
     }
     let upstream_netns = view.map(|(upstream, _)| ctx.netns_name(upstream.netns));
-    Some(Race { met, failed, logged, resets: resets.filter(|_| is_tcp), upstream_netns })
+    Some(Race { met, failed, logged, resets, upstream_netns })
 }
 
 /// True where a line of the log is about this edge, or was cut before it says which upstream it means.
