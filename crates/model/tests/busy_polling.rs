@@ -3,7 +3,7 @@
 mod stage;
 
 use chokepoint_model::load::{LoadResult, Loop, Percentiles};
-use chokepoint_model::observation::{CpuUse, Identity, Observation, ThreadTimes};
+use chokepoint_model::observation::{CpuUse, Identity, Observation, Socket, SocketAddress, TcpState, ThreadTimes};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, StationState, Verdict};
 use stage::profiled::{Counted, profile};
@@ -138,6 +138,18 @@ fn what_was_busy_while_the_single_requests_ran_tells_nothing() {
     obs.load = None;
     obs.unloaded = None;
     assert_eq!(improvements(&told(&obs)), [""; 0], "nobody knows what came in before");
+}
+
+#[test]
+fn a_request_that_is_still_computed_is_no_polling() {
+    for (inode, expected) in [(77, vec![]), (0, vec!["busy-polling"])] {
+        let mut obs = served(&POLLS, &[1], QUIET);
+        let client = SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.9"), 40_000) };
+        let (state, receive_queue, send_queue) = (TcpState::Established, 0, 0);
+        let socket = Socket { address: client, state, inode, uid: None, receive_queue, send_queue, wait: None };
+        obs.netns.get_mut(&SERVER).unwrap().sockets.push(0, Reading::Ok(vec![socket]));
+        assert_eq!(improvements(&told(&obs)), expected, "{inode}");
+    }
 }
 
 #[test]

@@ -468,7 +468,7 @@ page-busy-polling-limits =
 page-busy-polling-shows =
     Threads that serve and run all the time under load ran all the time before it as well, in a tenth of a second in which hardly a segment came into the namespaces of the path. Or more than half of a program's samples are functions that only ask whether something came (poll-mode drivers, the kernel's busy polling).
 page-busy-polling-sure =
-    A server that is only saturated sleeps before the load. Silent where segments came in then (other clients may keep it busy), where its threads could not be read one by one, and where it was found only under load. A program that had work of its own to do in just that tenth of a second, and is saturated afterwards, looks the same. Whether a program that polls is at its limit is told by its answers: those that take about as long as alone wait for nothing.
+    A server that is only saturated sleeps before the load. Silent where segments came in then, or clients held connections (they may keep it busy), where its threads could not be read one by one, and where it was found only under load. A program that had work of its own to do in just that tenth of a second, and is saturated afterwards, looks the same. Whether a program that polls is at its limit is told by its answers: those that take about as long as alone wait for nothing.
 page-busy-polling-remedies =
     None is needed. Capacity is found by raising the load; a timeout, or interrupts, give the cores back while nothing comes.
 page-busy-polling-sources =

@@ -215,8 +215,10 @@ pub(crate) fn cores_are_spare(ctx: &Context<'_>) -> bool {
 /// whatever else is waited for.
 pub(super) fn are_spent(ctx: &Context<'_>) -> bool {
     let full = |(cores, tiers): (&BTreeSet<u32>, &Vec<&Tier>)| {
-        busy(ctx, cores).is_some_and(|busy| busy >= SATURATED_UTILIZATION * cores.len() as f64)
-            && others_share(ctx, cores, tiers).is_some_and(|share| share <= TENANTS_SHARE_MAX)
+        let limit = cores.len() as f64;
+        let wanted =
+            |busy: f64| busy >= SATURATED_UTILIZATION * limit && !polling::fills(&polling(ctx, tiers), busy, limit, waiting(ctx, tiers));
+        busy(ctx, cores).is_some_and(wanted) && others_share(ctx, cores, tiers).is_some_and(|share| share <= TENANTS_SHARE_MAX)
     };
     ctx.failed_share().is_some_and(|share| share <= FAILED_SHARE_MAX) && groups(ctx).iter().any(full)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::NEAR_UTILIZATION;
 use super::threads::{READY_SHARE, SERVING_SHARE};
-use crate::observation::{NetnsId, ThreadTimes};
+use crate::observation::{ListenerAddress, NetnsId, SocketAddress, ThreadTimes};
 use crate::path::Tier;
 use crate::profile::{POLLING, Profiled, Share};
 use crate::stations::Context;
@@ -68,7 +68,7 @@ pub(super) fn fills(all: &[Polling<'_>], busy: f64, limit: f64, waiting: Option<
 
 fn quiet<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Polling<'a>> {
     let first = ctx.path.tiers.first()?;
-    if ![first.netns, tier.netns].into_iter().all(|id| is_quiet(ctx, id)) {
+    if ![first.netns, tier.netns].into_iter().all(|id| is_quiet(ctx, id)) || is_asked(ctx, first) {
         return None;
     }
     let mut all = Polling { tier, cores: 0.0, delayed: 0.0, is_all: true, sign: Sign::Quiet { threads: 0, ran: 0.0, elapsed_us: 0 } };
@@ -121,6 +121,19 @@ fn is_quiet(ctx: &Context<'_>, id: NetnsId) -> bool {
     let before = rate(begin.get(SEGMENTS), end.get(SEGMENTS), end_us.saturating_sub(*begin_us));
     let under_load = rate(first.get(SEGMENTS), last.get(SEGMENTS), elapsed_us).filter(|rate| *rate > 0.0);
     before.zip(under_load).is_some_and(|(before, under_load)| before <= QUIET_SEGMENTS_SHARE * under_load)
+}
+
+/// True where a client held a connection before the load: what it asked may still be computed, though nothing comes in meanwhile.
+fn is_asked(ctx: &Context<'_>, first: &Tier) -> bool {
+    let Some((_, sockets)) = ctx.obs.netns.get(&first.netns).and_then(|view| view.sockets.points().first()) else { return false };
+    let listens = |address: &SocketAddress| {
+        first.listeners.iter().any(|placed| match (&placed.listener.address, address) {
+            (ListenerAddress::Tcp(_, port), SocketAddress::Tcp { local, .. }) => *port == local.1,
+            (ListenerAddress::Unix(name), SocketAddress::Unix { path: Some(path), .. }) => name == path,
+            _ => false,
+        })
+    };
+    sockets.iter().any(|socket| socket.inode != 0 && listens(&socket.address))
 }
 
 fn sampled<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Polling<'a>> {
