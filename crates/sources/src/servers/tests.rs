@@ -177,6 +177,25 @@ fn only_what_came_meanwhile_is_counted() {
     assert!(server.error_sample("connect 99").unwrap().1.contains("Cannot assign"));
 }
 
+#[test]
+fn a_connection_that_breaks_off_before_its_answer_is_a_kind_of_its_own() {
+    let host = Host::nginx();
+    let line =
+        |text: &str| format!("2026/11/20 07:17:47 [error] 1#1: *5 {text}, client: 10.0.0.1, server: , request: \"GET / HTTP/1.1\"\n");
+    let texts = [
+        "upstream prematurely closed connection while reading response header from upstream",
+        "upstream prematurely closed connection while reading upstream",
+        "recv() failed (104: Connection reset by peer) while reading response header from upstream",
+        "writev() failed (32: Broken pipe) while sending request to upstream",
+        "recv() failed (104: Connection reset by peer) while reading upstream",
+        "recv() failed (104: Connection reset by peer) while reading client request line",
+    ];
+    let observation = host.follow(|| host.append("/var/log/nginx/e.log", &texts.map(line).concat()));
+    let server = &observation.servers[&42];
+    let counts = ["upstream closed", "upstream closed within its answer", "upstream reset", "transfer 104"].map(|kind| server.errors(kind));
+    assert_eq!(counts, [1, 1, 2, 2]);
+}
+
 const ACCESS: &str = "/var/log/nginx/a.log";
 
 fn access_log(observation: &Observation) -> (bool, BTreeMap<u16, u64>) {
