@@ -67,6 +67,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         order,
         improvements,
         profile: crate::profile::report(&ctx),
+        wire: crate::wire::report(&ctx),
         readings: readings(obs, &discovered),
         warnings: warnings(&ctx),
         bisect: None,

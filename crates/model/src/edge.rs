@@ -1,8 +1,12 @@
 //! One edge between two servers: whether connections on it are kept, why not, and what to change. Facts come in, words go out.
 
-use serde::Serialize;
+mod cycles;
+
+use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
+
+pub use cycles::{ClientKeeps, ServerKeeps, SocketFacts, keepalive_of_sockets};
 
 /// Requests on connections that were used before, as a share of all, from which on connections count as kept.
 const KEPT_SHARE: f64 = 0.9;
@@ -16,7 +20,7 @@ const GAIN_MIN: f64 = 1.01;
 const ANSWERS_MIN: u64 = 2;
 
 /// What an edge carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EdgeProtocol {
     /// HTTP/1.x.
@@ -24,11 +28,12 @@ pub enum EdgeProtocol {
     /// FastCGI.
     Fastcgi,
     /// Something whose requests are not seen: counted by turns.
+    #[default]
     Turns,
 }
 
 /// Connections that were closed, by how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closes {
     /// By FIN.
     pub fin: u64,
@@ -43,7 +48,7 @@ impl Closes {
 }
 
 /// What was seen of the connections of an edge.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EdgeFacts {
     /// What they carry.
     pub protocol: EdgeProtocol,
@@ -86,7 +91,7 @@ pub struct EdgeFacts {
 }
 
 /// Whether connections are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
     /// They are.
@@ -144,6 +149,8 @@ pub struct Keepalive {
     pub kept: Kept,
     /// Why not, the weightiest first.
     pub reasons: Vec<Reason>,
+    /// One of the reasons is it: what was seen does not tell which.
+    pub open: bool,
     /// The verdict in one sentence.
     pub summary: Message,
     /// Each reason in a sentence with its evidence.
@@ -196,7 +203,7 @@ pub fn keepalive(facts: &EdgeFacts) -> Keepalive {
     .with("requests", facts.requests as f64)
     .with("connections", facts.connections as f64)
     .with("share", share * 100.0);
-    Keepalive { kept, reasons, summary, why, lines, gain: gain(facts, share, kept) }
+    Keepalive { kept, reasons, open: false, summary, why, lines, gain: gain(facts, share, kept) }
 }
 
 /// More than half of a whole that is not nothing.

@@ -29,3 +29,4 @@ pub mod settle;
 pub mod stations;
 pub mod tcp;
 pub mod traffic;
+mod wire;

@@ -9,6 +9,7 @@ mod process;
 mod profile;
 mod server;
 mod warmth;
+mod wire;
 
 pub use cgroup::{CgroupCpu, CgroupId, CgroupVersion};
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
@@ -23,6 +24,7 @@ pub use server::{
     PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
 };
 pub use warmth::{AfterRest, Warmth};
+pub use wire::{WireCount, WireEdge, WireSign, WireView};
 
 use std::collections::BTreeMap;
 
@@ -56,6 +58,8 @@ pub struct Observation {
     pub kernel_log: Series<Vec<KernelLine>>,
     /// Where the CPU time went in the last third of the window; unread where no profile was asked for.
     pub profile: Series<CpuProfile>,
+    /// What packets showed; unread where no capture was asked for.
+    pub wire: Series<WireView>,
     /// CPU use of each core's `ksoftirqd/N` thread, by core.
     pub ksoftirqd: BTreeMap<u32, Series<CpuUse>>,
     /// Every network namespace that was read.

@@ -120,6 +120,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
         ("namespaces", fate(&obs.namespaces_seen)),
         ("processes", fate(&obs.processes_seen)),
         ("profile", fate(&obs.profile)),
+        ("wire", fate(&obs.wire)),
     ];
     let ksoftirqd = obs.ksoftirqd.values().map(fate).max_by_key(|fate| fate.as_ref().map(|fate| fate.0 as u8));
     all.push(("ksoftirqd", ksoftirqd.flatten()));

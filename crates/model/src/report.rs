@@ -4,6 +4,7 @@
 
 mod bisect;
 mod profile;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,6 +17,7 @@ use crate::observation::NetnsId;
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
+pub use wire::{WireEdgeReport, WireEvidence, WireReport};
 
 /// What was asked for. Kept in a recording, so that a replay asks the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -113,6 +115,9 @@ pub struct Diagnosis {
     /// Where the CPU time went; nothing where no profile was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileReport>,
+    /// What packets showed; nothing without `--capture`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireReport>,
     /// How each source fared.
     pub readings: Vec<SourceReport>,
     /// Things to know that are no findings.

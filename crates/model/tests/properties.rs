@@ -102,6 +102,7 @@ impl Blind {
             softnet,
             kernel_log,
             profile,
+            wire,
             ksoftirqd,
             netns,
             processes,
@@ -126,6 +127,7 @@ impl Blind {
         self.take(namespaces_seen);
         self.take(processes_seen);
         self.take(profile);
+        self.take(wire);
         for (core, series) in ksoftirqd {
             self.instance(7, u64::from(*core));
             self.take(series);

@@ -462,6 +462,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         order: Vec::new(),
         improvements: Vec::new(),
         profile: None,
+        wire: None,
         bisect: None,
         readings: Vec::new(),
         warnings: Vec::new(),

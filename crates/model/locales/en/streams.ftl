@@ -21,6 +21,23 @@ keepalive-line-pool = at the client (nginx): "keepalive 32;" in the upstream blo
 keepalive-line-requests = at the server (nginx): "keepalive_requests 100000;"
 keepalive-line-idle = at the server (nginx): a keepalive_timeout longer than the client's, as "keepalive_timeout 75s;" beside the client's default of 60 s for upstream connections
 
+keepalive-sockets-in-force = Keepalive is in force: { $requests } requests (counted by segments with data) within { $seconds } s, and { $opened } new connections; { $share } % of the requests found one that was there before.
+keepalive-sockets-partly = Keepalive is partly in force: { $requests } requests (counted by segments with data) within { $seconds } s on { $opened } new connections; { $share } % of the requests found one that was there before, and { $ended } connections ended.
+keepalive-sockets-not = Keepalive is not in force: within { $seconds } s { $opened } connections were made, of which { $ended } ended after one request.
+keepalive-sockets-unknown = Whether connections are kept cannot be told: { $requests } requests (counted by segments with data) were seen within { $seconds } s, { $opened } connections were made and { $ended } ended.
+keepalive-sockets-client-first = The client closes first: { $client } of { $ended } connections that ended wait out their end (TIME_WAIT) on its side, { $server } on the server's. Data had come last { $idle } ms before (median).
+keepalive-sockets-server-first = The server closes first: { $server } of { $ended } connections that ended wait out their end (TIME_WAIT) on its side, as far as it can be seen, and { $client } on the client's. Data had come last { $idle } ms before (median).
+keepalive-sockets-neither-first = { $ended } connections ended, of which { $client } wait out their end (TIME_WAIT) on the client's side and { $server } on the server's: the others were reset, or ports were taken over. Data had come last { $idle } ms before (median).
+keepalive-sockets-open = Sockets alone do not tell which it is: the client says "Connection: close", or speaks HTTP/1.0, or the server closes unasked. The client's configuration would (it was not found), or a capture (chokepoint streams).
+keepalive-sockets-server-idle = The server gives up idle connections before the client does: { $ended } ended after about { $idle } s without data.
+keepalive-sockets-request-limit = The server ends a connection after { $limit } requests ({ $count } connections): the next request pays for a new one.
+keepalive-configured-close = { $place }: the client sends "Connection: close" there.
+keepalive-configured-http10 = { $place }: the client speaks HTTP/1.0 there, without keep-alive.
+keepalive-configured-keep-conn-unset = { $place }: the client does not ask the FastCGI server to keep the connection (fastcgi_keep_conn is off).
+keepalive-configured-server-closes = { $place }: the server closes after each answer (keepalive_timeout 0, or keepalive_requests 1).
+keepalive-configured-no-pool = { $place }: the client keeps no connection (no upstream block with "keepalive").
+keepalive-configured-requests = { $place }: keepalive_requests is { $limit }.
+
 keepalive-gain = A connection took { $setup } ms to set up and a request { $request } ms without it: kept connections would serve { $percent } % more requests in the same time ({ $factor } times), as long as nothing else limits.
 
 streams-heading-edges = Edges
@@ -36,6 +53,7 @@ streams-refused = { $refused } refused, { $unanswered } without any answer to th
 streams-requests = requests
 streams-requests-value = { $requests } ({ $protocol }), { $answers } answered; per connection p50 { $p50 }, p95 { $p95 }, max { $max }
 streams-setup = set-up
+streams-tls-setup = handshake of TLS
 streams-first-byte = first byte
 streams-think = server's think time
 streams-request-time = request
@@ -90,3 +108,19 @@ streams-picture-setup = set-up
 streams-picture-once = with one request or none
 streams-picture-kept = with several requests
 streams-caught = Captured: { $packets } packets passed the filter, { $dropped } of them were dropped because the ring was full.
+
+# What packets add to a verdict (diagnose --capture).
+wire-quality = { $packets } packets in { $streams } TCP streams, from { $from }; { $dropped } were lost.
+wire-no-requests = No request was seen.
+wire-setup-share = { $share } % of the time of requests goes into setting connections up.
+wire-retransmission = { $count } segments were sent again ({ $share } % of those with data), in { $streams } streams.
+wire-timeout = { $count } of them only after a timeout, in { $streams } streams.
+wire-zero-window = A receiver had no room { $count } times, { $seconds } s in all, in { $streams } streams.
+wire-delayed-ack = A sender waited for a delayed acknowledgement (about 40 ms) { $count } times, { $seconds } s in all, in { $streams } streams.
+wire-client-closed = The client closed first, right after an answer: { $count } of { $connections } connections.
+wire-server-closed = The server closed first, right after an answer: { $count } of { $connections } connections.
+wire-reset = { $count } of { $connections } connections were closed by RST.
+wire-race = { $count } requests met a server that had just closed the idle connection, and were lost with it.
+report-wire = What the packets show
+report-wire-edge = { $client } to { $server }: { $summary }
+report-wire-streams = { $text } See tcp.stream { $streams }.

@@ -128,3 +128,6 @@ tcp-share-application = application
 tcp-share-network = path and congestion window
 tcp-share-rwnd = receive window of the peer
 tcp-share-sndbuf = send buffer
+tcp-cycles-heading = Whether connections are kept
+tcp-cycles-none = No connection that is wanted carried anything within { $seconds } s.
+tcp-cycles-lost = ends of connections came faster than they could be taken, { $count } times: there were more than were counted

@@ -294,5 +294,6 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         bisect: None,
         rounds: Vec::new(),
         profile: None,
+        wire: None,
     }
 }
