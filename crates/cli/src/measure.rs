@@ -182,7 +182,8 @@ pub(crate) fn offer_shown(plan: &Plan, control: &Control, interrupt: &Interrupt,
     })
 }
 
-fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
+/// Lets time pass.
+pub(crate) fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
     let begin = Instant::now();
     let mut progress = Progress::new(label, Some(duration));
     while begin.elapsed() < duration && !interrupt.is_set() {

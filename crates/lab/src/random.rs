@@ -13,6 +13,7 @@ mod stack;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -137,6 +138,11 @@ impl Draw {
             With::Alone(at) => format!("-only-{at}"),
         };
         format!("random-{}-{}{variant}", self.seed, self.index)
+    }
+
+    /// How long a run waits, once the stack is up, for all of its faults to be there whole; the same for those without them.
+    pub fn grows_for(&self) -> Duration {
+        self.faults.iter().map(Fault::grows_for).max().unwrap_or_default()
     }
 
     /// The stack with some of its faults, as a scenario that expects nothing yet.

@@ -36,6 +36,15 @@ fn a_full_queue_without_cookies_is_a_cause_whatever_bounds_it() {
 }
 
 #[test]
+fn one_that_drops_was_full_between_two_looks_where_most_of_it_was_seen_taken() {
+    let seen = |open: u16| hurt(&Shown { open: (open, 1), ..FULL_BY_SYSCTL });
+    let diagnosis = seen(60);
+    assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["syn-queue-full"]), "60 of 97 handshakes");
+    assert_eq!(diagnosis.findings[0].confidence, Confidence::Medium);
+    assert!(!causes(&seen(30)).contains(&"syn-queue-full"), "it was never near its limit: something else drops");
+}
+
+#[test]
 fn cookies_come_first_and_the_sysctl_is_raised_only_where_it_is_the_bound() {
     let cookies = ("send-syn-cookies", "net.ipv4.tcp_syncookies".to_owned(), "0", "1");
     assert_eq!(settings(&hurt(&FULL)), std::slice::from_ref(&cookies));

@@ -186,11 +186,12 @@ impl Trial<'_> {
     }
 
     /// The load of a lab, after one request alone: servers have had visitors before, and the neighbours of a network know each other. The first
-    /// packet of all may wait for a second until they do.
+    /// packet of all may wait for a second until they do. What fills by and by is waited for, too.
     fn warmed(&self, lab: &Lab) -> Result<Plan> {
         let plan = plan(lab, &Target::parse(lab.url())?)?;
         let first = Plan { shape: Loop::Closed { connections: 1 }, requests: Some(1), ..plan.clone() };
         measure::load(&first, "first request", self.interrupt)?;
+        measure::watch(self.draw.grows_for(), "faults growing", self.interrupt);
         Ok(plan)
     }
 

@@ -1,10 +1,15 @@
 //! The faults that can be drawn: whom they fit, how severe they are, what they change, and which findings they allow.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::limits::{Limits, RateLimit, Table, children_ample};
 use super::rng::Rng;
 use super::stack::{Edge, Network, Page, Servers, Stack, Transport};
+
+/// The longest that a run waits for its faults to be there whole.
+const GROWS_MAX: Duration = Duration::from_secs(10);
 
 /// One fault with its severity. Severities are drawn on both sides of the border between harmless and harmful; whether one does harm is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -254,6 +259,17 @@ impl Fault {
             }
             Fault::SlowUpstream { served_at_once } => limits.served_at_once = served_at_once,
             Fault::CpuQuota { percent } => limits.quota_percent = Some(percent),
+        }
+    }
+
+    /// How long it takes to be there whole: a queue that callers fill one by one would be found short by a run that begins late, and ample by one that
+    /// begins at once.
+    pub(super) fn grows_for(&self) -> Duration {
+        match *self {
+            Fault::SynQueue { backlog, calls_per_s } => {
+                GROWS_MAX.min(Duration::from_secs_f64(f64::from(backlog) / f64::from(calls_per_s.max(1))))
+            }
+            _ => Duration::ZERO,
         }
     }
 

@@ -197,3 +197,11 @@ fn a_kept_scenario_expects_what_was_proven() {
     let none = one.kept(&one.expected(&[Harm::None], Harm::None), "x").unwrap();
     assert!(none.expect.finding_none() && none.expect.forbidden.len() > little.expect.forbidden.len());
 }
+
+#[test]
+fn runs_wait_for_a_queue_that_callers_fill_one_by_one() {
+    let waits = |faults: Vec<Fault>| Draw { faults, ..draw(1, 0) }.grows_for().as_secs_f64();
+    assert_eq!(waits(vec![Fault::WorkerPool { children: 2 }]), 0.0);
+    assert_eq!(waits(vec![Fault::WorkerPool { children: 2 }, Fault::SynQueue { backlog: 2_000, calls_per_s: 500 }]), 4.0);
+    assert_eq!(waits(vec![Fault::SynQueue { backlog: 4_096, calls_per_s: 20 }]), 10.0);
+}

@@ -24,6 +24,10 @@ pub(crate) const KEY_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
 pub(crate) const KEY_COOKIES: &str = "net.ipv4.tcp_syncookies";
 /// Share of its limit from which a queue counts as full where it was seen once a second only.
 const FULL_UTILIZATION: f64 = 0.80;
+/// Share of it from which one that is counted to have dropped may have been full between two looks: while it is half full or more, the kernel sends
+/// fewer SYN-ACKs and gives handshakes up early (net/ipv4/inet_connection_sock.c, `reqsk_timer_handler`), and it is thousands of handshakes that are
+/// looked at most rarely.
+const THINNED_UTILIZATION: f64 = 0.50;
 
 /// The handshakes that are open at one address: those of all listeners that share it (SO_REUSEPORT).
 pub(crate) struct Queue<'a> {
@@ -54,8 +58,12 @@ impl Queue<'_> {
     }
 
     fn was_full(&self) -> bool {
+        self.held(FULL_UTILIZATION)
+    }
+
+    fn held(&self, utilization: f64) -> bool {
         let limit = self.limit();
-        limit > 0 && self.peak().is_some_and(|peak| peak as f64 >= FULL_UTILIZATION * limit as f64)
+        limit > 0 && self.peak().is_some_and(|peak| peak as f64 >= utilization * limit as f64)
     }
 
     /// True where what stands in this queue waits for room in the next one: a handshake whose connection finds the accept queue full stays open.
@@ -136,7 +144,7 @@ fn open(ctx: &Context<'_>, view: &NetnsView, listener: &Listener) -> Vec<u64> {
 fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64> {
     let counted = |name: &str| ctx.counted(queue.view, name);
     let overflows = counted("TcpExt.ListenOverflows");
-    let full = if queue.backlog_limit.is_some() && queue.was_full() {
+    let full = if queue.backlog_limit.is_some() && queue.held(THINNED_UTILIZATION) {
         counted("TcpExt.ListenDrops")?.saturating_sub(overflows?)
     } else {
         counted("TcpExt.TCPReqQFullDrop")?
