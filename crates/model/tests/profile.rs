@@ -120,8 +120,26 @@ fn a_kind_of_work_that_takes_much_of_the_limiting_core_could_be_less() {
 #[test]
 fn what_is_tls_but_no_handshake_and_what_is_interpreted_but_not_compiled_is_silent() {
     for layer in ["tls", "interpreter", "port-search", "tcp-transmit"] {
-        let told = told(&sampled(FULL, &[(42, 1, layer, &["kernel-network", "connection"], 300), (42, 1, "application", &[], 100)]));
-        assert_eq!(improvements(&told), [""; 0], "{layer}");
+        let mut obs = sampled(FULL, &[(42, 1, layer, &["kernel-network", "connection"], 300), (42, 1, "application", &[], 100)]);
+        obs.load.as_mut().unwrap().connections = 100;
+        assert_eq!(improvements(&told(&obs)), [""; 0], "{layer}");
+    }
+}
+
+#[test]
+fn signatures_whose_stacks_break_off_are_handshakes_where_each_request_opens_a_connection() {
+    // 200 requests a second of a few hundred bytes cannot keep TLS busy for nine tenths of a core.
+    for (connections, requests, bytes, expected) in [
+        (2_000, 2_000, 1_000_000, vec!["tls-handshake-hot"]),
+        (50, 2_000, 1_000_000, vec![]),
+        (2_000, 2_000, 2_000_000_000, vec![]),
+        (300_000, 300_000, 100_000_000, vec!["tls-handshake-hot"]),
+    ] {
+        let mut obs = sampled(FULL, &[(42, 1, "tls", &[], 355), (42, 1, "tls", &["tls-handshake"], 5), (42, 1, "application", &[], 40)]);
+        let load = obs.load.as_mut().unwrap();
+        (load.connections, load.requests, load.good, load.received_bytes) = (connections, requests, requests, bytes);
+        load.status = [(200, requests)].into();
+        assert_eq!(improvements(&told(&obs)), expected, "{connections} {requests} {bytes}");
     }
 }
 

@@ -396,7 +396,7 @@ page-tls-handshake-hot-limits =
 page-tls-handshake-hot-shows =
     In a profile: everything below the functions that carry out a handshake, as a share of the cores or threads that limit. Encrypting what is sent afterwards is not in it.
 page-tls-handshake-hot-sure =
-    Needs user stacks that reach the handshake's function and a library with names; where stacks break off the share is too small, never too large. Silent without a profile and where CPU time is not the limit.
+    Needs user stacks that reach the handshake's function, and names. Stacks often break off in the signature itself: where most requests of a load open a connection, what TLS took beyond the most that the bytes sent can explain (5 ns a byte, 20 µs a request) is counted instead, if that is more. Silent without a profile and where CPU time is not the limit.
 page-tls-handshake-hot-remedies =
     Kept connections, resumed sessions, an ECDSA key.
 page-tls-handshake-hot-sources =

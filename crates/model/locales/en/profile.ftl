@@ -60,6 +60,7 @@ layer-softirq = soft interrupts for received packets
 
 evidence-ports-search = In a profile the search took { $share } % ({ $low } to { $high } %) of the CPU time that limits { $tier }; most of it in { $function }, { $samples } samples.
 evidence-hot-share = It is { $share } % ({ $low } to { $high } %) of { $of }, by { $samples } samples.
+evidence-handshakes-unsent = It is what TLS took beyond the most that the bytes sent can explain, while most requests opened a connection.
 evidence-hot-function = Most of it in { $function }.
 evidence-hot-bound = Throughput could grow by { $gain } % at most ({ $low } to { $high } %) where as much of it goes as can be had.
 evidence-single-ran = { $tier } kept { $ran } cores busy.

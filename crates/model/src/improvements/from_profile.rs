@@ -35,7 +35,7 @@ struct Hot {
 const HOT: &[Hot] = &[
     Hot { id: "compression-hot", what: profile::COMPRESSION, layer: profile::COMPRESSION, avoidable: 0.5,
         title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
-    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: "tls", avoidable: 1.0,
+    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: TLS, avoidable: 1.0,
         title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
     Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: "interpreter", avoidable: 1.0,
         title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
@@ -45,6 +45,8 @@ const HOT: &[Hot] = &[
         title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
 ];
 
+/// The layer of all that TLS does.
+const TLS: &str = "tls";
 const SINGLE: &str = "single-core-saturated";
 const SOFTIRQ: &str = "softirq-on-one-core";
 /// Told by what runs before a load, too, where no profile knows.
@@ -85,12 +87,20 @@ fn of_hot(
     tier: &Tier,
     hot: &Hot,
 ) -> Option<Finding> {
-    let share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, hot.what))?;
+    let mut share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, hot.what))?;
+    let unsent = (hot.what == profile::TLS_HANDSHAKE).then(|| not_for_bytes(ctx, profiled, limiting, tier)).flatten();
+    // Signatures are the innermost functions of stacks that often cannot be walked to the handshake that they are for.
+    let unsent = unsent.filter(|unsent| unsent.value > share.value);
+    share = unsent.unwrap_or(share);
     let gain = |share: f64| gain_of(hot.avoidable * share);
     if gain(share.value) < NOISE_SHARE {
         return None;
     }
     let mut proofs = vec![proof(ctx, profiled, limiting, tier, share)];
+    if unsent.is_some() {
+        let text = Message::new("evidence-handshakes-unsent");
+        proofs.push(Evidence { text: ctx.text(text), source: "load generator".to_owned(), value: None });
+    }
     if let Some(function) = profiled.hottest(tier, hot.layer) {
         let text = Message::new("evidence-hot-function").with("function", function);
         proofs.push(Evidence { text: ctx.text(text), source: profiled.source(), value: None });
@@ -104,6 +114,26 @@ fn of_hot(
         ctx.text(message.with("of", limit_name(ctx, limiting)))
     };
     Some(finding(hot.id, &tier.name, station.at.clone(), confidence, (args(hot.title), args(hot.explanation)), proofs))
+}
+
+/// CPU time that encrypting a byte may cost: 200 MB/s, a fifth of what a core without instructions for it does (openssl-speed(1)).
+const BYTE_CPU_S: f64 = 5e-9;
+/// The same for each request, whatever its size: two records, each way one.
+const REQUEST_CPU_S: f64 = 20e-6;
+/// Share of the requests that must come on a connection of their own for handshakes to be what TLS spends its time with.
+const CONNECTIONS_SHARE_MIN: f64 = 0.2;
+
+/// What TLS takes of the time that limits beyond what the bytes that were sent can explain, where most requests open a connection: it must be
+/// handshakes. Nothing where that is not known.
+fn not_for_bytes(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, tier: &Tier) -> Option<Share> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.path.tiers.first().is_some_and(|first| first.name == tier.name))?;
+    let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
+    let all = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && part.layer == TLS).filter(|_| opened)?;
+    let limit_s = limiting.threads.unwrap_or(limiting.cores.len()).max(1) as f64 * load.duration_us as f64 / 1e6;
+    let bytes = load.received_bytes.saturating_add(load.sent_bytes) as f64;
+    let explained = (bytes * BYTE_CPU_S + load.requests as f64 * REQUEST_CPU_S) / limit_s;
+    let less = |share: f64| (share - explained).max(0.0);
+    Some(Share { value: less(all.value), low: less(all.low), high: less(all.high), of: all.of })
 }
 
 fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, tier: &Tier, share: Share) -> Evidence {
