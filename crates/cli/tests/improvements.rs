@@ -43,6 +43,17 @@ fn what_could_be_less_is_told_and_of_the_twin_it_is_not() {
     assert_eq!(there.filter(|name| name.ends_with(".rec")).collect::<BTreeSet<_>>(), named, "each recording has its line");
 }
 
+/// nginx allocates from pools of its own: what it asks of the allocator is told, by layer and for each answer, and is too little to be worth a word.
+#[test]
+fn the_small_share_of_the_allocator_in_nginx_is_told_as_it_is() {
+    let report = replay(&directory().join("allocator-nginx.rec"));
+    let tier = &report["profile"]["tiers"][0];
+    let layer = tier["layers"].as_array().unwrap().iter().find(|layer| layer["layer"] == "allocator").unwrap();
+    let share = layer["share"].as_f64().unwrap();
+    assert!(tier["tier"] == "nginx" && share > 0.005 && share < 0.09, "{layer}");
+    assert!(layer["cpu_us_per_request"].as_f64().is_some_and(|us| us > 0.0), "{layer}");
+}
+
 /// The report of a recording in which each core runs this instead of what it ran: the share of the time in which it is busy, and of it in which it
 /// takes in packets. Whoever ran most there runs all of it.
 fn with_cores(cores: [(f64, f64); 2]) -> Value {
