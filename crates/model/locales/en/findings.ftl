@@ -213,8 +213,8 @@ remedy-keep-cpu-quota-text-kubernetes = To make it last: raise limits.cpu in the
 remedy-keep-cpu-quota-risk = Whoever set the quota may have meant it: ask. Others on these cores get less.
 
 finding-packet-loss-title = { $share } % of the TCP segments that { $netns } sends get lost on the way
-finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, although neither a full queue nor a full link on this host explains it. Where nothing follows that would tell of the gap, TCP sends a packet again only after at least a fifth of a second: the request waits for that, with the cores idle.
-finding-packet-loss-explanation-window = Packets that { $netns } sends do not arrive, although neither a full queue nor a full link on this host explains it. TCP takes each loss for congestion and halves what it sends at once, so that a long answer needs many more round trips than the way itself would ask for.
+finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. Where nothing follows that would tell of the gap, TCP sends a packet again only after at least a fifth of a second: the request waits for that, with the cores idle.
+finding-packet-loss-explanation-window = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. TCP takes each loss for congestion and halves what it sends at once, so that a long answer needs many more round trips than the way itself would ask for.
 
 evidence-loss-counted = { $netns } sent { $lost } of { $segments } segments again that were lost ({ $share } %), SYNs and what had arrived already left out; its senders waited { $waits } times for a timeout or a probe.
 evidence-loss-waited = For { $requests } requests senders waited { $waits } times, and as many requests took { $ms } ms longer than the median, or more.
