@@ -143,6 +143,7 @@ Examples:
   chokepoint profile --html flames.html          and a flame graph that needs no other file
   chokepoint profile --json > before.json        keep it; then after a change
   chokepoint profile --diff before.json --html difference.html
+  chokepoint profile --pid 4711 --count libc:malloc --requests 5000    calls a request, with what the probe costs
 
 All processes take CAP_PERFMON (or root); processes of one's own less, see docs/privileges.md.";
 
@@ -455,6 +456,25 @@ pub(crate) struct Profile {
     /// Only these cores, "0" or "0,2-3"
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,
+    /// Count this instead of sampling, for --count-for: CATEGORY:TRACEPOINT, LIBRARY:FUNCTION, FUNCTION of the kernel, or a counter such as cycles or
+    /// page-faults; may be given several times. Without a word: malloc, tcp_recvmsg, sendfile, connect, accept
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["replay", "diff", "cpus", "record", "html", "svg", "folded", "pprof", "firefox", "duration"], help_heading = "Counting")]
+    pub(crate) count: Vec<String>,
+    /// Count what needs no probe, too: cycles, instructions, misses of the TLB and caches, page faults
+    #[arg(long, conflicts_with_all = ["replay", "diff", "cpus", "record", "html", "svg", "folded", "pprof", "firefox", "duration"], help_heading = "Counting")]
+    pub(crate) counters: bool,
+    /// Count for this long: a probe slows what it counts down
+    #[arg(long, value_name = "TIME", default_value = "3s", help_heading = "Counting")]
+    pub(crate) count_for: String,
+    /// Requests a second meanwhile, for calls a request; or the URL of a page of nginx's stub_status, read before and after
+    #[arg(long, value_name = "RATE|URL", help_heading = "Counting")]
+    pub(crate) requests: Option<String>,
+    /// Show what threads wait for instead of what runs: stacks where they stop running, weighted by how long they do
+    #[arg(long, conflicts_with_all = ["cpus", "frequency", "diff", "count", "counters", "drops"])]
+    pub(crate) off_cpu: bool,
+    /// Count the packets that the kernel drops instead of sampling: its reasons, where, and while what ran
+    #[arg(long, conflicts_with_all = ["replay", "diff", "pid", "cgroup", "cpus", "record", "html", "svg", "folded", "pprof", "firefox", "count", "counters"], help_heading = "Counting")]
+    pub(crate) drops: bool,
     /// Samples a second on each core
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=i64::from(chokepoint_profile::FREQUENCY_HZ_MAX)))]
     pub(crate) frequency: u32,

@@ -51,7 +51,11 @@ const EXIT_INTERRUPTED: u8 = 130;
 pub(crate) struct Usage(pub(crate) String);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => return version(&error),
+        Err(error) => error.exit(),
+    };
     let words = Catalogue::english();
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,
@@ -64,6 +68,15 @@ fn main() -> ExitCode {
             fail(&error);
             ExitCode::from(EXIT_INTERRUPTED)
         }
+        Err(error) => fail(&error),
+    }
+}
+
+/// The version, and what the kernel at hand lacks for counting and sampling.
+fn version(told: &clap::Error) -> ExitCode {
+    let lacking = chokepoint_profile::lacking().into_iter().map(|sentence| sentence + "\n").collect::<String>();
+    match output::print(&format!("{told}{lacking}")) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
 }

@@ -1,5 +1,8 @@
 //! `chokepoint profile`: samples or reads back a profile, prints what it says, and writes the files that were asked for.
 
+mod counting;
+mod dropped;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use chokepoint_profile::pictures::{firefox, html, pprof, svg};
 use chokepoint_profile::report::{Report, report};
 use chokepoint_profile::text::{Layout, changes, render};
-use chokepoint_profile::{Options, Profile, Sampler, Scope, difference, folded};
+use chokepoint_profile::{Clock, Options, Profile, Sampler, Scope, Waiting, difference, folded, waits_text};
 use serde::Serialize;
 
 use crate::args;
@@ -29,7 +32,14 @@ struct Stored<'a> {
 
 /// Runs the verb.
 pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
+    if !args.count.is_empty() || args.counters {
+        return counting::run(args, interrupt);
+    }
+    if args.drops {
+        return dropped::run(args, interrupt);
+    }
     let profile = match &args.replay {
+        None if args.off_cpu => off_cpu(args, interrupt)?,
         Some(file) => stored(file)?,
         None => sample(args, interrupt)?,
     };
@@ -41,7 +51,7 @@ pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     }
     let style = output::style();
     let layout = Layout { width: style.width, unicode: style.unicode, tree_share_min: args.tree / 100.0 };
-    let mut text = render(&profile, &summary, &layout);
+    let mut text = told(&profile, &summary, &layout);
     if let Some((before, file)) = before.as_ref().zip(args.diff.as_ref()) {
         let (layers, functions) = (difference::layers(&profile, before), difference::functions(&profile, before));
         text.push_str(&changes(&layers, &functions, &file.display().to_string()));
@@ -55,9 +65,10 @@ fn json(profile: &Profile, summary: &Report) -> Result<String> {
 
 /// Writes every file that was asked for.
 fn write_all(args: &args::Profile, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Result<()> {
-    let title = format!("CPU time of {}", profile.scope);
+    let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
+    let title = format!("{what}: {}", profile.scope);
     let head = || {
-        let text = render(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
+        let text = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
         text.split("\n\n").next().unwrap_or_default().to_owned()
     };
     let page = || match before {
@@ -86,14 +97,28 @@ fn write_all(args: &args::Profile, profile: &Profile, summary: &Report, before: 
     Ok(())
 }
 
+/// The profile as text.
+fn told(profile: &Profile, summary: &Report, layout: &Layout) -> String {
+    if profile.clock == Clock::OffCpu { waits_text::render(profile, layout) } else { render(profile, summary, layout) }
+}
+
+/// Samples what threads wait for, for as long as was asked or until the first interrupt.
+fn off_cpu(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
+    let duration = settings::duration(&args.duration)?;
+    let waiting = Waiting::open(scope(args))?;
+    let mut progress = Progress::new("sampling", Some(duration));
+    let profile = waiting.run(|elapsed| {
+        progress.tick("");
+        elapsed < duration && !interrupt.is_set()
+    });
+    progress.finish();
+    Ok(profile?)
+}
+
 /// Samples for as long as was asked, or until the first interrupt.
 fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
     let duration = settings::duration(&args.duration)?;
-    let scope = match &args.cgroup {
-        Some(path) => Scope::Cgroup(path.clone()),
-        None if args.pid.is_empty() => Scope::System,
-        None => Scope::Processes(args.pid.clone()),
-    };
+    let scope = scope(args);
     let cores = args.cpus.as_deref().map(settings::cores).transpose()?;
     let sampler = Sampler::open(Options { scope, cores, frequency_hz: args.frequency })?;
     let mut progress = Progress::new("sampling", Some(duration));
@@ -107,6 +132,15 @@ fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
         bail!("interrupted before anything was sampled");
     }
     Ok(profile)
+}
+
+/// What is looked at.
+fn scope(args: &args::Profile) -> Scope {
+    match &args.cgroup {
+        Some(path) => Scope::Cgroup(path.clone()),
+        None if args.pid.is_empty() => Scope::System,
+        None => Scope::Processes(args.pid.clone()),
+    }
 }
 
 /// Reads a stored profile, or folded stacks where it is no JSON.

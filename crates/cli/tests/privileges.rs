@@ -46,3 +46,25 @@ fn nobody_cannot_build_a_lab_and_is_told_so() {
     assert_eq!(ran.status, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("root"), "{}", ran.stderr);
 }
+
+#[test]
+fn nobody_is_told_what_looking_at_other_programs_takes() {
+    if !is_root() {
+        return;
+    }
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    if level.trim().parse::<i32>().is_ok_and(|level| level < 1) {
+        return eprintln!("skipped: kernel.perf_event_paranoid lets everyone sample everything");
+    }
+    let binary = Chokepoint::new().copy_of_binary();
+    for args in [&["profile"][..], &["profile", "--off-cpu"], &["profile", "--drops"], &["profile", "--count", "page-faults", "--pid", "1"]]
+    {
+        let mut command = std::process::Command::new(&binary);
+        command.args(args).args(if args.contains(&"--count") { &["--count-for", "200ms"] } else { &["-z", "200ms"] });
+        command.uid(NOBODY).gid(NOBODY).current_dir("/").env_clear();
+        let ran = harness::ran(command.output().unwrap());
+        assert_eq!(ran.status, Some(1), "{args:?}: {}", ran.stderr);
+        let told = ["CAP_PERFMON", "not readable for this user", "perf_event_open"];
+        assert!(told.iter().any(|words| ran.stderr.contains(words)), "{args:?}: {}", ran.stderr);
+    }
+}

@@ -65,3 +65,53 @@ fn what_cannot_be_read_is_said() {
         assert!(output.stderr.contains(reason) && output.status == Some(status), "{args:?}: {} {:?}", output.stderr, output.status);
     }
 }
+
+#[test]
+fn the_version_says_what_the_kernel_lacks() {
+    let output = Chokepoint::new().run(&["--version"]);
+    let mut lines = output.stdout.lines();
+    assert_eq!((lines.next(), output.status), (Some(concat!("chokepoint ", env!("CARGO_PKG_VERSION"))), Some(0)));
+    let kprobes = std::path::Path::new("/sys/bus/event_source/devices/kprobe").exists();
+    assert_eq!(lines.any(|line| line.contains("no kprobes")), !kprobes, "{}", output.stdout);
+}
+
+#[test]
+fn counting_what_makes_no_sense_is_said() {
+    let chokepoint = Chokepoint::new();
+    for (args, reason, status) in [
+        (vec!["profile", "--count", "a b"], "\"a b\" cannot be counted", 2),
+        (vec!["profile", "--count", "--count-for", "0s"], "--count-for 0s", 2),
+        (vec!["profile", "--count", "--count-for", "1h"], "at most 60 s", 2),
+        (vec!["profile", "--count", "--requests", "-1"], "--requests", 2),
+        (vec!["profile", "--count", "--requests", "0"], "is no rate", 2),
+        (vec!["profile", "--count", "--html", "x"], "--html", 2),
+        (vec!["profile", "--drops", "--pid", "1"], "--pid", 2),
+        (vec!["profile", "--count", "page-faults", "--pid", "4294967295"], "there is no process 4294967295", 1),
+    ] {
+        let output = chokepoint.run(&args);
+        assert!(output.stderr.contains(reason) && output.status == Some(status), "{args:?}: {} {:?}", output.stderr, output.status);
+    }
+}
+
+#[test]
+fn counts_and_drops_are_as_their_schemas_say() {
+    let chokepoint = Chokepoint::new();
+    let pid = std::process::id().to_string();
+    let counting: &[&str] =
+        &["profile", "--json", "--count", "page-faults", "--count", "cycles", "--count-for", "200ms", "--requests", "10", "--pid", &pid];
+    for (args, schema) in [
+        (counting, include_str!("../../../docs/schema/counts-1.json")),
+        (&["profile", "--json", "--drops", "-z", "200ms"], include_str!("../../../docs/schema/drops-1.json")),
+    ] {
+        let output = chokepoint.run(args);
+        if output.status != Some(0) {
+            eprintln!("skipped: {}", output.stderr);
+            continue;
+        }
+        let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
+        let schema: serde_json::Value = serde_json::from_str(schema).expect("a schema");
+        let validator = jsonschema::validator_for(&schema).expect("a schema that makes sense");
+        let errors: Vec<String> = validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{errors:#?} in {json}");
+    }
+}

@@ -71,6 +71,23 @@ pub(crate) struct Collected {
     pub(crate) threads: Vec<Thread>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) notes: Vec<String>,
+    /// All threads that have a name, and the numbers of those in `threads`.
+    named: Vec<Thread>,
+    numbers: HashMap<u32, u32>,
+}
+
+impl Collected {
+    /// The number among `threads` of a thread that the collector knew by another; it is entered where it had no sample.
+    pub(crate) fn number(&mut self, thread: u32) -> Option<u32> {
+        if let Some(number) = self.numbers.get(&thread) {
+            return Some(*number);
+        }
+        let known = self.named.get(usize::try_from(thread).ok()?)?.clone();
+        let number = u32::try_from(self.threads.len()).ok()?;
+        self.threads.push(known);
+        self.numbers.insert(thread, number);
+        Some(number)
+    }
 }
 
 /// Collects.
@@ -109,6 +126,31 @@ impl Collector {
         }
     }
 
+    /// Whether samples of a process are kept.
+    pub(crate) fn wants(&mut self, pid: u32) -> bool {
+        self.wanted.includes(pid)
+    }
+
+    /// How many samples there are.
+    pub(crate) fn samples(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The number of a thread, by its present name where it had none.
+    pub(crate) fn thread(&mut self, pid: u32, tid: u32) -> u32 {
+        match self.threads_now.get(&(pid, tid)) {
+            Some(thread) => *thread,
+            None => self.name_thread(pid, tid, None),
+        }
+    }
+
+    /// Gives samples other weights, by their numbers; those without one are left out.
+    pub(crate) fn reweigh(&mut self, weight: impl Fn(usize) -> Option<u64>) {
+        let samples = std::mem::take(&mut self.samples);
+        let weighed = samples.into_iter().enumerate().filter_map(|(index, sample)| Some(Sample { weight: weight(index)?, ..sample }));
+        self.samples = weighed.collect();
+    }
+
     /// Takes a record.
     pub(crate) fn take(&mut self, time: u64, record: Record<'_>) {
         match record {
@@ -138,7 +180,7 @@ impl Collector {
             }
             Record::Lost(count) => self.lost = self.lost.saturating_add(count),
             Record::Throttled => self.throttled += 1,
-            Record::Other => {}
+            Record::Switch { .. } | Record::Other => {}
         }
     }
 
@@ -170,10 +212,7 @@ impl Collector {
             return;
         }
         let stack = *self.stacks.entry(key).or_insert(u32::try_from(known).unwrap_or(u32::MAX));
-        let thread = match self.threads_now.get(&(sample.pid, sample.tid)) {
-            Some(thread) => *thread,
-            None => self.name_thread(sample.pid, sample.tid, None),
-        };
+        let thread = self.thread(sample.pid, sample.tid);
         let time_ms = u32::try_from(time.saturating_sub(self.begin_ns) / 1_000_000).unwrap_or(u32::MAX);
         self.samples.push(Sample { time_ms, cpu: sample.cpu, thread, stack, weight: sample.period });
     }
@@ -263,14 +302,14 @@ impl Collector {
             sample.stack = index.copied().unwrap_or(0);
         }
         samples.sort_by_key(|sample| sample.time_ms);
-        let threads = seen(&self.threads, &mut samples);
-        Collected { frames: interned.frames, stacks: interned.stacks, threads, samples, notes }
+        let (threads, numbers) = seen(&self.threads, &mut samples);
+        Collected { frames: interned.frames, stacks: interned.stacks, threads, samples, notes, named: self.threads, numbers }
     }
 }
 
 /// The threads that were sampled, in the order of their first samples, which are numbered anew: those that only began to run another program
 /// are left out.
-fn seen(threads: &[Thread], samples: &mut [Sample]) -> Vec<Thread> {
+fn seen(threads: &[Thread], samples: &mut [Sample]) -> (Vec<Thread>, HashMap<u32, u32>) {
     let mut numbers: HashMap<u32, u32> = HashMap::new();
     let mut seen = Vec::new();
     for sample in samples {
@@ -280,7 +319,7 @@ fn seen(threads: &[Thread], samples: &mut [Sample]) -> Vec<Thread> {
             u32::try_from(seen.len().saturating_sub(1)).unwrap_or(u32::MAX)
         });
     }
-    seen
+    (seen, numbers)
 }
 
 /// Functions and stacks, each once.

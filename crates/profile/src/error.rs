@@ -19,6 +19,9 @@ pub enum Error {
     /// `perf_event_open` is not there at all (a kernel without `CONFIG_PERF_EVENTS`, or a container's seccomp filter).
     #[error("this kernel, or the container's seccomp filter, offers no perf_event_open: {0}")]
     Unsupported(io::Error),
+    /// This kernel lacks what it takes.
+    #[error("{0}")]
+    Missing(String),
     /// None of the processes asked for exists.
     #[error("there is no process {0}")]
     NoProcess(String),

@@ -18,6 +18,8 @@ pub enum Clock {
     Cycles,
     /// A timer of the kernel: code that runs with interrupts off is billed to where they are enabled again.
     CpuClock,
+    /// No clock of what runs: stacks of what waits, weighted by how long it did.
+    OffCpu,
 }
 
 impl Clock {
@@ -26,6 +28,7 @@ impl Clock {
         match self {
             Self::Cycles => "cycles",
             Self::CpuClock => "cpu-clock",
+            Self::OffCpu => "off-cpu",
         }
     }
 }
@@ -86,8 +89,16 @@ pub(crate) fn attributes(clock: Clock, frequency_hz: u32, kernel: bool, inherit:
 
 /// Opens an event for a thread (-1: all) on a core.
 pub(crate) fn open(attr: &b::perf_event_attr, pid: i32, cpu: u32) -> io::Result<OwnedFd> {
+    open_at(attr, pid, i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?)
+}
+
+/// Opens an event for a thread on whatever core it runs.
+pub(crate) fn open_anywhere(attr: &b::perf_event_attr, pid: i32) -> io::Result<OwnedFd> {
+    open_at(attr, pid, -1)
+}
+
+fn open_at(attr: &b::perf_event_attr, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
     let mut attr = *attr;
-    let cpu = i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: `attr` is a whole structure of the size that it says and outlives the call; the kernel writes to its size field at most.
     let fd = unsafe { sys::perf_event_open(&raw mut attr, pid, cpu, -1, u64::from(b::PERF_FLAG_FD_CLOEXEC) as _) };
     if fd < 0 {

@@ -19,10 +19,10 @@ const SAMPLES_MAX: usize = 1 << 20;
 #[error("line {0} is no folded stack: write \"program;function;function COUNT\"")]
 pub struct FoldedError(usize);
 
-/// Samples of each stack under its program, busy ones only, in alphabetical order.
+/// Samples of each stack under its program, busy ones only, in alphabetical order; of what waits, microseconds.
 pub fn write(profile: &Profile) -> String {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for (_, stack, thread) in profile.busy() {
+    for (sample, stack, thread) in profile.busy() {
         let mut line = plain(&thread.program);
         for frame in profile.frames_of(stack) {
             line.push(';');
@@ -33,7 +33,9 @@ pub fn write(profile: &Profile) -> String {
                 FrameKind::User => "",
             });
         }
-        *counts.entry(line).or_default() += 1;
+        let count = if profile.clock == Clock::OffCpu { sample.weight / 1000 } else { 1 };
+        let sum = counts.entry(line).or_default();
+        *sum = sum.saturating_add(count);
     }
     counts.into_iter().fold(String::new(), |mut text, (line, count)| {
         // Writing to a string cannot fail.

@@ -69,6 +69,39 @@ fn lies_in(line: &str, wanted: &str) -> bool {
         || mounted.is_some_and(|(mount, rest)| (mount == controllers || mount == "unified") && below(&format!("/{rest}")))
 }
 
+/// Whether the processor's counters are to be had: perf's "cpu" (x86), "cpu_core" (hybrid), "armv8_pmuv3..." (Arm) and the like.
+pub(crate) fn has_pmu() -> bool {
+    let Ok(devices) = fs::read_dir("/sys/bus/event_source/devices") else { return false };
+    let names = devices.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.into_iter().any(|name| is_pmu(&name))
+}
+
+fn is_pmu(name: &str) -> bool {
+    name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv") || name.starts_with("apple_")
+}
+
+/// CPU time of a thread so far, nanoseconds (the first number of `/proc/PID/task/TID/schedstat`, Documentation/scheduler/sched-stats.rst).
+pub(crate) fn thread_run_ns(pid: u32, tid: u32) -> Option<u64> {
+    text(&format!("/proc/{pid}/task/{tid}/schedstat"))?.split_whitespace().next()?.parse().ok()
+}
+
+/// The number of a process's network namespace (namespaces(7)).
+pub(crate) fn network_namespace(pid: u32) -> Option<u64> {
+    let link = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+    link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Time that a thread waited for a core so far though it was ready to run, nanoseconds (the second number of its schedstat).
+pub(crate) fn thread_delay_ns(pid: u32, tid: u32) -> Option<u64> {
+    text(&format!("/proc/{pid}/task/{tid}/schedstat"))?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Context switches of all cores since the start (proc_stat(5)).
+pub(crate) fn switches() -> u64 {
+    let stat = text("/proc/stat").unwrap_or_default();
+    stat.lines().find_map(|line| line.strip_prefix("ctxt ")?.trim().parse().ok()).unwrap_or(0)
+}
+
 /// All processes with their parents.
 pub(crate) fn parents() -> HashMap<u32, u32> {
     let processes = numbers("/proc");

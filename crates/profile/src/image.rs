@@ -107,6 +107,8 @@ impl Image {
 pub(crate) trait Elf {
     /// Calls back with address, size, name and whether it is global, of every function.
     fn functions(&self, found: &mut dyn FnMut(u64, u64, &str, bool));
+    /// Address of the function of this name, and whether it only chooses one at run time (IFUNC); its plain name or, demangled, its whole one.
+    fn find(&self, name: &str) -> Option<(u64, bool)>;
     /// Where the program begins to run.
     fn entry(&self) -> u64;
     /// The build id, in the file's bytes.
@@ -132,6 +134,19 @@ impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCac
                 found(symbol.address(), symbol.size(), name, symbol.is_global());
             }
         }
+    }
+
+    fn find(&self, name: &str) -> Option<(u64, bool)> {
+        use object::{ObjectSymbol, SymbolFlags, SymbolKind};
+        let all = self.symbols().chain(self.dynamic_symbols()).filter(|symbol| !symbol.is_undefined() && symbol.kind() == SymbolKind::Text);
+        let is_it =
+            |mangled: &str| mangled.split('@').next() == Some(name) || (name.contains("::") && crate::names::demangle(mangled) == name);
+        let found = all.filter(|symbol| symbol.name().is_ok_and(is_it)).map(|symbol| {
+            let chooser = matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info.st_type() == object::elf::STT_GNU_IFUNC);
+            (symbol.address(), chooser)
+        });
+        // Of several versions of a function that one counts which chooses: it is the newer.
+        found.reduce(|first, other| if other.1 && !first.1 { other } else { first })
     }
 
     fn entry(&self) -> u64 {
@@ -221,6 +236,26 @@ fn vdso() -> Option<Vec<u8>> {
 }
 
 impl Image {
+    /// The offset in the file of a function's first instruction, which is where a probe goes; and whether the kernel has to step through that instruction
+    /// by the processor's single steps, which is dearer than to do itself what a push does (arch/x86/kernel/uprobes.c).
+    ///
+    /// # Errors
+    /// Where there is no such function, or it is a mere chooser between several (IFUNC), in words.
+    pub(crate) fn function_offset(&self, name: &str) -> Result<(u64, bool), String> {
+        let found = self.with_elf(|elf| elf.find(name)).flatten();
+        let file = self.path.rsplit('/').next().unwrap_or(&self.path);
+        let (address, chooser) = found.ok_or_else(|| format!("{file} has no function {name} in its symbol tables"))?;
+        if chooser {
+            return Err(format!("{name} of {file} is chosen at run time among several (IFUNC): name the one that is used"));
+        }
+        let segment = self.segments.iter().find(|segment| address.checked_sub(segment.address).is_some_and(|into| into < segment.length));
+        let segment = segment.ok_or_else(|| format!("{name} of {file} lies in no executable part of it"))?;
+        let offset = segment.offset.checked_add(address - segment.address).ok_or_else(|| format!("{file} is damaged"))?;
+        let first = self.code(address, 2).unwrap_or_default();
+        let pushes = matches!(first.as_slice(), [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..]);
+        Ok((offset, !(cfg!(target_arch = "x86_64") && pushes)))
+    }
+
     /// Up to `length` bytes of the program's code from an address on; none where it has none there.
     pub(crate) fn code(&self, address: u64, length: usize) -> Option<Vec<u8>> {
         let segment =

@@ -167,7 +167,7 @@ fn debug_files(image: &Image, elf: &dyn Elf) -> Vec<String> {
 }
 
 /// The name as its programmer wrote it.
-fn demangle(name: &str) -> String {
+pub(crate) fn demangle(name: &str) -> String {
     // Versions of exported functions: "memcpy@@GLIBC_2.14".
     let name = name.split('@').next().filter(|bare| !bare.is_empty()).unwrap_or(name);
     if let Ok(rust) = rustc_demangle::try_demangle(name) {

@@ -139,7 +139,7 @@ pub struct Sample {
     pub thread: u32,
     /// Index into `stacks`.
     pub stack: u32,
-    /// What it stands for: nanoseconds of cpu-clock, or cycles.
+    /// What it stands for: nanoseconds of cpu-clock, cycles, or nanoseconds of waiting.
     pub weight: u64,
 }
 
@@ -225,7 +225,11 @@ impl Profile {
     /// Puts every stack into its layer.
     pub fn classify(&mut self) {
         let rules = crate::layers::Rules::new();
-        let layers: Vec<Layer> = self.stacks.iter().map(|stack| rules.layer(&self.frames_of(stack))).collect();
+        let layer = |stack: &Stack| match self.clock {
+            Clock::OffCpu => crate::waits::Wait::of(&self.frames_of(stack)).layer(),
+            Clock::Cycles | Clock::CpuClock => rules.layer(&self.frames_of(stack)),
+        };
+        let layers: Vec<Layer> = self.stacks.iter().map(layer).collect();
         for (stack, layer) in self.stacks.iter_mut().zip(layers) {
             stack.layer = layer;
         }

@@ -12,6 +12,11 @@ const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
+const SWITCH: u32 = 14;
+const SWITCH_CPU_WIDE: u32 = 15;
+/// `PERF_RECORD_MISC_SWITCH_OUT`, and `PERF_RECORD_MISC_SWITCH_OUT_PREEMPT`: the thread was ready to run on (Linux 4.17).
+const MISC_SWITCH_OUT: u16 = 1 << 13;
+const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// `PERF_RECORD_MISC_COMM_EXEC`: the name changed because another program runs now.
 const MISC_COMM_EXEC: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`: the inode's fields hold a build id instead.
@@ -53,6 +58,13 @@ pub(crate) enum Record<'a> {
     Exit {
         pid: u32,
         tid: u32,
+    },
+    /// A thread begins to run, or stops: `preempted` where it would have run on.
+    Switch {
+        pid: u32,
+        tid: u32,
+        out: bool,
+        preempted: bool,
     },
     /// So many records found no room.
     Lost(u64),
@@ -144,6 +156,11 @@ fn parse_one(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Record<'_>)> {
         }
         LOST_SAMPLES => Record::Lost(reader.u64()?),
         THROTTLE => Record::Throttled,
+        SWITCH | SWITCH_CPU_WIDE => {
+            let mut reader = Reader(trailer);
+            let (pid, tid) = (reader.u32()?, reader.u32()?);
+            Record::Switch { pid, tid, out: misc & MISC_SWITCH_OUT != 0, preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 }
+        }
         _ => Record::Other,
     };
     Some((time, record))
@@ -282,6 +299,8 @@ mod tests {
         bytes.extend(record(LOST, 0, &with(words(&[1, 17]))));
         bytes.extend(record(LOST_SAMPLES, 0, &with(words(&[3]))));
         bytes.extend(record(THROTTLE, 0, &with(words(&[1, 1, 1]))));
+        bytes.extend(record(SWITCH_CPU_WIDE, MISC_SWITCH_OUT | MISC_SWITCH_OUT_PREEMPT, &with(words(&[pair(9, 9)]))));
+        bytes.extend(record(SWITCH, 0, &with(vec![])));
         bytes.extend(record(77, 0, &with(vec![])));
         let (records, torn) = all(&bytes);
         assert!(records.iter().all(|(time, _)| *time == 1234) && torn == Torn(false));
@@ -296,6 +315,8 @@ mod tests {
                 Record::Lost(17),
                 Record::Lost(3),
                 Record::Throttled,
+                Record::Switch { pid: 7, tid: 7, out: true, preempted: true },
+                Record::Switch { pid: 7, tid: 7, out: false, preempted: false },
                 Record::Other
             ]
         );

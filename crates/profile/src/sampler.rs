@@ -212,7 +212,7 @@ fn drain(rings: &mut [Ring], buffers: &mut [Vec<u8>], collector: &mut Collector)
 }
 
 /// Waits until a ring fills up or it is time to look.
-fn wait(fds: &[OwnedFd]) {
+pub(crate) fn wait(fds: &[OwnedFd]) {
     let mut polled: Vec<libc::pollfd> =
         fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
     let count = libc::nfds_t::try_from(polled.len()).unwrap_or(0);
@@ -225,7 +225,7 @@ fn wait(fds: &[OwnedFd]) {
 }
 
 /// The processes to sample, with all below them.
-fn tree(scope: &Scope) -> Result<HashSet<u32>, Error> {
+pub(crate) fn tree(scope: &Scope) -> Result<HashSet<u32>, Error> {
     let Scope::Processes(roots) = scope else { return Ok(HashSet::new()) };
     let parents = host::parents();
     if let Some(missing) = roots.iter().find(|pid| !parents.contains_key(pid)) {
@@ -319,7 +319,7 @@ fn open_cores(attr: &perf_event_open_sys::bindings::perf_event_attr, pid: i32, c
     if found.is_empty() { Err(io::Error::from_raw_os_error(libc::ENODEV)) } else { Ok(found) }
 }
 
-fn is_refusal(error: &io::Error) -> bool {
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
@@ -335,7 +335,7 @@ fn failed(error: io::Error) -> Error {
     }
 }
 
-fn privilege(what: &str, error: &io::Error) -> Error {
+pub(crate) fn privilege(what: &str, error: &io::Error) -> Error {
     let level = host::text("/proc/sys/kernel/perf_event_paranoid").and_then(|text| text.trim().parse::<i32>().ok());
     let level = level.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
     let hint = format!(
@@ -346,7 +346,7 @@ fn privilege(what: &str, error: &io::Error) -> Error {
 }
 
 /// Raises the soft limit of descriptors to the hard one, and says how many there are.
-fn raise_descriptors() -> u64 {
+pub(crate) fn raise_descriptors() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls get a structure that lives through them.
     unsafe {
@@ -358,7 +358,7 @@ fn raise_descriptors() -> u64 {
     }
 }
 
-fn core_shares(cores: &[u32], before: &HashMap<u32, (u64, u64, u64)>, after: &HashMap<u32, (u64, u64, u64)>) -> Vec<Core> {
+pub(crate) fn core_shares(cores: &[u32], before: &HashMap<u32, (u64, u64, u64)>, after: &HashMap<u32, (u64, u64, u64)>) -> Vec<Core> {
     let one = |cpu: &u32| {
         let shares = before.get(cpu).zip(after.get(cpu)).and_then(|(before, after)| {
             let all = after.0.checked_sub(before.0).filter(|all| *all > 0)?;
@@ -371,19 +371,24 @@ fn core_shares(cores: &[u32], before: &HashMap<u32, (u64, u64, u64)>, after: &Ha
 }
 
 fn describe(options: &Options) -> String {
-    let scope = match &options.scope {
+    let scope = describe_scope(&options.scope);
+    let cores = options.cores.as_ref().map(|cores| cores.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
+    cores.map_or(scope.clone(), |cores| format!("{scope}, on cores {cores}"))
+}
+
+/// What is looked at, in words.
+pub(crate) fn describe_scope(scope: &Scope) -> String {
+    match scope {
         Scope::System => "all processes".to_owned(),
         Scope::Processes(pids) => {
             let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
             format!("process {} and what it started", pids.join(", "))
         }
         Scope::Cgroup(path) => format!("cgroup {path}"),
-    };
-    let cores = options.cores.as_ref().map(|cores| cores.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
-    cores.map_or(scope.clone(), |cores| format!("{scope}, on cores {cores}"))
+    }
 }
 
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 

@@ -171,7 +171,7 @@ fn hottest(report: &Report, layout: &Layout) -> String {
 }
 
 /// The tree, heaviest branches first. A chain of functions of which each only calls the next is one line.
-fn tree(profile: &Profile, layout: &Layout) -> String {
+pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
     let root = build(profile, |_, _| true);
     let mut text = format!("\nwho called what, branches from {} %\n", percent(layout.tree_share_min));
     let whole = root.total.max(1) as f64;

@@ -108,3 +108,48 @@ fn two_thousand_threads_are_sampled() {
         Some(None) => {}
     }
 }
+
+/// Whether a program file has been stripped of its symbol table; none where that cannot be told.
+fn is_stripped(path: &str) -> Option<bool> {
+    use object::Object;
+    let bytes = std::fs::read(path).ok()?;
+    Some(object::File::parse(bytes.as_slice()).ok()?.symbol_table().is_none())
+}
+
+#[test]
+fn a_stripped_program_has_whole_stacks_and_honest_names() {
+    if is_stripped("/bin/sh") != Some(true) {
+        return eprintln!("skipped: /bin/sh has its symbol table");
+    }
+    let worker = Worker::start("while :; do :; done");
+    let Some(profile) = sample(Scope::Processes(vec![worker.0.id()])) else { return };
+    let shell = profile.frames.iter().filter(|frame| frame.kind == chokepoint_profile::FrameKind::User && !frame.named);
+    // The name is where the function begins in its file.
+    let named: Vec<&str> = shell.map(|frame| frame.name.as_str()).collect();
+    assert!(!named.is_empty() && named.iter().all(|name| name.contains("+0x")), "{named:?}");
+    let quality = profile.quality();
+    assert!(quality.broken < 0.2 && quality.unnamed_user > 0.0, "{quality:?}");
+}
+
+#[test]
+fn a_program_in_another_mount_namespace_is_unwound_from_its_own_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().display();
+    // A file system that only the child sees, with a copy of the shell that is nowhere else.
+    let script = format!("mount -t tmpfs none {place} && cp /bin/sh {place}/hidden && exec {place}/hidden -c 'while :; do :; done'");
+    let child = Command::new("unshare").args(["-m", "sh", "-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(child) = child else { return eprintln!("skipped: there is no unshare(1)") };
+    let mut worker = Worker(child);
+    let maps = format!("/proc/{}/maps", worker.0.id());
+    let begin = Instant::now();
+    while !std::fs::read_to_string(&maps).unwrap_or_default().contains("/hidden") {
+        if worker.0.try_wait().is_ok_and(|ended| ended.is_some()) || begin.elapsed() > Duration::from_secs(20) {
+            return eprintln!("skipped: this user may not make a mount namespace with a file system in it");
+        }
+        thread::yield_now();
+    }
+    assert!(!directory.path().join("hidden").exists(), "it is seen from here");
+    let Some(profile) = sample(Scope::Processes(vec![worker.0.id()])) else { return };
+    assert!(profile.frames.iter().any(|frame| frame.module == "hidden"), "{:?}", profile.frames);
+    assert!(profile.quality().broken < 0.2, "{:?}", profile.quality());
+}

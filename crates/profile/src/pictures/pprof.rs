@@ -80,6 +80,7 @@ fn message(profile: &Profile) -> Vec<u8> {
     let mut strings = Strings { all: vec![String::new()], known: HashMap::from([(String::new(), 0)]) };
     let (weight, unit) = match profile.clock {
         Clock::CpuClock => ("cpu", "nanoseconds"),
+        Clock::OffCpu => ("waiting", "nanoseconds"),
         Clock::Cycles => ("cycles", "count"),
     };
     for (kind, unit) in [("samples", "count"), (weight, unit)] {

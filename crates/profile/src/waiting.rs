@@ -1,0 +1,455 @@
+//! Samples what threads wait for: a stack where a thread stops running, weighted by how long it does not run. No tracepoint is needed: the kernel's count of
+//! context switches makes the samples, and its records of switches the times (perf_event_open(2), `context_switch`).
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use perf_event_open_sys as sys;
+use perf_event_open_sys::bindings as b;
+
+use crate::collector::{Collected, Collector, Wanted};
+use crate::error::Error;
+use crate::event::{self, Clock};
+use crate::host;
+use crate::profile::{Frame, FrameKind, Profile, SCHEMA, Sample, Stack, StackEnd};
+use crate::record::{self, Record, Torn};
+use crate::ring::{Ring, bytes_of_each};
+use crate::sampler::{Scope, core_shares, describe_scope, is_refusal, monotonic_ns, privilege, thread_cpu_s, tree, wait};
+
+/// Stacks a second on each core at most; beyond it only one in so many switches gives one.
+const STACKS_HZ_MAX: u64 = 400;
+/// Threads at most of which it is read how long they waited for a core.
+const THREADS_MAX: usize = 20_000;
+/// How long switches are counted beforehand.
+const LOOK_BEFORE: Duration = Duration::from_millis(50);
+
+/// Events that are open and do not count yet.
+#[derive(Debug)]
+pub struct Waiting {
+    scope: Scope,
+    wanted: HashSet<u32>,
+    cores: Vec<u32>,
+    /// One an event of `stacks`, then one of `switches`, by core.
+    rings: Vec<Ring>,
+    stacks: Vec<OwnedFd>,
+    switches: Vec<OwnedFd>,
+    period: u64,
+}
+
+/// What is known of a thread's waiting.
+#[derive(Debug, Default, Clone)]
+struct Thread {
+    /// Since when it does not run, whether it was ready to, and its sample.
+    out: Option<(u64, bool)>,
+    /// The sample taken there, and how many switches it stands for.
+    sample: Option<(usize, u64)>,
+    seen: bool,
+    asleep_ns: u64,
+    preempted_ns: u64,
+    /// Its samples with the time that each of them stands for.
+    sampled: Vec<(usize, u64)>,
+}
+
+/// Takes switches and samples in the order of time.
+struct Tracker {
+    begin_ns: u64,
+    /// The threads that were there at the beginning, with how long each had waited for a core until then.
+    delays: HashMap<(u32, u32), u64>,
+    threads: HashMap<(u32, u32), Thread>,
+    /// Whether a process is one whose waiting counts.
+    programs: HashMap<u32, bool>,
+    switches: u64,
+}
+
+impl Waiting {
+    /// Opens two events on each core.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, or there is no such process.
+    pub fn open(scope: Scope) -> Result<Self, Error> {
+        let wanted = tree(&scope)?;
+        let period = period(host::switches(), LOOK_BEFORE, host::cores_online().len());
+        let bytes = bytes_of_each(2 * host::cores_online().len());
+        let (mut cores, mut stacks, mut switches) = (Vec::new(), Vec::new(), Vec::new());
+        let refused = |error: std::io::Error| {
+            if is_refusal(&error) {
+                privilege("seeing what threads wait for", &error)
+            } else {
+                Error::Io("perf_event_open".to_owned(), error)
+            }
+        };
+        for core in host::cores_online() {
+            let stack = match event::open(&stack_attributes(period, bytes), -1, core) {
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
+                opened => opened.map_err(refused)?,
+            };
+            switches.push(event::open(&switch_attributes(bytes), -1, core).map_err(refused)?);
+            stacks.push(stack);
+            cores.push(core);
+        }
+        let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the samples' buffer cannot be mapped".to_owned(), error));
+        let rings = stacks.iter().chain(&switches).map(ring).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { scope, wanted, cores, rings, stacks, switches, period })
+    }
+
+    /// Samples for as long as `go_on` says so, which is asked ten times a second. The profile's weights are nanoseconds of waiting.
+    ///
+    /// # Errors
+    /// Where the events cannot be started.
+    pub fn run(mut self, mut go_on: impl FnMut(Duration) -> bool) -> Result<Profile, Error> {
+        let cost_before = thread_cpu_s();
+        let wanted = match &self.scope {
+            Scope::System => Wanted::All,
+            Scope::Processes(_) => Wanted::Processes(std::mem::take(&mut self.wanted)),
+            Scope::Cgroup(path) => Wanted::Cgroup(path.clone(), HashMap::new()),
+        };
+        let delays = delays();
+        let (begin, times, begin_ns) = (Instant::now(), host::core_times(), monotonic_ns());
+        let mut collector = Collector::new(wanted, begin_ns);
+        let mut tracker = Tracker { begin_ns, delays, threads: HashMap::new(), programs: HashMap::new(), switches: 0 };
+        for fd in self.switches.iter().chain(&self.stacks) {
+            event::enable(fd).map_err(|error| Error::Io("sampling cannot be started".to_owned(), error))?;
+        }
+        let (mut periods, mut looked) = (self.period..=self.period, Instant::now());
+        while go_on(begin.elapsed()) {
+            wait(&self.stacks);
+            let stacks = drain(&mut self.rings, &mut collector, &mut tracker);
+            self.adapt(stacks, looked.elapsed());
+            looked = Instant::now();
+            periods = *periods.start().min(&self.period)..=*periods.end().max(&self.period);
+        }
+        for fd in self.stacks.iter().chain(&self.switches) {
+            // One that cannot be stopped is closed in a moment.
+            let _ = event::disable(fd);
+        }
+        let (duration, end_ns) = (begin.elapsed(), monotonic_ns());
+        drain(&mut self.rings, &mut collector, &mut tracker);
+        let cores = core_shares(&self.cores, &times, &host::core_times());
+        let mut profile = Profile {
+            schema: SCHEMA.to_owned(),
+            clock: Clock::OffCpu,
+            notes: notes(&periods, tracker.switches, duration),
+            frequency_hz: 0,
+            duration_s: duration.as_secs_f64(),
+            scope: describe_scope(&self.scope),
+            cores,
+            lost: collector.lost,
+            throttled: collector.throttled,
+            outside: 0,
+            cost_cpu_s: 0.0,
+            frames: Vec::new(),
+            stacks: Vec::new(),
+            threads: Vec::new(),
+            samples: Vec::new(),
+        };
+        let queued = tracker.weigh(end_ns, &mut collector);
+        let mut collected = collector.finish();
+        collected.add_queued(&queued);
+        (profile.frames, profile.stacks) = (collected.frames, collected.stacks);
+        (profile.threads, profile.samples) = (collected.threads, collected.samples);
+        profile.notes.extend(collected.notes);
+        profile.classify();
+        profile.cost_cpu_s = (thread_cpu_s() - cost_before).max(0.0);
+        Ok(profile)
+    }
+
+    /// Takes fewer stacks where they come too fast, and more again where there is room.
+    fn adapt(&mut self, stacks: usize, elapsed: Duration) {
+        let per_core = stacks as f64 / self.cores.len().max(1) as f64 / elapsed.as_secs_f64().max(1e-3);
+        let cap = STACKS_HZ_MAX as f64;
+        let next = match self.period {
+            period if per_core > cap => period.saturating_mul(2),
+            period if per_core < cap / 4.0 && period > 1 => period / 2,
+            period => period,
+        };
+        if next == self.period {
+            return;
+        }
+        self.period = next;
+        for fd in &self.stacks {
+            let mut period = next;
+            // SAFETY: the descriptor is open; the argument is the address of a number, which the kernel reads and which lives through the call. Where
+            // it refuses, the old one stays.
+            unsafe { sys::ioctls::PERIOD(fd.as_raw_fd(), &raw mut period as u64) };
+        }
+    }
+}
+
+/// One in so many switches gives a stack, where so many were counted in this time on all cores.
+fn period(switches_before: u64, look: Duration, cores: usize) -> u64 {
+    std::thread::sleep(look);
+    let switches = host::switches().saturating_sub(switches_before) as f64;
+    let per_core = switches / look.as_secs_f64() / cores.max(1) as f64;
+    ((per_core / STACKS_HZ_MAX as f64) as u64).next_power_of_two().clamp(1, 1 << 16)
+}
+
+fn notes(periods: &std::ops::RangeInclusive<u64>, switches: u64, duration: Duration) -> Vec<String> {
+    let rate = switches as f64 / duration.as_secs_f64().max(1e-9);
+    let mut notes = vec![format!("{rate:.0} switches a second were followed; threads that never ran meanwhile are not in it")];
+    if *periods.end() > 1 {
+        let (low, high) = (periods.start(), periods.end());
+        notes.push(format!(
+            "one in {low} to {high} of them gave a stack; each thread's time is whole, and shared out by the stacks that were taken"
+        ));
+    }
+    notes
+}
+
+/// Samples at switches, with stacks.
+fn stack_attributes(period: u64, ring_bytes: usize) -> b::perf_event_attr {
+    let mut attr = event::attributes(Clock::CpuClock, 1, true, false, ring_bytes);
+    attr.config = u64::from(b::PERF_COUNT_SW_CONTEXT_SWITCHES);
+    attr.set_freq(0);
+    attr.__bindgen_anon_1.sample_period = period;
+    attr
+}
+
+/// Records of switches alone, in a ring of their own that stacks cannot fill.
+fn switch_attributes(ring_bytes: usize) -> b::perf_event_attr {
+    let mut attr = event::attributes(Clock::CpuClock, 1, true, false, ring_bytes);
+    attr.config = u64::from(b::PERF_COUNT_SW_DUMMY);
+    attr.set_freq(0);
+    attr.__bindgen_anon_1.sample_period = 0;
+    for off in [b::perf_event_attr::set_mmap, b::perf_event_attr::set_mmap2, b::perf_event_attr::set_comm, b::perf_event_attr::set_task] {
+        off(&mut attr, 0);
+    }
+    attr.set_comm_exec(0);
+    attr.set_context_switch(1);
+    attr.sample_type = u64::from(b::PERF_SAMPLE_TID | b::PERF_SAMPLE_TIME | b::PERF_SAMPLE_CPU);
+    (attr.sample_regs_user, attr.sample_stack_user) = (0, 0);
+    attr
+}
+
+/// Time that each thread waited for a core so far.
+fn delays() -> HashMap<(u32, u32), u64> {
+    let processes = host::parents().into_keys();
+    let threads = processes.flat_map(|pid| host::threads(pid).into_iter().map(move |tid| (pid, tid))).take(THREADS_MAX);
+    threads.filter_map(|(pid, tid)| Some(((pid, tid), host::thread_delay_ns(pid, tid)?))).collect()
+}
+
+/// Takes what came in the order of time; gives how many stacks there were.
+fn drain(rings: &mut [Ring], collector: &mut Collector, tracker: &mut Tracker) -> usize {
+    let mut buffers: Vec<Vec<u8>> = rings.iter().map(|_| Vec::new()).collect();
+    for (ring, buffer) in rings.iter_mut().zip(buffers.iter_mut()) {
+        collector.lost += u64::from(!ring.take(buffer));
+    }
+    let mut records = Vec::new();
+    for buffer in &buffers {
+        collector.lost += u64::from(record::parse(buffer, &mut records) == Torn(true));
+    }
+    records.sort_by_key(|(time, _)| *time);
+    let mut stacks = 0;
+    for (time, record) in records {
+        stacks += usize::from(matches!(record, Record::Sample(_)));
+        tracker.take(time, record, collector);
+    }
+    stacks
+}
+
+impl Tracker {
+    fn take(&mut self, time: u64, record: Record<'_>, collector: &mut Collector) {
+        match record {
+            Record::Switch { pid, tid, out, preempted } => {
+                if !self.counts(pid, collector) {
+                    return;
+                }
+                self.switches += u64::from(out);
+                let there = self.delays.contains_key(&(pid, tid));
+                let thread = self.threads.entry((pid, tid)).or_default();
+                if out {
+                    thread.out = Some((time, preempted));
+                } else {
+                    thread.came_in(time, if there { self.begin_ns } else { time });
+                }
+                thread.seen = true;
+            }
+            Record::Sample(sample) => {
+                if !self.counts(sample.pid, collector) {
+                    return;
+                }
+                let (key, period) = ((sample.pid, sample.tid), sample.period);
+                let index = collector.samples();
+                collector.take(time, Record::Sample(sample));
+                if collector.samples() > index {
+                    self.threads.entry(key).or_default().sample = Some((index, period));
+                }
+            }
+            Record::Exit { pid, tid } => {
+                if let Some(thread) = self.threads.get_mut(&(pid, tid)) {
+                    // What is dead waits for nothing.
+                    (thread.out, thread.sample) = (None, None);
+                }
+                collector.take(time, Record::Exit { pid, tid });
+            }
+            other => collector.take(time, other),
+        }
+    }
+
+    /// True for the programs asked for; not for threads of the kernel, which mostly wait for work.
+    fn counts(&mut self, pid: u32, collector: &mut Collector) -> bool {
+        let program = *self.programs.entry(pid).or_insert_with(|| pid != 0 && !host::is_kernel_thread(pid));
+        program && collector.wants(pid)
+    }
+
+    /// Gives each sample the time that it stands for, so that those of a thread add up to the time that it slept; gives what threads waited for a core
+    /// after they were woken, and what no stack was taken of.
+    fn weigh(mut self, end_ns: u64, collector: &mut Collector) -> Vec<Queued> {
+        let mut weights: HashMap<usize, u64> = HashMap::new();
+        let mut queued = Vec::new();
+        for ((pid, tid), thread) in &mut self.threads {
+            if thread.out.is_some() {
+                thread.came_in(end_ns, self.begin_ns);
+            }
+            let now = host::thread_delay_ns(*pid, *tid);
+            let waited = now.map(|now| now.saturating_sub(self.delays.get(&(*pid, *tid)).copied().unwrap_or(0)));
+            let woken = waited.unwrap_or(0).saturating_sub(thread.preempted_ns).min(thread.asleep_ns);
+            let whole = thread.asleep_ns.saturating_sub(woken).saturating_add(thread.preempted_ns);
+            let sampled: u64 = thread.sampled.iter().fold(0, |sum, (_, time)| sum.saturating_add(*time));
+            for (index, time) in &thread.sampled {
+                weights.insert(*index, scale(*time, whole, sampled));
+            }
+            let unseen = if sampled == 0 { whole } else { 0 };
+            if woken > 0 || unseen > 0 {
+                queued.push(Queued { thread: collector.thread(*pid, *tid), woken, unseen });
+            }
+        }
+        collector.reweigh(|index| weights.get(&index).copied().filter(|weight| *weight > 0));
+        queued
+    }
+}
+
+/// What a thread waited for a core once it was woken, and without a stack; nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Queued {
+    /// Its number with the collector.
+    thread: u32,
+    woken: u64,
+    unseen: u64,
+}
+
+impl Thread {
+    /// It runs again. What it did before it was first seen is known only as far as it did not run then.
+    fn came_in(&mut self, time: u64, begin_ns: u64) {
+        let (since, preempted) = match self.out.take() {
+            Some(out) => out,
+            None if self.seen => return,
+            None => (begin_ns, false),
+        };
+        let waited = time.saturating_sub(since);
+        let sum = if preempted { &mut self.preempted_ns } else { &mut self.asleep_ns };
+        *sum = sum.saturating_add(waited);
+        if let Some((sample, period)) = self.sample.take() {
+            self.sampled.push((sample, waited.saturating_mul(period.max(1))));
+        }
+    }
+}
+
+/// A part of `whole` as large as `part` is of `sum`.
+fn scale(part: u64, whole: u64, sum: u64) -> u64 {
+    let scaled = u128::from(part) * u128::from(whole) / u128::from(sum.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+impl Collected {
+    /// Adds a sample for each thread's wait for a core after it was woken, and for what no stack was taken of.
+    fn add_queued(&mut self, queued: &[Queued]) {
+        for (name, weight) in [("[run queue]", (|queued| queued.woken) as fn(&Queued) -> u64), ("[not sampled]", |queued| queued.unseen)] {
+            let frame = Frame { name: name.to_owned(), module: "kernel".to_owned(), kind: FrameKind::Kernel, named: true };
+            let stack = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
+            let index = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+            let waits: Vec<Sample> = (queued.iter())
+                .filter(|queued| weight(queued) > 0)
+                .filter_map(|queued| Some((queued, self.number(queued.thread)?)))
+                .map(|(queued, thread)| Sample { time_ms: 0, cpu: 0, thread, stack, weight: weight(queued) })
+                .collect();
+            if waits.is_empty() {
+                continue;
+            }
+            self.frames.push(frame);
+            self.stacks.push(Stack { frames: vec![index], end: StackEnd::Kernel, layer: crate::layers::Layer::Unknown });
+            self.samples.splice(0..0, waits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(pid: u32, out: bool, preempted: bool) -> Record<'static> {
+        Record::Switch { pid, tid: pid, out, preempted }
+    }
+
+    fn sample(pid: u32, period: u64) -> Record<'static> {
+        Record::Sample(record::Sample { pid, tid: pid, period, kernel: vec![1, 2], ..record::Sample::default() })
+    }
+
+    /// A tracker and collector of one thread, which was there from the beginning or not.
+    fn tracking(pid: u32, there: bool) -> (Tracker, Collector) {
+        let delays = if there { HashMap::from([((pid, pid), 0)]) } else { HashMap::new() };
+        let tracker = Tracker { begin_ns: 1000, delays, threads: HashMap::new(), programs: HashMap::from([(pid, true)]), switches: 0 };
+        (tracker, Collector::new(Wanted::All, 1000))
+    }
+
+    #[test]
+    fn the_stacks_of_a_thread_share_the_time_that_it_slept() {
+        // No process has this number, so that nothing is read of it.
+        let pid = u32::MAX;
+        let (mut tracker, mut collector) = tracking(pid, true);
+        let records = [
+            (1100, switch(pid, false, false)),
+            (1200, sample(pid, 2)),
+            (1201, switch(pid, true, false)),
+            (1401, switch(pid, false, false)),
+            (1500, switch(pid, true, false)),
+            (1700, switch(pid, false, false)),
+            (1800, sample(pid, 2)),
+            (1801, switch(pid, true, true)),
+        ];
+        for (time, record) in records {
+            tracker.take(time, record, &mut collector);
+        }
+        let queued = tracker.weigh(1901, &mut collector);
+        assert!(queued.is_empty());
+        let collected = collector.finish();
+        let weights: Vec<u64> = collected.samples.iter().map(|sample| sample.weight).collect();
+        // It waited 100 before it was first seen, then 200, 200 and 100: 600, of which the two samples stand for 400 and 200.
+        assert_eq!(weights, [400, 200]);
+    }
+
+    #[test]
+    fn a_thread_that_was_not_there_did_not_wait_and_one_without_a_stack_is_told() {
+        let pid = u32::MAX;
+        let (mut tracker, mut collector) = tracking(pid, false);
+        tracker.take(5000, switch(pid, false, false), &mut collector);
+        tracker.take(6000, switch(pid, true, false), &mut collector);
+        let queued = tracker.weigh(6500, &mut collector);
+        assert_eq!(queued.iter().map(|queued| (queued.woken, queued.unseen)).collect::<Vec<_>>(), [(0, 500)]);
+        let mut collected = collector.finish();
+        collected.add_queued(&queued);
+        assert_eq!(collected.samples.len(), 1);
+        assert_eq!((collected.samples[0].weight, collected.frames[0].name.as_str()), (500, "[not sampled]"));
+        assert_eq!(collected.threads.len(), 1);
+    }
+
+    #[test]
+    fn the_dead_wait_for_nothing() {
+        let pid = u32::MAX;
+        let (mut tracker, mut collector) = tracking(pid, true);
+        tracker.take(1100, switch(pid, false, false), &mut collector);
+        tracker.take(1200, sample(pid, 1), &mut collector);
+        tracker.take(1200, switch(pid, true, false), &mut collector);
+        tracker.take(1201, Record::Exit { pid, tid: pid }, &mut collector);
+        let queued = tracker.weigh(9000, &mut collector);
+        assert_eq!(queued.iter().map(|queued| queued.unseen).collect::<Vec<_>>(), [100]);
+        assert!(collector.finish().samples.is_empty());
+    }
+
+    #[test]
+    fn how_many_switches_give_a_stack() {
+        assert_eq!(scale(1, 10, 0), 10);
+        assert_eq!(scale(u64::MAX, u64::MAX, 1), u64::MAX);
+        assert!(period(host::switches(), Duration::from_millis(1), 1).is_power_of_two());
+    }
+}
