@@ -313,7 +313,7 @@ mod tests {
         for (facts, client, server, reasons) in cases {
             let verdict = keepalive_of_sockets(&facts, Some(client), Some(&server));
             assert_eq!((verdict.kept, &verdict.reasons, verdict.open), (Kept::Not, &reasons, false));
-            assert_eq!(verdict.lines.is_empty(), false, "{}", said(&verdict));
+            assert!(!verdict.lines.is_empty(), "{}", said(&verdict));
         }
         let verdict = keepalive_of_sockets(&kept(), Some(&pool()), Some(&STAYS));
         assert_eq!((verdict.kept, verdict.reasons.len(), verdict.gain), (Kept::InForce, 0, None));
