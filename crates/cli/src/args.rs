@@ -186,6 +186,9 @@ pub(crate) struct Diagnose {
     /// Take no profile in the last third of the time
     #[arg(long, conflicts_with = "replay")]
     pub(crate) no_profile: bool,
+    /// Capture packets where the server is, meanwhile, or read them from FILE (pcap, pcapng), and tell beside the verdict what they show, by stream
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["replay", "bisect"])]
+    pub(crate) capture: Option<Option<PathBuf>>,
     /// Write what was read into this file, for `--replay`
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
@@ -315,6 +318,9 @@ pub(crate) struct Streams {
     /// The stream to draw, by its number (tcp.stream) [default: the one that lost most time]
     #[arg(long, value_name = "N", requires = "html")]
     pub(crate) stream: Option<u64>,
+    /// Draw the sender's congestion window beside its bytes in flight, out of what tcp --watch --json printed of the same connection
+    #[arg(long, value_name = "FILE", requires = "html")]
+    pub(crate) cwnd: Option<PathBuf>,
     /// Streams that may be open at once (about 2.7 KB each); of more the longest silent are summarised early
     #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) open_max: u32,
@@ -338,9 +344,12 @@ pub(crate) struct Tcp {
     /// Read the connections that the host has instead: round trips, windows, retransmissions, idle times, who holds them back, the worst first
     #[arg(long, conflicts_with_all = ["target", "get"])]
     pub(crate) live: bool,
-    /// Of those, the ones from client A to server B
+    /// Of those, the ones from client A to server B, and whether connections are kept there (see -z)
     #[arg(long, value_name = "A->B", requires = "live")]
     pub(crate) edge: Option<String>,
+    /// Watch for so long, at most 50s, which connections begin and end, and tell whether they are kept and why not; 5s with --edge, 0s for not at all
+    #[arg(short = 'z', long, value_name = "TIME", requires = "live")]
+    pub(crate) duration: Option<String>,
     /// Ask for this path by HTTP/1.1 and look again when the answer has come
     #[arg(long, value_name = "PATH")]
     pub(crate) get: Option<String>,

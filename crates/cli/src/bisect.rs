@@ -164,7 +164,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
         ..base.clone()
     };
     plan.check()?;
-    Ok(Setup { request, plan: Some(plan), duration: whole.duration, foreign: whole.foreign, profile: whole.profile })
+    Ok(Setup { request, plan: Some(plan), duration: whole.duration, foreign: whole.foreign, profile: whole.profile, capture: None })
 }
 
 /// The namespace from which the part is reached; nothing where this process is in it.

@@ -20,7 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
 use crate::recordings::{self, Event};
 use crate::settings::{self, Target};
-use crate::{Usage, bisect, files, output, plan};
+use crate::{Usage, bisect, files, output, plan, tap};
 
 /// Runs the verb; true where a verdict was reached.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -343,7 +343,8 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let plan = if loaded { Some(planned().map_err(usage)?) } else { None };
     let plan = plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, ..plan });
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
-    Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile })
+    let capture = args.capture.as_ref().map(|file| file.clone().map_or(tap::Source::Live, tap::Source::File));
+    Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, capture })
 }
 
 /// The Host header that was given.

@@ -54,6 +54,7 @@ struct Page<'a> {
     bisect: Option<(&'a str, Vec<sheet::bisect::Row<'a>>)>,
     /// Where the CPU time went.
     profile: Vec<String>,
+    wire: Vec<String>,
     rounds: Vec<sheet::rounds::Row<'a>>,
     charts: Vec<Chart>,
     gaps: Vec<Gap<'a>>,
@@ -185,6 +186,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         improvements: improvements(diagnosis, phrases),
         bisect: sheet::bisect::rows(diagnosis, phrases),
         profile: sheet::profile::lines(diagnosis, phrases),
+        wire: sheet::wire::lines(diagnosis, phrases),
         rounds: sheet::rounds::rows(diagnosis, phrases),
         charts: chart::charts(diagnosis, phrases),
         gaps: sheet::readings::gaps(diagnosis),

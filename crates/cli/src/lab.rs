@@ -158,7 +158,7 @@ fn setup(lab: &Lab, passive: bool) -> Result<Setup> {
         ..target.request()
     };
     let plan = if passive { None } else { Some(plan(lab, &target)?) };
-    Ok(Setup { request, plan, duration: load.duration.0, foreign: true, profile: true })
+    Ok(Setup { request, plan, duration: load.duration.0, foreign: true, profile: true, capture: None })
 }
 
 fn plan(lab: &Lab, target: &Target) -> Result<Plan> {

@@ -23,6 +23,7 @@ mod recordings;
 mod settings;
 mod sheet;
 mod streams;
+mod tap;
 mod tcp;
 mod text;
 mod undo;

@@ -25,6 +25,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
     page.rounds(diagnosis);
     page.improvements(diagnosis);
     page.profile(diagnosis);
+    page.wire(diagnosis);
     page.warnings(diagnosis);
     page.gaps(diagnosis);
     page.out
@@ -159,6 +160,14 @@ impl Page<'_> {
         let lines = sheet::profile::lines(diagnosis, self.phrases);
         if !lines.is_empty() {
             self.heading("report-profile");
+            self.list(lines.iter().map(|line| prose(line)));
+        }
+    }
+
+    fn wire(&mut self, diagnosis: &Diagnosis) {
+        let lines = sheet::wire::lines(diagnosis, self.phrases);
+        if !lines.is_empty() {
+            self.heading("report-wire");
             self.list(lines.iter().map(|line| prose(line)));
         }
     }

@@ -11,12 +11,13 @@ use chokepoint_model::path;
 use chokepoint_model::report::Request;
 use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::{Entry, Scope};
-use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW};
+use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW, WIRE};
 use chokepoint_sources::{ObserveOptions, Observer, assemble};
 
 use crate::interrupt::Interrupt;
 use crate::last_third::LastThird;
 use crate::progress::Progress;
+use crate::tap::{self, Tap};
 
 /// What stops a load on a host that is not this one, or one that may change something there.
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
@@ -44,6 +45,8 @@ pub(crate) struct Setup {
     pub(crate) foreign: bool,
     /// True where a profile is to be taken in the last third of the time.
     pub(crate) profile: bool,
+    /// Where packets are to come from, where they are wanted.
+    pub(crate) capture: Option<tap::Source>,
 }
 
 impl Setup {
@@ -67,6 +70,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     if let Some(few) = plan.as_ref().and_then(single_requests) {
         observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
     }
+    let tap = setup.capture.as_ref().map(|source| Tap::start(source, &setup.request));
     let begin_us = observer.elapsed_us();
     let profile = profile(setup, plan.as_ref(), &observer);
     let end_us = match &plan {
@@ -88,6 +92,10 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     // Names are looked up after the last readings, which are to be of the load's end.
     if let Some(profile) = profile {
         let (source, outcome) = (PROFILE.to_owned(), profile.finish());
+        entries.push(Entry { at_us: end_us, source, scope: Scope::Host, item: String::new(), outcome });
+    }
+    if let Some(tap) = tap {
+        let (source, outcome) = (WIRE.to_owned(), tap.finish());
         entries.push(Entry { at_us: end_us, source, scope: Scope::Host, item: String::new(), outcome });
     }
     Ok((entries, ended))

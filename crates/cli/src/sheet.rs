@@ -12,6 +12,7 @@ mod phrases;
 pub(crate) mod profile;
 pub(crate) mod readings;
 pub(crate) mod rounds;
+pub(crate) mod wire;
 
 use chokepoint_model::report::Verdict;
 

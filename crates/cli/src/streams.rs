@@ -2,6 +2,7 @@
 
 mod live;
 mod pictures;
+mod windows;
 
 use std::fs::File;
 use std::io::Read;
@@ -19,6 +20,7 @@ use crate::progress::Progress;
 use crate::{Usage, files, output};
 use live::Caught;
 use pictures::Gallery;
+use windows::Windows;
 
 /// Packets between two looks at Ctrl-C and the clock.
 const PACKETS_AT_ONCE: u64 = 16_384;
@@ -53,7 +55,8 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
     }
     let limits = Limits { streams: args.open_max as usize, ..Limits::default() };
     let mut lines = Lines { wanted: args.each, text: String::new(), failed: None };
-    let mut gallery = args.html.as_ref().map(|_| Gallery::default());
+    let windows = args.cwnd.as_deref().map(Windows::read).transpose()?;
+    let mut gallery = args.html.as_ref().map(|_| Gallery::new(windows.clone()));
     let mut sink = |stream: &StreamSummary| {
         lines.put(stream);
         if let Some(gallery) = &mut gallery {
@@ -72,7 +75,7 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
         return Err(error);
     }
     if let (Some(file), Some(gallery)) = (&args.html, gallery) {
-        files::write_page(file, &draw(args, gallery, &report, limits, words, interrupt)?)?;
+        files::write_page(file, &draw(args, gallery, windows, &report, limits, words, interrupt)?)?;
     }
     let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
     let outcome = Outcome { report, verdicts, failed, open_max: args.open_max, caught };
@@ -120,15 +123,25 @@ fn reread(args: &Streams) -> Option<&[PathBuf]> {
 }
 
 /// The page of pictures: of the stream that was asked for, else of the one that lost most time, else of the one that carried most.
-fn draw(args: &Streams, gallery: Gallery, report: &Report, limits: Limits, words: &Catalogue, interrupt: &Interrupt) -> Result<String> {
-    let Some(stream) = args.stream.or_else(|| report.notable.first().map(|stream| stream.index)).or(gallery.largest()) else {
+fn draw(
+    args: &Streams,
+    gallery: Gallery,
+    windows: Option<Windows>,
+    report: &Report,
+    limits: Limits,
+    words: &Catalogue,
+    interrupt: &Interrupt,
+) -> Result<String> {
+    let Some(stream) =
+        args.stream.or(gallery.watched()).or_else(|| report.notable.first().map(|stream| stream.index)).or(gallery.largest())
+    else {
         bail!("there is no TCP stream to draw");
     };
     if args.stream.is_some() {
         let trace = report.trace.as_ref().filter(|trace| !trace.points.is_empty());
         return trace.map(|trace| gallery.page(trace, words)).with_context(|| format!("there is no stream {stream} to draw"));
     }
-    let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::default());
+    let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::new(windows));
     let mut sink = |summary: &StreamSummary| second.add(summary, Some(stream));
     // What could not be read was told the first time.
     read_all(reread(args).unwrap_or_default(), &mut analyzer, &mut sink, interrupt);
@@ -205,15 +218,20 @@ impl Outcome {
 }
 
 fn edge_json(edge: &Edge, verdict: &Keepalive, words: &Catalogue) -> Value {
-    let texts = |messages: &[chokepoint_model::message::Message]| messages.iter().map(|message| words.text(message)).collect::<Vec<_>>();
     let mut json = json!(edge);
-    json["keepalive"] = json!({
+    json["keepalive"] = keepalive_json(verdict, words);
+    json
+}
+
+/// A verdict about keepalive with its sentences.
+pub(crate) fn keepalive_json(verdict: &Keepalive, words: &Catalogue) -> Value {
+    let texts = |messages: &[chokepoint_model::message::Message]| messages.iter().map(|message| words.text(message)).collect::<Vec<_>>();
+    json!({
         "kept": verdict.kept,
         "reasons": verdict.reasons,
         "summary": words.text(&verdict.summary),
         "why": texts(&verdict.why),
         "lines": texts(&verdict.lines),
         "gain": verdict.gain.as_ref().map(|gain| json!({ "factor": gain.factor, "text": words.text(&gain.text) })),
-    });
-    json
+    })
 }

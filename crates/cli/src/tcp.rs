@@ -1,6 +1,7 @@
 //! `chokepoint tcp`: all that the kernel knows of one connection that is made for it, or of those that the host has.
 
-mod edge_filter;
+pub(crate) mod cycles;
+pub(crate) mod edge_filter;
 pub(crate) mod live;
 pub(crate) mod watch;
 
@@ -61,10 +62,10 @@ pub(crate) struct Mss {
 /// Connects, asks where that is wanted, and prints what the kernel says.
 pub(crate) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     if args.live {
-        return live::run(args, words);
+        return live::run(args, words, interrupt);
     }
-    if args.edge.is_some() {
-        return Err(Usage("--edge chooses among what --live reads".to_owned()).into());
+    if args.edge.is_some() || args.duration.is_some() {
+        return Err(Usage("--edge and -z are for what --live reads".to_owned()).into());
     }
     let target = args.target.as_deref().ok_or_else(|| Usage("where to connect to is missing: HOST:PORT".to_owned()))?;
     let timeout = settings::duration(&args.timeout).map_err(|error| Usage(error.to_string()))?;

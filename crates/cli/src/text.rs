@@ -15,6 +15,7 @@ mod streams;
 mod tcp;
 mod tcp_live;
 mod tcp_watch;
+mod wire;
 mod wrap;
 
 #[cfg(test)]
@@ -63,6 +64,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) ->
     rounds::write(&mut page, diagnosis);
     findings::write_improvements(&mut page, diagnosis);
     profile::write(&mut page, diagnosis);
+    wire::write(&mut page, diagnosis);
     readings::write(&mut page, diagnosis);
     page.finish()
 }

@@ -86,9 +86,16 @@ fn main() -> io::Result<()> {
     let connections = numbers.first().copied().unwrap_or(60_119);
     let (requests, body) = (numbers.get(1).copied().unwrap_or(1), numbers.get(2).copied().unwrap_or(5_000));
     let open_at_once = numbers.get(3).copied().unwrap_or(OPEN);
+    let packets = write_capture(io::stdout().lock(), connections, requests, body, open_at_once)?;
+    eprintln!("{packets} packets, {connections} connections");
+    Ok(())
+}
+
+/// Writes a capture of so many connections, with so many requests each and answers of so many bytes; gives the number of packets.
+pub(crate) fn write_capture(to: impl Write, connections: u64, requests: u64, body: u64, open_at_once: u64) -> io::Result<u64> {
     let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n\r\n").into_bytes();
     answer.resize(answer.len() + usize::try_from(body).unwrap_or(0), b'x');
-    let mut out = Out { to: BufWriter::with_capacity(1 << 20, io::stdout().lock()), at_us: 1_700_000_000_000_000, packets: 0 };
+    let mut out = Out { to: BufWriter::with_capacity(1 << 20, to), at_us: 1_700_000_000_000_000, packets: 0 };
     out.to.write_all(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0])?;
     let mut open = VecDeque::new();
     for number in 0..connections + open_at_once {
@@ -114,6 +121,5 @@ fn main() -> io::Result<()> {
         }
     }
     out.to.flush()?;
-    eprintln!("{} packets, {connections} connections", out.packets);
-    Ok(())
+    Ok(out.packets)
 }

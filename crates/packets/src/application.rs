@@ -69,8 +69,12 @@ impl Application {
         }
     }
 
-    /// One side said that it has no more to send: an answer that has no other end is whole.
+    /// One side said that it has no more to send: an answer that has no other end is whole. Where only turns are seen, an answer is over when
+    /// anything else happens.
     pub(crate) fn ended(&mut self, client: bool, at_ns: i64) {
+        if matches!(self.protocol, Some(Protocol::Tls | Protocol::Other)) {
+            self.exchanges.finish_turns();
+        }
         if !client && self.protocol == Some(Protocol::Http) {
             self.server.http.ended(&mut self.exchanges, at_ns);
         }

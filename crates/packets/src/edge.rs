@@ -70,6 +70,8 @@ pub struct Edge {
     pub requests_per_connection: Histogram,
     /// Set-up times, ns.
     pub setup_ns: Histogram,
+    /// Handshakes of TLS after it, ns.
+    pub tls_setup_ns: Histogram,
     /// Times from the end of a request to the first byte of its answer, ns.
     pub first_byte_ns: Histogram,
     /// The same less the way to the server and back from where the capture was made: the server's think time, ns.
@@ -114,6 +116,7 @@ impl Edge {
             end_ns: i64::MIN,
             requests_per_connection: Histogram::default(),
             setup_ns: Histogram::default(),
+            tls_setup_ns: Histogram::default(),
             first_byte_ns: Histogram::default(),
             think_ns: Histogram::default(),
             whole_ns: Histogram::default(),
@@ -150,6 +153,9 @@ impl Edge {
         if stream.from_begin {
             self.from_begin += 1;
             self.setup(stream);
+            if let Some(ns) = stream.tls_setup_ns {
+                self.tls_setup_ns.add(ns);
+            }
         }
         if stream.requests > 0 {
             self.used += 1;
@@ -228,7 +234,7 @@ impl Edge {
 
     /// Share of the requests' time that went into setting connections up; nothing where either was not seen.
     pub fn setup_share(&self) -> Option<f64> {
-        let (setup, whole) = (self.setup_ns.sum() as f64, self.whole_ns.sum() as f64);
+        let (setup, whole) = ((self.setup_ns.sum() + self.tls_setup_ns.sum()) as f64, self.whole_ns.sum() as f64);
         (setup > 0.0 && whole > 0.0).then(|| setup / (setup + whole))
     }
 
@@ -276,7 +282,7 @@ impl Edge {
             server_idle_s: self.server_idle_ns.quantile(0.5).map(|ns| ns as f64 / 1e9),
             request_limit: limit.map(|(requests, connections)| (*requests, *connections)),
             races: self.races,
-            setup_ms: self.setup_ns.mean().map(|ns| ns / 1e6),
+            setup_ms: self.setup_ns.mean().map(|ns| (ns + self.tls_setup_ns.mean().unwrap_or(0.0)) / 1e6),
             request_ms: self.whole_ns.mean().map(|ns| ns / 1e6),
         }
     }
@@ -342,6 +348,7 @@ struct Shape<'a> {
     setup_share: Option<f64>,
     requests_per_connection: Option<Quantiles>,
     setup_ms: Option<Quantiles>,
+    tls_setup_ms: Option<Quantiles>,
     first_byte_ms: Option<Quantiles>,
     think_ms: Option<Quantiles>,
     request_ms: Option<Quantiles>,
@@ -380,6 +387,7 @@ impl Serialize for Edge {
             setup_share: self.setup_share(),
             requests_per_connection: self.requests_per_connection.quantiles(1.0),
             setup_ms: self.setup_ns.quantiles(1e-6),
+            tls_setup_ms: self.tls_setup_ns.quantiles(1e-6),
             first_byte_ms: self.first_byte_ns.quantiles(1e-6),
             think_ms: self.think_ns.quantiles(1e-6),
             request_ms: self.whole_ns.quantiles(1e-6),

@@ -212,6 +212,13 @@ impl Stream {
         }
     }
 
+    /// From the end of that to the client's first application data.
+    fn tls_setup_ns(&self) -> Option<u64> {
+        let application = self.application.as_deref().filter(|application| application.protocol() == Protocol::Tls)?;
+        let ready_ns = self.syn_ns?.saturating_add(i64::try_from(self.setup_ns?).ok()?);
+        Some(span(ready_ns, application.exchanges.first_request_ns?))
+    }
+
     fn payload(&mut self, from: usize, start: i64, segment: &Segment<'_>, at_ns: i64) {
         let application = self.application.get_or_insert_with(|| {
             // Where the handshake is missing, what is said tells who asks.
@@ -301,6 +308,7 @@ impl Stream {
             end_ns: self.last_ns,
             from_begin: self.syn_ns.is_some(),
             setup_ns: self.setup_ns,
+            tls_setup_ns: self.tls_setup_ns(),
             server_rtt_ns: self.server_rtt_ns(),
             protocol: application.map_or(Protocol::None, Application::protocol),
             requests: exchanges.map_or(0, |exchanges| exchanges.requests),

@@ -209,6 +209,8 @@ pub struct StreamSummary {
     /// Time from the first SYN to the acknowledgement that completed the handshake, ns.
     #[serde(rename = "tcp.analysis.initial_rtt_ns")]
     pub setup_ns: Option<u64>,
+    /// From there to the client's first application data, ns: what the handshake of TLS takes. Nothing where it is not TLS.
+    pub tls_setup_ns: Option<u64>,
     /// Time from the SYN to the answer to it, ns: from where the capture was made to the server and back.
     pub server_rtt_ns: Option<u64>,
     /// What it carried.

@@ -280,3 +280,36 @@ fn who_asks_is_told_by_what_is_said_where_the_handshake_is_missing() {
     let (streams, _) = wire.finish();
     assert_eq!((streams[0].client.port(), streams[0].requests, streams[0].from_begin), (79, 2, false));
 }
+
+/// A record of TLS of this kind with so many bytes.
+fn record(kind: u8, length: u8) -> Vec<u8> {
+    // A hello tells its kind in the first byte.
+    let first = if kind == 22 { 1 } else { 0xee };
+    [&[kind, 3, 3, 0, length, first][..], &vec![0xee; usize::from(length) - 1]].concat()
+}
+
+#[test]
+fn a_handshake_of_tls_is_set_up_and_its_alerts_are_no_requests() {
+    let mut wire = Wire::new();
+    for _ in 0..10 {
+        wire.connect();
+        wire.send(true, 0, &record(22, 200));
+        wire.wait(20);
+        wire.send(false, 0, &[record(22, 90), record(23, 200)].concat());
+        wire.send(true, 0, &[record(23, 52), record(23, 120)].concat());
+        wire.wait(20);
+        wire.send(false, 0, &[record(23, 200), record(23, 220)].concat());
+        // In TLS 1.3 the end is told in what looks like data.
+        wire.send(true, 0, &record(23, 19));
+        wire.close(true);
+    }
+    let (streams, report) = wire.finish();
+    let stream = &streams[0];
+    assert_eq!((stream.requests, stream.answers, stream.tls_setup_ns), (1, 1, Some(20_000_000)));
+    assert_eq!(stream.close.map(|close| (close.by, close.moment)), Some((End::Client, Moment::AfterAnswer)));
+    let (facts, verdict) = (report.edges[0].facts(), keepalive(&report.edges[0].facts()));
+    assert_eq!((verdict.kept, verdict.reasons), (Kept::Not, vec![Reason::ClientCloses]));
+    // Both handshakes are spared: 40 ms of 60.
+    assert_eq!(facts.setup_ms, Some(40.0));
+    assert!(verdict.gain.is_some_and(|gain| (gain.factor - 3.0).abs() < 0.01));
+}

@@ -1,7 +1,7 @@
 //! Entries into an observation: the same pure fold for what was read just now and for what a recording holds.
 
 use chokepoint_model::load::LoadResult;
-use chokepoint_model::observation::{CpuProfile, NetnsId, NetnsView, Observation, Warmth};
+use chokepoint_model::observation::{CpuProfile, NetnsId, NetnsView, Observation, Warmth, WireView};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
@@ -24,9 +24,12 @@ pub const BOUND: &str = "bound";
 /// Entry that is no reading of a source: where the CPU time went, JSON of [`CpuProfile`], or why it was not sampled.
 pub const PROFILE: &str = "profile";
 
+/// Entry that is no reading of a source: what packets showed, JSON of [`WireView`], or why none were captured.
+pub const WIRE: &str = "wire";
+
 /// The names of all entries that are no readings.
 #[cfg(test)]
-pub(crate) const NO_READERS: &[&str] = &[REQUEST, LOAD, UNLOADED, WARMTH, WINDOW, BOUND, PROFILE];
+pub(crate) const NO_READERS: &[&str] = &[REQUEST, LOAD, UNLOADED, WARMTH, WINDOW, BOUND, PROFILE, WIRE];
 
 /// The observation that these entries make, whatever their order: what was asked for first, for readings are understood by it; the others by their
 /// time, and those of one time as they come.
@@ -72,21 +75,24 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
             Outcome::Ok(text) => observation.bounded.push(String::from_utf8_lossy(text).into_owned()),
             Outcome::Absent(why, _) | Outcome::Failed(why, _) => observation.bounded.push(why.clone()),
         },
-        PROFILE => {
-            let reading = match &entry.outcome {
-                Outcome::Ok(bytes) => match serde_json::from_slice::<CpuProfile>(bytes) {
-                    Ok(profile) => Reading::Ok(profile),
-                    Err(error) => Reading::Failed(Lack::new(error.to_string())),
-                },
-                Outcome::Absent(why, needs) => Reading::Absent(Lack { why: why.clone(), needs: needs.clone() }),
-                Outcome::Failed(why, needs) => Reading::Failed(Lack { why: why.clone(), needs: needs.clone() }),
-            };
-            observation.profile.push(entry.at_us, reading);
-        }
+        PROFILE => observation.profile.push(entry.at_us, reading_of::<CpuProfile>(entry)),
+        WIRE => observation.wire.push(entry.at_us, reading_of::<WireView>(entry)),
         name => match source(name) {
             Some(source) => (source.put)(observation, entry),
             None => unplaced(observation, entry, "no such source is known"),
         },
+    }
+}
+
+/// What is read for one purpose alone: that it is not there is told beside it.
+fn reading_of<T: serde::de::DeserializeOwned>(entry: &Entry) -> Reading<T> {
+    match &entry.outcome {
+        Outcome::Ok(bytes) => match serde_json::from_slice(bytes) {
+            Ok(value) => Reading::Ok(value),
+            Err(error) => Reading::Failed(Lack::new(error.to_string())),
+        },
+        Outcome::Absent(why, needs) => Reading::Absent(Lack { why: why.clone(), needs: needs.clone() }),
+        Outcome::Failed(why, needs) => Reading::Failed(Lack { why: why.clone(), needs: needs.clone() }),
     }
 }
 
@@ -141,6 +147,10 @@ mod tests {
         let lack = Lack::needing("no", "CAP_PERFMON");
         assert_eq!(assemble(&[absent]).profile.state(), SeriesState::Absent(&lack));
         assert!(matches!(assemble(&[entry(3, PROFILE, b"[")]).profile.state(), SeriesState::Failed(_, 1)));
+        let wire = WireView { from: "lo".into(), packets: 7, ..WireView::default() };
+        let observation = assemble(&[entry(3, WIRE, &serde_json::to_vec(&wire).unwrap())]);
+        assert_eq!(observation.wire.last(), Some(&wire));
+        assert!(matches!(assemble(&[entry(3, WIRE, b"{")]).wire.state(), SeriesState::Failed(_, 1)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use chokepoint_recording::Outcome;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recvfrom, send, socket_with, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netlink, recvfrom, send, socket_with, sockopt};
 
 use crate::root::outcome_of;
 use crate::sock_diag::crowd::Crowd;
@@ -23,6 +23,10 @@ const INTERRUPTED_READS_MAX: u32 = 3;
 const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 /// The kernel answers a dump at once; a longer silence is a fault and not worth waiting for.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// What the kernel tells unasked waits in at most so many bytes, and is waited for so long at a time.
+const NEWS_BYTES_MAX: usize = 8 << 20;
+const NEWS_WAIT: Duration = Duration::from_millis(100);
 
 /// Protocol number zero, which is how the default protocol is written.
 const NETLINK_ROUTE: Option<rustix::net::Protocol> = None;
@@ -122,6 +126,30 @@ impl Netlink {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(SILENCE_MAX))?;
         Ok(Self { socket, sequence: Cell::new(0), datagram: RefCell::new(vec![0; DATAGRAM_BYTES_MAX]) })
+    }
+
+    /// A socket that the kernel tells of each TCP socket that it destroys in this namespace (linux/sock_diag.h, SKNLGRP_INET_TCP_DESTROY and
+    /// SKNLGRP_INET6_TCP_DESTROY: groups 1 and 3). No privilege is needed.
+    pub(crate) fn destroyed() -> io::Result<Self> {
+        const GROUPS: u32 = 0b101;
+        let netlink = Self::open(Some(netlink::SOCK_DIAG))?;
+        // Beyond the host's limit only with CAP_NET_ADMIN; less of it loses ends sooner, and says so.
+        if sockopt::set_socket_recv_buffer_size_force(&netlink.socket, NEWS_BYTES_MAX).is_err() {
+            sockopt::set_socket_recv_buffer_size(&netlink.socket, NEWS_BYTES_MAX)?;
+        }
+        sockopt::set_socket_timeout(&netlink.socket, sockopt::Timeout::Recv, Some(NEWS_WAIT))?;
+        bind(&netlink.socket, &SocketAddrNetlink::new(0, GROUPS))?;
+        Ok(netlink)
+    }
+
+    /// Hands on what the kernel told, a datagram's messages; false where nothing came for a while. Lost ones are the error ENOBUFS.
+    pub(crate) fn news(&self, each: &mut dyn FnMut(&[u8]) -> Result<(), DumpError>) -> Result<bool, DumpError> {
+        let mut datagram = self.datagram.borrow_mut();
+        match self.receive(&mut datagram) {
+            Ok(length) => each(&datagram[..length]).map(|()| true),
+            Err(DumpError::System(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Asks for a dump and gives back its messages one after another, as the kernel wrote them, without the closing NLMSG_DONE.

@@ -194,7 +194,7 @@ fn host_of(root: &Root) -> Option<NetnsId> {
     link_of(root, 1).ok().or_else(|| is_kernel().then(|| link_of(root, 2).ok()).flatten())
 }
 
-fn link_of(root: &Root, pid: u32) -> Result<NetnsId, Outcome> {
+pub(crate) fn link_of(root: &Root, pid: u32) -> Result<NetnsId, Outcome> {
     match root.link_process(pid, "ns/net", Some("CAP_SYS_PTRACE")) {
         Outcome::Ok(link) => {
             let link = String::from_utf8_lossy(&link);

@@ -5,6 +5,7 @@ mod ask;
 mod config;
 mod files;
 mod follow;
+mod keeps;
 mod levels;
 mod limits;
 mod logs;
@@ -24,6 +25,7 @@ use chokepoint_recording::{Entry, Scope};
 
 use crate::table::Source;
 
+pub use keeps::{ConfiguredKeeps, read_configured_keeps};
 pub(crate) use status::SERVER_STATUS;
 
 /// The sources of this module.

@@ -3,6 +3,7 @@
 pub(crate) mod crowd;
 pub(crate) mod inet;
 pub(crate) mod tcp;
+pub(crate) mod tcp_ends;
 pub(crate) mod tcp_peer;
 mod time_wait;
 mod unix;

@@ -7,6 +7,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_packets::{Mark, StreamSummary, Trace, TracePoint};
 
+use super::windows::Windows;
 use crate::plot::{self, Plot, Series, Shape};
 use crate::sheet::Phrases;
 
@@ -33,11 +34,21 @@ pub(super) struct Gallery {
     edges: BTreeMap<(IpAddr, SocketAddr), Vec<Connection>>,
     /// The edge of each stream that is drawn.
     followed: Option<(IpAddr, SocketAddr)>,
+    /// A congestion window that was watched, and the stream that it is of.
+    windows: Option<Windows>,
+    watched: Option<u64>,
+    /// The server and the client of the stream that is drawn.
+    sides: Option<[SocketAddr; 2]>,
     /// Number and bytes of the stream that carried most.
     largest: Option<(u64, u64)>,
 }
 
 impl Gallery {
+    /// One that draws a congestion window, too.
+    pub(super) fn new(windows: Option<Windows>) -> Self {
+        Self { windows, ..Self::default() }
+    }
+
     /// Takes note of a stream; `follow` is the one that will be drawn.
     pub(super) fn add(&mut self, stream: &StreamSummary, follow: Option<u64>) {
         let bytes = stream.client_sent.bytes + stream.server_sent.bytes;
@@ -54,6 +65,10 @@ impl Gallery {
         };
         if follow == Some(stream.index) {
             self.followed = Some(edge);
+            self.sides = Some([stream.server, stream.client]);
+        }
+        if self.windows.as_ref().is_some_and(|windows| windows.is_of(stream)) {
+            self.watched = Some(stream.index);
         }
         if self.edges.len() >= EDGES_MAX && !self.edges.contains_key(&edge) {
             return;
@@ -70,10 +85,21 @@ impl Gallery {
         self.largest.map(|(index, _)| index)
     }
 
+    /// The stream of which the congestion window is known.
+    pub(super) fn watched(&self) -> Option<u64> {
+        self.watched
+    }
+
+    /// The congestion window of one side, for its plot.
+    fn window_of(&self, client: bool, begin_ns: i64) -> Vec<(f64, f64)> {
+        let (Some(windows), Some(sides)) = (&self.windows, self.sides) else { return Vec::new() };
+        windows.of_side(sides[usize::from(client)], begin_ns)
+    }
+
     /// The page about a stream.
     pub(super) fn page(&self, trace: &Trace, words: &Catalogue) -> String {
         let phrases = Phrases(words);
-        let mut plots = stream_plots(trace, phrases);
+        let mut plots = stream_plots(trace, &|client, begin_ns| self.window_of(client, begin_ns), phrases);
         let mut lines = vec![phrases.say(&Message::new("streams-picture-stream").with("index", trace.index.to_string()))];
         if trace.one_in > 1 {
             lines.push(phrases.say(&Message::new("streams-picture-thinned").with("count", trace.one_in)));
@@ -91,7 +117,8 @@ fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn stream_plots(trace: &Trace, phrases: Phrases<'_>) -> Vec<Plot> {
+/// The plots of a stream; `cwnd` gives the congestion window of a side (true for the client's) over the seconds since a time.
+fn stream_plots(trace: &Trace, cwnd: &dyn Fn(bool, i64) -> Vec<(f64, f64)>, phrases: Phrases<'_>) -> Vec<Plot> {
     let begin_ns = trace.points.first().map_or(0, |point| point.at_ns);
     let sent =
         |client: bool| trace.points.iter().filter(|point| point.from_client == client).map(|point| u64::from(point.bytes)).sum::<u64>();
@@ -133,7 +160,11 @@ fn stream_plots(trace: &Trace, phrases: Phrases<'_>) -> Vec<Plot> {
         plot(
             "streams-picture-flight",
             "tcp-watch-bytes",
-            vec![named("streams-picture-in-flight", 1, Shape::Steps, flight), named("streams-picture-window", 5, Shape::Steps, window)],
+            vec![
+                named("streams-picture-in-flight", 1, Shape::Steps, flight),
+                named("streams-picture-window", 5, Shape::Steps, window),
+                named("streams-picture-cwnd", 2, Shape::Steps, cwnd(client, begin_ns)),
+            ],
         ),
         plot(
             "streams-picture-sequence",

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chokepoint_model::catalogue::Catalogue;
@@ -13,9 +14,14 @@ use chokepoint_packets::Histogram;
 use chokepoint_sources::{NetnsRef, Root, TcpInfoPlace, TcpSocket, TcpSocketsRead, read_tcp_sockets};
 use serde_json::{Value, json};
 
+use super::cycles::{self, Cycles, WATCH_MAX};
 use super::edge_filter::EdgeFilter;
 use crate::args::Tcp;
-use crate::{Usage, output};
+use crate::interrupt::Interrupt;
+use crate::{Usage, output, settings};
+
+/// Life cycles of an edge are watched for so long where nothing else is asked for.
+const WATCH_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Edges that are told apart; further ones count as one. Bounds the memory: an edge takes at most about 35 KB.
 const EDGES_MAX: usize = 1024;
@@ -32,7 +38,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         if self == End::Client { "client" } else { "server" }
     }
 }
@@ -250,7 +256,7 @@ impl Live {
         self.namespaces.get(place.netns).map_or("?", |(_, name)| name)
     }
 
-    fn json(&self, read: &TcpSocketsRead) -> Value {
+    fn json(&self, read: &TcpSocketsRead, keepalive: Option<Value>) -> Value {
         let edges = self.sorted().into_iter().map(|(place, edge)| edge_json(place, edge, self.netns(place)));
         let worst = self.worst.iter().map(|worst| worst_json(worst, self.netns(&worst.place)));
         json!({
@@ -260,6 +266,7 @@ impl Live {
             "without_info": self.without_info,
             "edges": edges.collect::<Vec<_>>(),
             "worst": worst.collect::<Vec<_>>(),
+            "keepalive": keepalive,
             "failed": read.failed.iter().map(|(why, needs)| json!({ "why": why, "needs": needs })).collect::<Vec<_>>(),
         })
     }
@@ -309,17 +316,36 @@ fn worst_json(worst: &Worst, netns: &str) -> Value {
     })
 }
 
+/// Watches life cycles first, where an edge or a time is given.
+fn watched(args: &Tcp, filter: Option<EdgeFilter>, interrupt: &Interrupt) -> Result<Option<Cycles>> {
+    let duration = match (&args.duration, &args.edge) {
+        (Some(duration), _) => settings::duration(duration).map_err(|error| Usage(error.to_string()))?,
+        (None, Some(_)) => WATCH_DEFAULT,
+        (None, None) => return Ok(None),
+    };
+    if duration > WATCH_MAX {
+        return Err(Usage(format!("-z {duration:?} is too long: who closed first is known for a minute, so at most {WATCH_MAX:?}")).into());
+    }
+    if duration.is_zero() {
+        return Ok(None);
+    }
+    output::note(&format!("watching sockets for {duration:?}"));
+    let over = |elapsed: Duration| interrupt.is_set() || elapsed >= duration;
+    cycles::watch(filter.unwrap_or_default(), &over).map(Some)
+}
+
 /// Reads the host's sockets and prints what they say; false where none could be read.
-pub(super) fn run(args: &Tcp, words: &Catalogue) -> Result<bool> {
+pub(super) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
     let filter = args.edge.as_deref().map(str::parse::<EdgeFilter>).transpose().map_err(|error| Usage(error.to_string()))?;
+    let cycles = watched(args, filter, interrupt)?;
     let states = [(); 2].map(|()| Arc::new(Mutex::new(Live::new(filter.unwrap_or_default()))));
     let read = read_tcp_sockets(&Root::default(), &states, Live::add).context("the host's sockets cannot be read")?;
     let [mut live, more] = states.map(|state| std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner)));
     live.merge(more);
     if args.json {
-        output::print(&format!("{:#}\n", live.json(&read)))?;
+        output::print(&format!("{:#}\n", live.json(&read, cycles.as_ref().map(|cycles| cycles.json(words)))))?;
     } else {
-        output::print(&crate::text::tcp_live_text(&live, &read, &output::style(), words))?;
+        output::print(&crate::text::tcp_live_text(&live, &read, cycles.as_ref(), &output::style(), words))?;
     }
     Ok(read.namespaces > 0)
 }
@@ -382,7 +408,7 @@ mod tests {
         let [mut one, other] = halves;
         one.merge(other);
         let read = TcpSocketsRead::default();
-        assert_eq!(one.json(&read), whole.json(&read));
+        assert_eq!(one.json(&read, None), whole.json(&read, None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use chokepoint_model::catalogue::Catalogue;
@@ -134,6 +134,8 @@ pub(crate) struct Watched {
     pub(crate) local: SocketAddr,
     pub(crate) peer: SocketAddr,
     pub(crate) control: String,
+    /// When the request was sent, seconds since 1970-01-01 UTC.
+    pub(crate) began_s: f64,
     pub(crate) bytes: u64,
     pub(crate) seconds: f64,
     pub(crate) ended: bool,
@@ -181,6 +183,7 @@ impl Watched {
             "local": self.local,
             "peer": self.peer,
             "congestion_control": self.control,
+            "began_s": self.began_s,
             "bytes": self.bytes,
             "seconds": self.seconds,
             "ended": self.ended,
@@ -222,6 +225,7 @@ fn follow(mut stream: TcpStream, request: Option<String>, silence: Duration, int
     let far = TcpPeer::find(&Root::default(), peer, local, EVERY).ok().flatten();
     let (mut near, mut fars) = (Trace::default(), Trace::default());
     let begin = Instant::now();
+    let began_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let since = |at: Instant| at.saturating_duration_since(begin).as_secs_f64();
     stream.set_read_timeout(Some(EVERY))?;
     if let Some(request) = request {
@@ -254,7 +258,7 @@ fn follow(mut stream: TcpStream, request: Option<String>, silence: Duration, int
     let peers_end =
         far.filter(|_| fars.samples.len() > 1).map(|far| far.netns.name.clone().unwrap_or_else(|| format!("net:[{}]", far.netns.id.0)));
     let trace = if peers_end.is_some() { fars } else { near };
-    Ok(Watched { local, peer, control, bytes, seconds, ended, peers_end, trace })
+    Ok(Watched { local, peer, control, began_s, bytes, seconds, ended, peers_end, trace })
 }
 
 #[cfg(test)]

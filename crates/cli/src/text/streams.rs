@@ -56,26 +56,32 @@ fn write_edge(page: &mut Page<'_>, edge: &Edge, verdict: &Keepalive) {
     let server = edge.address.server.map_or_else(|| phrases.word("streams-others"), |server| server.to_string());
     page.blank();
     page.line(&[span(Ink::Strong, phrases.say(&Message::new("streams-edge").with("client", client).with("server", server)))]);
+    if edge.requests > 0 {
+        write_verdict(page, verdict);
+    }
+    for (label, text) in rows(edge, phrases) {
+        let label = [span(Ink::Faint, format!("  {:LABEL$}", phrases.word(label)))];
+        page.flow(&label, &[span(Ink::Plain, " ".repeat(LABEL + 2))], &[span(Ink::Plain, text)]);
+    }
+}
+
+/// A verdict about keepalive with its reasons and the lines to change.
+pub(super) fn write_verdict(page: &mut Page<'_>, verdict: &Keepalive) {
+    let phrases = page.phrases();
     let ink = match verdict.kept {
         Kept::InForce => Ink::GoodStrong,
         Kept::Partly | Kept::Unknown => Ink::WarnStrong,
         Kept::Not => Ink::BadStrong,
     };
-    if edge.requests > 0 {
-        let indent = [span(Ink::Plain, "  ")];
-        page.flow(&indent, &indent, &[span(ink, phrases.say(&verdict.summary))]);
-        for message in verdict.why.iter().chain(verdict.gain.as_ref().map(|gain| &gain.text)) {
-            page.point(4, &[span(Ink::Plain, phrases.say(message))]);
-        }
-        let hanging = [span(Ink::Plain, "      ")];
-        let arrow = [span(Ink::Plain, format!("    {} ", page.glyph("→", ">")))];
-        for message in &verdict.lines {
-            page.flow(&arrow, &hanging, &[span(Ink::Strong, phrases.say(message))]);
-        }
+    let indent = [span(Ink::Plain, "  ")];
+    page.flow(&indent, &indent, &[span(ink, phrases.say(&verdict.summary))]);
+    for message in verdict.why.iter().chain(verdict.gain.as_ref().map(|gain| &gain.text)) {
+        page.point(4, &[span(Ink::Plain, phrases.say(message))]);
     }
-    for (label, text) in rows(edge, phrases) {
-        let label = [span(Ink::Faint, format!("  {:LABEL$}", phrases.word(label)))];
-        page.flow(&label, &[span(Ink::Plain, " ".repeat(LABEL + 2))], &[span(Ink::Plain, text)]);
+    let hanging = [span(Ink::Plain, "      ")];
+    let arrow = [span(Ink::Plain, format!("    {} ", page.glyph("→", ">")))];
+    for message in &verdict.lines {
+        page.flow(&arrow, &hanging, &[span(Ink::Strong, phrases.say(message))]);
     }
 }
 
@@ -107,6 +113,7 @@ fn rows(edge: &Edge, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
     }
     let times = [
         ("streams-setup", &edge.setup_ns),
+        ("streams-tls-setup", &edge.tls_setup_ns),
         ("streams-first-byte", &edge.first_byte_ns),
         ("streams-think", &edge.think_ns),
         ("streams-request-time", &edge.whole_ns),

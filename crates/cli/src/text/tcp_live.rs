@@ -7,8 +7,9 @@ use chokepoint_sources::TcpSocketsRead;
 
 use super::Style;
 use super::page::Page;
-use super::streams::times_text;
+use super::streams::{times_text, write_verdict};
 use crate::sheet::{Ink, Phrases, span};
+use crate::tcp::cycles::Cycles;
 use crate::tcp::live::{Edge, End, Live, Place, Worst};
 
 /// Edges that are drawn; the others are in the JSON.
@@ -17,11 +18,14 @@ const EDGES_MAX: usize = 20;
 const LABEL: usize = 24;
 
 /// The report, ending in a newline.
-pub(crate) fn tcp_live_text(live: &Live, read: &TcpSocketsRead, style: &Style, words: &Catalogue) -> String {
+pub(crate) fn tcp_live_text(live: &Live, read: &TcpSocketsRead, cycles: Option<&Cycles>, style: &Style, words: &Catalogue) -> String {
     let mut page = Page::new(style, words);
     let phrases = page.phrases();
     let message = Message::new("tcp-live-totals").with("sockets", live.sockets).with("namespaces", read.namespaces);
     page.flow(&[], &[], &[span(Ink::Plain, phrases.say(&message.with("edges", live.edges.len() as u64)))]);
+    if let Some(cycles) = cycles {
+        write_cycles(&mut page, cycles);
+    }
     let edges = live.sorted();
     for (place, edge) in edges.iter().take(EDGES_MAX) {
         write_edge(&mut page, live, place, edge);
@@ -42,7 +46,10 @@ pub(crate) fn tcp_live_text(live: &Live, read: &TcpSocketsRead, style: &Style, w
         Some(needs) => phrases.say(&Message::new("tcp-live-failed-needs").with("why", why.as_str()).with("needs", *needs)),
         None => why.clone(),
     });
-    let gaps: Vec<String> = without.into_iter().chain(failed).collect();
+    let lost = cycles
+        .filter(|cycles| cycles.ends.lost > 0)
+        .map(|cycles| phrases.say(&Message::new("tcp-cycles-lost").with("count", cycles.ends.lost)));
+    let gaps: Vec<String> = without.into_iter().chain(failed).chain(lost).collect();
     if !gaps.is_empty() {
         page.heading("streams-heading-not-read");
         for gap in gaps {
@@ -50,6 +57,21 @@ pub(crate) fn tcp_live_text(live: &Live, read: &TcpSocketsRead, style: &Style, w
         }
     }
     page.finish()
+}
+
+/// Whether connections are kept, of each edge.
+fn write_cycles(page: &mut Page<'_>, cycles: &Cycles) {
+    let phrases = page.phrases();
+    page.heading("tcp-cycles-heading");
+    if cycles.edges.is_empty() {
+        let message = Message::new("tcp-cycles-none").with("seconds", cycles.seconds);
+        page.flow(&[], &[], &[span(Ink::Plain, phrases.say(&message))]);
+    }
+    for edge in cycles.edges.iter().take(EDGES_MAX) {
+        let title = Message::new("streams-edge").with("client", edge.client.to_string()).with("server", edge.server.to_string());
+        page.line(&[span(Ink::Strong, phrases.say(&title))]);
+        write_verdict(page, &edge.verdict);
+    }
 }
 
 fn write_edge(page: &mut Page<'_>, live: &Live, place: &Place, edge: &Edge) {

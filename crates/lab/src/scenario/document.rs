@@ -377,6 +377,8 @@ pub struct Expect {
     pub reference: Option<Reference>,
     /// What a capture that is made meanwhile must say.
     pub capture: Option<CaptureExpect>,
+    /// What the sockets alone must say meanwhile, without a capture.
+    pub sockets: Option<SocketsExpect>,
 }
 
 /// What a capture of one interface must say, while the run lasts, of the edge that carries most requests there.
@@ -390,6 +392,19 @@ pub struct CaptureExpect {
     /// Whether connections are kept: "in-force", "partly", "not", "unknown".
     pub kept: String,
     /// Why not, as `chokepoint streams` names it, the weightiest first.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+}
+
+/// What the life cycles of sockets must say, while the run lasts, of the edge that carries most to a listening address.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SocketsExpect {
+    /// The listening address.
+    pub server: std::net::SocketAddr,
+    /// Whether connections are kept: "in-force", "partly", "not", "unknown".
+    pub kept: String,
+    /// Why not, as `chokepoint tcp --live` names it, the weightiest first.
     #[serde(default)]
     pub reasons: Vec<String>,
 }

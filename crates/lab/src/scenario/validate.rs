@@ -334,8 +334,14 @@ impl Check<'_> {
         }
         if let Some(capture) = &expect.capture {
             self.host_known(&capture.host, path.key("capture").key("host"));
-            if !["in-force", "partly", "not", "unknown"].contains(&capture.kept.as_str()) {
-                self.problem(path.key("capture").key("kept"), "\"in-force\", \"partly\", \"not\" and \"unknown\" are known");
+        }
+        let kept = [
+            ("capture", expect.capture.as_ref().map(|wanted| &wanted.kept)),
+            ("sockets", expect.sockets.as_ref().map(|wanted| &wanted.kept)),
+        ];
+        for (name, kept) in kept {
+            if kept.is_some_and(|kept| !["in-force", "partly", "not", "unknown"].contains(&kept.as_str())) {
+                self.problem(path.key(name).key("kept"), "\"in-force\", \"partly\", \"not\" and \"unknown\" are known");
             }
         }
         if let Some(effect) = &expect.effect {

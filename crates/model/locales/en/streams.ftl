@@ -96,6 +96,7 @@ streams-picture-thinned = Of its ordinary segments one in { $count } is drawn; a
 streams-picture-flight = Bytes in flight of the { $who }
 streams-picture-in-flight = in flight
 streams-picture-window = receive window of the other side
+streams-picture-cwnd = congestion window of the sender
 streams-picture-sequence = What the { $who } sent, by position
 streams-picture-position = position, bytes
 streams-picture-data = sent

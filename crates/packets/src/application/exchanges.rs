@@ -54,6 +54,8 @@ pub(crate) struct Exchanges {
     pub(crate) first_byte_ns_sum: u64,
     pub(crate) first_byte_ns_max: u64,
     pub(crate) first_bytes: u64,
+    /// When the first request began.
+    pub(crate) first_request_ns: Option<i64>,
     /// When the last request began.
     pub(crate) last_request_ns: Option<i64>,
     /// When the last byte of an answer came, whole or not.
@@ -81,6 +83,7 @@ impl Exchanges {
 
     pub(super) fn request_begins(&mut self, at_ns: i64) {
         self.requests += 1;
+        self.first_request_ns = self.first_request_ns.or(Some(at_ns));
         self.last_request_ns = Some(at_ns);
         if self.under_way.len() < UNDER_WAY_MAX {
             self.under_way.push_back(UnderWay { begun_ns: at_ns, ended_ns: at_ns, head: false, connect: false });

@@ -7,6 +7,8 @@ const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 /// Content types: change of cipher, alert, handshake, application data, heartbeat.
 const TYPES: std::ops::RangeInclusive<u8> = 20..=24;
+/// In TLS 1.3 an alert looks like application data: two bytes, the content type and a tag of at least eight, at most sixteen (RFC 8446, 5.2).
+const ALERT_BYTES_MAX: u64 = 19;
 /// A record's payload is no longer than this, encryption included, bytes.
 const RECORD_BYTES_MAX: u16 = (1 << 14) + 2048;
 
@@ -66,8 +68,8 @@ impl Parser {
             if self.head.len() == HEADER_BYTES {
                 if is_record(&self.head) {
                     turns.records += 1;
-                    turns.spoke |= self.head[0] == APPLICATION_DATA;
                     self.left = u64::from(u16::from_be_bytes([self.head[3], self.head[4]]));
+                    turns.spoke |= self.head[0] == APPLICATION_DATA && self.left > ALERT_BYTES_MAX;
                 } else {
                     self.lost = true;
                 }
@@ -82,6 +84,13 @@ impl Parser {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_alert_is_no_turn() {
+        let record = |length: u8| [&[APPLICATION_DATA, 3, 3, 0, length][..], &vec![0; usize::from(length)]].concat();
+        let spoke = |bytes: &[u8]| Parser::default().piece(Piece::Bytes(bytes)).spoke;
+        assert!(!spoke(&record(19)) && spoke(&record(20)) && spoke(&[record(19), record(40)].concat()));
+    }
 
     proptest! {
         #[test]

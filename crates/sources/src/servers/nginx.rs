@@ -54,7 +54,7 @@ fn worker_processes(main: &Main, cores: u32) -> Setting<u32> {
 }
 
 /// The literal addresses of an address; "localhost" is loopback everywhere, other names are not looked up.
-fn addresses(address: &Address) -> Vec<ListenerAddress> {
+pub(super) fn addresses(address: &Address) -> Vec<ListenerAddress> {
     match address {
         Address::Ip(ip, port) => vec![ListenerAddress::Tcp(*ip, *port)],
         Address::Unix(path) => vec![ListenerAddress::Unix(path.clone())],

@@ -50,7 +50,7 @@ pub struct TcpSocketsRead {
 
 /// Why a dump was given up.
 #[derive(Debug, thiserror::Error)]
-enum ReadError {
+pub(super) enum ReadError {
     #[error(transparent)]
     Netns(#[from] NetnsError),
     #[error("{0}")]
@@ -114,9 +114,21 @@ pub fn read_tcp_sockets<S: Send + 'static>(
     Ok(read)
 }
 
+/// The network namespaces in which a socket listens at one of these addresses. One that cannot be read is not among them.
+pub fn listening_namespaces(root: &Root, targets: &[(IpAddr, u16)]) -> Vec<NetnsRef> {
+    let listens = |netns: &NetnsRef| {
+        let targets = targets.to_vec();
+        let thread = spawn_inside(netns.clone(), root.clone(), move |inside| {
+            listening(inside?.sockets()).map(|listening| targets.iter().any(|target| listening.has(*target)))
+        });
+        thread.is_ok_and(|thread| matches!(thread.join(), Ok(Ok(true))))
+    };
+    netns::list(root).map(|namespaces| namespaces.found).unwrap_or_default().into_iter().filter(listens).collect()
+}
+
 /// Addresses at which a namespace listens.
 #[derive(Default)]
-struct Listening {
+pub(super) struct Listening {
     addresses: HashSet<(IpAddr, u16)>,
     any: HashSet<u16>,
 }
@@ -130,7 +142,7 @@ impl Listening {
         }
     }
 
-    fn has(&self, local: (IpAddr, u16)) -> bool {
+    pub(super) fn has(&self, local: (IpAddr, u16)) -> bool {
         self.any.contains(&local.1) || self.addresses.contains(&local)
     }
 }
@@ -146,7 +158,7 @@ fn are_many(root: &Root) -> bool {
     counts.is_some_and(|counts| used(&counts) >= MANY)
 }
 
-fn listening(sockets: &Sockets) -> Result<Listening, ReadError> {
+pub(super) fn listening(sockets: &Sockets) -> Result<Listening, ReadError> {
     let mut listening = Listening::default();
     walk(sockets.diag(), &inet::listeners(), &mut |message| {
         if let Any::Inet(socket) = parse_one(message)? {
@@ -166,7 +178,7 @@ fn dump(sockets: &Sockets, parts: &Parts, listening: &Listening, each: &mut dyn 
     })
 }
 
-fn described<'a>(socket: &inet::InetSocket, measured: &inet::Measured<'a>, listening: &Listening) -> TcpSocket<'a> {
+pub(super) fn described<'a>(socket: &inet::InetSocket, measured: &inet::Measured<'a>, listening: &Listening) -> TcpSocket<'a> {
     TcpSocket {
         state: socket.state,
         local: socket.local,
@@ -180,10 +192,10 @@ fn described<'a>(socket: &inet::InetSocket, measured: &inet::Measured<'a>, liste
     }
 }
 
-type OfMessage<'a> = dyn FnMut(&crate::netlink::wire::Message<'_>) -> Result<(), DiagError> + 'a;
+pub(super) type OfMessage<'a> = dyn FnMut(&crate::netlink::wire::Message<'_>) -> Result<(), DiagError> + 'a;
 
 /// Hands on the messages of a dump; where a kernel does not take the request for both families, those of one for each.
-fn walk(netlink: &Netlink, parts: &Parts, each: &mut OfMessage<'_>) -> Result<(), ReadError> {
+pub(super) fn walk(netlink: &Netlink, parts: &Parts, each: &mut OfMessage<'_>) -> Result<(), ReadError> {
     let begun = Cell::new(false);
     let mut attempt = |part: &super::Part| -> Result<(), ReadError> {
         let mut broken: Option<DiagError> = None;

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Holds `chokepoint tcp --live` against `ss -tin` with 60,000 sockets: eleven pairs in turn, in a network namespace that is taken away afterwards.
+# Asks for root. Build before: cargo build --release -p chokepoint -p chokepoint-sources --example many_sockets --bin chokepoint
+set -eu
+target=${CARGO_TARGET_DIR:-target}/release
+netns=many-sockets-$$
+ip netns add "$netns"
+trap 'ip netns del "$netns"' EXIT
+ip -n "$netns" link set lo up
+ip netns exec "$netns" "$target/examples/many_sockets" "${CONNECTIONS:-30000}" "${ROUNDS:-11}" -- "$target/chokepoint" tcp --live --json -- ss -tin
