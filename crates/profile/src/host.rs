@@ -96,12 +96,6 @@ pub(crate) fn thread_delay_ns(pid: u32, tid: u32) -> Option<u64> {
     text(&format!("/proc/{pid}/task/{tid}/schedstat"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Context switches of all cores since the start (proc_stat(5)).
-pub(crate) fn switches() -> u64 {
-    let stat = text("/proc/stat").unwrap_or_default();
-    stat.lines().find_map(|line| line.strip_prefix("ctxt ")?.trim().parse().ok()).unwrap_or(0)
-}
-
 /// All processes with their parents.
 pub(crate) fn parents() -> HashMap<u32, u32> {
     let processes = numbers("/proc");

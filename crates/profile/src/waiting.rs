@@ -2,10 +2,9 @@
 //! context switches makes the samples, and its records of switches the times (perf_event_open(2), `context_switch`).
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use perf_event_open_sys as sys;
 use perf_event_open_sys::bindings as b;
 
 use crate::collector::{Collected, Collector, Wanted};
@@ -17,12 +16,10 @@ use crate::record::{self, Record, Torn};
 use crate::ring::{Ring, bytes_of_each};
 use crate::sampler::{Scope, core_shares, describe_scope, is_refusal, monotonic_ns, privilege, thread_cpu_s, tree, wait};
 
-/// Stacks a second on each core at most; beyond it only one in so many switches gives one.
-const STACKS_HZ_MAX: u64 = 400;
+/// Stacks a second on each core, about: where there are more switches, the kernel lets one in so many give one.
+const STACKS_HZ: u32 = 400;
 /// Threads at most of which it is read how long they waited for a core.
 const THREADS_MAX: usize = 20_000;
-/// How long switches are counted beforehand.
-const LOOK_BEFORE: Duration = Duration::from_millis(50);
 
 /// Events that are open and do not count yet.
 #[derive(Debug)]
@@ -34,7 +31,6 @@ pub struct Waiting {
     rings: Vec<Ring>,
     stacks: Vec<OwnedFd>,
     switches: Vec<OwnedFd>,
-    period: u64,
 }
 
 /// What is known of a thread's waiting.
@@ -45,6 +41,8 @@ struct Thread {
     /// The sample taken there, and how many switches it stands for.
     sample: Option<(usize, u64)>,
     seen: bool,
+    /// It has ended; the kernel switches it out once more after that.
+    gone: bool,
     asleep_ns: u64,
     preempted_ns: u64,
     /// Its samples with the time that each of them stands for.
@@ -60,6 +58,8 @@ struct Tracker {
     /// Whether a process is one whose waiting counts.
     programs: HashMap<u32, bool>,
     switches: u64,
+    /// The most switches that a stack stands for.
+    period_max: u64,
 }
 
 impl Waiting {
@@ -69,7 +69,6 @@ impl Waiting {
     /// Where the kernel refuses, or there is no such process.
     pub fn open(scope: Scope) -> Result<Self, Error> {
         let wanted = tree(&scope)?;
-        let period = period(host::switches(), LOOK_BEFORE, host::cores_online().len());
         let bytes = bytes_of_each(2 * host::cores_online().len());
         let (mut cores, mut stacks, mut switches) = (Vec::new(), Vec::new(), Vec::new());
         let refused = |error: std::io::Error| {
@@ -80,7 +79,7 @@ impl Waiting {
             }
         };
         for core in host::cores_online() {
-            let stack = match event::open(&stack_attributes(period, bytes), -1, core) {
+            let stack = match event::open(&stack_attributes(bytes), -1, core) {
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
                 opened => opened.map_err(refused)?,
             };
@@ -90,7 +89,7 @@ impl Waiting {
         }
         let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the samples' buffer cannot be mapped".to_owned(), error));
         let rings = stacks.iter().chain(&switches).map(ring).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { scope, wanted, cores, rings, stacks, switches, period })
+        Ok(Self { scope, wanted, cores, rings, stacks, switches })
     }
 
     /// Samples for as long as `go_on` says so, which is asked ten times a second. The profile's weights are nanoseconds of waiting.
@@ -107,17 +106,13 @@ impl Waiting {
         let delays = delays();
         let (begin, times, begin_ns) = (Instant::now(), host::core_times(), monotonic_ns());
         let mut collector = Collector::new(wanted, begin_ns);
-        let mut tracker = Tracker { begin_ns, delays, threads: HashMap::new(), programs: HashMap::new(), switches: 0 };
+        let mut tracker = Tracker { begin_ns, delays, threads: HashMap::new(), programs: HashMap::new(), switches: 0, period_max: 0 };
         for fd in self.switches.iter().chain(&self.stacks) {
             event::enable(fd).map_err(|error| Error::Io("sampling cannot be started".to_owned(), error))?;
         }
-        let (mut periods, mut looked) = (self.period..=self.period, Instant::now());
         while go_on(begin.elapsed()) {
             wait(&self.stacks);
-            let stacks = drain(&mut self.rings, &mut collector, &mut tracker);
-            self.adapt(stacks, looked.elapsed());
-            looked = Instant::now();
-            periods = *periods.start().min(&self.period)..=*periods.end().max(&self.period);
+            drain(&mut self.rings, &mut collector, &mut tracker);
         }
         for fd in self.stacks.iter().chain(&self.switches) {
             // One that cannot be stopped is closed in a moment.
@@ -129,7 +124,7 @@ impl Waiting {
         let mut profile = Profile {
             schema: SCHEMA.to_owned(),
             clock: Clock::OffCpu,
-            notes: notes(&periods, tracker.switches, duration),
+            notes: notes(tracker.period_max, tracker.switches, duration),
             frequency_hz: 0,
             duration_s: duration.as_secs_f64(),
             scope: describe_scope(&self.scope),
@@ -153,55 +148,24 @@ impl Waiting {
         profile.cost_cpu_s = (thread_cpu_s() - cost_before).max(0.0);
         Ok(profile)
     }
-
-    /// Takes fewer stacks where they come too fast, and more again where there is room.
-    fn adapt(&mut self, stacks: usize, elapsed: Duration) {
-        let per_core = stacks as f64 / self.cores.len().max(1) as f64 / elapsed.as_secs_f64().max(1e-3);
-        let cap = STACKS_HZ_MAX as f64;
-        let next = match self.period {
-            period if per_core > cap => period.saturating_mul(2),
-            period if per_core < cap / 4.0 && period > 1 => period / 2,
-            period => period,
-        };
-        if next == self.period {
-            return;
-        }
-        self.period = next;
-        for fd in &self.stacks {
-            let mut period = next;
-            // SAFETY: the descriptor is open; the argument is the address of a number, which the kernel reads and which lives through the call. Where
-            // it refuses, the old one stays.
-            unsafe { sys::ioctls::PERIOD(fd.as_raw_fd(), &raw mut period as u64) };
-        }
-    }
 }
 
-/// One in so many switches gives a stack, where so many were counted in this time on all cores.
-fn period(switches_before: u64, look: Duration, cores: usize) -> u64 {
-    std::thread::sleep(look);
-    let switches = host::switches().saturating_sub(switches_before) as f64;
-    let per_core = switches / look.as_secs_f64() / cores.max(1) as f64;
-    ((per_core / STACKS_HZ_MAX as f64) as u64).next_power_of_two().clamp(1, 1 << 16)
-}
-
-fn notes(periods: &std::ops::RangeInclusive<u64>, switches: u64, duration: Duration) -> Vec<String> {
+fn notes(period_max: u64, switches: u64, duration: Duration) -> Vec<String> {
     let rate = switches as f64 / duration.as_secs_f64().max(1e-9);
     let mut notes = vec![format!("{rate:.0} switches a second were followed; threads that never ran meanwhile are not in it")];
-    if *periods.end() > 1 {
-        let (low, high) = (periods.start(), periods.end());
+    if period_max > 1 {
         notes.push(format!(
-            "one in {low} to {high} of them gave a stack; each thread's time is whole, and shared out by the stacks that were taken"
+            "at the most one in {period_max} of them gave a stack; each thread's time is whole, and shared out by the stacks that were taken"
         ));
     }
     notes
 }
 
 /// Samples at switches, with stacks.
-fn stack_attributes(period: u64, ring_bytes: usize) -> b::perf_event_attr {
-    let mut attr = event::attributes(Clock::CpuClock, 1, true, false, ring_bytes);
+fn stack_attributes(ring_bytes: usize) -> b::perf_event_attr {
+    // By frequency: with a fixed period the kernel gives a sample at each switch where samples carry their period (perf_swevent_event).
+    let mut attr = event::attributes(Clock::CpuClock, STACKS_HZ, true, false, ring_bytes);
     attr.config = u64::from(b::PERF_COUNT_SW_CONTEXT_SWITCHES);
-    attr.set_freq(0);
-    attr.__bindgen_anon_1.sample_period = period;
     attr
 }
 
@@ -228,8 +192,8 @@ fn delays() -> HashMap<(u32, u32), u64> {
     threads.filter_map(|(pid, tid)| Some(((pid, tid), host::thread_delay_ns(pid, tid)?))).collect()
 }
 
-/// Takes what came in the order of time; gives how many stacks there were.
-fn drain(rings: &mut [Ring], collector: &mut Collector, tracker: &mut Tracker) -> usize {
+/// Takes what came in the order of time.
+fn drain(rings: &mut [Ring], collector: &mut Collector, tracker: &mut Tracker) {
     let mut buffers: Vec<Vec<u8>> = rings.iter().map(|_| Vec::new()).collect();
     for (ring, buffer) in rings.iter_mut().zip(buffers.iter_mut()) {
         collector.lost += u64::from(!ring.take(buffer));
@@ -239,12 +203,9 @@ fn drain(rings: &mut [Ring], collector: &mut Collector, tracker: &mut Tracker) -
         collector.lost += u64::from(record::parse(buffer, &mut records) == Torn(true));
     }
     records.sort_by_key(|(time, _)| *time);
-    let mut stacks = 0;
     for (time, record) in records {
-        stacks += usize::from(matches!(record, Record::Sample(_)));
         tracker.take(time, record, collector);
     }
-    stacks
 }
 
 impl Tracker {
@@ -257,6 +218,9 @@ impl Tracker {
                 self.switches += u64::from(out);
                 let there = self.delays.contains_key(&(pid, tid));
                 let thread = self.threads.entry((pid, tid)).or_default();
+                if thread.gone {
+                    return;
+                }
                 if out {
                     thread.out = Some((time, preempted));
                 } else {
@@ -271,6 +235,7 @@ impl Tracker {
                 let (key, period) = ((sample.pid, sample.tid), sample.period);
                 let index = collector.samples();
                 collector.take(time, Record::Sample(sample));
+                self.period_max = self.period_max.max(period);
                 if collector.samples() > index {
                     self.threads.entry(key).or_default().sample = Some((index, period));
                 }
@@ -278,7 +243,7 @@ impl Tracker {
             Record::Exit { pid, tid } => {
                 if let Some(thread) = self.threads.get_mut(&(pid, tid)) {
                     // What is dead waits for nothing.
-                    (thread.out, thread.sample) = (None, None);
+                    (thread.out, thread.sample, thread.gone) = (None, None, true);
                 }
                 collector.take(time, Record::Exit { pid, tid });
             }
@@ -288,7 +253,8 @@ impl Tracker {
 
     /// True for the programs asked for; not for threads of the kernel, which mostly wait for work.
     fn counts(&mut self, pid: u32, collector: &mut Collector) -> bool {
-        let program = *self.programs.entry(pid).or_insert_with(|| pid != 0 && !host::is_kernel_thread(pid));
+        // A thread that is being taken apart has no number any more.
+        let program = *self.programs.entry(pid).or_insert_with(|| pid != 0 && pid != u32::MAX && !host::is_kernel_thread(pid));
         program && collector.wants(pid)
     }
 
@@ -388,7 +354,8 @@ mod tests {
     /// A tracker and collector of one thread, which was there from the beginning or not.
     fn tracking(pid: u32, there: bool) -> (Tracker, Collector) {
         let delays = if there { HashMap::from([((pid, pid), 0)]) } else { HashMap::new() };
-        let tracker = Tracker { begin_ns: 1000, delays, threads: HashMap::new(), programs: HashMap::from([(pid, true)]), switches: 0 };
+        let tracker =
+            Tracker { begin_ns: 1000, delays, threads: HashMap::new(), programs: HashMap::from([(pid, true)]), switches: 0, period_max: 0 };
         (tracker, Collector::new(Wanted::All, 1000))
     }
 
@@ -441,15 +408,9 @@ mod tests {
         tracker.take(1200, sample(pid, 1), &mut collector);
         tracker.take(1200, switch(pid, true, false), &mut collector);
         tracker.take(1201, Record::Exit { pid, tid: pid }, &mut collector);
+        tracker.take(1202, switch(pid, true, false), &mut collector);
         let queued = tracker.weigh(9000, &mut collector);
         assert_eq!(queued.iter().map(|queued| queued.unseen).collect::<Vec<_>>(), [100]);
         assert!(collector.finish().samples.is_empty());
-    }
-
-    #[test]
-    fn how_many_switches_give_a_stack() {
-        assert_eq!(scale(1, 10, 0), 10);
-        assert_eq!(scale(u64::MAX, u64::MAX, 1), u64::MAX);
-        assert!(period(host::switches(), Duration::from_millis(1), 1).is_power_of_two());
     }
 }
