@@ -292,7 +292,7 @@ impl Collector {
         let mut interned = Interned::default();
         let mut stack_of = Vec::with_capacity(keys.len());
         for ((raws, end), _) in &keys {
-            let frames = raws.iter().rev().filter_map(|raw| named.get(raw)).map(|frame| interned.frame(frame));
+            let frames = raws.iter().rev().filter_map(|raw| named.get(raw)).flatten().map(|frame| interned.frame(frame));
             let frames = frames.collect();
             stack_of.push(interned.stack(frames, *end, Layer::Unknown));
         }

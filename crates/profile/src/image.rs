@@ -109,6 +109,10 @@ pub(crate) trait Elf {
     fn functions(&self, found: &mut dyn FnMut(u64, u64, &str, bool));
     /// Address of the function of this name, and whether it only chooses one at run time (IFUNC); its plain name or, demangled, its whole one.
     fn find(&self, name: &str) -> Option<(u64, bool)>;
+    /// Bytes of a section, once it is unpacked; none where there is no such one.
+    fn section_size(&self, name: &str) -> Option<u64>;
+    /// A section, unpacked; none where it is larger than this, or packed by what is not read here.
+    fn section(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>>;
     /// Where the program begins to run.
     fn entry(&self) -> u64;
     /// The build id, in the file's bytes.
@@ -147,6 +151,28 @@ impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCac
         });
         // Of several versions of a function that one counts which chooses: it is the newer.
         found.reduce(|first, other| if other.1 && !first.1 { other } else { first })
+    }
+
+    fn section_size(&self, name: &str) -> Option<u64> {
+        let section = self.section_by_name(name)?;
+        section.compressed_data().ok().map(|data| data.uncompressed_size)
+    }
+
+    fn section(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>> {
+        use std::io::Read as _;
+
+        use object::CompressionFormat;
+        let data = self.section_by_name(name)?.compressed_data().ok()?;
+        let size = usize::try_from(data.uncompressed_size).ok().filter(|_| data.uncompressed_size <= bytes_max)?;
+        match data.format {
+            CompressionFormat::None => Some(data.data.to_vec()),
+            CompressionFormat::Zlib => {
+                let mut bytes = Vec::with_capacity(size);
+                flate2::read::ZlibDecoder::new(data.data).take(data.uncompressed_size).read_to_end(&mut bytes).ok()?;
+                Some(bytes)
+            }
+            _ => None,
+        }
     }
 
     fn entry(&self) -> u64 {

@@ -15,6 +15,7 @@ mod event;
 pub mod folded;
 mod host;
 mod image;
+mod inline;
 mod jit;
 mod kernel;
 pub mod layers;

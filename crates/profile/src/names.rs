@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::time::{Duration, Instant};
 
 use crate::host;
 use crate::image::{Bytes, Elf, Image};
+use crate::inline::{Inlined, inlined};
 use crate::jit::PerfMap;
 use crate::kernel::{Kallsyms, underscores};
 use crate::profile::{Frame, FrameKind};
@@ -14,6 +16,9 @@ use crate::unwind::ImageId;
 const NAME_MAX: usize = 512;
 /// How far behind a symbol without a size its function may reach.
 const SIZELESS_REACH: u64 = 4096;
+
+/// Time for functions that were put into others, of all files together.
+const INLINE_TIME: Duration = Duration::from_millis(500);
 
 /// An address as sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,8 +46,9 @@ impl Candidate {
     }
 }
 
-/// Names all addresses. The second part says what could not be read, in sentences.
-pub(crate) fn resolve(raws: impl Iterator<Item = Raw>, images: &[Image]) -> (HashMap<Raw, Frame>, Vec<String>) {
+/// Names all addresses: the function that each lies in, and those that a compiler put there, the outermost first. The second part says what could not be
+/// read, in sentences.
+pub(crate) fn resolve(raws: impl Iterator<Item = Raw>, images: &[Image]) -> (HashMap<Raw, Vec<Frame>>, Vec<String>) {
     let mut frames = HashMap::new();
     let mut notes = Vec::new();
     let (mut kernel, mut files, mut memory) = (Vec::new(), BTreeMap::<ImageId, Vec<u64>>::new(), BTreeMap::<u32, Vec<u64>>::new());
@@ -56,19 +62,30 @@ pub(crate) fn resolve(raws: impl Iterator<Item = Raw>, images: &[Image]) -> (Has
     if !kernel.is_empty() {
         name_kernel(&kernel, &mut frames, &mut notes);
     }
+    let (until, mut left_out) = (Instant::now() + INLINE_TIME, Vec::new());
     for (id, mut addresses) in files {
         let Some(image) = usize::try_from(id).ok().and_then(|index| images.get(index)) else { continue };
         addresses.sort_unstable();
         addresses.dedup();
-        let names = name_image(image, &addresses);
-        frames.extend(addresses.iter().zip(names).map(|(address, frame)| (Raw::Image(id, *address), frame)));
+        let (names, whole) = name_image(image, &addresses, until);
+        frames.extend(addresses.iter().zip(names).map(|(address, frames)| (Raw::Image(id, *address), frames)));
+        if !whole {
+            left_out.push(module_of(image).to_owned());
+        }
+    }
+    if !left_out.is_empty() {
+        left_out.truncate(8);
+        notes.push(format!(
+            "inlined functions are not told apart in {}: too much debugging information, or too little time",
+            left_out.join(", ")
+        ));
     }
     for (pid, addresses) in memory {
         let map = PerfMap::read(pid);
         for address in addresses {
             let found = map.find(address);
             let name = found.map_or_else(|| "[code without a file]".to_owned(), shorten);
-            frames.insert(Raw::Memory(pid, address), frame(name, "[jit]", FrameKind::Jit, found.is_some()));
+            frames.insert(Raw::Memory(pid, address), vec![frame(name, "[jit]", FrameKind::Jit, found.is_some())]);
         }
     }
     (frames, notes)
@@ -78,7 +95,7 @@ fn frame(name: String, module: &str, kind: FrameKind, named: bool) -> Frame {
     Frame { name, module: module.to_owned(), kind, named }
 }
 
-fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Frame>, notes: &mut Vec<String>) {
+fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Vec<Frame>>, notes: &mut Vec<String>) {
     let text = host::text("/proc/kallsyms").unwrap_or_default();
     let kallsyms = Kallsyms::parse(&text);
     if kallsyms.hidden {
@@ -95,27 +112,39 @@ fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Frame>, notes: &mut 
             Some((name, module)) => frame(shorten(name), module, FrameKind::Kernel, true),
             None => frame("[kernel]".to_owned(), "kernel", FrameKind::Kernel, false),
         };
-        frames.insert(Raw::Kernel(*address), named);
+        frames.insert(Raw::Kernel(*address), vec![named]);
     }
 }
 
-/// The functions at addresses of a file, which are in ascending order.
-fn name_image(image: &Image, addresses: &[u64]) -> Vec<Frame> {
+/// The name of a file without directories.
+fn module_of(image: &Image) -> &str {
+    let path = image.path.trim_end_matches(" (deleted)");
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The functions at addresses of a file, which are in ascending order; and false where it may have inlined ones that were not looked up.
+fn name_image(image: &Image, addresses: &[u64], until: Instant) -> (Vec<Vec<Frame>>, bool) {
     let mut best: Vec<Option<Candidate>> = vec![None; addresses.len()];
     let starts: Vec<Option<u64>> = addresses.iter().map(|address| image.function_start(*address)).collect();
+    let mut put = Inlined::None;
     let debug = image.with_elf(|elf| {
         collect(elf, addresses, &starts, &mut best);
+        put = inlined(elf, addresses, until);
         debug_files(image, elf)
     });
     // The file's own table names exported functions alone where it was stripped; its debugging file names all.
     for path in debug.unwrap_or_default() {
         let Ok(file) = File::open(path) else { continue };
         let Some(found) = Image::new(image.path.clone(), image.pid, Bytes::File(file)) else { continue };
-        found.with_elf(|elf| collect(elf, addresses, &starts, &mut best));
+        found.with_elf(|elf| {
+            collect(elf, addresses, &starts, &mut best);
+            if put == Inlined::None {
+                put = inlined(elf, addresses, until);
+            }
+        });
         break;
     }
-    let path = image.path.trim_end_matches(" (deleted)");
-    let module = path.rsplit('/').next().unwrap_or(path);
+    let module = module_of(image);
     let named = addresses.iter().zip(&starts).zip(best).map(|((address, start), candidate)| {
         if let Some(candidate) = candidate {
             return frame(demangle(&candidate.name), module, FrameKind::User, true);
@@ -125,7 +154,13 @@ fn name_image(image: &Image, addresses: &[u64]) -> Vec<Frame> {
         }
         frame(format!("{module}+{:#x}", start.unwrap_or(*address)), module, FrameKind::User, false)
     });
-    named.collect()
+    let whole = !matches!(put, Inlined::LeftOut(_));
+    let mut put = if let Inlined::Found(names) = put { names } else { Vec::new() }.into_iter();
+    let frames = named.map(|function| {
+        let inside = put.next().unwrap_or_default().into_iter().map(|name| frame(demangle(&name), module, FrameKind::User, true));
+        std::iter::once(function).chain(inside).collect()
+    });
+    (frames.collect(), whole)
 }
 
 /// Goes through the functions of a table and keeps the best for each address.
@@ -211,9 +246,9 @@ mod tests {
         let address = this_programs_functions_are_named as *const () as u64;
         let mapping = maps.find(address).unwrap();
         let inside = address.wrapping_sub(image.bias(mapping).unwrap());
-        let names = name_image(&image, &[1, inside + 1]);
-        assert!(names[1].name.ends_with("this_programs_functions_are_named") && names[1].named, "{names:?}");
-        assert_eq!((names[0].name.as_str(), names[0].named), ("self+0x1", false));
+        let (names, _) = name_image(&image, &[1, inside + 1], Instant::now());
+        assert!(names[1][0].name.ends_with("this_programs_functions_are_named") && names[1][0].named, "{names:?}");
+        assert_eq!((names[0][0].name.as_str(), names[0][0].named), ("self+0x1", false));
     }
 
     #[test]
@@ -229,7 +264,7 @@ mod tests {
     fn what_is_not_there_has_an_honest_name() {
         let raws = [Raw::Kernel(1), Raw::Memory(u32::MAX, 5), Raw::Image(7, 1)];
         let (frames, _) = resolve(raws.into_iter(), &[]);
-        assert!(!frames[&Raw::Kernel(1)].named && !frames[&Raw::Memory(u32::MAX, 5)].named);
+        assert!(!frames[&Raw::Kernel(1)][0].named && !frames[&Raw::Memory(u32::MAX, 5)][0].named);
         assert!(!frames.contains_key(&Raw::Image(7, 1)));
     }
 
