@@ -113,6 +113,8 @@ fn the_hosts_connections_are_summed_up_by_edge() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let json = fits(&ran.stdout, "tcp-live-1.json");
     let edges = json["edges"].as_array().expect("edges");
+    // Nothing was asked on them.
+    assert_eq!(json["keepalive"]["edges"].as_array().map(Vec::len), Some(0));
     // Both ends of each connection are here.
     assert_eq!(json["sockets"], 10);
     for edge in edges {
@@ -123,9 +125,11 @@ fn the_hosts_connections_are_summed_up_by_edge() {
     assert!(ends.contains(&&Value::from("client")) && ends.contains(&&Value::from("server")) && ends.len() == 2, "{ends:?}");
     let text = chokepoint.run(&["tcp", "--live", "--edge", &edge]).stdout;
     assert!(text.contains("5 sockets") && !text.contains("[tcp-") && !text.contains("[streams-"), "{text}");
+    assert!(text.contains("Whether connections are kept"), "{text}");
     drop(clients);
     for args in [
-        &["tcp"][..],
+        &["tcp", "--live", "-z", "70s"][..],
+        &["tcp"],
         &["tcp", "--live", "--edge", "nonsense"],
         &["tcp", "--live", "127.0.0.1:80"],
         &["tcp", "--edge", "*->*", "127.0.0.1:80"],

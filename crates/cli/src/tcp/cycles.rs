@@ -229,9 +229,13 @@ fn edges(gathering: &Gathering, seconds: f64, looks: u64, configured: &[Configur
         let side = |end: End| gathering.sides.get(&(pair, end));
         let used = |side: &&Side| !side.ended.is_empty() || side.open.keys().any(|turns| *turns > 0);
         let (end, seen) = [End::Client, End::Server].into_iter().find_map(|end| Some((end, side(end).filter(used)?)))?;
-        let facts = facts(seen, side(End::Client), side(End::Server), seconds, looks);
+        let mut facts = facts(seen, side(End::Client), side(End::Server), seconds, looks);
         let netns = |end: End| side(end).and_then(|side| side.netns);
         let client = client_of(configured, netns(End::Client), pair.1);
+        // A handshake of TLS is a round trip more, at least (RFC 8446).
+        if client.is_some_and(|client| client.tls) {
+            facts.setup_ms = facts.setup_ms.map(|ms| 2.0 * ms);
+        }
         let verdict = keepalive_of_sockets(&facts, client, server_of(configured, netns(End::Server), pair.1));
         Some(EdgeCycles { client: pair.0, server: pair.1, seen_from: end, facts, verdict })
     };
