@@ -113,6 +113,7 @@ impl Answer {
     }
 
     /// Takes the next bytes. `memo`: of answers to the same request.
+    #[inline]
     pub(crate) fn feed(&mut self, bytes: &[u8], memo: &mut Memo) -> Result<Fed, Bad> {
         let mut used = 0;
         while matches!(self.state, State::Head) {

@@ -1,12 +1,11 @@
 //! The event loop of one generator thread: starts requests when they are due, moves them on as the kernel tells, ends them and counts.
 
+mod time;
+
 use std::io;
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use mio::{Events, Poll};
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use chokepoint_model::load::{GeneratorThread, Loop};
 
@@ -17,7 +16,7 @@ use crate::reply::{Aside, Reply};
 use crate::schedule::Schedule;
 use crate::shared::{Clock, Shared, lock};
 use crate::slot::{self, Phase, Slot, Turn, place};
-use crate::tally::{SLICE_NS, Tally};
+use crate::tally::Tally;
 use crate::wheel::Wheel;
 
 /// Bytes of the read buffer, one for the thread.
@@ -28,10 +27,6 @@ const EVENTS: usize = 1024;
 const STARTS_MAX: u32 = 64;
 /// An open loop's send this long after its intended start is late, nanoseconds.
 const LATE_NS: u64 = 1_000_000;
-/// The thread looks for a stop at least this often, nanoseconds.
-const WAIT_NS_MAX: u64 = 50_000_000;
-/// Under this wait, milliseconds of epoll_wait(2) are too coarse for an intended start; nanoseconds.
-const PRECISE_WAIT_NS: u64 = 2_000_000;
 /// Distinct latencies under which the requests never sent are recorded.
 const NEVER_SENT_STEPS: u64 = 100_000;
 
@@ -113,7 +108,7 @@ impl<'a> Engine<'a> {
         Ok(Engine {
             shared,
             thread: thread as usize,
-            clock: Clock { start: Instant::now() },
+            clock: Clock::default(),
             poll: Poll::new()?,
             slots: (0..connections).map(|_| Slot::new(Reply::new(plan))).collect(),
             pace,
@@ -140,7 +135,7 @@ impl<'a> Engine<'a> {
     pub(crate) fn run(mut self, clock: Clock) -> io::Result<Outcome> {
         let mut events = Events::with_capacity(EVENTS);
         self.clock = clock;
-        std::thread::sleep(clock.start.saturating_duration_since(Instant::now()));
+        clock.wait_for_start();
         self.at_start = OwnTime::now();
         loop {
             let now_ns = self.clock.now_ns();
@@ -166,7 +161,7 @@ impl<'a> Engine<'a> {
             // Taken out, so that connections may be added again while these are read; the list returns for its capacity.
             let mut again = std::mem::take(&mut self.again);
             for index in again.drain(..) {
-                self.receive(index);
+                self.receive_again(index);
             }
             if self.again.is_empty() {
                 self.again = again;
@@ -268,6 +263,7 @@ impl<'a> Engine<'a> {
 
     /// Closed loop: starts the connection's next request, if one may start. What fails at once is counted; if trying again would spin, the
     /// connection pauses.
+    #[inline(always)]
     fn start_next(&mut self, index: u32, mut now_ns: u64) {
         loop {
             if now_ns >= self.end_ns || (now_ns >= self.warm_ns && !self.claim()) {
@@ -287,6 +283,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Closed loop: takes one of the requests that are left to start; false where none is.
+    #[inline(always)]
     fn claim(&mut self) -> bool {
         let Pace::Closed { claimed, .. } = &mut self.pace else { return false };
         if *claimed == 0 {
@@ -299,6 +296,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Starts the request with this number; gives its end if that came at once.
+    #[inline(always)]
     fn start(&mut self, index: u32, number: u64, now_ns: u64, intended_ns: u64) -> Option<Ended> {
         self.tally.start(intended_ns >= self.warm_ns, now_ns);
         self.wheel.arm(index, now_ns + self.timeout_ns);
@@ -320,6 +318,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Moves a connection on.
+    #[inline(always)]
     fn advance(&mut self, event: &Event) {
         let (index, parity) = place(event.token());
         let slot = &mut self.slots[index as usize];
@@ -331,30 +330,34 @@ impl<'a> Engine<'a> {
         }
         let readable = event.is_readable() || event.is_read_closed() || event.is_error();
         match slot.phase {
-            Phase::Closed => {}
+            Phase::Awaiting if readable => self.receive(index),
+            Phase::Awaiting | Phase::Closed => {}
             Phase::Idle if readable => self.lose_idle(index),
             Phase::Idle => {}
-            Phase::Awaiting if readable => self.receive(index),
-            Phase::Awaiting => {}
-            Phase::Connecting | Phase::Sending => {
-                let ended = self.send(index);
-                match (ended, self.slots[index as usize].phase) {
-                    (Some(ended), Phase::Connecting) => self.conclude(index, &ended),
-                    // The server may have answered before it closed, as with 413; if so, that answer counts.
-                    (Some(ended), _) => match self.read(index) {
-                        Turn::Ended(Ended { end: End::Status(status), detail, .. }) => {
-                            self.conclude(index, &Ended { end: End::Status(status), reusable: false, detail });
-                        }
-                        _ => self.conclude(index, &ended),
-                    },
-                    (None, Phase::Sending | Phase::Awaiting) if readable => self.receive(index),
-                    (None, _) => {}
+            Phase::Connecting | Phase::Sending => self.go_on_sending(index, readable),
+        }
+    }
+
+    /// The connection stands, or takes more of the request.
+    #[inline(never)]
+    fn go_on_sending(&mut self, index: u32, readable: bool) {
+        let ended = self.send(index);
+        match (ended, self.slots[index as usize].phase) {
+            (Some(ended), Phase::Connecting) => self.give_up(index, &ended),
+            // The server may have answered before it closed, as with 413; if so, that answer counts.
+            (Some(ended), _) => match self.read(index) {
+                Turn::Ended(Ended { end: End::Status(status), detail, .. }) => {
+                    self.give_up(index, &Ended { end: End::Status(status), reusable: false, detail });
                 }
-            }
+                _ => self.give_up(index, &ended),
+            },
+            (None, Phase::Sending | Phase::Awaiting) if readable => self.receive_again(index),
+            (None, _) => {}
         }
     }
 
     /// Writes; gives the request's end if that failed.
+    #[inline(always)]
     fn send(&mut self, index: u32) -> Option<Ended> {
         let slot = &mut self.slots[index as usize];
         let was_connecting = slot.phase == Phase::Connecting;
@@ -372,6 +375,7 @@ impl<'a> Engine<'a> {
     }
 
     /// A connection came a step on: it stands, or its TLS handshake is complete.
+    #[inline(never)]
     fn note_connected(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let (started_ns, is_ready) = (slot.started_ns, slot.phase != Phase::Connecting);
@@ -396,10 +400,12 @@ impl<'a> Engine<'a> {
         }
     }
 
+    #[inline(always)]
     fn read(&mut self, index: u32) -> Turn {
         self.slots[index as usize].receive(&mut self.buffer, &mut self.aside, &mut self.tally.received_bytes)
     }
 
+    #[inline(always)]
     fn receive(&mut self, index: u32) {
         if !self.slots[index as usize].is_in_flight() {
             return;
@@ -414,7 +420,14 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// As [`Engine::receive`], where that is rare.
+    #[inline(never)]
+    fn receive_again(&mut self, index: u32) {
+        self.receive(index);
+    }
+
     /// An answer has begun and is not complete: its first byte came now, or in an earlier turn.
+    #[inline(never)]
     fn note_first_byte(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if slot.begun && slot.first_byte_ns == 0 {
@@ -423,6 +436,7 @@ impl<'a> Engine<'a> {
     }
 
     /// An idle connection of an open loop was closed by the server, or the server spoke unasked.
+    #[inline(never)]
     fn lose_idle(&mut self, index: u32) {
         match self.slots[index as usize].is_spoken_to(&mut self.buffer) {
             None => return,
@@ -439,7 +453,14 @@ impl<'a> Engine<'a> {
         closed.push(index);
     }
 
+    /// As [`Engine::conclude`], where that is rare.
+    #[inline(never)]
+    fn give_up(&mut self, index: u32, ended: &Ended) {
+        self.conclude(index, ended);
+    }
+
     /// Ends the request and gives the connection its next one.
+    #[inline(always)]
     fn conclude(&mut self, index: u32, ended: &Ended) {
         // The end of one request is the start of the next: one look at the clock for both.
         let now_ns = self.clock.now_ns();
@@ -452,6 +473,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Counts the request's end and closes or keeps its connection.
+    #[inline(always)]
     fn end(&mut self, index: u32, ended: &Ended, now_ns: u64) {
         self.roll(now_ns);
         if now_ns >= self.end_ns {
@@ -485,6 +507,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Closed loop: makes the connection wait if connecting failed at once.
+    #[inline]
     fn pause(&mut self, index: u32, ended: &Ended, now_ns: u64) -> bool {
         let (Pace::Closed { pauses, .. }, End::Failure(failure)) = (&mut self.pace, ended.end) else { return false };
         let slot = &mut self.slots[index as usize];
@@ -505,94 +528,6 @@ impl<'a> Engine<'a> {
             idle.push(index);
         } else {
             closed.push(index);
-        }
-    }
-
-    /// Ends the requests whose time is over.
-    fn expire(&mut self, now_ns: u64) {
-        let mut due = std::mem::take(&mut self.due);
-        self.wheel.expire(now_ns, &mut due);
-        for index in due.drain(..) {
-            let slot = &self.slots[index as usize];
-            if !slot.is_in_flight() {
-                continue;
-            }
-            let deadline_ns = slot.started_ns + self.timeout_ns;
-            if deadline_ns > now_ns {
-                self.wheel.arm(index, deadline_ns);
-                continue;
-            }
-            let failure = if slot.phase == Phase::Connecting { Failure::ConnectTimeout } else { Failure::ResponseTimeout };
-            self.conclude(index, &Ended::failed(failure, Detail::None));
-        }
-        self.due = due;
-    }
-
-    /// Ends the slices whose time is over, and tells the guards.
-    fn roll(&mut self, now_ns: u64) {
-        while let Some(slice) = self.tally.roll(now_ns, self.shared.control) {
-            if self.warm_ns > 0 && slice.slice + 1 == self.warm_ns / SLICE_NS {
-                self.tally.begin();
-                (self.at_start, self.at_start_ns) = (OwnTime::now(), now_ns);
-            }
-            self.tally.tell(self.shared.control, self.thread, &slice, self.warm_ns / SLICE_NS);
-            let Some(watch) = &self.shared.watch else { continue };
-            let mut watch = lock(watch);
-            watch.report(slice.slice, slice.ended, slice.not_good, &self.over);
-            self.over.fill(0);
-            let older = |limit_ns: &u64| {
-                let under_way = self.slots.iter().filter(|slot| slot.is_in_flight());
-                under_way.filter(|slot| now_ns.saturating_sub(slot.intended_ns) >= *limit_ns).count() as u64
-            };
-            watch.report_pending(self.thread, self.limits_ns.iter().map(older));
-        }
-    }
-
-    /// Waits until the kernel has events or something is due. `turn_ns`: when this turn began.
-    fn wait(&mut self, events: &mut Events, turn_ns: u64) -> io::Result<()> {
-        // What a closed loop waits for is coarse: it needs no further look at the clock.
-        let now_ns = if matches!(self.pace, Pace::Open { .. }) { self.clock.now_ns() } else { turn_ns };
-        let wait_ns = self.next_ns(now_ns).saturating_sub(now_ns).min(WAIT_NS_MAX);
-        let mut timeout = Duration::from_nanos(wait_ns);
-        if matches!(self.pace, Pace::Open { .. }) && wait_ns > 0 {
-            if wait_ns < PRECISE_WAIT_NS {
-                let wait = Timespec { tv_sec: 0, tv_nsec: wait_ns as _ };
-                let ready = rustix::event::poll(&mut [PollFd::from_borrowed_fd(self.poll.registry().as_fd(), PollFlags::IN)], Some(&wait));
-                if ready == Ok(0) {
-                    events.clear();
-                    return Ok(());
-                }
-                timeout = Duration::ZERO;
-            } else {
-                // epoll_wait(2) takes milliseconds; the part of one is waited for precisely in the next turn.
-                timeout = Duration::from_millis(wait_ns / 1_000_000 - 1);
-            }
-        }
-        match self.poll.poll(events, Some(timeout)) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                events.clear();
-                Ok(())
-            }
-            result => result,
-        }
-    }
-
-    /// When the loop has to turn again, whatever the kernel says.
-    fn next_ns(&self, now_ns: u64) -> u64 {
-        if !self.again.is_empty() {
-            return now_ns;
-        }
-        let mut next_ns = self.tally.slice_end_ns().min(self.wheel.next_ns().unwrap_or(u64::MAX));
-        if now_ns >= self.end_ns || self.all_started {
-            return next_ns;
-        }
-        next_ns = next_ns.min(self.end_ns);
-        match &self.pace {
-            Pace::Closed { fresh, .. } if !fresh.is_empty() => now_ns,
-            Pace::Closed { pauses, .. } => next_ns.min(pauses.next_ns().unwrap_or(u64::MAX)),
-            Pace::Open { idle, closed, .. } if idle.is_empty() && closed.is_empty() => next_ns,
-            // After the last request the loop must turn to see that.
-            Pace::Open { schedule, .. } => next_ns.min(schedule.next_ns().unwrap_or(now_ns)),
         }
     }
 }

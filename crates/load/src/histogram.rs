@@ -18,11 +18,21 @@ const BUCKET_BOUNDS_US: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_0
 const TICKS_PER_HALVING: u32 = 5;
 
 /// Durations in microseconds, 1 us to 1 h, three significant digits. `hdrhistogram` takes about 190 KB for this range.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Durations {
     histogram: Histogram<u64>,
     /// The largest duration itself, not its bucket.
     max_us: u64,
+}
+
+impl Clone for Durations {
+    /// An empty one stays as it was given by the kernel: memory that was not touched yet is none.
+    fn clone(&self) -> Self {
+        if self.histogram.is_empty() {
+            return Durations::new();
+        }
+        Durations { histogram: self.histogram.clone(), max_us: self.max_us }
+    }
 }
 
 impl Durations {
@@ -42,12 +52,18 @@ impl Durations {
     }
 
     pub(crate) fn add(&mut self, other: &Durations) {
+        if other.histogram.is_empty() {
+            return;
+        }
         self.histogram.add(&other.histogram).expect("both histograms have the same bounds");
         self.max_us = self.max_us.max(other.max_us);
     }
 
     /// Takes off what is known to be in it.
     pub(crate) fn take_off(&mut self, part: &Durations) {
+        if part.histogram.is_empty() {
+            return;
+        }
         self.histogram.subtract(&part.histogram).expect("both histograms have the same bounds and the part is in the whole");
         self.max_us = self.max_us.min(self.histogram.max());
     }

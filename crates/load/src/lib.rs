@@ -28,6 +28,7 @@ mod chunked;
 mod control;
 mod engine;
 mod fastcgi;
+mod files;
 mod gathered;
 mod guard;
 mod histogram;

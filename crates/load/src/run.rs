@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chokepoint_model::load::{LoadResult, Loop, Measured};
 
@@ -14,6 +14,7 @@ use crate::address::Address;
 use crate::bind;
 use crate::control::Control;
 use crate::engine::{Engine, Outcome};
+use crate::files;
 use crate::guard::Tripped;
 use crate::host;
 use crate::plan::{Plan, PlanError};
@@ -31,12 +32,12 @@ pub enum LoadError {
     /// The plan makes no sense.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The connections do not fit into the hard limit on file descriptors.
+    /// The connections do not fit into the hard limit on file descriptors. `threads`: those that share them, each with a table of its own.
     #[error(
-        "{connections} connections need {needed} file descriptors, but this process may open {limit} (RLIMIT_NOFILE); use fewer connections or raise the hard limit (ulimit -Hn)"
+        "{connections} connections on {threads} threads need {needed} file descriptors a thread, but {limit} is the limit (RLIMIT_NOFILE); use fewer connections or more threads, or raise the hard limit (ulimit -Hn)"
     )]
     #[allow(missing_docs)]
-    Files { connections: u32, needed: u64, limit: u64 },
+    Files { connections: u32, threads: u32, needed: u64, limit: u64 },
     /// TLS cannot be spoken as it was asked for.
     #[error("TLS: {0}")]
     Tls(String),
@@ -87,8 +88,10 @@ pub fn run(plan: &Plan, control: &Control) -> Result<LoadResult, LoadError> {
 pub fn measure(plan: &Plan, control: &Control) -> Result<Measured, LoadError> {
     plan.check()?;
     let threads = plan.threads.min(plan.connections());
-    let needed = u64::from(plan.connections()) + host::FILES_BESIDE + u64::from(threads);
-    host::allow_files(needed).map_err(|limit| LoadError::Files { connections: plan.connections(), needed, limit })?;
+    // The limit is that of a table, and each thread has one; where it cannot have, all share one.
+    let tables = if files::can_be_own() { threads } else { 1 };
+    let needed = u64::from(share_of(plan.connections(), 0, tables)) + host::FILES_BESIDE + u64::from(threads);
+    host::allow_files(needed).map_err(|limit| LoadError::Files { connections: plan.connections(), threads: tables, needed, limit })?;
     let netns = match &plan.netns {
         Some(path) => Some(File::open(path).map_err(|source| LoadError::Netns { path: path.clone(), source })?),
         None => None,
@@ -108,7 +111,7 @@ pub fn measure(plan: &Plan, control: &Control) -> Result<Measured, LoadError> {
                 return Err(error);
             }
         }
-        let clock = Clock { start: Instant::now() + START_AFTER };
+        let clock = Clock::starting_in(START_AFTER);
         for go in &go {
             // A thread that has died is noticed when it says nothing.
             let _ = go.send(clock);
@@ -164,6 +167,8 @@ fn prepare(plan: &Plan, netns: Option<&File>) -> Result<(), LoadError> {
     if matches!(plan.shape, Loop::Open { .. }) {
         host::wake_in_time();
     }
+    // Where it cannot have one, it does without.
+    let _ = files::take_own();
     Ok(())
 }
 

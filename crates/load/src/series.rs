@@ -35,12 +35,14 @@ impl Timeline {
     }
 
     /// Ends the buckets whose time is over; since the last call `in_flight` requests were under way.
+    #[inline(always)]
     pub(crate) fn roll(&mut self, now_ns: u64, in_flight: u32) {
         while now_ns >= self.end_ns {
             self.close(in_flight);
         }
     }
 
+    #[cold]
     fn close(&mut self, in_flight: u32) {
         let point = Point { in_flight, ..std::mem::take(&mut self.point) };
         self.points.push(point);

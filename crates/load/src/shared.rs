@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::control::Control;
 use crate::guard::Watch;
@@ -14,16 +16,28 @@ use crate::{fastcgi, request};
 /// At most this many requests are claimed at once.
 const CLAIM_MAX: u64 = 64;
 
-/// Nanoseconds since the start of the load.
-#[derive(Debug, Clone, Copy)]
+/// Nanoseconds since the start of the load, by CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clock {
-    pub(crate) start: Instant,
+    start_ns: u64,
 }
 
 impl Clock {
+    /// One whose start lies this far ahead.
+    pub(crate) fn starting_in(time: Duration) -> Self {
+        Clock { start_ns: Clock::default().now_ns() + time.as_nanos() as u64 }
+    }
+
     /// Zero before the start.
+    #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
-        Instant::now().saturating_duration_since(self.start).as_nanos() as u64
+        let now = clock_gettime(ClockId::Monotonic);
+        (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).saturating_sub(self.start_ns)
+    }
+
+    /// Sleeps until the start.
+    pub(crate) fn wait_for_start(&self) {
+        std::thread::sleep(Duration::from_nanos(self.start_ns.saturating_sub(Clock::default().now_ns())));
     }
 }
 

@@ -100,6 +100,7 @@ impl Slot {
     }
 
     /// Makes ready for the next request. `is_head`: its method is HEAD.
+    #[inline(always)]
     pub(crate) fn prepare(&mut self, target: u32, is_head: bool, started_ns: u64, intended_ns: u64) {
         self.reply.reset(is_head);
         self.target = target;
@@ -165,6 +166,7 @@ impl Slot {
 
     /// Writes what is left of the request. While connecting, a write that does not block is the proof that the connection stands: it
     /// brings the error of a failed connect (tcp(7), SO_ERROR) without a system call of its own.
+    #[inline(always)]
     pub(crate) fn send(&mut self, request: &[u8], sent_bytes: &mut u64) -> Turn {
         let Some(stream) = self.stream.as_mut() else { return Turn::Waiting };
         while self.written < request.len() {
@@ -194,6 +196,7 @@ impl Slot {
     }
 
     /// Reads what is there of the answer.
+    #[inline(always)]
     pub(crate) fn receive(&mut self, buffer: &mut [u8], aside: &mut Aside, received_bytes: &mut u64) -> Turn {
         let Some(stream) = self.stream.as_mut() else { return Turn::Waiting };
         for _ in 0..READS_MAX {
@@ -232,6 +235,7 @@ impl Slot {
         }
     }
 
+    #[inline(always)]
     fn answered(&self, is_followed_by_bytes: bool) -> Ended {
         Ended {
             end: End::Status(self.reply.status()),
@@ -240,6 +244,7 @@ impl Slot {
         }
     }
 
+    #[cold]
     fn closed_by_peer(&mut self) -> Ended {
         match self.reply.close() {
             Ok(true) => Ended { end: End::Status(self.reply.status()), reusable: false, detail: Detail::None },

@@ -123,6 +123,7 @@ impl Tally {
     }
 
     /// A request starts; `counted`: not one of the warm-up.
+    #[inline(always)]
     pub(crate) fn start(&mut self, counted: bool, now_ns: u64) {
         self.timeline.roll(now_ns, self.in_flight);
         if counted {
@@ -146,6 +147,7 @@ impl Tally {
     }
 
     /// Counts a request's end; `drained`: after the end of the offering. Gives back whether it was good.
+    #[inline(always)]
     pub(crate) fn end(&mut self, ended: &Ended, latency_ns: u64, now_ns: u64, drained: bool) -> bool {
         self.in_flight -= 1;
         self.last_end_ns = now_ns;
@@ -197,6 +199,7 @@ impl Tally {
     }
 
     /// Keeps the first example of each kind of trouble. It allocates for the first few only.
+    #[cold]
     fn sample(&mut self, ended: &Ended) {
         if self.samples.len() >= SAMPLES_MAX {
             return;
@@ -237,6 +240,7 @@ impl Tally {
     }
 
     /// Ends the slice under way if its time is over; the caller repeats until `None`.
+    #[inline(always)]
     pub(crate) fn roll(&mut self, now_ns: u64, control: &Control) -> Option<Closed> {
         self.timeline.roll(now_ns, self.in_flight);
         if now_ns < self.slice_end_ns {
@@ -247,6 +251,7 @@ impl Tally {
         Some(self.close_slice(slice, control))
     }
 
+    #[cold]
     fn close_slice(&mut self, number: u64, control: &Control) -> Closed {
         let mut slice = std::mem::take(&mut self.slice);
         slice.in_flight = self.in_flight;
@@ -336,12 +341,13 @@ fn add_slice(sum: &mut Slice, other: &Slice) {
 
 /// Puts the threads' counts together. The caller knows how the load ended: `duration_ns`, which guard stopped it, whether the user did.
 pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duration_ns: u64) -> Measured {
-    let mut sum = Tally::new(&plan.expect, 0);
-    let mut threads = Vec::new();
-    for (tally, thread) in tallies {
+    let (tallies, threads): (Vec<_>, Vec<_>) = tallies.into_iter().unzip();
+    // The first becomes the sum: no memory is taken for another when a thread was alone.
+    let sum = tallies.into_iter().reduce(|mut sum, tally| {
         sum.add(tally);
-        threads.push(thread);
-    }
+        sum
+    });
+    let mut sum = sum.unwrap_or_else(|| Tally::new(&plan.expect, 0));
     if let Some(complaints) = sum.complaints.text() {
         // It often tells why an answer went wrong: it has a place, however many examples there are.
         sum.samples.truncate(SAMPLES_MAX - 1);

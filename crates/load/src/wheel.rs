@@ -40,11 +40,15 @@ impl Wheel {
 
     /// Sees to it that the connection is looked at soon after the deadline, which is at most one timeout from the last [`Wheel::expire`]; a
     /// later one may be looked at too early, which only means arming it again.
+    #[inline(always)]
     pub(crate) fn arm(&mut self, connection: u32, deadline_ns: u64) {
-        let index = connection as usize;
-        if self.armed[index] {
-            return;
+        if !self.armed[connection as usize] {
+            self.add(connection, deadline_ns);
         }
+    }
+
+    fn add(&mut self, connection: u32, deadline_ns: u64) {
+        let index = connection as usize;
         let tick = (deadline_ns / self.tick_ns + 1).max(self.tick + 1);
         let bucket = (tick % self.buckets.len() as u64) as usize;
         self.next[index] = self.buckets[bucket];

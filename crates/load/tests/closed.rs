@@ -366,7 +366,8 @@ fn too_many_connections_for_the_limit_are_an_error_beforehand() {
         return;
     };
     let mut plan = plan(([127, 0, 0, 1], 1).into());
-    plan.shape = Loop::Closed { connections };
+    // Each thread may open as many: with one alone they are too many.
+    (plan.shape, plan.threads) = (Loop::Closed { connections }, 1);
     let error = run(&plan, &Control::new()).expect_err("64 more are needed");
     assert!(matches!(error, LoadError::Files { .. }) && error.to_string().contains("RLIMIT_NOFILE"), "{error}");
 }

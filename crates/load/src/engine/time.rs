@@ -1,0 +1,116 @@
+//! What the loop does for time's sake: deadlines, the ends of slices, and the wait for whatever comes next.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use mio::Events;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::{Engine, Pace};
+use crate::host::OwnTime;
+use crate::outcome::{Detail, Ended, Failure};
+use crate::shared::lock;
+use crate::slot::Phase;
+use crate::tally::{Closed, SLICE_NS};
+
+/// The thread looks for a stop at least this often, nanoseconds.
+const WAIT_NS_MAX: u64 = 50_000_000;
+/// Under this wait, milliseconds of epoll_wait(2) are too coarse for an intended start; nanoseconds.
+const PRECISE_WAIT_NS: u64 = 2_000_000;
+
+impl Engine<'_> {
+    /// Ends the requests whose time is over.
+    pub(super) fn expire(&mut self, now_ns: u64) {
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.expire(now_ns, &mut due);
+        for index in due.drain(..) {
+            let slot = &self.slots[index as usize];
+            if !slot.is_in_flight() {
+                continue;
+            }
+            let deadline_ns = slot.started_ns + self.timeout_ns;
+            if deadline_ns > now_ns {
+                self.wheel.arm(index, deadline_ns);
+                continue;
+            }
+            let failure = if slot.phase == Phase::Connecting { Failure::ConnectTimeout } else { Failure::ResponseTimeout };
+            self.give_up(index, &Ended::failed(failure, Detail::None));
+        }
+        self.due = due;
+    }
+
+    /// Ends the slices whose time is over, and tells the guards.
+    #[inline(always)]
+    pub(super) fn roll(&mut self, now_ns: u64) {
+        while let Some(slice) = self.tally.roll(now_ns, self.shared.control) {
+            self.note_over(&slice, now_ns);
+        }
+    }
+
+    #[cold]
+    fn note_over(&mut self, slice: &Closed, now_ns: u64) {
+        if self.warm_ns > 0 && slice.slice + 1 == self.warm_ns / SLICE_NS {
+            self.tally.begin();
+            (self.at_start, self.at_start_ns) = (OwnTime::now(), now_ns);
+        }
+        self.tally.tell(self.shared.control, self.thread, slice, self.warm_ns / SLICE_NS);
+        let Some(watch) = &self.shared.watch else { return };
+        let mut watch = lock(watch);
+        watch.report(slice.slice, slice.ended, slice.not_good, &self.over);
+        self.over.fill(0);
+        let older = |limit_ns: &u64| {
+            let under_way = self.slots.iter().filter(|slot| slot.is_in_flight());
+            under_way.filter(|slot| now_ns.saturating_sub(slot.intended_ns) >= *limit_ns).count() as u64
+        };
+        watch.report_pending(self.thread, self.limits_ns.iter().map(older));
+    }
+
+    /// Waits until the kernel has events or something is due. `turn_ns`: when this turn began.
+    pub(super) fn wait(&mut self, events: &mut Events, turn_ns: u64) -> io::Result<()> {
+        // What a closed loop waits for is coarse: it needs no further look at the clock.
+        let now_ns = if matches!(self.pace, Pace::Open { .. }) { self.clock.now_ns() } else { turn_ns };
+        let wait_ns = self.next_ns(now_ns).saturating_sub(now_ns).min(WAIT_NS_MAX);
+        let mut timeout = Duration::from_nanos(wait_ns);
+        if matches!(self.pace, Pace::Open { .. }) && wait_ns > 0 {
+            if wait_ns < PRECISE_WAIT_NS {
+                let wait = Timespec { tv_sec: 0, tv_nsec: wait_ns as _ };
+                let ready = rustix::event::poll(&mut [PollFd::from_borrowed_fd(self.poll.registry().as_fd(), PollFlags::IN)], Some(&wait));
+                if ready == Ok(0) {
+                    events.clear();
+                    return Ok(());
+                }
+                timeout = Duration::ZERO;
+            } else {
+                // epoll_wait(2) takes milliseconds; the part of one is waited for precisely in the next turn.
+                timeout = Duration::from_millis(wait_ns / 1_000_000 - 1);
+            }
+        }
+        match self.poll.poll(events, Some(timeout)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// When the loop has to turn again, whatever the kernel says.
+    fn next_ns(&self, now_ns: u64) -> u64 {
+        if !self.again.is_empty() {
+            return now_ns;
+        }
+        let mut next_ns = self.tally.slice_end_ns().min(self.wheel.next_ns().unwrap_or(u64::MAX));
+        if now_ns >= self.end_ns || self.all_started {
+            return next_ns;
+        }
+        next_ns = next_ns.min(self.end_ns);
+        match &self.pace {
+            Pace::Closed { fresh, .. } if !fresh.is_empty() => now_ns,
+            Pace::Closed { pauses, .. } => next_ns.min(pauses.next_ns().unwrap_or(u64::MAX)),
+            Pace::Open { idle, closed, .. } if idle.is_empty() && closed.is_empty() => next_ns,
+            // After the last request the loop must turn to see that.
+            Pace::Open { schedule, .. } => next_ns.min(schedule.next_ns().unwrap_or(now_ns)),
+        }
+    }
+}
