@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let netns = client_netns(args)?;
     let plan = Plan { netns, ..planned(args, &target, targets).map_err(usage)? };
     plan.check().map_err(|error| usage(error.into()))?;
-    let asked = Asked {
+    let mut asked = Asked {
         url: target.url.clone(),
         address: plan.address.to_string(),
         method: plan.method.clone(),
@@ -44,9 +44,14 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
         targets: plan.options.targets.as_ref().map(|targets| TargetList { count: targets.targets.len() as u64, seed: args.seed }),
         bind: plan.options.bind.iter().map(ToString::to_string).collect(),
         shares_cores: plan.netns.is_none() && plan.cpus.is_none() && is_here(plan.address.tcp()),
+        suspended_s: 0.0,
     };
     let measured = match outputs::is_report(args) && live::is_possible() {
-        true => live::offer(&plan, &target.url, words, interrupt)?,
+        true => {
+            let (measured, suspended) = live::offer(&plan, &target.url, words, interrupt)?;
+            asked.suspended_s = suspended.as_secs_f64();
+            measured
+        }
         false => measure::offer(&plan, "loading", interrupt)?,
     };
     let judged: Vec<Judged> = threshold.iter().flat_map(|threshold| threshold.judge(&measured.result)).collect();

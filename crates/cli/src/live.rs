@@ -2,6 +2,7 @@
 
 mod page;
 mod screen;
+mod suspend;
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::sheet::Phrases;
 use crate::{measure, output};
 use page::Shown;
 use screen::Screen;
+use suspend::Suspend;
 
 /// What is over sooner needs no view.
 const QUIET: Duration = Duration::from_millis(500);
@@ -29,12 +31,18 @@ pub(crate) fn is_possible() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
 }
 
-/// Offers a load and shows it. `title`: what is loaded.
-pub(crate) fn offer(plan: &Plan, title: &str, words: &Catalogue, interrupt: &Interrupt) -> Result<Measured> {
+/// Offers a load and shows it; beside what was measured, for how long the program was stopped meanwhile. `title`: what is loaded.
+pub(crate) fn offer(plan: &Plan, title: &str, words: &Catalogue, interrupt: &Interrupt) -> Result<(Measured, Duration)> {
     let control = Control::watched();
     let mut live = Live { plan, title, words, viewer: Viewer::default(), begin: Instant::now(), drawn: None, screen: None, is_over: false };
+    let mut suspend = Suspend::install()?;
     let mut waiting = Progress::new("waiting for the last answers", None);
     let measured = measure::offer_shown(plan, &control, interrupt, &mut |control| {
+        if suspend.is_asked() {
+            // It is drawn anew when the program goes on.
+            live.hide();
+            suspend.obey();
+        }
         // A second Ctrl-C ends the program at once: by then the terminal has to be as it was.
         if interrupt.is_set() {
             live.end();
@@ -45,7 +53,7 @@ pub(crate) fn offer(plan: &Plan, title: &str, words: &Catalogue, interrupt: &Int
     });
     waiting.finish();
     live.end();
-    measured
+    Ok((measured?, suspend.stopped()))
 }
 
 struct Live<'a> {
@@ -66,6 +74,10 @@ impl Live<'_> {
             return;
         }
         self.drawn = Some(Instant::now());
+        if !screen::is_in_foreground() {
+            self.hide();
+            return;
+        }
         // A terminal that cannot be written to has no view: the load goes on.
         if self.draw(control).is_err() {
             self.end();
@@ -75,6 +87,10 @@ impl Live<'_> {
     fn draw(&mut self, control: &Control) -> io::Result<()> {
         let view = self.viewer.look(control).unwrap_or_default();
         let style = output::style();
+        if self.screen.is_some() && !screen::is_shown() {
+            // A thread that panicked has left it for its message, which is to stay.
+            return Err(io::Error::other("the view was left"));
+        }
         let screen = match &mut self.screen {
             Some(screen) => screen,
             none => none.insert(Screen::enter(style.color)?),
@@ -95,9 +111,14 @@ impl Live<'_> {
         Ok(())
     }
 
+    /// Leaves the view until it is drawn again.
+    fn hide(&mut self) {
+        self.screen = None;
+    }
+
     /// Leaves the view for good.
     fn end(&mut self) {
         self.is_over = true;
-        self.screen = None;
+        self.hide();
     }
 }

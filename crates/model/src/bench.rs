@@ -39,6 +39,8 @@ pub struct Asked {
     pub bind: Vec<String>,
     /// The server is on this host, and nothing was said about which cores the generator is to use.
     pub shares_cores: bool,
+    /// Seconds for which the program was stopped (SIGTSTP) while the load ran.
+    pub suspended_s: f64,
 }
 
 /// An open loop whose rate changes.

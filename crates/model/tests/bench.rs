@@ -131,6 +131,13 @@ fn figures_that_say_less_than_they_seem_to_are_told() {
 }
 
 #[test]
+fn a_load_that_was_stopped_is_told_before_all_else() {
+    let stopped = report(&Asked { suspended_s: 2.04, ..Asked::default() }, calm(), Vec::new(), Vec::new(), &Catalogue::english());
+    assert_eq!(ids(&stopped).first(), Some(&"suspended"));
+    assert!(stopped.warnings[0].text.contains("stopped for 2\u{a0}s"), "{}", stopped.warnings[0].text);
+}
+
+#[test]
 fn nothing_measured_is_told_as_that() {
     let nothing = |change: fn(&mut LoadResult)| {
         told(|measured| {

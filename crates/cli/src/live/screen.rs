@@ -55,6 +55,16 @@ impl Drop for Screen {
     }
 }
 
+/// True while the second screen is shown.
+pub(super) fn is_shown() -> bool {
+    SHOWN.load(Ordering::SeqCst)
+}
+
+/// True where the terminal is this program's to write to and not the shell's, which has put it into the background.
+pub(super) fn is_in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stderr()).map_or(true, |foreground| foreground == rustix::process::getpgrp())
+}
+
 /// Brings the first screen back, once.
 fn leave() {
     if SHOWN.swap(false, Ordering::SeqCst) {

@@ -73,6 +73,7 @@ bench-failed-rate = { $condition }: { $measured }/s
 bench-stopped = The load was stopped: { $guard }
 bench-interrupted = The load was interrupted before its end.
 
+bench-warning-suspended = The load generator was stopped for { $seconds }{ "\u00A0" }s (Ctrl-Z) and sent nothing meanwhile: that time is in the rates, and in the times of the requests that were under way or came due in it.
 bench-warning-generator-cpu = The load generator was itself the limit: its busiest thread used { $busy }{ "\u00A0" }% of a core (cores { $cores }). The server may give more, and the times include the generator's own wait: give it more threads (--threads) or another host.
 bench-warning-generator-waited = The load generator was kept from running: its busiest thread ran { $busy }{ "\u00A0" }% of the time and waited { $waited }{ "\u00A0" }% for a core that soft interrupts, the server or other programs used. The server may give more, and the times include that wait.
 bench-warning-local = The load generator ran out of its own means: { $ports } requests found no local port, { $files } no file descriptor, { $memory } no socket memory. They say nothing about the server.

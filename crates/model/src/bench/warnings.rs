@@ -30,10 +30,23 @@ pub(super) fn of(asked: &Asked, measured: &Measured, words: &Catalogue) -> Vec<W
     if load.requests == 0 {
         return Vec::new();
     }
-    let all = [generator(load), local(load), late(measured), never_sent(load), omitted(measured), stalled(load), redirected(load)];
+    let all = [
+        suspended(asked),
+        generator(load),
+        local(load),
+        late(measured),
+        never_sent(load),
+        omitted(measured),
+        stalled(load),
+        redirected(load),
+    ];
     let rest = [closed(load), few(load), shared(asked, load)];
     let said = all.into_iter().chain(rest).flatten();
     said.map(|message| Warning { id: message.id.trim_start_matches("bench-warning-"), text: words.text(&message) }).collect()
+}
+
+fn suspended(asked: &Asked) -> Option<Message> {
+    (asked.suspended_s > 0.0).then(|| Message::new("bench-warning-suspended").with("seconds", (asked.suspended_s * 10.0).round() / 10.0))
 }
 
 /// The busiest thread's share of its time on a core.
