@@ -70,7 +70,8 @@ fn serve(stream: &mut TcpStream, buffer: &mut [u8], answered: &mut u64) -> bool 
     *answered += 1;
     if bytes.starts_with(b"GET /count") {
         let body = answered.to_string();
-        let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+        let _ = stream.write_all(answer.as_bytes());
         return false;
     }
     let closes = bytes.windows(17).any(|window| window.eq_ignore_ascii_case(b"connection: close"));

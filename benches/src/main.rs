@@ -46,6 +46,9 @@ struct Args {
     /// Core of the servers
     #[arg(long, default_value_t = 1)]
     server_cpu: usize,
+    /// Each generator and the bare client run at the same time on the same core, each against a server of its own
+    #[arg(long)]
+    together: bool,
     /// Only generators whose names begin so
     #[arg(long)]
     only: Vec<String>,
@@ -89,27 +92,40 @@ fn compare(args: &Args) -> Result<()> {
     if tools.is_empty() {
         bail!("no load generator was found");
     }
+    if args.together && (tools.len() < 2 || !tools[0].is_bare()) {
+        bail!("--together needs the bare client and another generator");
+    }
     run_on(args.server_cpu)?;
-    let bare = Server::bare()?;
-    let nginx = Server::nginx()?;
+    let servers = [[Server::bare()?, Server::bare()?], [Server::nginx()?, Server::nginx()?]];
     run_on(args.generator_cpu)?;
     let mut columns: Vec<Column> = COLUMNS.iter().map(|(title, ..)| Column::new(title, tools.len())).collect();
     for round in 0..args.rounds {
         for (column, (title, is_nginx, keep_alive)) in columns.iter_mut().zip(COLUMNS) {
-            let server = if is_nginx { &nginx } else { &bare };
-            for turn in 0..tools.len() {
+            let [server, other] = &servers[usize::from(is_nginx)];
+            let job = Job { server, connections: args.connections, seconds: args.seconds, keep_alive };
+            // Together with itself the bare client tells nothing.
+            for turn in usize::from(args.together)..tools.len() {
                 // Whoever came first in this round comes last in the next.
-                let place = (turn + round) % tools.len();
-                let job = Job { server, connections: args.connections, seconds: args.seconds, keep_alive };
-                let ran = measured(&tools[place], &job)?;
-                eprintln!("round {}: {title}: {}: {:.1}k requests per CPU-second", round + 1, tools[place].name, ran.per_cpu_s / 1e3);
-                column.add(place, ran.per_cpu_s);
+                let place = if args.together { turn } else { (turn + round) % tools.len() };
+                let tool = &tools[place];
+                let told = |per_cpu_s: f64, ratio: &str| {
+                    eprintln!("round {}: {title}: {}: {:.1}k requests per CPU-second{ratio}", round + 1, tool.name, per_cpu_s / 1e3);
+                };
+                if args.together {
+                    let (own, first) = together([tool, &tools[0]], [&job, &Job { server: other, ..job }], round)?;
+                    told(own.per_cpu_s, &format!(", {:.3} of the bare client", own.per_cpu_s / first.per_cpu_s));
+                    column.add_pair(place, own.per_cpu_s, first.per_cpu_s);
+                } else {
+                    let ran = measured(tool, &job)?;
+                    told(ran.per_cpu_s, "");
+                    column.add(place, ran.per_cpu_s);
+                }
             }
         }
     }
     let mut memory = Column::new("RSS at 1,000, MB", tools.len());
     for (place, tool) in tools.iter().enumerate() {
-        let job = Job { server: &nginx, connections: RSS_CONNECTIONS, seconds: 1, keep_alive: true };
+        let job = Job { server: &servers[1][0], connections: RSS_CONNECTIONS, seconds: 1, keep_alive: true };
         memory.add(place, measured(tool, &job)?.rss_bytes as f64 / 1e6);
     }
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -120,13 +136,32 @@ fn compare(args: &Args) -> Result<()> {
 /// Runs one generator once.
 fn measured(tool: &Tool, job: &Job<'_>) -> Result<Measured> {
     let before = job.server.requests()?;
-    let Ran { cpu_s, rss_bytes } = tool.run(job)?;
+    judged(tool, job, before, tool.start(job)?.wait()?)
+}
+
+/// Runs two generators at the same time, each against a server of its own: what disturbs one disturbs the other. They change servers and the order in
+/// which they start from round to round.
+fn together(tools: [&Tool; 2], jobs: [&Job<'_>; 2], round: usize) -> Result<(Measured, Measured)> {
+    let [job, first_job] = if round.is_multiple_of(2) { jobs } else { [jobs[1], jobs[0]] };
+    let (before, first_before) = (job.server.requests()?, first_job.server.requests()?);
+    let (ran, first_ran) = if (round / 2).is_multiple_of(2) {
+        let own = tools[0].start(job)?;
+        own.wait_both(tools[1].start(first_job)?)?
+    } else {
+        let first = tools[1].start(first_job)?;
+        tools[0].start(job)?.wait_both(first)?
+    };
+    Ok((judged(tools[0], job, before, ran)?, judged(tools[1], first_job, first_before, first_ran)?))
+}
+
+/// What a run that has ended gave. `before`: what the server had counted.
+fn judged(tool: &Tool, job: &Job<'_>, before: u64, ran: Ran) -> Result<Measured> {
     // The look itself is one.
     let requests = job.server.requests()?.saturating_sub(before + 1);
-    if requests == 0 || cpu_s <= 0.0 {
+    if requests == 0 || ran.cpu_s <= 0.0 {
         bail!("{} sent nothing", tool.name);
     }
-    Ok(Measured { per_cpu_s: requests as f64 / cpu_s, rss_bytes })
+    Ok(Measured { per_cpu_s: requests as f64 / ran.cpu_s, rss_bytes: ran.rss_bytes })
 }
 
 /// What one run gave.

@@ -1,17 +1,15 @@
 //! The servers that are loaded, each a process of its own that ends with the harness.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-/// Configuration of nginx; its paths are relative to the directory that it is given.
+/// Configuration of nginx, with `ADDRESS` where its address belongs; its paths are relative to the directory that it is given.
 const NGINX: &str = include_str!("../nginx.conf");
-/// Where that configuration listens.
-const NGINX_ADDRESS: &str = "127.0.0.1:18471";
 /// Where both servers tell how many requests they have answered.
 const COUNT_PATH: &str = "/count";
 /// Longest wait for a server to listen.
@@ -37,13 +35,15 @@ impl Server {
     /// nginx with one worker, answering `hello` out of its configuration.
     pub(crate) fn nginx() -> Result<Self> {
         let directory = tempfile::tempdir()?;
+        // Free now; that another program takes it meanwhile is told by nginx.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let path = directory.path().join("nginx.conf");
         let mut config = tempfile::NamedTempFile::new_in(directory.path())?;
-        config.write_all(NGINX.as_bytes())?;
+        config.write_all(NGINX.replace("ADDRESS", &address).as_bytes())?;
         config.persist(&path)?;
         let child = Command::new("nginx").arg("-p").arg(directory.path()).arg("-c").arg(&path).stderr(Stdio::null()).spawn();
         let child = child.context("nginx is needed: apt-get install nginx-light")?;
-        Self { address: NGINX_ADDRESS.to_owned(), child, _directory: Some(directory) }.ready()
+        Self { address, child, _directory: Some(directory) }.ready()
     }
 
     fn ready(self) -> Result<Self> {

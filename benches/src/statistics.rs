@@ -6,22 +6,36 @@ use std::fmt::Write;
 pub(crate) struct Column {
     title: String,
     runs: Vec<Vec<f64>>,
+    /// For each run that of the first generator that it is paired with.
+    first: Vec<Vec<f64>>,
 }
 
 impl Column {
     pub(crate) fn new(title: &str, tools: usize) -> Self {
-        Self { title: title.to_owned(), runs: vec![Vec::new(); tools] }
+        Self { title: title.to_owned(), runs: vec![Vec::new(); tools], first: vec![Vec::new(); tools] }
     }
 
+    /// A run that was not paired with one of the first generator: those of the same round are pairs.
     pub(crate) fn add(&mut self, tool: usize, value: f64) {
         self.runs[tool].push(value);
     }
 
-    /// Median of the rounds' ratios to the first generator: what one disturbed round changes is in both of its runs.
-    fn ratio(&self, tool: usize) -> Option<f64> {
-        let ratios: Vec<f64> = self.runs[tool].iter().zip(&self.runs[0]).map(|(own, first)| own / first).collect();
-        median(&ratios)
+    /// A run, and the one of the first generator at the same time.
+    pub(crate) fn add_pair(&mut self, tool: usize, value: f64, first: f64) {
+        self.runs[tool].push(value);
+        self.first[tool].push(first);
+        self.runs[0].push(first);
     }
+
+    /// The ratios of each pair: what one disturbed round changes is in both of its runs.
+    fn ratios(&self, tool: usize) -> Vec<f64> {
+        let first = if self.first[tool].is_empty() { &self.runs[0] } else { &self.first[tool] };
+        self.runs[tool].iter().zip(first).map(|(own, first)| own / first).collect()
+    }
+}
+
+fn range(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::MAX, 0f64), |(low, high), value| (low.min(*value), high.max(*value)))
 }
 
 fn median(values: &[f64]) -> Option<f64> {
@@ -35,7 +49,7 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The table in Markdown: requests per CPU-second in thousands as median, range and ratio to the first row; memory as it is.
+/// The table in Markdown: requests per CPU-second in thousands as median and range, ratio to the first row as median and range; memory as it is.
 pub(crate) fn table(names: &[&str], columns: &[Column], memory: &Column) -> String {
     let mut out = String::from("| |");
     for column in columns.iter().chain([memory]) {
@@ -48,10 +62,12 @@ pub(crate) fn table(names: &[&str], columns: &[Column], memory: &Column) -> Stri
         let _ = write!(out, "| {name} |");
         for column in columns {
             let runs = &column.runs[tool];
-            let (low, high) = runs.iter().fold((f64::MAX, 0f64), |(low, high), run| (low.min(*run), high.max(*run)));
-            match (median(runs), column.ratio(tool)) {
+            let ratios = column.ratios(tool);
+            match (median(runs), median(&ratios)) {
                 (Some(median), Some(ratio)) => {
-                    let _ = write!(out, " {:.1}k ({:.1}-{:.1}), {ratio:.3} |", median / 1e3, low / 1e3, high / 1e3);
+                    let ((low, high), (lowest, highest)) = (range(runs), range(&ratios));
+                    let _ = write!(out, " {:.1}k ({:.1}-{:.1}), {ratio:.3}", median / 1e3, low / 1e3, high / 1e3);
+                    let _ = if tool == 0 { write!(out, " |") } else { write!(out, " ({lowest:.3}-{highest:.3}) |") };
                 }
                 _ => out.push_str(" |"),
             }
@@ -77,7 +93,16 @@ mod tests {
         memory.add(1, 2.5);
         let table = table(&["bare", "x"], &[column], &memory);
         assert!(table.contains("| bare | 100.0k (50.0-200.0), 1.000 | 1.5 |"), "{table}");
-        assert!(table.contains("| x | 90.0k (25.0-180.0), 0.900 | 2.5 |"), "{table}");
+        assert!(table.contains("| x | 90.0k (25.0-180.0), 0.900 (0.500-0.900) | 2.5 |"), "{table}");
         assert_eq!((median(&[]), median(&[4.0, 2.0])), (None, Some(3.0)));
+    }
+
+    #[test]
+    fn runs_at_the_same_time_are_pairs() {
+        let mut column = Column::new("c", 3);
+        for (tool, own, first) in [(1, 90.0, 100.0), (2, 30.0, 60.0), (1, 45.0, 50.0), (2, 50.0, 100.0)] {
+            column.add_pair(tool, own, first);
+        }
+        assert_eq!((column.ratios(1), column.ratios(2), column.ratios(0)), (vec![0.9, 0.9], vec![0.5, 0.5], vec![1.0; 4]));
     }
 }

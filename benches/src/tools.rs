@@ -1,7 +1,8 @@
 //! The load generators: how each is told to do the same thing, and what it cost.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -28,6 +29,7 @@ enum Kind {
 }
 
 /// What a generator is to do.
+#[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub(crate) server: &'a Server,
     pub(crate) connections: u32,
@@ -36,8 +38,9 @@ pub(crate) struct Job<'a> {
 }
 
 /// What a run cost.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Ran {
-    /// User and system time, seconds.
+    /// User and system time, seconds (wait4(2)).
     pub(crate) cpu_s: f64,
     /// Largest resident set, bytes.
     pub(crate) rss_bytes: u64,
@@ -57,6 +60,11 @@ impl Tool {
             all.extend(there.map(|program| tool(name, kind, &program)));
         }
         all
+    }
+
+    /// True for the bare client.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.kind == Kind::Bare
     }
 
     fn arguments(&self, job: &Job<'_>) -> Vec<String> {
@@ -86,35 +94,67 @@ impl Tool {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// Runs it to its end.
-    pub(crate) fn run(&self, job: &Job<'_>) -> Result<Ran> {
-        let before = children_cpu_s();
+    /// Starts it; what it prints is read by nobody.
+    pub(crate) fn start(&self, job: &Job<'_>) -> Result<Running> {
+        let arguments = self.arguments(job);
         let mut command = Command::new(&self.program);
-        command.args(self.arguments(job)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().with_context(|| format!("{} cannot be run", self.program.display()))?;
-        let mut rss_bytes = 0;
-        let status = loop {
-            rss_bytes = peak_rss_bytes(child.id()).unwrap_or(rss_bytes);
-            match child.try_wait()? {
-                Some(status) => break status,
-                None => std::thread::sleep(LOOK_EVERY),
-            }
-        };
-        ensure!(status.success(), "{} {:?} ended with {status}", self.program.display(), self.arguments(job));
-        Ok(Ran { cpu_s: children_cpu_s() - before, rss_bytes })
+        command.args(&arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().with_context(|| format!("{} cannot be run", self.program.display()))?;
+        Ok(Running { child, what: format!("{} {arguments:?}", self.program.display()), rss_bytes: 0, ran: None })
     }
 }
 
-/// CPU time of all children that were waited for, seconds: getrusage(2).
-fn children_cpu_s() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel fills in a rusage at the address given, and one of zeros is one as well.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+/// A generator that runs.
+pub(crate) struct Running {
+    child: Child,
+    what: String,
+    rss_bytes: u64,
+    ran: Option<Ran>,
+}
+
+impl Running {
+    /// Waits until it has ended, and looks at its memory meanwhile.
+    pub(crate) fn wait(mut self) -> Result<Ran> {
+        loop {
+            if let Some(ran) = self.look()? {
+                return Ok(ran);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits until both have ended.
+    pub(crate) fn wait_both(mut self, mut other: Running) -> Result<(Ran, Ran)> {
+        loop {
+            if let (Some(one), Some(other)) = (self.look()?, other.look()?) {
+                return Ok((one, other));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// What it cost, once it has ended.
+    fn look(&mut self) -> Result<Option<Ran>> {
+        if self.ran.is_some() {
+            return Ok(self.ran);
+        }
+        self.rss_bytes = peak_rss_bytes(self.child.id()).unwrap_or(self.rss_bytes);
+        let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+        // SAFETY: the kernel fills in both where the child has ended; a rusage of zeros is one as well. The child was not waited for before, and is not
+        // again: `ran` says so.
+        let (ended, usage) = unsafe {
+            let ended = libc::wait4(self.child.id() as libc::pid_t, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+            (ended, usage.assume_init())
+        };
+        if ended == 0 {
+            return Ok(None);
+        }
+        ensure!(ended > 0, "{}: {}", self.what, std::io::Error::last_os_error());
+        ensure!(status == 0, "{} ended with {}", self.what, ExitStatus::from_raw(status));
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        self.ran = Some(Ran { cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime), rss_bytes: self.rss_bytes });
+        Ok(self.ran)
+    }
 }
 
 /// Largest resident set of a process: VmHWM of /proc/PID/status (proc_pid_status(5)), which does not hold its parent's as ru_maxrss does.
