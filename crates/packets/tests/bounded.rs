@@ -1,5 +1,10 @@
 //! Memory does not grow with the length of a capture: many connections, made while they are read, against few.
 //! `CONNECTIONS=5000000 cargo test --release -p chokepoint-packets --test bounded -- --nocapture` is the long run.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the crate starts no thread and reads no environment; this test makes its capture beside it"
+)]
 
 #[path = "../examples/generate.rs"]
 #[allow(dead_code, reason = "the generator is a program, too")]

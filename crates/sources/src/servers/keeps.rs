@@ -129,7 +129,12 @@ mod tests {
     use super::*;
     use chokepoint_config::dump;
 
-    fn of(text: &str) -> (Vec<(Vec<SocketAddr>, ClientKeeps)>, Vec<(SocketAddr, ServerKeeps)>) {
+    /// What is kept towards upstreams, by their addresses.
+    type Asked = Vec<(Vec<SocketAddr>, ClientKeeps)>;
+    /// What is kept towards clients, by listening address.
+    type Served = Vec<(SocketAddr, ServerKeeps)>;
+
+    fn of(text: &str) -> (Asked, Served) {
         let mut whole = "server nginx\nprefix /\nversion 1.22.1\naccess_log \nerror_log \n".to_owned();
         dump::add(&mut whole, "/nginx.conf", text);
         let Parsed::Nginx(nginx) = parsed(&whole).unwrap().1 else { panic!("it is nginx's") };
