@@ -56,7 +56,8 @@ fn nobody_is_told_what_looking_at_other_programs_takes() {
     if level.trim().parse::<i32>().is_ok_and(|level| level < 1) {
         return eprintln!("skipped: kernel.perf_event_paranoid lets everyone sample everything");
     }
-    let binary = Chokepoint::new().copy_of_binary();
+    let chokepoint = Chokepoint::new();
+    let binary = chokepoint.copy_of_binary();
     for args in [&["profile"][..], &["profile", "--off-cpu"], &["profile", "--drops"], &["profile", "--count", "page-faults", "--pid", "1"]]
     {
         let mut command = std::process::Command::new(&binary);

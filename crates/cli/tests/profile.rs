@@ -82,7 +82,7 @@ fn counting_what_makes_no_sense_is_said() {
         (vec!["profile", "--count", "a b"], "\"a b\" cannot be counted", 2),
         (vec!["profile", "--count", "--count-for", "0s"], "--count-for 0s", 2),
         (vec!["profile", "--count", "--count-for", "1h"], "at most 60 s", 2),
-        (vec!["profile", "--count", "--requests", "-1"], "--requests", 2),
+        (vec!["profile", "--count", "--requests=-1"], "--requests", 2),
         (vec!["profile", "--count", "--requests", "0"], "is no rate", 2),
         (vec!["profile", "--count", "--html", "x"], "--html", 2),
         (vec!["profile", "--drops", "--pid", "1"], "--pid", 2),

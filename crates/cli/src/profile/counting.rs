@@ -22,8 +22,8 @@ const COUNT_MAX: Duration = Duration::from_secs(60);
 
 /// Counts for a few seconds and tells.
 pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
-    let duration = settings::duration(&args.count_for)?;
-    if duration > COUNT_MAX || duration.is_zero() {
+    let duration = settings::duration(&args.count_for).map_err(|error| Usage(format!("--count-for {}: {error:#}", args.count_for)))?;
+    if duration > COUNT_MAX {
         bail!(Usage(format!(
             "--count-for {}: more than nothing and at most {} s, for a probe slows down what it counts",
             args.count_for,

@@ -190,6 +190,7 @@ fn a_connection_that_breaks_off_before_its_answer_is_a_kind_of_its_own() {
         "recv() failed (104: Connection reset by peer) while reading upstream",
         "recv() failed (104: Connection reset by peer) while reading client request line",
     ];
+    host.write("/var/log/nginx/e.log", "");
     let observation = host.follow(|| host.append("/var/log/nginx/e.log", &texts.map(line).concat()));
     let server = &observation.servers[&42];
     let counts = ["upstream closed", "upstream closed within its answer", "upstream reset", "transfer 104"].map(|kind| server.errors(kind));
