@@ -90,13 +90,10 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     observer.note(WINDOW, serde_json::to_vec(&(begin_us, end_us))?);
     let mut entries = observer.finish();
     // Names are looked up after the last readings, which are to be of the load's end.
-    if let Some(profile) = profile {
-        let (source, outcome) = (PROFILE.to_owned(), profile.finish());
-        entries.push(Entry { at_us: end_us, source, scope: Scope::Host, item: String::new(), outcome });
-    }
-    if let Some(tap) = tap {
-        let (source, outcome) = (WIRE.to_owned(), tap.finish());
-        entries.push(Entry { at_us: end_us, source, scope: Scope::Host, item: String::new(), outcome });
+    for (source, outcome) in [(PROFILE, profile.map(LastThird::finish)), (WIRE, tap.map(Tap::finish))] {
+        let late =
+            outcome.map(|outcome| Entry { at_us: end_us, source: source.to_owned(), scope: Scope::Host, item: String::new(), outcome });
+        entries.extend(late);
     }
     Ok((entries, ended))
 }

@@ -160,7 +160,7 @@ impl Draw {
     pub fn kept(&self, expected: &Expected, proof: &str) -> Result<Scenario, ScenarioError> {
         let list = |ids: &mut dyn Iterator<Item = &'static str>| ids.map(|id| format!("\"{id}\"")).collect::<Vec<_>>().join(", ");
         let forbidden =
-            ids().filter(|id| !expected.causes.contains(id) && !expected.symptoms.contains(id) && !fault::NOT_DRAWN.contains(id));
+            ids().filter(|id| !expected.causes.contains(id) && !expected.symptoms.contains(id) && !fault::HARMLESS.contains(id));
         let mut text = format!("forbidden = [{}]\n", list(&mut { forbidden }));
         if !expected.first.is_empty() {
             text.push_str(&format!("finding = [{}]\n", list(&mut expected.first.iter().copied())));
