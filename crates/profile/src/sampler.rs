@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use perf_event_open_sys::bindings::perf_event_attr;
+
 use crate::collector::{Collector, Wanted};
 use crate::error::Error;
 use crate::event::{self, Clock};
@@ -104,10 +106,7 @@ impl Sampler {
         let bytes = bytes_of_each(opened.leaders.len());
         let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the samples' buffer cannot be mapped".to_owned(), error));
         let rings = opened.leaders.iter().map(ring).collect::<Result<Vec<_>, _>>()?;
-        for (index, follower) in opened.followers.iter().enumerate() {
-            let leader = &opened.leaders[index % opened.leaders.len()];
-            event::redirect(follower, leader).map_err(|error| Error::Io("samples cannot be gathered".to_owned(), error))?;
-        }
+        gather(&opened.leaders, &opened.followers)?;
         let Opened { leaders, followers, cores, clock, .. } = opened;
         Ok(Self { options, clock, cores, rings, leaders, followers, wanted, notes, share_max: None })
     }
@@ -280,34 +279,46 @@ fn open_threads(options: &Options, cores: &[u32], wanted: &HashSet<u32>, bytes: 
     let mut last = io::Error::from_raw_os_error(libc::ENOENT);
     for (clock, kernel) in [(Clock::Cycles, true), (Clock::CpuClock, true), (Clock::Cycles, false), (Clock::CpuClock, false)] {
         let attr = event::attributes(clock, options.frequency_hz, kernel, true, bytes);
-        let (mut leaders, mut followers, mut refused) = (Vec::new(), Vec::new(), None);
-        for thread in &threads {
-            let Ok(pid) = i32::try_from(*thread) else { continue };
-            match open_cores(&attr, pid, cores) {
-                Ok(found) if leaders.is_empty() => leaders = found.into_iter().map(|(_, fd)| fd).collect(),
-                // Redirecting goes by core, which takes an event on each of them.
-                Ok(found) if found.len() == leaders.len() => followers.extend(found.into_iter().map(|(_, fd)| fd)),
-                Ok(_) => {}
-                // The thread is gone.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => {
-                    refused = Some(error);
-                    break;
-                }
-            }
-        }
-        match refused {
-            Some(error) if is_refusal(&error) || is_missing(&error) => last = error,
-            Some(error) => return Err(failed(error)),
-            None if leaders.is_empty() => return Err(Error::NoProcess(describe(options))),
-            None => return Ok(Opened { leaders, followers, cores: cores.to_vec(), clock, kernel }),
+        match open_followed(&attr, &threads, cores) {
+            Err(error) if is_refusal(&error) || is_missing(&error) => last = error,
+            Err(error) => return Err(failed(error)),
+            Ok((leaders, _)) if leaders.is_empty() => return Err(Error::NoProcess(describe(options))),
+            Ok((leaders, followers)) => return Ok(Opened { leaders, followers, cores: cores.to_vec(), clock, kernel }),
         }
     }
     if is_refusal(&last) { Err(privilege("sampling these processes", &last)) } else { Err(Error::Unsupported(last)) }
 }
 
+/// An event for each of these threads on each core: those of the first, whose rings the others share once [`gather`] was called, and the others. None where
+/// all threads are gone.
+pub(crate) fn open_followed(attr: &perf_event_attr, threads: &[u32], cores: &[u32]) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
+    let (mut leaders, mut followers) = (Vec::new(), Vec::new());
+    for thread in threads {
+        let Ok(pid) = i32::try_from(*thread) else { continue };
+        match open_cores(attr, pid, cores) {
+            Ok(found) if leaders.is_empty() => leaders = found.into_iter().map(|(_, fd)| fd).collect(),
+            // Redirecting goes by core, which takes an event on each of them.
+            Ok(found) if found.len() == leaders.len() => followers.extend(found.into_iter().map(|(_, fd)| fd)),
+            Ok(_) => {}
+            // The thread is gone.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((leaders, followers))
+}
+
+/// Sends what the followers see to the rings of the leaders, which must be mapped already.
+pub(crate) fn gather(leaders: &[OwnedFd], followers: &[OwnedFd]) -> Result<(), Error> {
+    for (index, follower) in followers.iter().enumerate() {
+        let leader = &leaders[index % leaders.len()];
+        event::redirect(follower, leader).map_err(|error| Error::Io("samples cannot be gathered".to_owned(), error))?;
+    }
+    Ok(())
+}
+
 /// An event for a thread (-1: all) on each core; a core that went offline is left out.
-fn open_cores(attr: &perf_event_open_sys::bindings::perf_event_attr, pid: i32, cores: &[u32]) -> io::Result<Vec<(u32, OwnedFd)>> {
+pub(crate) fn open_cores(attr: &perf_event_attr, pid: i32, cores: &[u32]) -> io::Result<Vec<(u32, OwnedFd)>> {
     let mut found = Vec::new();
     for core in cores {
         match event::open(attr, pid, *core) {

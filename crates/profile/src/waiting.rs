@@ -2,6 +2,7 @@
 //! context switches makes the samples, and its records of switches the times (perf_event_open(2), `context_switch`).
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -14,10 +15,14 @@ use crate::host;
 use crate::profile::{Frame, FrameKind, Profile, SCHEMA, Sample, Stack, StackEnd};
 use crate::record::{self, Record, Torn};
 use crate::ring::{Ring, bytes_of_each};
-use crate::sampler::{Scope, core_shares, describe_scope, is_refusal, monotonic_ns, privilege, thread_cpu_s, tree, wait};
+use crate::sampler::{
+    Scope, core_shares, describe_scope, gather, is_refusal, monotonic_ns, open_cores, open_followed, privilege, thread_cpu_s, tree, wait,
+};
 
 /// Stacks a second on each core, about: where there are more switches, the kernel lets one in so many give one.
 const STACKS_HZ: u32 = 400;
+/// Threads at most that have an event of their own on each core; they share `STACKS_HZ`.
+const FOLLOWED_MAX: usize = 64;
 /// Threads at most of which it is read how long they waited for a core.
 const THREADS_MAX: usize = 20_000;
 
@@ -30,6 +35,8 @@ pub struct Waiting {
     /// One an event of `stacks`, then one of `switches`, by core.
     rings: Vec<Ring>,
     stacks: Vec<OwnedFd>,
+    /// Whose samples go to the rings of `stacks`.
+    followers: Vec<OwnedFd>,
     switches: Vec<OwnedFd>,
 }
 
@@ -69,27 +76,33 @@ impl Waiting {
     /// Where the kernel refuses, or there is no such process.
     pub fn open(scope: Scope) -> Result<Self, Error> {
         let wanted = tree(&scope)?;
-        let bytes = bytes_of_each(2 * host::cores_online().len());
-        let (mut cores, mut stacks, mut switches) = (Vec::new(), Vec::new(), Vec::new());
-        let refused = |error: std::io::Error| {
+        let online = host::cores_online();
+        let bytes = bytes_of_each(2 * online.len());
+        let refused = |error: io::Error| {
             if is_refusal(&error) {
                 privilege("seeing what threads wait for", &error)
             } else {
                 Error::Io("perf_event_open".to_owned(), error)
             }
         };
-        for core in host::cores_online() {
-            let stack = match event::open(&stack_attributes(bytes), -1, core) {
-                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
-                opened => opened.map_err(refused)?,
-            };
-            switches.push(event::open(&switch_attributes(bytes), -1, core).map_err(refused)?);
-            stacks.push(stack);
-            cores.push(core);
+        let (cores, switches): (Vec<u32>, Vec<OwnedFd>) =
+            open_cores(&switch_attributes(bytes), -1, &online).map_err(refused)?.into_iter().unzip();
+        // Of few threads each has stacks of its own: those of the whole machine would nearly all go to a neighbour that switches often.
+        let threads: Vec<u32> = wanted.iter().flat_map(|pid| host::threads(*pid)).collect();
+        let (stacks, followers) = if !threads.is_empty() && threads.len() <= FOLLOWED_MAX {
+            let frequency_hz = STACKS_HZ / u32::try_from(threads.len()).unwrap_or(1).max(1);
+            open_followed(&stack_attributes(frequency_hz, true, bytes), &threads, &cores).map_err(refused)?
+        } else {
+            let found = open_cores(&stack_attributes(STACKS_HZ, false, bytes), -1, &cores).map_err(refused)?;
+            (found.into_iter().map(|(_, fd)| fd).collect(), Vec::new())
+        };
+        if stacks.is_empty() {
+            return Err(Error::NoProcess(describe_scope(&scope)));
         }
         let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the samples' buffer cannot be mapped".to_owned(), error));
         let rings = stacks.iter().chain(&switches).map(ring).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { scope, wanted, cores, rings, stacks, switches })
+        gather(&stacks, &followers)?;
+        Ok(Self { scope, wanted, cores, rings, stacks, followers, switches })
     }
 
     /// Samples for as long as `go_on` says so, which is asked ten times a second. The profile's weights are nanoseconds of waiting.
@@ -107,14 +120,14 @@ impl Waiting {
         let (begin, times, begin_ns) = (Instant::now(), host::core_times(), monotonic_ns());
         let mut collector = Collector::new(wanted, begin_ns);
         let mut tracker = Tracker { begin_ns, delays, threads: HashMap::new(), programs: HashMap::new(), switches: 0, period_max: 0 };
-        for fd in self.switches.iter().chain(&self.stacks) {
+        for fd in self.switches.iter().chain(&self.stacks).chain(&self.followers) {
             event::enable(fd).map_err(|error| Error::Io("sampling cannot be started".to_owned(), error))?;
         }
         while go_on(begin.elapsed()) {
             wait(&self.stacks);
             drain(&mut self.rings, &mut collector, &mut tracker);
         }
-        for fd in self.stacks.iter().chain(&self.switches) {
+        for fd in self.stacks.iter().chain(&self.followers).chain(&self.switches) {
             // One that cannot be stopped is closed in a moment.
             let _ = event::disable(fd);
         }
@@ -162,9 +175,9 @@ fn notes(period_max: u64, switches: u64, duration: Duration) -> Vec<String> {
 }
 
 /// Samples at switches, with stacks.
-fn stack_attributes(ring_bytes: usize) -> b::perf_event_attr {
+fn stack_attributes(frequency_hz: u32, inherit: bool, ring_bytes: usize) -> b::perf_event_attr {
     // By frequency: with a fixed period the kernel gives a sample at each switch where samples carry their period (perf_swevent_event).
-    let mut attr = event::attributes(Clock::CpuClock, STACKS_HZ, true, false, ring_bytes);
+    let mut attr = event::attributes(Clock::CpuClock, frequency_hz, true, inherit, ring_bytes);
     attr.config = u64::from(b::PERF_COUNT_SW_CONTEXT_SWITCHES);
     attr
 }

@@ -1,7 +1,11 @@
 //! Counting, drops and waiting on this machine: what a child surely does is counted. What this user or kernel does not allow is skipped with the reason.
 
+use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chokepoint_profile::drops::Dropping;
@@ -115,6 +119,32 @@ fn packets_for_nobody_are_dropped_with_the_reason() {
 
 #[test]
 fn what_a_program_waits_for_is_told() {
+    waits_are_told();
+}
+
+#[test]
+fn a_neighbour_that_switches_often_takes_no_stacks_of_a_program() {
+    let (mut ping, mut pong) = UnixStream::pair().expect("a pair of sockets");
+    let echo = std::thread::spawn(move || {
+        let mut byte = [0];
+        while pong.read_exact(&mut byte).is_ok() && pong.write_all(&byte).is_ok() {}
+    });
+    let stop = Arc::new(AtomicBool::new(false));
+    let switching = std::thread::spawn({
+        let stop = Arc::clone(&stop);
+        move || {
+            let mut byte = [0];
+            while !stop.load(Ordering::Relaxed) && ping.write_all(&byte).is_ok() && ping.read_exact(&mut byte).is_ok() {}
+        }
+    });
+    waits_are_told();
+    stop.store(true, Ordering::Relaxed);
+    switching.join().expect("it ends");
+    echo.join().expect("it ends with the other");
+}
+
+/// Of a shell that waits for a sleeping child again and again.
+fn waits_are_told() {
     let worker = Worker::start("while :; do sleep 0.05; done");
     let waiting = match Waiting::open(worker.scope()) {
         Ok(waiting) => waiting,
