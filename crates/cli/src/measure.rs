@@ -139,10 +139,10 @@ fn is_harmless(plan: &Plan) -> bool {
     ["GET", "HEAD"].contains(&plan.method.as_str())
 }
 
-/// A few requests one behind the other, to be sent before the load of a closed loop: what an answer takes without others beside it tells
-/// whether the load waits for something. Nothing where requests are counted, come at a rate, or may change something.
+/// A few requests one behind the other, to be sent before the load: what an answer takes without others beside it tells whether the load waits for
+/// something. Nothing where requests are counted, may change something, or are single ones anyway.
 fn single_requests(plan: &Plan) -> Option<Plan> {
-    let many = matches!(plan.shape, Loop::Closed { connections } if connections > 1);
+    let many = !matches!(plan.shape, Loop::Closed { connections: 0 | 1 });
     (many && plan.requests.is_none() && is_harmless(plan)).then(|| Plan {
         shape: Loop::Closed { connections: 1 },
         threads: 1,

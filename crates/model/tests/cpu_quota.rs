@@ -182,6 +182,35 @@ fn an_open_loop_suffers_where_it_falls_short_or_is_late() {
 }
 
 #[test]
+fn a_quota_that_just_suffices_is_told_where_most_requests_wait_for_it() {
+    let mut obs = throttled("v1:/php");
+    open_loop(&mut obs, 250.0);
+    let load = obs.load.as_mut().unwrap();
+    (load.latency_us.p50, load.latency_us.p99) = (20_000, 90_000);
+    silent(&obs);
+    let mut alone = obs.load.clone().unwrap();
+    (alone.requests, alone.good, alone.latency_us.p50) = (10, 10, 2_000);
+    obs.unloaded = Some(alone);
+    let diagnosis = told(&obs);
+    assert_eq!((causes(&diagnosis), &remedy(&diagnosis).signal), (vec![THROTTLED], &Signal::LatencyP99));
+    let proofs = &diagnosis.findings[0].evidence;
+    assert!(proofs.iter().any(|proof| proof.text.contains("alone took 2 ms")), "{proofs:?}");
+    // Most pass at once, or wait for far less than a stop takes, or as long as alone.
+    for (p50, p99) in [(3_000, 90_000), (20_000, 21_000)] {
+        let load = obs.load.as_mut().unwrap();
+        (load.latency_us.p50, load.latency_us.p99) = (p50, p99);
+        silent(&obs);
+    }
+    obs.unloaded.as_mut().unwrap().latency_us.p50 = 15_000;
+    obs.load.as_mut().unwrap().latency_us.p99 = 90_000;
+    silent(&obs);
+    // It is hardly ever stopped: they wait for something else.
+    obs.unloaded.as_mut().unwrap().latency_us.p50 = 2_000;
+    cgroup(&mut obs, "v1:/php", Did { limit: Some(0.3), used: 0.28, throttled: 0.2 });
+    silent(&obs);
+}
+
+#[test]
 fn watched_traffic_is_told_with_less_certainty_and_silence_with_none() {
     let mut obs = throttled("v1:/php");
     obs.load = None;

@@ -194,6 +194,7 @@ remedy-raise-accept-backlog-risk = A longer queue hides nothing but a burst: wer
 
 finding-cgroup-cpu-throttled-title = a CPU quota of { $limit } cores stops { $tier }, and the cores have more to give
 finding-cgroup-cpu-throttled-explanation = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } was stopped so in { $share } % of the time's periods: requests wait for the next period, and no more of them pass than the quota has CPU time for. Queues and pools before stopped workers fill up, and longer ones would only let more requests wait.
+finding-cgroup-cpu-throttled-explanation-wait = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } was stopped so in { $share } % of the time's periods: the quota just suffices for the requests that come, and most of them wait for the next period for longer than they take. A few more requests a second, and they pile up.
 finding-cgroup-cpu-throttled-explanation-tail = Cgroup { $cgroup } may use { $quota } ms of CPU time in each period of { $period } ms. When that is used up, the kernel stops all of its processes until the next period, whatever the cores have to do. { $tier } has CPU time enough on average, but many requests at once, or several threads on several cores, use a period's share up before it ends: what comes then waits for the next one. That is seen in the slowest answers alone.
 
 evidence-cpu-quota-throttled = The cgroup was stopped in { $periods } of { $of } periods in which it had work, { $share } % of all.
@@ -201,6 +202,7 @@ evidence-cpu-quota-limit = It may use { $quota } ms of CPU time in each { $perio
 evidence-cpu-quota-idle = Of the cores on which its servers may run ({ $count }), { $idle } were idle on average and { $others } served other programs.
 evidence-cpu-quota-waiting = On average { $waiting } of their threads were ready to run and did not.
 evidence-cpu-quota-harm = { $goodput } requests a second were answered as expected; the p99 of response time was { $p99 } ms.
+evidence-cpu-quota-wait = Half of the requests took { $p50 } ms or more and the p99 was { $p99 } ms, where one alone took { $alone } ms.
 evidence-cpu-quota-tail = Half of the requests took { $p50 } ms or less and the p99 was { $p99 } ms, against an objective of { $slo } ms.
 
 remedy-raise-cpu-quota-text = Let cgroup { $cgroup } use { $to } cores instead of { $from }: what its processes asked for, as far as there are cores. Quotas around it, and those within it that stop the same servers, are raised with it.

@@ -32,7 +32,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let text = Message::new(text).with("cgroup", quota.id.path.as_str()).with("from", quota.limit).with("to", wanted);
     let signal = match harm(ctx, &quota)? {
         Harm::Rate => Signal::Goodput,
-        Harm::Tail => Signal::LatencyP99,
+        Harm::Wait | Harm::Tail => Signal::LatencyP99,
     };
     Some(Proposal { change, text, risk: Message::new("remedy-raise-cpu-quota-risk"), signal, lifts: Lift::Limit(wanted) })
 }
@@ -58,7 +58,7 @@ pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &Placed) -> O
     let wanted = match harm(ctx, quota)? {
         Harm::Rate => asked.min(offered.unwrap_or(f64::MAX)),
         // It is the moments that are too short, not the mean: in one of them as many cores may be asked for as there are processes.
-        Harm::Tail => asked.max(processes(quota)),
+        Harm::Wait | Harm::Tail => asked.max(processes(quota)),
     };
     let period_us = quota.now.period_us as f64;
     let whole = (wanted.min(most) * period_us / GRAIN_US).ceil() * GRAIN_US / period_us;

@@ -27,6 +27,8 @@ const CONTESTED_SHARE: f64 = 0.5;
 const OWN_SHARE: f64 = 0.5;
 /// Share of the time for which a cgroup must be stopped to be what the slowest hundredth of the requests waits for.
 const TAIL_SHARE: f64 = 0.01;
+/// Times as long as alone that half of the requests take at least where a quota makes them wait: longer than all else that they do.
+const WAIT_TIMES: f64 = 2.0;
 /// Share of the offered rate that an open loop must have got through to have suffered no loss.
 const OFFERED_SHARE_MIN: f64 = 0.98;
 
@@ -35,6 +37,8 @@ const OFFERED_SHARE_MIN: f64 = 0.98;
 pub(crate) enum Harm {
     /// No more of them pass.
     Rate,
+    /// They pass, and most wait for the next period for longer than they take.
+    Wait,
     /// They pass, and the slowest take longer than the objective allows.
     Tail,
 }
@@ -60,10 +64,16 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     if is_short && wanted_more {
         return Some(Harm::Rate);
     }
+    // All pass that come, for the quota just has CPU time for them, but what comes after it is used up waits for about as long as a stop takes.
+    let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
+    let stop_us = throttled.stop_us(cores.count) / 2.0;
+    let waits = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= stop_us;
+    if is_short && stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
+        return Some(Harm::Wait);
+    }
     // Half of the requests keep to the objective, and the rest is late by about what a stop takes.
     let slo_us = ctx.obs.request.slo_p99_us?;
-    let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
-    let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= throttled.stop_us(cores.count) / 2.0;
+    let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= stop_us;
     (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
 }
 
@@ -130,6 +140,7 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
 fn finding(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Finding {
     let explanation = match harm {
         Harm::Rate => "finding-cgroup-cpu-throttled-explanation",
+        Harm::Wait => "finding-cgroup-cpu-throttled-explanation-wait",
         Harm::Tail => "finding-cgroup-cpu-throttled-explanation-tail",
     };
     Finding {
@@ -165,10 +176,12 @@ fn proofs(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Vec<Evidence> {
     if let Some(load) = &ctx.obs.load {
         let id = match harm {
             Harm::Rate => "evidence-cpu-quota-harm",
+            Harm::Wait => "evidence-cpu-quota-wait",
             Harm::Tail => "evidence-cpu-quota-tail",
         };
         let text = Message::new(id).with("goodput", load.goodput_rps()).with("p50", load.latency_us.p50 as f64 / 1e3);
         let text = text.with("p99", load.latency_us.p99 as f64 / 1e3);
+        let text = text.with("alone", ctx.alone_us().unwrap_or(0.0) / 1e3);
         let text = text.with("slo", ctx.obs.request.slo_p99_us.unwrap_or(0) as f64 / 1e3);
         proofs.push(evidence(ctx.text(text), "load", Some(load.goodput_rps())));
     }
