@@ -1,13 +1,13 @@
 //! The profile that a diagnosis takes in the last third of its window, in a thread of its own: counts of samples alone, no stacks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use chokepoint_model::observation::{CpuProfile, ProfileFunction, ProfilePart};
 use chokepoint_profile::{Error, Options, Profile, Sampler, Scope, StackEnd, parts};
 use chokepoint_recording::Outcome;
+
+use crate::beside::Beside;
 
 /// Samples a second on each core: 99 keeps clear of what runs a hundred times a second, and costs less than a per cent of a core.
 const FREQUENCY_HZ: u32 = 99;
@@ -21,38 +21,10 @@ const FUNCTIONS_MAX: usize = 64;
 /// How often a wait looks whether the load ended early.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A profile that is to be taken, or is being taken.
-#[derive(Debug)]
-pub(crate) struct LastThird {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Outcome>>,
-}
-
-impl Drop for LastThird {
-    /// Where a load failed nobody asks for its profile.
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-impl LastThird {
-    /// Waits until two thirds of a window that begins now, and lasts as long as is said, are over, and samples its last third. `begin_us` is now by the
-    /// observation's clock.
-    pub(crate) fn start(window: Duration, begin_us: u64) -> Option<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let builder = std::thread::Builder::new().name("profile".to_owned());
-        // Where there is no thread to be had there is no profile, and the report has none.
-        let thread = builder.spawn(move || take(window, begin_us, &told)).ok()?;
-        Some(Self { stop, thread: Some(thread) })
-    }
-
-    /// Ends it where it has not ended by itself, and gives what came of it.
-    pub(crate) fn finish(mut self) -> Outcome {
-        self.stop.store(true, Ordering::Relaxed);
-        let taken = self.thread.take().and_then(|thread| thread.join().ok());
-        taken.unwrap_or_else(|| Outcome::Failed("the sampler broke off".to_owned(), None))
-    }
+/// Waits until two thirds of a window that begins now, and lasts as long as is said, are over, and samples its last third. `begin_us` is now by the
+/// observation's clock.
+pub(crate) fn start(window: Duration, begin_us: u64) -> Beside {
+    Beside::start("profile", move |stop| take(window, begin_us, stop))
 }
 
 fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
@@ -160,7 +132,7 @@ mod tests {
     fn what_is_too_short_or_ends_early_is_absent_and_no_error() {
         let outcome = take(Duration::from_millis(30), 0, &AtomicBool::new(false));
         assert!(matches!(outcome, Outcome::Absent(ref why, None) if why.contains("third")), "{outcome:?}");
-        let waiting = LastThird::start(Duration::from_secs(600), 0).unwrap();
+        let waiting = start(Duration::from_secs(600), 0);
         assert!(matches!(waiting.finish(), Outcome::Absent(ref why, None) if why.contains("ended before")));
     }
 }

@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod beside;
 mod bisect;
 mod changes;
 mod diagnose;

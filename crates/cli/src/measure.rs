@@ -14,10 +14,10 @@ use chokepoint_recording::{Entry, Scope};
 use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW, WIRE};
 use chokepoint_sources::{ObserveOptions, Observer, assemble};
 
+use crate::beside::Beside;
 use crate::interrupt::Interrupt;
-use crate::last_third::LastThird;
 use crate::progress::Progress;
-use crate::tap::{self, Tap};
+use crate::{last_third, tap};
 
 /// What stops a load on a host that is not this one, or one that may change something there.
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
@@ -70,7 +70,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     if let Some(few) = plan.as_ref().and_then(single_requests) {
         observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
     }
-    let tap = setup.capture.as_ref().map(|source| Tap::start(source, &setup.request));
+    let tap = setup.capture.as_ref().map(|source| tap::start(source, &setup.request));
     let begin_us = observer.elapsed_us();
     let profile = profile(setup, plan.as_ref(), &observer);
     let end_us = match &plan {
@@ -90,21 +90,20 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     observer.note(WINDOW, serde_json::to_vec(&(begin_us, end_us))?);
     let mut entries = observer.finish();
     // Names are looked up after the last readings, which are to be of the load's end.
-    for (source, outcome) in [(PROFILE, profile.map(LastThird::finish)), (WIRE, tap.map(Tap::finish))] {
-        let late =
-            outcome.map(|outcome| Entry { at_us: end_us, source: source.to_owned(), scope: Scope::Host, item: String::new(), outcome });
-        entries.extend(late);
+    for (source, beside) in [(PROFILE, profile), (WIRE, tap)] {
+        let entry = |outcome| Entry { at_us: end_us, source: source.to_owned(), scope: Scope::Host, item: String::new(), outcome };
+        entries.extend(beside.map(|beside| entry(beside.finish())));
     }
     Ok((entries, ended))
 }
 
 /// The profile of the window that begins now; nothing where none is wanted, or it is another host that answers: what runs here is not it.
-fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<LastThird> {
+fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Beside> {
     let warm_up = plan.map_or(Duration::ZERO, |plan| plan.options.warm_up);
     let lasts = plan.map_or(Some(setup.duration), |plan| plan.duration);
     let is_here = plan.is_none() || observer.path_found();
     let lasts = lasts.filter(|_| setup.profile && is_here)?;
-    LastThird::start(warm_up + lasts, observer.elapsed_us())
+    Some(last_third::start(warm_up + lasts, observer.elapsed_us()))
 }
 
 /// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard.

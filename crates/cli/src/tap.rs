@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chokepoint_model::observation::{WireCount, WireEdge, WireSign, WireView};
@@ -16,6 +14,8 @@ use chokepoint_packets::summary::{Direction, End, Manner, Moment};
 use chokepoint_packets::{Analyzer, Capture, Edge, Limits, Packet, StreamSummary};
 use chokepoint_recording::Outcome;
 use chokepoint_sources::{NetnsRef, PacketRing, Root, listening_namespaces, netns};
+
+use crate::beside::Beside;
 
 /// Streams that may be open at once: about 2.7 KB each.
 const STREAMS_MAX: usize = 20_000;
@@ -41,44 +41,19 @@ pub(crate) enum Source {
     File(PathBuf),
 }
 
-/// A capture that is under way.
-#[derive(Debug)]
-pub(crate) struct Tap {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Outcome>>,
-}
-
-impl Drop for Tap {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Tap {
-    /// Begins. Where the packets cannot be had, the reason is what comes of it.
-    pub(crate) fn start(source: &Source, request: &Request) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let builder = std::thread::Builder::new().name("capture".to_owned());
-        let work: Box<dyn FnOnce() -> Outcome + Send> = match source {
-            Source::File(file) => {
-                let file = file.clone();
-                Box::new(move || outcome(of_file(&file)))
-            }
-            // Opened before this returns: what comes next is captured.
-            Source::Live => match open(request) {
-                Ok((ring, from)) => Box::new(move || outcome(live(ring, from, &told))),
-                Err((why, needs)) => Box::new(move || Outcome::Absent(why, needs.map(str::to_owned))),
-            },
-        };
-        Self { stop, thread: builder.spawn(work).ok() }
-    }
-
-    /// Ends it, and gives what came of it.
-    pub(crate) fn finish(mut self) -> Outcome {
-        self.stop.store(true, Ordering::Relaxed);
-        let taken = self.thread.take().and_then(|thread| thread.join().ok());
-        taken.unwrap_or_else(|| Outcome::Failed("the capture broke off".to_owned(), None))
+/// Begins to capture. Where the packets cannot be had, the reason is what comes of it.
+pub(crate) fn start(source: &Source, request: &Request) -> Beside {
+    const WHAT: &str = "capture";
+    match source {
+        Source::File(file) => {
+            let file = file.clone();
+            Beside::start(WHAT, move |_| outcome(of_file(&file)))
+        }
+        // Opened before this returns: what comes next is captured.
+        Source::Live => match open(request) {
+            Ok((ring, from)) => Beside::start(WHAT, move |stop| outcome(live(ring, from, stop))),
+            Err((why, needs)) => Beside::start(WHAT, move |_| Outcome::Absent(why, needs.map(str::to_owned))),
+        },
     }
 }
 
@@ -228,7 +203,7 @@ mod tests {
 
     fn taken(name: &str) -> WireView {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packets/tests/data").join(name);
-        match Tap::start(&Source::File(file), &Request::default()).finish() {
+        match start(&Source::File(file), &Request::default()).finish() {
             Outcome::Ok(json) => serde_json::from_slice(&json).unwrap(),
             lack => panic!("{lack:?}"),
         }
@@ -254,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_is_no_capture_is_told() {
-        let outcome = Tap::start(&Source::File("/no/such/file".into()), &Request::default()).finish();
+        let outcome = start(&Source::File("/no/such/file".into()), &Request::default()).finish();
         assert!(matches!(outcome, Outcome::Failed(ref why, None) if why.contains("/no/such/file")), "{outcome:?}");
     }
 
