@@ -54,7 +54,7 @@ Examples:
 Exit status: 0 a verdict was reached, 1 none could be, 2 usage.";
 
 const BENCH_HELP: &str = "\
-Without -q it is a closed loop: each connection sends its next request when the last is answered. With -q it is an open loop: requests are due
+Without -q it is a closed loop: each connection sends its next request when the last is answered. With -q it is an open loop: requests are due \
 at that rate whatever the answers, time counts from when each was due, and what could not be sent in time is late and not left out.
 
 Examples:

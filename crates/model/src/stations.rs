@@ -33,7 +33,7 @@ pub(crate) use cpu::{
     Limiting, Polling, SATURATED_UTILIZATION, Sign, cores_are_spare, few_threads, limiting, other_tenants, own_cores, own_share, polling,
 };
 pub(crate) use load_generator::waited as generator_waited;
-pub(crate) use worker_pool::waited_for;
+pub(crate) use worker_pool::{CONNECTIONS, waited_for};
 
 /// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).
 pub(crate) const GOOD_MIN: u64 = 30;

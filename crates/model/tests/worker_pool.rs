@@ -2,6 +2,7 @@
 
 mod stage;
 
+use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{CoreTimes, CpuTimes, CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
@@ -103,13 +104,17 @@ fn more_connections_than_processes_are_an_event_loop() {
 
 #[test]
 fn a_pool_that_still_grows_is_not_called_exhausted() {
-    let mut obs = pool(5, 5, 60);
-    let late = obs.processes.get_mut(&55).unwrap();
-    late.identity = Default::default();
-    let identity =
-        Identity { pid: 55, parent: 50, comm: "php-fpm8.2".into(), start_ticks: 900, cpus_allowed: vec![1], ..Identity::default() };
-    late.identity.push(4_000_000, Reading::Ok(identity));
-    assert_eq!(causes(&told(&obs)), [""; 0]);
+    let started = |at| {
+        let mut obs = pool(5, 5, 60);
+        let late = obs.processes.get_mut(&55).unwrap();
+        late.identity = Default::default();
+        let identity =
+            Identity { pid: 55, parent: 50, comm: "php-fpm8.2".into(), start_ticks: 900, cpus_allowed: vec![1], ..Identity::default() };
+        late.identity.push(at, Reading::Ok(identity));
+        told(&obs)
+    };
+    assert_eq!(causes(&started(8_000_000)), [""; 0]);
+    assert_eq!(causes(&started(2_500_000)), ["worker-pool-exhausted"], "it has grown as far as it may");
 }
 
 #[test]
@@ -235,7 +240,47 @@ fn threads_that_are_all_taken_and_wait_are_too_few() {
 fn threads_that_take_turns_or_fill_their_cores_are_no_finding() {
     assert_eq!(causes(&told(&threads(6, 5, 0.5, 1.0))), [""; 0], "one at a time, as under an interpreter's lock");
     assert_eq!(causes(&told(&threads(6, 5, 0.99, 3.0))), [""; 0], "no core is left for more of them");
-    assert_eq!(causes(&told(&threads(4, 40, 0.3, 0.2))), [""; 0], "more connections than threads: an event loop");
+}
+
+#[test]
+fn an_event_loop_that_stops_accepting_has_a_limit_of_its_own() {
+    let mut obs = threads(4, 40, 0.3, 0.2);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
+    assert!(diagnosis.findings[0].title.ends_with("takes no more than 40 connections at a time"), "{}", diagnosis.findings[0].title);
+    let remedy = &diagnosis.findings[0].remedies[0];
+    assert!(remedy.change.is_empty() && remedy.text.contains("hold 100 connections at once instead of 40"), "{}", remedy.text);
+    // Not always as many; one that is busy itself; one that has nobody at its door; one that never ran.
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.sockets.points().to_vec();
+    view.sockets = Default::default();
+    for (at, mut sockets) in points {
+        sockets.retain(|socket| at % 2_000_000 == 0 || socket.inode < 1_035);
+        view.sockets.push(at, Reading::Ok(sockets));
+    }
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+    assert_eq!(causes(&told(&threads(4, 40, 0.3, 0.8))), [""; 0]);
+    assert_eq!(causes(&told(&threads(4, 40, 0.3, 0.0))), [""; 0]);
+    let mut obs = pool(1, 40, 0);
+    obs.processes.remove(&51);
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+}
+
+#[test]
+fn clients_that_a_busy_event_loop_leaves_out_are_told() {
+    let full = |timeouts| {
+        let mut obs = threads(1, 8, 0.99, 1.0);
+        let load = obs.load.as_mut().unwrap();
+        (load.shape, load.timeout_us, load.duration_us) = (Loop::Closed { connections: 60 }, 2_000_000, 10_000_000);
+        load.errors.response_timeout = timeouts;
+        load.requests += timeouts;
+        told(&obs)
+    };
+    let diagnosis = full(52);
+    assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
+    assert!(diagnosis.findings[0].title.contains("leaves the rest unanswered"), "{}", diagnosis.findings[0].title);
+    assert!(diagnosis.findings[0].evidence.iter().any(|proof| proof.text.contains("17.3 %")), "{:?}", diagnosis.findings[0].evidence);
+    assert_eq!(causes(&full(6)), [""; 0], "hardly anybody gave up: it is as fast as its core");
 }
 
 #[test]

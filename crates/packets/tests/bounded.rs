@@ -47,7 +47,10 @@ fn analysed(connections: u64) -> (u64, u64) {
 fn memory_is_bounded_whatever_the_length() {
     let connections = std::env::var("CONNECTIONS").ok().and_then(|number| number.parse().ok()).unwrap_or(CONNECTIONS);
     let few = (connections / 5).clamp(60_000, 400_000);
-    assert_eq!(analysed(few).0, few);
+    // Twice, as the long one is no process's first either: what the first leaves with the allocator is no growth with length.
+    for _ in 0..2 {
+        assert_eq!(analysed(few).0, few);
+    }
     let before = peak_mb();
     let (streams, over) = analysed(connections);
     let peak = peak_mb();

@@ -100,23 +100,34 @@ remedy-ask-limit-owner-risk = The limit may be what keeps abuse away or the serv
 
 finding-worker-pool-exhausted-title = { $kind ->
     [threads] { $tier } serves no more than { $workers } connections at a time
+    [loops] { $tier } takes no more than { $workers } connections at a time
+    [left] { $tier } takes no more than { $workers } connections and leaves the rest unanswered
     [compute] all { $workers } workers of { $tier } are taken, and cores beside them are idle
    *[wait] all { $workers } workers of { $tier } are taken, and they do not compute but wait
 }
 finding-worker-pool-exhausted-explanation = { $kind ->
     [threads] Each of these threads of { $tier } serves one connection at a time. { $workers } connections were in service at once, never more, while further ones waited in the accept queue: so many threads take connections. They did not keep their cores busy: they wait for something, such as a disk, another server, a lock or a timer, or more of them could compute. More threads or processes let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, more of them move the wait there and no further.
+    [loops] { $tier } serves its connections by event loops, which had time to spare, and yet { $workers } were held at once, never more, while further ones waited in the accept queue: it stops accepting at a number of its own (maxconn, max connections, a pool's size). Raise that number. A longer accept queue would only let more clients wait.
+    [left] { $workers } connections were held at once, never more, while others waited in the accept queue all the time: { $tier } stops accepting at a number of its own (maxconn, max connections), and who got in keeps a place for as long as the connection is kept. The others wait until they give up, however many requests the first get answered. Raise that number, or let kept connections end sooner (keep-alive timeout, requests per connection).
     [compute] Each worker of { $tier } serves one connection at a time and runs on one core at a time. All { $workers } were taken and further connections waited in the accept queue, while cores on which more workers could run were idle.
    *[wait] Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
 }
 
-evidence-worker-pool-busy = { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
+evidence-worker-pool-busy = { $kind ->
+    [loops] { $busy } connections were held on average, and { $workers }, the most, in { $full } of { $samples } samples.
+   *[workers] { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
+}
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
 evidence-worker-pool-active = php-fpm's status page counted all { $workers } workers of pool { $pool } as active in { $full } of { $looks } looks.
 evidence-worker-pool-reached = php-fpm's status page says that pool { $pool } wanted more than { $workers } workers { $times } times meanwhile.
 evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
-evidence-worker-pool-ready = The workers ran, or were ready to, in { $share } % of their time; the rest they waited for something else than a core.
+evidence-worker-pool-ready = { $kind ->
+    [loops] Its processes ran, or were ready to, in { $share } % of their time.
+   *[workers] The workers ran, or were ready to, in { $share } % of their time; the rest they waited for something else than a core.
+}
+evidence-worker-pool-left = The clients spent { $share } % of their time on requests that were never answered.
 evidence-worker-pool-cpu = The cores on which they may run were { $share } % busy.
-evidence-worker-pool-times = A request held its worker for about { $service } ms and had waited about { $wait } ms before.
+evidence-worker-pool-times = A request was held for about { $service } ms and had waited about { $wait } ms before.
 
 finding-workers-blocked-on-upstream-title = the workers of { $tier } wait for { $upstream }
 finding-workers-blocked-on-upstream-explanation = All { $workers } workers of { $tier } were taken, and most of them waited for an answer of { $upstream }. If { $upstream } is at its limit, more workers would only send it more requests at once, and those wait longer: look there first, at its own workers, locks, slow queries and connections. If it answers one request alone just as slowly (time one by hand), it has room, and more workers of { $tier } would help.
@@ -165,8 +176,10 @@ evidence-logged = The server logged this { $count ->
 
 remedy-raise-max-children-text = Let the pool of { $tier } have { $to } workers instead of { $from }: as many as were asked for at once, as far as cores and memory carry them.
 remedy-raise-max-children-text-other = Give { $tier } { $to } workers instead of { $from } (how, its own documentation says): as many as were asked for at once, as far as cores and memory carry them.
+remedy-raise-max-children-text-loops = Let { $tier } hold { $to } connections at once instead of { $from } (its own limit, as maxconn or max connections: its documentation says how): as many as came at once.
 remedy-raise-max-children-risk = Takes up to { $mib } MiB of memory more. The reload lets workers finish their requests for as long as process_control_timeout says.
 remedy-raise-max-children-risk-lost = Takes up to { $mib } MiB of memory more. The reload ends the requests that are in service at that moment, because process_control_timeout is not set.
+remedy-raise-max-children-risk-loops = Each connection takes a file, memory, and perhaps one to the server behind it: what comes next is limited there.
 remedy-raise-max-children-risk-other = Takes up to { $mib } MiB of memory more. Where the workers wait for another server, more of them load that one more.
 
 finding-setting-not-in-force-queue-title = room for { $limit } is in force at { $listener } of { $tier }, though its configuration gives room for { $written }

@@ -312,7 +312,7 @@ page-worker-pool-limits =
 page-worker-pool-shows =
     Connections that the processes hold against the number of processes, and connections that wait in the accept queue in front of them.
 page-worker-pool-sure =
-    A server with more connections than processes is an event loop or has threads. Threads are counted where they are all taken: the connections in service stay the same, at most as many as there are threads, while others wait to be accepted. An event loop that accepts all is not counted. The number of workers is what was running; a pool that still grows is not called exhausted.
+    A server with more connections than processes is an event loop or has threads. Threads are counted where they are all taken: the connections in service stay the same, at most as many as there are threads, while others wait to be accepted. An event loop that accepts all is not counted; one that has time to spare, or leaves clients without any answer, and yet always holds the same number while others wait at its door has a limit of its own (maxconn, max connections). The number of workers is what was running; a pool that still grows is not called exhausted.
 page-worker-pool-remedies =
     See worker-pool-exhausted.
 page-worker-pool-sources =

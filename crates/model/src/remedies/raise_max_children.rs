@@ -8,7 +8,7 @@ use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed, in_flight_peak, own_share};
+use crate::stations::{CONNECTIONS, Context, Placed, in_flight_peak, own_share};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-max-children", finding: "worker-pool-exhausted", activation: Activation::Reload, propose };
@@ -26,7 +26,12 @@ const WORKERS_MAX: f64 = 2_000.0;
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
     let workers = placed.station.limit?;
-    let size = size(ctx, tier, placed, workers);
+    // What a connection takes of an event loop is not known: as many as came.
+    let is_loops = placed.station.unit == CONNECTIONS;
+    let size = match is_loops {
+        true => Size { workers: wanted(ctx, tier, placed, workers) as u32, worker_bytes: 0.0 },
+        false => size(ctx, tier, placed, workers),
+    };
     let (change, from, risk) = match pool_of(ctx, tier) {
         Some((server, pool, php_fpm)) => {
             let from = pool.max_children.value;
@@ -35,13 +40,18 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
             (vec![change], from, risk(php_fpm))
         }
         // A pool of another kind of server: how its size is set is its owner's knowledge.
+        None if is_loops => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-loops"),
         None => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-other"),
     };
     if size.workers <= from {
         return None;
     }
     let mib = f64::from(size.workers - from) * size.worker_bytes / f64::from(1 << 20);
-    let text = if change.is_empty() { "remedy-raise-max-children-text-other" } else { "remedy-raise-max-children-text" };
+    let text = match change.is_empty() {
+        true if is_loops => "remedy-raise-max-children-text-loops",
+        true => "remedy-raise-max-children-text-other",
+        false => "remedy-raise-max-children-text",
+    };
     let text = Message::new(text).with("from", from).with("to", size.workers).with("tier", tier.name.as_str());
     Some(Proposal {
         change,
@@ -82,15 +92,19 @@ struct Size {
     worker_bytes: f64,
 }
 
-/// As many workers as there were requests at the pool at once (Little's law: in service and waiting), but not more than keep the cores busy
-/// nor than memory has room for.
-fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
+/// As many as there were requests at the pool at once (Little's law: in service and waiting).
+fn wanted(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> f64 {
     let waiting = placed.station.waiting.unwrap_or(0.0);
     // A queue that overflows shows only a part of those who want to be served; the load knows them all.
     let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
     let cut_off = waiting >= QUEUE_CUT_OFF_SHARE * f64::from(room);
     let all = ctx.obs.load.as_ref().filter(|_| cut_off).map_or(0.0, in_flight_peak);
-    let wanted = (workers + waiting.ceil()).max(all);
+    (workers + waiting.ceil()).max(all)
+}
+
+/// As many workers as are wanted, but not more than keep the cores busy nor than memory has room for.
+fn size(ctx: &Context<'_>, tier: &Tier, placed: &Placed, workers: f64) -> Size {
+    let wanted = wanted(ctx, tier, placed, workers);
     let by_cores = own_share(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
     let by_memory = by_memory(ctx, tier, workers);
     let most = by_cores.min(by_memory).min(WORKERS_MAX);

@@ -3,6 +3,7 @@
 
 mod blocked;
 mod idle;
+mod loops;
 mod service;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,8 @@ pub(super) const STATION: StationDef = StationDef {
     judge,
 };
 
+/// The unit where connections are counted and no workers: the limit of event loops.
+pub(crate) const CONNECTIONS: &str = "connections";
 /// Share of the samples in which somebody must wait for a worker: a pool at its limit is waited for all the time, one that touches it is not.
 const WAITED_SHARE: f64 = 0.9;
 /// The same where none is ever seen free: with hardly more clients than workers the last one is on its way to the queue now and then.
@@ -56,6 +59,8 @@ enum Of {
     /// Threads of one process or of several. Their number is no limit by itself (some are helpers): it is as many connections as were in service
     /// at once, where that stayed the same while others waited.
     Threads,
+    /// Event loops that take no more connections than they were told to, however idle they are.
+    Loops,
 }
 
 /// What a pool did in the window.
@@ -69,7 +74,7 @@ struct Pool {
     waiting: f64,
     /// Share of the samples in which any did.
     waited_share: f64,
-    /// True where workers were still being started in the window: the pool may grow further.
+    /// True where workers were still being started late in the window: the pool may grow further.
     grows: bool,
     /// The server's own words that the limit was reached.
     reached: Option<Logged>,
@@ -135,7 +140,7 @@ impl Pool {
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
         let queued = ctx.queued(tier);
-        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_in_window(ctx, tier);
+        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_late(ctx, tier);
         let most = allowed.unwrap_or(0).max(workers.len());
         Some(Self {
             of: Of::Processes,
@@ -150,7 +155,8 @@ impl Pool {
     }
 
     /// One process, or more connections than processes: threads, or an event loop. Threads that take connections themselves leave the others in
-    /// the accept queue as soon as each has one; an event loop goes on accepting. Only where they are all taken can their number be told.
+    /// the accept queue as soon as each has one; an event loop goes on accepting, up to a limit of its own where it has one. Only where they are all
+    /// taken can their number be told.
     fn of_threads(ctx: &Context<'_>, tier: &Tier, workers: &[&Identity], busy: Vec<usize>) -> Option<Self> {
         let threads = |identity: &&Identity| Some(ctx.obs.processes.get(&identity.pid)?.cpu.last()?.threads as usize);
         let threads: usize = workers.iter().map(threads).sum::<Option<usize>>()?;
@@ -165,9 +171,19 @@ impl Pool {
             grows: false,
             reached: None,
         };
-        let taken = pool.busy.iter().filter(|busy| **busy as f64 >= BUSY_SHARE * most as f64).count();
-        let is_steady = taken as f64 >= STEADY_SHARE * pool.busy.len() as f64;
-        (most <= threads && is_steady && pool.is_full()).then_some(pool)
+        if !pool.is_full() {
+            return None;
+        }
+        if most <= threads {
+            return pool.is_steady(BUSY_SHARE).then_some(pool);
+        }
+        (pool.is_steady(TAKEN_SHARE) && loops::are_capped(ctx, tier, &pool)).then_some(Self { of: Of::Loops, ..pool })
+    }
+
+    /// True where hardly a sample found less than this share of the most that were ever in service.
+    fn is_steady(&self, share: f64) -> bool {
+        let taken = self.busy.iter().filter(|busy| **busy as f64 >= share * self.workers as f64).count();
+        taken as f64 >= STEADY_SHARE * self.busy.len() as f64
     }
 
     fn busy_mean(&self) -> f64 {
@@ -213,10 +229,11 @@ fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Eviden
     active.into_iter().chain(reached).collect()
 }
 
-/// True where a worker was first seen after the window had begun.
-fn started_in_window(ctx: &Context<'_>, tier: &Tier) -> bool {
+/// True where a worker was first seen in the window's second half: servers look about once a second whether they need more of them.
+fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
     let first_us = |pid: &u32| ctx.obs.processes.get(pid)?.identity.points().first().map(|(at, _)| *at);
-    tier.pids.iter().filter_map(first_us).any(|at| at > ctx.window_us.0)
+    let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
+    tier.pids.iter().filter_map(first_us).any(|at| at > half_us)
 }
 
 /// Connections that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
@@ -243,7 +260,7 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
 
 fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
     let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
-    let mut station = blank(&STATION, tier.name.clone(), at, "workers");
+    let mut station = blank(&STATION, tier.name.clone(), at, if pool.of == Of::Loops { CONNECTIONS } else { "workers" });
     let limit = pool.workers as f64;
     station.limit = Some(limit);
     station.used = pool.busy.iter().max().map(|busy| *busy as f64);
@@ -297,9 +314,13 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
 /// The pool of a tier whose workers are all taken and wait for something that is no core, with what shows that. On cores that are full of good
 /// answers it takes nothing away: the workers wait for servers that have no core either, as for a web server that closes its connections late.
 fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
-    let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows && !cpu::are_spent(ctx))?;
-    let idle = Idle::of(ctx, tier, &pool)?;
-    Some((pool, idle))
+    let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows)?;
+    // Whose clients are left out altogether suffers, whatever the others get.
+    if pool.of == Of::Loops && loops::leave_out(ctx, tier, &pool) {
+        return Some((pool, Idle::Left));
+    }
+    let idle = Some(pool).filter(|_| !cpu::are_spent(ctx)).and_then(|pool| Some((Idle::of(ctx, tier, &pool)?, pool)));
+    idle.map(|(idle, pool)| (pool, idle))
 }
 
 /// True where a tier's workers are all taken and wait.
@@ -309,9 +330,11 @@ pub(super) fn is_exhausted(ctx: &Context<'_>, tier: &Tier) -> bool {
 
 fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding {
     let kind = match (pool.of, idle) {
+        (Of::Loops, Idle::Left) => "left",
+        (Of::Loops, _) => "loops",
         (Of::Threads, _) => "threads",
         (Of::Processes, Idle::Beside(_)) => "compute",
-        (Of::Processes, Idle::Workers(_) | Idle::Cores(_)) => "wait",
+        (Of::Processes, Idle::Workers(_) | Idle::Cores(_) | Idle::Left) => "wait",
     };
     let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
     Finding {
@@ -322,7 +345,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
         role: Role::Cause,
         symptom_of: Vec::new(),
         confidence: match idle {
-            Idle::Workers(_) | Idle::Beside(_) => Confidence::High,
+            Idle::Workers(_) | Idle::Beside(_) | Idle::Left => Confidence::High,
             // Idle cores may be kept from the workers: whether they wait for one is what could not be read.
             Idle::Cores(_) => Confidence::Low,
         },
@@ -335,7 +358,9 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evidence> {
     let netns = ctx.netns_name(tier.netns);
+    let kind = if pool.of == Of::Loops { "loops" } else { "workers" };
     let busy = Message::new("evidence-worker-pool-busy")
+        .with("kind", kind)
         .with("workers", pool.workers as f64)
         .with("busy", pool.busy_mean())
         .with("full", pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64)
@@ -353,8 +378,9 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
     let waiting = Message::new("evidence-worker-pool-waiting").with("waiting", pool.waiting);
     proofs.push(evidence(ctx.text(waiting), format!("sock_diag ({netns})"), Some(pool.waiting)));
     proofs.push(match idle {
+        Idle::Left => loops::proof(ctx),
         Idle::Workers(share) => {
-            let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0);
+            let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0).with("kind", kind);
             evidence(ctx.text(text), "/proc/PID/schedstat", Some(*share))
         }
         Idle::Cores(share) | Idle::Beside(share) => {

@@ -28,6 +28,8 @@ pub(super) enum Idle {
     Cores(f64),
     /// The busy share of their cores, beside which they compute.
     Beside(f64),
+    /// Connections that are never taken while others are kept, whatever the workers do.
+    Left,
 }
 
 impl Idle {
@@ -42,6 +44,8 @@ impl Idle {
         let (workers, may_wait, may_compute) = match pool.of {
             Of::Processes => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, true),
             Of::Threads => (pool.workers as f64, at_once <= THREADS_READY_MAX, at_once >= THREADS_READY_MIN),
+            // One that has time to spare takes what waits at its door; more than that cannot be told from one that has none.
+            Of::Loops => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, false),
         };
         if may_wait {
             return Some(Idle::Workers(at_once / workers));
