@@ -5,6 +5,8 @@ mod told;
 
 use std::collections::BTreeMap;
 
+use chokepoint_statistics::wilson;
+
 use crate::observation::{CpuProfile, ProfilePart};
 use crate::path::Tier;
 use crate::stations::{Context, Limiting};
@@ -129,14 +131,4 @@ impl<'a> Profiled<'a> {
 /// True where a part is of a layer, or of something that goes across layers.
 pub(crate) fn is_of(part: &ProfilePart, what: &str) -> bool {
     part.layer == what || part.aspects.iter().any(|aspect| aspect == what)
-}
-
-/// The 95 % interval of a share that was seen in so many samples (Wilson 1927).
-fn wilson(share: f64, samples: u64) -> (f64, f64) {
-    const Z: f64 = 1.96;
-    let n = samples.max(1) as f64;
-    let middle = share + Z * Z / (2.0 * n);
-    let width = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).max(0.0).sqrt();
-    let scale = 1.0 + Z * Z / n;
-    (((middle - width) / scale).max(0.0), ((middle + width) / scale).min(1.0))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use chokepoint_statistics::wilson;
 use serde::Serialize;
 
 use crate::layers::{LAYERS, Layer, matches};
@@ -308,7 +309,7 @@ fn bound(busy: &[Busy<'_>], what: &str, layer: Option<Layer>, by: Option<&'stati
     if value < BOUND_SHARE_MIN {
         return None;
     }
-    let (low, high) = wilson(value, busy.len());
+    let (low, high) = wilson(value, busy.len() as u64);
     let program = programs.into_iter().max_by_key(|(_, (inside, _))| *inside);
     let program = program.map(|(name, (inside, all))| (name.to_owned(), share(inside, all)));
     Some(Bound { what: what.to_owned(), layer, by, share: value, low, high, factor: factor(value), program })
@@ -317,16 +318,6 @@ fn bound(busy: &[Busy<'_>], what: &str, layer: Option<Layer>, by: Option<&'stati
 /// By how much throughput grows where a share of the limiting time falls away (Amdahl 1967); nothing is left to wait for at 100 %.
 fn factor(share: f64) -> f64 {
     1.0 / (1.0 - share.min(0.999))
-}
-
-/// The 95 % interval of a share that was seen in so many samples (Wilson 1927).
-fn wilson(share: f64, samples: usize) -> (f64, f64) {
-    const Z: f64 = 1.96;
-    let n = samples.max(1) as f64;
-    let middle = share + Z * Z / (2.0 * n);
-    let width = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).max(0.0).sqrt();
-    let scale = 1.0 + Z * Z / n;
-    (((middle - width) / scale).max(0.0), ((middle + width) / scale).min(1.0))
 }
 
 #[cfg(test)]
@@ -391,10 +382,7 @@ nginx;main;parse 309
     }
 
     #[test]
-    fn intervals() {
-        let (low, high) = wilson(0.1, 100);
-        assert!((low - 0.0552).abs() < 1e-3 && (high - 0.1744).abs() < 1e-3, "{low} {high}");
-        assert_eq!(wilson(0.0, 0).0, 0.0);
+    fn nothing_left_is_no_infinite_factor() {
         assert!(factor(1.0).is_finite());
     }
 }
