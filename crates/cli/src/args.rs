@@ -1,8 +1,12 @@
 //! The command line: it only parses; what the words mean is resolved in `settings`.
 
+mod deferred;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+use deferred::Deferred;
 
 /// Finds the one place on a request's path that holds a server back, proves it, fixes it reversibly and proves the fix.
 #[derive(Debug, Parser)]
@@ -16,26 +20,26 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Find what holds a server back; with --fix remove it and prove that it is removed
     #[command(after_help = DIAGNOSE_HELP)]
-    Diagnose(Box<Diagnose>),
+    Diagnose(Deferred<Diagnose>),
     /// Take back every change that was applied
-    Undo(Undo),
+    Undo(Deferred<Undo>),
     /// Say what packet captures show of TCP: who set connections up, what they carried, what was lost, who closed them, whether they are kept
     #[command(after_help = STREAMS_HELP)]
-    Streams(Streams),
+    Streams(Deferred<Streams>),
     /// Connect and print all that the kernel knows of the connection (TCP_INFO), with units and meanings, and its initial congestion window; or
     /// sum up the connections that the host has
     #[command(after_help = TCP_HELP)]
-    Tcp(Tcp),
+    Tcp(Deferred<Tcp>),
     /// Break real servers in network namespaces of their own, to try, test and learn
-    Lab(Lab),
+    Lab(Deferred<Lab>),
     /// Load a server and tell what came of it: rates, times, outcomes; nothing is diagnosed
     #[command(after_help = BENCH_HELP)]
-    Bench(Box<Bench>),
+    Bench(Deferred<Bench>),
     /// Sample what the CPUs run: layers, bounds, call trees and flame graphs
     #[command(after_help = PROFILE_HELP)]
-    Profile(Box<Profile>),
+    Profile(Deferred<Profile>),
     /// Explain a station or a finding: what it limits, how it shows, how sure, remedies
-    Explain(Explain),
+    Explain(Deferred<Explain>),
 }
 
 const DIAGNOSE_HELP: &str = "\

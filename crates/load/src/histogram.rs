@@ -1,5 +1,7 @@
 //! Latency histograms: recording without loss at the top, percentiles, and the text form that other HDR tools read.
 
+use std::borrow::Cow;
+
 use chokepoint_model::load::{Bucket, Percentiles, Quantile};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -17,28 +19,27 @@ const BUCKET_BOUNDS_US: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_0
 /// Points of a percentile distribution each time that the distance to 100 % halves, as HdrHistogram's own tools take by default.
 const TICKS_PER_HALVING: u32 = 5;
 
-/// Durations in microseconds, 1 us to 1 h, three significant digits. `hdrhistogram` takes about 190 KB for this range.
-#[derive(Debug)]
+/// Durations in microseconds, 1 us to 1 h, three significant digits.
+#[derive(Debug, Clone)]
 pub(crate) struct Durations {
-    histogram: Histogram<u64>,
+    /// Nothing before the first duration: `hdrhistogram` writes 190 KB of zeros for this range, and most kinds of durations never occur.
+    histogram: Option<Histogram<u64>>,
     /// The largest duration itself, not its bucket.
     max_us: u64,
 }
 
-impl Clone for Durations {
-    /// An empty one stays as it was given by the kernel: memory that was not touched yet is none.
-    fn clone(&self) -> Self {
-        if self.histogram.is_empty() {
-            return Durations::new();
-        }
-        Durations { histogram: self.histogram.clone(), max_us: self.max_us }
-    }
+#[cold]
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, DURATION_US_MAX, 3).expect("the bounds are constants that the crate accepts")
 }
 
 impl Durations {
-    pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, DURATION_US_MAX, 3).expect("the bounds are constants that the crate accepts");
-        Durations { histogram, max_us: 0 }
+    pub(crate) const fn new() -> Self {
+        Durations { histogram: None, max_us: 0 }
+    }
+
+    fn histogram(&self) -> Cow<'_, Histogram<u64>> {
+        self.histogram.as_ref().map_or_else(|| Cow::Owned(empty()), Cow::Borrowed)
     }
 
     pub(crate) fn record_ns(&mut self, duration_ns: u64) {
@@ -48,34 +49,37 @@ impl Durations {
     pub(crate) fn record_ns_times(&mut self, duration_ns: u64, times: u64) {
         let duration_us = duration_ns / 1000;
         self.max_us = self.max_us.max(duration_us);
-        self.histogram.saturating_record_n(duration_us, times);
+        self.histogram.get_or_insert_with(empty).saturating_record_n(duration_us, times);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.histogram.as_ref().is_none_or(Histogram::is_empty)
     }
 
     pub(crate) fn add(&mut self, other: &Durations) {
-        if other.histogram.is_empty() {
-            return;
+        match (&mut self.histogram, &other.histogram) {
+            (_, None) => return,
+            (Some(sum), Some(other)) => sum.add(other).expect("both histograms have the same bounds"),
+            (none, Some(_)) => none.clone_from(&other.histogram),
         }
-        self.histogram.add(&other.histogram).expect("both histograms have the same bounds");
         self.max_us = self.max_us.max(other.max_us);
     }
 
     /// Takes off what is known to be in it.
     pub(crate) fn take_off(&mut self, part: &Durations) {
-        if part.histogram.is_empty() {
-            return;
-        }
-        self.histogram.subtract(&part.histogram).expect("both histograms have the same bounds and the part is in the whole");
-        self.max_us = self.max_us.min(self.histogram.max());
+        let (Some(whole), Some(part)) = (&mut self.histogram, &part.histogram) else { return };
+        whole.subtract(part).expect("both histograms have the same bounds and the part is in the whole");
+        self.max_us = self.max_us.min(whole.max());
     }
 
     /// Mean, microseconds; 0 where nothing was recorded.
     pub(crate) fn mean(&self) -> f64 {
-        self.histogram.mean()
+        self.histogram.as_ref().map_or(0.0, Histogram::mean)
     }
 
     /// Standard deviation, microseconds; 0 where nothing was recorded.
     pub(crate) fn stdev(&self) -> f64 {
-        if self.histogram.is_empty() { 0.0 } else { self.histogram.stdev() }
+        self.histogram.as_ref().filter(|histogram| !histogram.is_empty()).map_or(0.0, Histogram::stdev)
     }
 
     /// The percentile distribution: ever denser towards the largest.
@@ -85,7 +89,7 @@ impl Durations {
             count += step.count_since_last_iteration();
             Quantile { quantile: step.quantile_iterated_to(), value_us: step.value_iterated_to().min(self.max_us), count }
         };
-        self.histogram.iter_quantiles(TICKS_PER_HALVING).map(point).collect()
+        self.histogram().iter_quantiles(TICKS_PER_HALVING).map(point).collect()
     }
 
     /// With the requests that slow answers kept a closed loop from sending, each with the time it would have waited.
@@ -94,11 +98,12 @@ impl Durations {
     /// requests are missing where the server was at its worst (coordinated omission, G. Tene, "How NOT to Measure Latency"). The usual time
     /// between two requests of a connection is the mean of the answers that were not slow; for each slow one of length L, requests of
     /// L - usual, L - 2 usual, ... are added.
-    pub(crate) fn corrected(&self) -> Durations {
-        let slow_us = self.histogram.value_at_quantile(0.5).saturating_mul(SLOW_FACTOR);
+    pub(crate) fn corrected(self) -> Durations {
+        let Some(histogram) = &self.histogram else { return self };
+        let slow_us = histogram.value_at_quantile(0.5).saturating_mul(SLOW_FACTOR);
         let (mut usual_count, mut usual_sum) = (0u64, 0u128);
         let mut slow = Vec::new();
-        for bucket in self.histogram.iter_recorded() {
+        for bucket in histogram.iter_recorded() {
             let (value_us, count) = (bucket.value_iterated_to().min(self.max_us), bucket.count_at_value());
             if value_us > slow_us {
                 slow.push((value_us, count));
@@ -108,14 +113,15 @@ impl Durations {
             }
         }
         let usual_us = ((usual_sum / u128::from(usual_count.max(1))) as u64).max(1);
-        let mut corrected = Durations { histogram: self.histogram.clone(), max_us: self.max_us };
+        let mut corrected = self;
         for (value_us, count) in slow {
             let missing = value_us / usual_us;
             // Evenly spaced, so that many can be added in few steps.
             let step = missing.div_ceil(CORRECTION_STEPS).max(1);
             for first in (1..=missing).step_by(step as usize) {
                 let times = step.min(missing - first + 1);
-                corrected.histogram.saturating_record_n(value_us - first * usual_us, count.saturating_mul(times));
+                let duration_us = value_us - first * usual_us;
+                corrected.histogram.get_or_insert_with(empty).saturating_record_n(duration_us, count.saturating_mul(times));
             }
         }
         corrected
@@ -124,10 +130,11 @@ impl Durations {
     /// How many lie where, in steps of 1, 2, 5, 10, ... microseconds from the first that holds any to the last.
     pub(crate) fn distribution(&self) -> Vec<Bucket> {
         let mut buckets: Vec<Bucket> = Vec::new();
+        let Some(histogram) = &self.histogram else { return buckets };
         let mut bounds = BUCKET_BOUNDS_US.iter().flat_map(|step| [1, 2, 5].map(|factor| step * factor)).chain([u64::MAX]);
         let mut bound = 0;
-        for bucket in self.histogram.iter_recorded() {
-            let value_us = self.histogram.lowest_equivalent(bucket.value_iterated_to());
+        for bucket in histogram.iter_recorded() {
+            let value_us = histogram.lowest_equivalent(bucket.value_iterated_to());
             while value_us > bound {
                 let Some(next) = bounds.next() else { break };
                 bound = next;
@@ -145,14 +152,15 @@ impl Durations {
     /// All zero where nothing was recorded.
     pub(crate) fn percentiles(&self) -> Percentiles {
         // The histogram gives the top of a bucket, which may lie above the largest duration.
-        let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.max_us);
+        let Some(histogram) = &self.histogram else { return Percentiles::default() };
+        let at = |quantile| histogram.value_at_quantile(quantile).min(self.max_us);
         Percentiles { p50: at(0.5), p75: at(0.75), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), max: self.max_us }
     }
 
     /// HDR V2, deflated, in base64: the form of HdrHistogram's interval logs.
     pub(crate) fn text(&self) -> String {
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes).expect("writing to a vector cannot fail");
+        V2DeflateSerializer::new().serialize(&*self.histogram(), &mut bytes).expect("writing to a vector cannot fail");
         base64(&bytes)
     }
 }
@@ -209,18 +217,18 @@ mod tests {
     fn a_slow_answer_stands_for_those_that_it_kept_from_being_sent() {
         let mut durations = Durations::new();
         durations.record_ns_times(1_000_000, 999);
-        assert_eq!(durations.corrected().percentiles(), durations.percentiles(), "nothing was slow");
+        assert_eq!(durations.clone().corrected().percentiles(), durations.percentiles(), "nothing was slow");
         durations.record_ns(1_000_000_000);
         let corrected = durations.corrected();
         // One second at a request a millisecond: about a thousand more, evenly from 0 to 1 s.
-        assert!((1990..=2010).contains(&corrected.histogram.len()), "{}", corrected.histogram.len());
+        assert!((1990..=2010).contains(&corrected.histogram().len()), "{}", corrected.histogram().len());
         let percentiles = corrected.percentiles();
         assert!((495_000..=505_000).contains(&percentiles.p75) && percentiles.max == 1_000_000, "{percentiles:?}");
         // However long against the usual time, the work is bounded.
         let mut extreme = Durations::new();
         extreme.record_ns_times(1_000, 1_000_000);
         extreme.record_ns_times(u64::MAX, 1_000_000);
-        assert!(extreme.corrected().histogram.len() > 2_000_000);
+        assert!(extreme.corrected().histogram().len() > 2_000_000);
         assert_eq!(Durations::new().corrected().percentiles(), Percentiles::default());
     }
 
@@ -245,10 +253,21 @@ mod tests {
         whole.record_ns_times(5_000, 3);
         part.record_ns(5_000);
         whole.take_off(&part);
-        assert_eq!((whole.histogram.len(), whole.mean()), (2, 5.0));
+        assert_eq!((whole.histogram().len(), whole.mean()), (2, 5.0));
         part.record_ns_times(5_000, 1);
         whole.take_off(&part);
         assert_eq!(whole.percentiles(), Percentiles::default());
+    }
+
+    #[test]
+    fn what_never_occurred_takes_no_memory() {
+        let (mut sum, mut some) = (Durations::new(), Durations::new());
+        sum.add(&Durations::new());
+        sum.take_off(&Durations::new());
+        assert!(sum.clone().corrected().is_empty() && sum.histogram.is_none());
+        some.record_ns(2_000);
+        sum.add(&some);
+        assert_eq!((sum.percentiles(), sum.histogram().len()), (some.percentiles(), 1));
     }
 
     #[test]

@@ -354,7 +354,8 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         sum.note(&complaints);
     }
     let timeline = std::mem::replace(&mut sum.timeline, Timeline::new(0));
-    let (latency, detail) = detail(plan, &sum);
+    let good_latency_us = sum.good_latency.percentiles();
+    let (latency, detail) = detail(plan, &mut sum);
     let mut tcp_info = sum.tcp_info.take().unwrap_or_default();
     tcp_info.truncate(TCP_SAMPLE_MAX);
     let detail = load::Detail { series: timeline.into_series(), tcp_info, ..detail };
@@ -371,10 +372,10 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         drained: sum.drained,
         drained_good: sum.drained_good,
         errors: sum.errors,
-        latency_us: latency.percentiles(),
-        good_latency_us: sum.good_latency.percentiles(),
+        latency_us: latency.percentiles,
+        good_latency_us,
         connect_us: sum.connect.percentiles(),
-        latency_histogram: latency.text(),
+        latency_histogram: latency.text,
         connections: sum.connections,
         received_bytes: sum.received_bytes,
         sent_bytes: sum.sent_bytes,
@@ -388,31 +389,44 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
     Measured { result, detail }
 }
 
-/// The latency of all requests, and what only a report on the load itself shows.
-fn detail(plan: &Plan, sum: &Tally) -> (Durations, load::Detail) {
+/// The latency of all requests.
+struct Latency {
+    percentiles: load::Percentiles,
+    text: String,
+}
+
+/// The latency of all requests, and what only a report on the load itself shows. The latencies of `sum` become one: a copy of each histogram would be the
+/// most memory that a load ever takes.
+fn detail(plan: &Plan, sum: &mut Tally) -> (Latency, load::Detail) {
+    let mut answered = std::mem::replace(&mut sum.good_latency, Durations::new());
+    answered.add(&sum.wrong_latency);
     // What came at once had its first byte when it was complete.
-    let mut first_byte = sum.good_latency.clone();
-    first_byte.add(&sum.wrong_latency);
-    first_byte.take_off(&sum.in_pieces);
-    first_byte.add(&sum.first_byte);
-    let mut latency = sum.failed_latency.clone();
-    latency.add(&sum.wrong_latency);
-    latency.add(&sum.good_latency);
+    let first_byte_us = if sum.in_pieces.is_empty() && sum.first_byte.is_empty() {
+        answered.percentiles()
+    } else {
+        let mut first_byte = answered.clone();
+        first_byte.take_off(&sum.in_pieces);
+        first_byte.add(&sum.first_byte);
+        first_byte.percentiles()
+    };
+    let mut latency = answered;
+    latency.add(&sum.failed_latency);
+    let told = Latency { percentiles: latency.percentiles(), text: latency.text() };
     let detail = load::Detail {
         warm_up_us: plan.options.warm_up.as_micros() as u64,
-        first_byte_us: first_byte.percentiles(),
+        first_byte_us,
         latency_us_mean: latency.mean(),
         latency_us_stdev: latency.stdev(),
         quantiles: latency.quantiles(),
-        corrected_latency_us: matches!(plan.shape, Loop::Closed { .. }).then(|| latency.corrected().percentiles()),
         distribution: latency.distribution(),
         tls_us: sum.tls.percentiles(),
         tls_handshakes: plan.options.tls.is_some().then_some(sum.handshakes),
         late_held: sum.late_held,
         series: load::Series::default(),
         tcp_info: Vec::new(),
+        corrected_latency_us: matches!(plan.shape, Loop::Closed { .. }).then(|| latency.corrected().percentiles()),
     };
-    (latency, detail)
+    (told, detail)
 }
 
 pub(crate) fn add_errors(sum: &mut Errors, other: &Errors) {

@@ -2,14 +2,17 @@
 //!
 //! English is the only language now; a second one is a second folder under `locales/` and a line in [`Language`].
 
+use std::sync::OnceLock;
+
 use fluent_bundle::concurrent::FluentBundle;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
 use unic_langid::LanguageIdentifier;
 
 use crate::message::{Message, Value};
 
-/// The files of the English catalogue.
+/// The files of the English catalogue. Each is complete in itself: no message refers to one of another file.
 const ENGLISH: &[&str] = &[
+    include_str!("../locales/en/bench.ftl"),
     include_str!("../locales/en/diagnosis.ftl"),
     include_str!("../locales/en/rounds.ftl"),
     include_str!("../locales/en/stations.ftl"),
@@ -20,39 +23,32 @@ const ENGLISH: &[&str] = &[
     include_str!("../locales/en/report.ftl"),
     include_str!("../locales/en/profile.ftl"),
     include_str!("../locales/en/html.ftl"),
-    include_str!("../locales/en/bench.ftl"),
     include_str!("../locales/en/cli.ftl"),
     include_str!("../locales/en/streams.ftl"),
     include_str!("../locales/en/tcp.ftl"),
 ];
 
-/// The sentences of one language.
+/// The sentences of one language. A file is parsed when a sentence of it is asked for: parsed, all of them take a megabyte, and a verb needs few.
 pub struct Catalogue {
-    bundle: FluentBundle<FluentResource>,
+    files: Vec<File>,
+}
+
+/// A file of the catalogue.
+struct File {
+    source: &'static str,
+    bundle: OnceLock<FluentBundle<FluentResource>>,
 }
 
 impl Catalogue {
     /// The English catalogue.
-    ///
-    /// # Panics
-    /// Where a catalogue file compiled into the program is malformed or defines an id twice: a bug that the tests catch.
     pub fn english() -> Self {
-        let language: LanguageIdentifier = "en".parse().expect("a valid language tag");
-        let mut bundle = FluentBundle::new_concurrent(vec![language]);
-        // Isolation marks are for mixed writing directions; in a terminal they show as garbage.
-        bundle.set_use_isolating(false);
-        bundle.set_formatter(Some(|value, _| match value {
-            FluentValue::Number(number) => Some(format_number(number.value)),
-            _ => None,
-        }));
-        for source in ENGLISH {
-            let resource = FluentResource::try_new((*source).to_owned()).map_err(|(_, errors)| errors).expect("well-formed catalogue file");
-            bundle.add_resource(resource).expect("each id defined once");
-        }
-        Self { bundle }
+        Self { files: ENGLISH.iter().map(|source| File { source, bundle: OnceLock::new() }).collect() }
     }
 
     /// The sentence of a message.
+    ///
+    /// # Panics
+    /// Where a catalogue file compiled into the program is malformed or defines an id twice: a bug that the tests catch.
     ///
     /// A message that the catalogue lacks comes out as its id in brackets, so that a gap is seen and never hides what was to be said;
     /// the tests refuse such gaps.
@@ -73,11 +69,42 @@ impl Catalogue {
     }
 
     fn lookup(&self, id: &str, args: &FluentArgs<'_>) -> Option<String> {
-        let pattern = self.bundle.get_message(id)?.value()?;
+        let bundle = self.file_of(id)?.bundle();
+        let pattern = bundle.get_message(id)?.value()?;
         let mut errors = Vec::new();
-        let text = self.bundle.format_pattern(pattern, Some(args), &mut errors);
+        let text = bundle.format_pattern(pattern, Some(args), &mut errors);
         debug_assert!(errors.is_empty(), "message {id}: {errors:?}");
         Some(text.into_owned())
+    }
+
+    fn file_of(&self, id: &str) -> Option<&File> {
+        let parsed = self.files.iter().find(|file| file.bundle.get().is_some_and(|bundle| bundle.has_message(id)));
+        parsed.or_else(|| self.files.iter().find(|file| file.bundle.get().is_none() && file.defines(id)))
+    }
+}
+
+impl File {
+    /// True where a line of the file begins the message.
+    fn defines(&self, id: &str) -> bool {
+        let mut found = self.source.match_indices(id).map(|(at, _)| (&self.source[..at], &self.source[at + id.len()..]));
+        found.any(|(before, behind)| (before.is_empty() || before.ends_with('\n')) && behind.trim_start_matches(' ').starts_with('='))
+    }
+
+    fn bundle(&self) -> &FluentBundle<FluentResource> {
+        self.bundle.get_or_init(|| {
+            let language: LanguageIdentifier = "en".parse().expect("a valid language tag");
+            let mut bundle = FluentBundle::new_concurrent(vec![language]);
+            // Isolation marks are for mixed writing directions; in a terminal they show as garbage.
+            bundle.set_use_isolating(false);
+            bundle.set_formatter(Some(|value, _| match value {
+                FluentValue::Number(number) => Some(format_number(number.value)),
+                _ => None,
+            }));
+            let resource =
+                FluentResource::try_new(self.source.to_owned()).map_err(|(_, errors)| errors).expect("well-formed catalogue file");
+            bundle.add_resource(resource).expect("each id defined once");
+            bundle
+        })
     }
 }
 
@@ -128,6 +155,36 @@ mod tests {
             (f64::NAN, "?"),
         ] {
             assert_eq!(format_number(number), text, "{number}");
+        }
+    }
+
+    #[test]
+    fn every_message_is_found_and_in_one_file_alone() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (place, source) in ENGLISH.iter().enumerate() {
+            let ids = source.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_alphabetic()));
+            for id in ids.filter_map(|line| Some(line.split_once('=')?.0.trim_end())) {
+                assert!(seen.insert(id), "{id} is defined twice");
+                let catalogue = Catalogue::english();
+                let file = catalogue.file_of(id).expect("a file that defines it");
+                assert!(std::ptr::eq(file, &raw const catalogue.files[place]), "{id}");
+            }
+            // Well-formed, or this panics.
+            let file = &Catalogue::english().files[place];
+            let missing = seen.iter().filter(|id| file.defines(id) && !file.bundle().has_message(id)).count();
+            assert_eq!((missing, file.bundle().has_message("no-such-message")), (0, false));
+        }
+        assert!(seen.len() > 500, "{}", seen.len());
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_parsed() {
+        let catalogue = Catalogue::english();
+        let parsed = || catalogue.files.iter().filter(|file| file.bundle.get().is_some()).count();
+        assert_eq!((catalogue.plain("no-such-message"), parsed()), (None, 0));
+        for _ in 0..2 {
+            assert!(catalogue.plain("bench-nothing-ended").is_some());
+            assert_eq!(parsed(), 1);
         }
     }
 
