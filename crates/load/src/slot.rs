@@ -57,6 +57,8 @@ pub(crate) struct Slot {
     written: usize,
     /// The kernel said that the peer has closed its side.
     peer_closed: bool,
+    /// The kernel tells when more can be written.
+    watches_writes: bool,
     /// Attempts to connect that failed at once, in a row.
     pub(crate) failures: u8,
     /// Place in the list of idle connections.
@@ -83,6 +85,7 @@ impl Slot {
             reply,
             written: 0,
             peer_closed: false,
+            watches_writes: false,
             failures: 0,
             idle_place: 0,
             started_ns: 0,
@@ -113,7 +116,7 @@ impl Slot {
     }
 
     /// Calls connect(). The socket sends without delay (TCP_NODELAY) and is closed in the ordinary way, without SO_LINGER.
-    pub(crate) fn connect(&mut self, shared: &Shared<'_>, from: Option<IpAddr>, registry: &Registry, index: u32) -> Result<(), Ended> {
+    pub(crate) fn connect(&mut self, shared: &Shared<'_>, from: Option<IpAddr>) -> Result<(), Ended> {
         let address = &shared.plan.address;
         let failed = |error: io::Error| match address {
             // EAGAIN (unix(7)): a client that waits would wait here; one that does not, as a proxy, is refused.
@@ -122,14 +125,36 @@ impl Slot {
             }
             _ => Ended::failed(Failure::of_connect(&error), Detail::Io(error)),
         };
-        let mut stream = Stream::connect(address, from, shared.tls.as_ref()).map_err(failed)?;
+        self.stream = Some(Stream::connect(address, from, shared.tls.as_ref()).map_err(failed)?);
         self.parity = !self.parity;
-        stream.register(registry, token(index, self.parity)).map_err(failed)?;
-        self.stream = Some(stream);
         self.carried = 1;
         self.peer_closed = false;
         self.phase = Phase::Connecting;
         Ok(())
+    }
+
+    /// Has the kernel tell of a new connection; what it would tell by now is told at once. Where the request is written already, as on loopback, where
+    /// a connection stands when connect() returns, a writable socket is no news, and the loop is not to turn for it.
+    pub(crate) fn register(&mut self, registry: &Registry, index: u32) -> Result<(), Ended> {
+        let Some(stream) = self.stream.as_mut() else { return Ok(()) };
+        self.watches_writes = self.phase != Phase::Awaiting || stream.tls().is_some();
+        let registered = stream.register(registry, token(index, self.parity), self.watches_writes);
+        registered.map_err(|error| Ended::failed(Failure::of_connect(&error), Detail::Io(error)))
+    }
+
+    /// Has the kernel tell as well when the rest of a request can be written.
+    #[cold]
+    pub(crate) fn watch_writes(&mut self, registry: &Registry, index: u32) -> Result<(), Ended> {
+        let Some(stream) = self.stream.as_mut() else { return Ok(()) };
+        self.watches_writes = true;
+        let watched = stream.watch_writes(registry, token(index, self.parity));
+        watched.map_err(|error| Ended::failed(Failure::of_established(&error), Detail::Io(error)))
+    }
+
+    /// True where nothing would tell when the rest of the request can be written.
+    #[inline(always)]
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.phase == Phase::Sending && !self.watches_writes
     }
 
     /// The TLS session of the connection, where there is one.

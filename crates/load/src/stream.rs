@@ -41,12 +41,23 @@ impl Stream {
         }
     }
 
-    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
+    /// Has the kernel tell of what can be read, and of what can be written where that is asked for.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token, writes: bool) -> io::Result<()> {
+        let interest = if writes { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         match self {
             Stream::Tcp(stream) => registry.register(stream, token, interest),
             Stream::Unix(stream) => registry.register(stream, token, interest),
             Stream::Tls(stream) => registry.register(&mut stream.socket, token, interest),
+        }
+    }
+
+    /// Has the kernel tell of what can be written, too.
+    pub(crate) fn watch_writes(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        match self {
+            Stream::Tcp(stream) => registry.reregister(stream, token, interest),
+            Stream::Unix(stream) => registry.reregister(stream, token, interest),
+            Stream::Tls(stream) => registry.reregister(&mut stream.socket, token, interest),
         }
     }
 
