@@ -2,11 +2,13 @@
 
 mod server;
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
 use chokepoint_load::{Control, LoadError, run};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{HELLO, Server, load, plan};
 
 /// A network namespace with its loopback up, deleted when dropped.
@@ -81,7 +83,7 @@ fn threads_run_on_the_chosen_cores() {
 
 #[test]
 fn no_free_port_is_the_generators_own_limit() {
-    let Some(netns) = Netns::make_with_few_ports() else {
+    let Some(netns) = Netns::make_with_ports(10) else {
         println!("skipped: no right to make a network namespace, or no ip(8)");
         return;
     };
@@ -96,17 +98,62 @@ fn no_free_port_is_the_generators_own_limit() {
     assert_eq!(result.errors.local_ports + result.errors.response_timeout, 200, "{result:?}");
 }
 
+/// Ports for outgoing connections in the namespace of the next test, and its connections: what five addresses have.
+const PORTS: usize = 2_000;
+const CONNECTIONS: usize = 5 * PORTS;
+
+#[test]
+fn more_addresses_bring_more_connections_than_one_has_ports_for() {
+    let Some(netns) = Netns::make_with_ports(PORTS) else {
+        println!("skipped: no right to make a network namespace, or no ip(8)");
+        return;
+    };
+    // The server's ends of the connections are in this process's table of open files, the generator's in those of its threads.
+    let files = CONNECTIONS as u64 + 500;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.maximum.is_some_and(|hard| hard < files) {
+        println!("skipped: {files} files may not be open here (ulimit -Hn)");
+        return;
+    }
+    if limit.current.is_some_and(|soft| soft < files) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: limit.maximum }).expect("below the hard limit");
+    }
+    let listener = netns.listen();
+    let mut plan = plan(listener.local_addr().expect("bound"));
+    plan.netns = Some(PathBuf::from(format!("/run/netns/{}", netns.0)));
+    plan.shape = chokepoint_model::load::Loop::Closed { connections: CONNECTIONS as u32 };
+    (plan.requests, plan.timeout) = (Some(CONNECTIONS as u64), std::time::Duration::from_secs(120));
+    // Other addresses in the second round, whose ports nothing has used before.
+    for (addresses, first) in [(5, 10), (4, 20)] {
+        plan.options.bind = (first..first + addresses as u8).map(|last| [127, 0, 0, last].into()).collect();
+        let open = addresses * PORTS;
+        let server = listener.try_clone().expect("a file for it");
+        let server = std::thread::spawn(move || {
+            // None has its answer before all of them are open.
+            let mut streams: Vec<_> = server.incoming().take(open).collect::<Result<_, _>>().expect("connections");
+            for stream in &mut streams {
+                stream.write_all(HELLO.as_bytes()).expect("the generator reads");
+            }
+            streams
+        });
+        let result = load(&plan);
+        assert_eq!((result.good, result.errors.local_ports), (open as u64, (CONNECTIONS - open) as u64), "{:?}", result.error_samples);
+        assert_eq!(result.error_samples.iter().any(|sample| sample.contains("no local port free")), open < CONNECTIONS);
+        drop(server.join().expect("no panics"));
+    }
+}
+
 impl Netns {
-    /// A namespace in which ten ports are free for outgoing connections.
-    fn make_with_few_ports() -> Option<Netns> {
-        let name = format!("t-load-ports-{}", std::process::id());
+    /// A namespace in which so many ports are free for outgoing connections of an address.
+    fn make_with_ports(ports: usize) -> Option<Netns> {
+        let name = format!("t-load-ports-{ports}-{}", std::process::id());
         let ip = |args: &[&str]| Command::new("ip").args(args).status().is_ok_and(|status| status.success());
         if !ip(&["netns", "add", &name]) {
             return None;
         }
         let netns = Netns(name);
-        let range = "echo 50000 50009 > /proc/sys/net/ipv4/ip_local_port_range";
-        let is_up = ip(&["-n", &netns.0, "link", "set", "lo", "up"]) && ip(&["netns", "exec", &netns.0, "sh", "-c", range]);
+        let range = format!("echo 50000 {} > /proc/sys/net/ipv4/ip_local_port_range", 49_999 + ports);
+        let is_up = ip(&["-n", &netns.0, "link", "set", "lo", "up"]) && ip(&["netns", "exec", &netns.0, "sh", "-c", &range]);
         is_up.then_some(netns)
     }
 
@@ -117,7 +164,10 @@ impl Netns {
             let file = std::fs::File::open(path).expect("the namespace");
             rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(rustix::thread::LinkNameSpaceType::Network))
                 .expect("root");
-            TcpListener::bind("127.0.0.1:4000").expect("a free port")
+            let listener = TcpListener::bind("127.0.0.1:4000").expect("a free port");
+            // A longer queue than the standard library's, for thousands of connections at once.
+            rustix::net::listen(&listener, 4096).expect("a listener");
+            listener
         })
         .join()
         .expect("no panics")

@@ -167,3 +167,74 @@ impl Backend for Ansi {
         out.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::process::{Command, ExitStatus};
+
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+
+    use super::*;
+
+    /// Where this is set the test is its own child, which panics.
+    const ROLE: &str = "CHOKEPOINT_TEST_PANICS";
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_its_message_stays() {
+        let message = "what went wrong";
+        match std::env::var(ROLE).as_deref() {
+            Ok("view") => {
+                let _screen = Screen::enter(true).unwrap();
+                panic!("{message}");
+            }
+            Ok(_) => {
+                let _screen = Screen::enter(true).unwrap();
+                let load = std::thread::spawn(move || -> () { panic!("{message}") }).join();
+                assert!(!is_shown(), "it would be drawn over the message");
+                std::panic::resume_unwind(load.unwrap_err());
+            }
+            Err(_) => {
+                for role in ["view", "load"] {
+                    let (text, status) = child_on_terminal(role);
+                    assert_eq!(status.code(), Some(101), "{role}: {text:?}");
+                    let [enter, leave] = [ENTER, LEAVE].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                    assert_eq!((text.matches(&enter).count(), text.matches(&leave).count()), (1, 1), "{role}: {text:?}");
+                    let [enter, leave, told] = [text.find(&enter), text.find(&leave), text.find(message)];
+                    assert!(enter.is_some() && enter < leave && leave < told, "{role}: {text:?}");
+                }
+            }
+        }
+    }
+
+    /// Runs this test as a child in that role on a terminal of its own, whose modes have to be the same afterwards; gives what it wrote and how it ended.
+    fn child_on_terminal(role: &str) -> (String, ExitStatus) {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let terminal = File::from(open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap());
+        tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let modes =
+            || tcgetattr(&terminal).map(|modes| (modes.input_modes, modes.output_modes, modes.control_modes, modes.local_modes)).unwrap();
+        let before = modes();
+        let reader = std::thread::spawn(move || {
+            let (mut master, mut text, mut buffer) = (File::from(master), Vec::new(), [0; 4096]);
+            // Once nobody has the terminal open any more, reading it is an error (EIO).
+            while let Ok(bytes) = master.read(&mut buffer) {
+                text.extend_from_slice(&buffer[..bytes]);
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let [input, output, errors] = [(); 3].map(|()| terminal.try_clone().unwrap());
+        let test = "live::screen::tests::a_panic_gives_the_terminal_back_and_its_message_stays";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test, "--nocapture"]).env(ROLE, role).env("RUST_BACKTRACE", "0");
+        let status = command.stdin(input).stdout(output).stderr(errors).status().unwrap();
+        assert_eq!(modes(), before, "{role}");
+        drop((command, terminal));
+        (reader.join().unwrap(), status)
+    }
+}
