@@ -124,9 +124,11 @@ fn compare(args: &Args) -> Result<()> {
         }
     }
     let mut memory = Column::new("RSS at 1,000, MB", tools.len());
-    for (place, tool) in tools.iter().enumerate() {
-        let job = Job { server: &servers[1][0], connections: RSS_CONNECTIONS, seconds: 1, keep_alive: true };
-        memory.add(place, measured(tool, &job)?.rss_bytes as f64 / 1e6);
+    for _ in 0..args.rounds {
+        for (place, tool) in tools.iter().enumerate() {
+            let job = Job { server: &servers[1][0], connections: RSS_CONNECTIONS, seconds: 1, keep_alive: true };
+            memory.add(place, measured(tool, &job)?.rss_bytes as f64 / 1e6);
+        }
     }
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     print!("{}", table(&names, &columns, &memory));

@@ -49,7 +49,7 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The table in Markdown: requests per CPU-second in thousands as median and range, ratio to the first row as median and range; memory as it is.
+/// The table in Markdown: requests per CPU-second in thousands as median and range, ratio to the first row and memory likewise.
 pub(crate) fn table(names: &[&str], columns: &[Column], memory: &Column) -> String {
     let mut out = String::from("| |");
     for column in columns.iter().chain([memory]) {
@@ -72,7 +72,8 @@ pub(crate) fn table(names: &[&str], columns: &[Column], memory: &Column) -> Stri
                 _ => out.push_str(" |"),
             }
         }
-        let _ = writeln!(out, " {:.1} |", median(&memory.runs[tool]).unwrap_or(0.0));
+        let (low, high) = range(&memory.runs[tool]);
+        let _ = writeln!(out, " {:.1} ({low:.1}-{high:.1}) |", median(&memory.runs[tool]).unwrap_or(0.0));
     }
     out
 }
@@ -89,11 +90,13 @@ mod tests {
             column.add(1, second);
         }
         let mut memory = Column::new("m", 2);
-        memory.add(0, 1.5);
-        memory.add(1, 2.5);
+        for (first, second) in [(1.5, 2.5), (1.2, 2.5), (2.0, 2.8)] {
+            memory.add(0, first);
+            memory.add(1, second);
+        }
         let table = table(&["bare", "x"], &[column], &memory);
-        assert!(table.contains("| bare | 100.0k (50.0-200.0), 1.000 | 1.5 |"), "{table}");
-        assert!(table.contains("| x | 90.0k (25.0-180.0), 0.900 (0.500-0.900) | 2.5 |"), "{table}");
+        assert!(table.contains("| bare | 100.0k (50.0-200.0), 1.000 | 1.5 (1.2-2.0) |"), "{table}");
+        assert!(table.contains("| x | 90.0k (25.0-180.0), 0.900 (0.500-0.900) | 2.5 (2.5-2.8) |"), "{table}");
         assert_eq!((median(&[]), median(&[4.0, 2.0])), (None, Some(3.0)));
     }
 

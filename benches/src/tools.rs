@@ -42,7 +42,7 @@ pub(crate) struct Job<'a> {
 pub(crate) struct Ran {
     /// User and system time, seconds (wait4(2)).
     pub(crate) cpu_s: f64,
-    /// Largest resident set, bytes.
+    /// Largest resident set of its life, bytes.
     pub(crate) rss_bytes: u64,
 }
 
@@ -152,12 +152,15 @@ impl Running {
         ensure!(ended > 0, "{}: {}", self.what, std::io::Error::last_os_error());
         ensure!(status == 0, "{} ended with {}", self.what, ExitStatus::from_raw(status));
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-        self.ran = Some(Ran { cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime), rss_bytes: self.rss_bytes });
+        // Up to its very end; but where this process was larger when it started the child, that is what stands there (getrusage(2)).
+        let (whole, own) = (usage.ru_maxrss as u64 * 1024, peak_rss_bytes(std::process::id()));
+        let rss_bytes = if own.is_some_and(|own| whole > own) { whole } else { self.rss_bytes };
+        self.ran = Some(Ran { cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime), rss_bytes });
         Ok(self.ran)
     }
 }
 
-/// Largest resident set of a process: VmHWM of /proc/PID/status (proc_pid_status(5)), which does not hold its parent's as ru_maxrss does.
+/// Largest resident set of a process so far: VmHWM of /proc/PID/status (proc_pid_status(5)), which does not hold its parent's as ru_maxrss does.
 fn peak_rss_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
