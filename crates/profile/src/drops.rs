@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,10 @@ use crate::ring::{Ring, bytes_of_each};
 use crate::sampler::{is_refusal, privilege, thread_cpu_s, wait};
 use crate::tracefs::{Format, Tracefs};
 
+mod ends;
 mod reasons;
 
+use ends::{Ends, Told};
 use reasons::{ORDINARY, meaning};
 
 /// Name and version of the form of [`Drops`] as JSON.
@@ -46,7 +49,33 @@ pub struct Drop {
     pub program: String,
     /// The network namespace of that program: its name below /run/netns, or its number.
     pub namespace: Option<String>,
+    /// Address and port of this host that they came for, where another tracepoint told them of the same packets.
+    pub local: Option<SocketAddr>,
+    /// Who holds a socket there, where somebody does: whoever knows the host's sockets enters it. More than one where several namespaces have such a socket.
+    pub holders: Vec<Holder>,
     /// Packets.
+    pub count: u64,
+}
+
+/// A program that holds a socket.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Holder {
+    /// Its name.
+    pub program: String,
+    /// The network namespace of the socket.
+    pub namespace: Option<String>,
+}
+
+/// Packets that a socket itself counted as dropped: a listener whose queue is full, a UDP socket whose buffer is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SocketDrops {
+    /// "tcp" or "udp".
+    pub protocol: &'static str,
+    /// Its address.
+    pub local: SocketAddr,
+    /// Who holds it.
+    pub holder: Holder,
+    /// Packets meanwhile.
     pub count: u64,
 }
 
@@ -65,6 +94,9 @@ pub struct Drops {
     pub left_out: Vec<String>,
     /// By kind, the most first.
     pub drops: Vec<Drop>,
+    /// By socket, the most first, by the sockets' own counts: whoever knows the host's sockets enters them. Some of these are in `drops`, too; a connection
+    /// that a full queue turns away is not.
+    pub sockets: Vec<SocketDrops>,
     /// What could not be told, in sentences.
     pub notes: Vec<String>,
     /// CPU time that this took in this program, seconds.
@@ -77,6 +109,10 @@ pub struct Dropping {
     format: Format,
     left_out: Vec<String>,
     fds: Vec<OwnedFd>,
+    /// The tracepoints that tell where packets came for, and their events, whose samples go to the rings of `fds`.
+    ends: Ends,
+    followers: Vec<OwnedFd>,
+    id: u64,
     rings: Vec<Ring>,
 }
 
@@ -87,6 +123,7 @@ struct Kind {
     location: u64,
     protocol: u64,
     socket: Option<bool>,
+    local: Option<SocketAddr>,
     pid: u32,
 }
 
@@ -108,7 +145,8 @@ impl Dropping {
         let cores = host::cores_online();
         let bytes = bytes_of_each(cores.len());
         let attr = attributes(id, bytes);
-        let (mut fds, mut rings) = (Vec::new(), Vec::new());
+        let ends = Ends::find(&tracefs);
+        let (mut fds, mut rings, mut followers) = (Vec::new(), Vec::new(), Vec::new());
         for core in cores {
             let fd = match event::open(&attr, -1, core) {
                 Ok(fd) => fd,
@@ -122,10 +160,15 @@ impl Dropping {
                 return Err(io("the kernel takes no condition for skb:kfree_skb"));
             }
             rings.push(Ring::map(&fd, bytes).map_err(|error| Error::Io("the drops' buffer cannot be mapped".to_owned(), error))?);
+            for telling in ends.ids() {
+                // One that cannot be had tells nothing; drops are counted all the same.
+                let follower = event::open(&attributes(telling, bytes), -1, core).ok();
+                followers.extend(follower.filter(|follower| event::redirect(follower, &fd).is_ok()));
+            }
             fds.push(fd);
         }
         let left_out = ordinary.into_iter().map(|(_, name)| name.clone()).collect();
-        Ok(Self { format, left_out, fds, rings })
+        Ok(Self { format, left_out, fds, ends, followers, id, rings })
     }
 
     /// Counts for as long as `go_on` says so, which is asked ten times a second.
@@ -134,28 +177,29 @@ impl Dropping {
     /// Where the events cannot be started.
     pub fn run(mut self, mut go_on: impl FnMut(Duration) -> bool) -> Result<Drops, Error> {
         let cost_before = thread_cpu_s();
-        for fd in &self.fds {
+        for fd in self.followers.iter().chain(&self.fds) {
             event::enable(fd).map_err(|error| Error::Io("counting cannot be started".to_owned(), error))?;
         }
         let begin = Instant::now();
         let mut tally = Tally::default();
+        let mut told: Vec<Told> = self.rings.iter().map(|_| Told::default()).collect();
         let mut buffer = Vec::new();
         loop {
             let more = go_on(begin.elapsed());
             if more {
                 wait(&self.fds);
             } else {
-                for fd in &self.fds {
+                for fd in self.fds.iter().chain(&self.followers) {
                     // One that cannot be stopped is closed in a moment.
                     let _ = event::disable(fd);
                 }
             }
-            for ring in &mut self.rings {
+            for (ring, told) in self.rings.iter_mut().zip(&mut told) {
                 buffer.clear();
                 if !ring.take(&mut buffer) {
                     tally.lost += 1;
                 }
-                tally.take(&buffer, &self.format);
+                tally.take(&buffer, &Layout { id: self.id, format: &self.format, ends: &self.ends }, told);
             }
             if !more {
                 break;
@@ -174,14 +218,23 @@ fn attributes(id: u64, ring_bytes: usize) -> b::perf_event_attr {
         size: u32::try_from(size_of::<b::perf_event_attr>()).unwrap_or(0),
         type_: b::PERF_TYPE_TRACEPOINT,
         config: id,
-        sample_type: u64::from(b::PERF_SAMPLE_TID | b::PERF_SAMPLE_RAW),
+        sample_type: u64::from(b::PERF_SAMPLE_TID | b::PERF_SAMPLE_TIME | b::PERF_SAMPLE_RAW),
         ..Default::default()
     };
     attr.__bindgen_anon_1.sample_period = 1;
     attr.set_disabled(1);
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
     attr.set_watermark(1);
     attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX);
     attr
+}
+
+/// What the samples of a ring are: drops by their number, and what tells of them.
+struct Layout<'a> {
+    id: u64,
+    format: &'a Format,
+    ends: &'a Ends,
 }
 
 /// Packets by kind.
@@ -195,7 +248,7 @@ struct Tally {
 
 impl Tally {
     /// Takes the records of a ring; stops where they make no sense, and counts that as one lost.
-    fn take(&mut self, mut bytes: &[u8], format: &Format) {
+    fn take(&mut self, mut bytes: &[u8], layout: &Layout<'_>, told: &mut Told) {
         while !bytes.is_empty() {
             let header = bytes.first_chunk::<8>().map(|head| (u32_at(head, 0), usize::from(u16::from_ne_bytes([head[6], head[7]]))));
             let Some((kind, size)) = header.filter(|(_, size)| (8..=bytes.len()).contains(size)) else {
@@ -204,8 +257,9 @@ impl Tally {
             };
             let (record, rest) = bytes.split_at(size);
             match kind {
-                SAMPLE => match sample(&record[8..], format) {
-                    Some(kind) => self.count(kind),
+                SAMPLE => match sample(&record[8..], layout, told) {
+                    Some(Sampled::Drop(kind)) => self.count(kind),
+                    Some(Sampled::Told) => {}
                     None => self.lost += 1,
                 },
                 LOST => self.lost = self.lost.saturating_add(record.get(16..24).map_or(1, |word| u64_at(word, 0))),
@@ -231,13 +285,14 @@ impl Tally {
         for (kind, count) in &self.kinds {
             let (program, namespace) = self.programs.get(&kind.pid).cloned().unwrap_or_default();
             let location = functions.find(kind.location).map_or_else(|| "[kernel]".to_owned(), |(name, _)| name.to_owned());
-            *drops.entry((kind.reason, location, kind.protocol, kind.socket, program, namespace)).or_default() += count;
+            *drops.entry((kind.reason, location, kind.protocol, kind.socket, program, namespace, kind.local)).or_default() += count;
         }
-        let named = drops.into_iter().map(|((reason, location, protocol, for_socket, program, namespace), count)| {
+        let named = drops.into_iter().map(|((reason, location, protocol, for_socket, program, namespace, local), count)| {
             let name = format.symbols.iter().find(|(number, _)| *number == reason).map(|(_, name)| name.clone());
             let reason = name.unwrap_or_else(|| format!("reason {reason}"));
             let namespace = namespace.map(|number| names.get(&number).cloned().unwrap_or_else(|| format!("net:[{number}]")));
-            Drop { meaning: meaning(&reason), reason, location, protocol: protocol_name(protocol), for_socket, program, namespace, count }
+            let (meaning, protocol, holders) = (meaning(&reason), protocol_name(protocol), Vec::new());
+            Drop { reason, meaning, location, protocol, for_socket, program, namespace, local, holders, count }
         });
         let mut drops: Vec<Drop> = named.collect();
         drops.sort_by_key(|drop| std::cmp::Reverse(drop.count));
@@ -252,6 +307,7 @@ impl Tally {
             lost: self.lost,
             left_out: Vec::new(),
             drops,
+            sockets: Vec::new(),
             notes,
             cost_cpu_s: 0.0,
         }
@@ -266,18 +322,30 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
-/// pid, tid, size of the tracepoint's data, the data.
-fn sample(body: &[u8], format: &Format) -> Option<Kind> {
-    let head = body.first_chunk::<12>()?;
-    let data = body.get(12..12_usize.checked_add(usize::try_from(u32_at(head, 8)).ok()?)?)?;
-    let number = |name: &str| format.number(name, data);
-    Some(Kind {
+/// What a sample was.
+enum Sampled {
+    Drop(Kind),
+    /// It told of a packet that is dropped in a moment.
+    Told,
+}
+
+/// pid, tid, time, size of the tracepoint's data, the data, which begins with the tracepoint's number.
+fn sample(body: &[u8], layout: &Layout<'_>, told: &mut Told) -> Option<Sampled> {
+    let head = body.first_chunk::<20>()?;
+    let data = body.get(20..20_usize.checked_add(usize::try_from(u32_at(head, 16)).ok()?)?)?;
+    let (time, id) = (u64_at(head, 8), u64::from(u16::from_ne_bytes(*data.first_chunk()?)));
+    if id != layout.id {
+        return told.take(layout.ends, time, id, data).then_some(Sampled::Told);
+    }
+    let number = |name: &str| layout.format.number(name, data);
+    Some(Sampled::Drop(Kind {
         reason: number("reason")?,
         location: number("location").unwrap_or(0),
         protocol: number("protocol").unwrap_or(0),
         socket: number("rx_sk").map(|socket| socket != 0),
+        local: number("skbaddr").and_then(|packet| told.of(time, packet)),
         pid: u32_at(head, 0),
-    })
+    }))
 }
 
 /// EtherTypes (IEEE 802, as in linux/if_ether.h).
@@ -319,20 +387,30 @@ mod tests {
 
     fn format() -> Format {
         Format::parse(
-            "\tfield:void * location;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:void * rx_sk;\toffset:24;\tsize:8;\tsigned:0;\n\
+            "\tfield:void * skbaddr;\toffset:8;\tsize:8;\tsigned:0;\n\tfield:void * location;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:void * rx_sk;\toffset:24;\tsize:8;\tsigned:0;\n\
              \tfield:unsigned short protocol;\toffset:32;\tsize:2;\tsigned:0;\n\tfield:enum skb_drop_reason reason;\toffset:36;\tsize:4;\tsigned:0;\n\
              print fmt: { 3, \"NO_SOCKET\" }, { 2, \"NOT_SPECIFIED\" }",
         )
     }
 
+    /// The number of the tracepoint in the records below.
+    const ID: u64 = 17;
+
+    fn take(tally: &mut Tally, bytes: &[u8]) {
+        let (format, ends) = (format(), Ends::default());
+        tally.take(bytes, &Layout { id: ID, format: &format, ends: &ends }, &mut Told::default());
+    }
+
     fn record(pid: u32, reason: u32, location: u64) -> Vec<u8> {
-        let mut data = vec![0; 16];
+        let mut data = ID.to_ne_bytes().to_vec();
+        data.extend([0; 8]);
         data.extend(location.to_ne_bytes());
         data.extend(0_u64.to_ne_bytes());
         data.extend(0x0800_u16.to_ne_bytes());
         data.extend([0; 2]);
         data.extend(reason.to_ne_bytes());
-        let mut body: Vec<u8> = [pid, pid, u32::try_from(data.len()).unwrap()].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let words = [pid, pid, 0, 0, u32::try_from(data.len()).unwrap()];
+        let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         body.extend(&data);
         let mut record = SAMPLE.to_ne_bytes().to_vec();
         record.extend(0_u16.to_ne_bytes());
@@ -349,7 +427,7 @@ mod tests {
         bytes.extend([2, 0, 0, 0, 0, 0, 24, 0]);
         bytes.extend([0_u64.to_ne_bytes(), 5_u64.to_ne_bytes()].concat());
         let mut tally = Tally::default();
-        tally.take(&bytes, &format());
+        take(&mut tally, &bytes);
         let drops = tally.finish(&format(), "0000000000001000 T udp_rcv\n0000000000002000 T other\n");
         let told: Vec<_> = drops.drops.iter().map(|drop| (drop.reason.as_str(), drop.location.as_str(), drop.count)).collect();
         assert_eq!(told, [("NO_SOCKET", "udp_rcv", 2), ("reason 99", "other", 1)]);
@@ -364,7 +442,7 @@ mod tests {
         let bytes = record(0, 3, 0x1010);
         for length in 1..bytes.len() {
             let mut tally = Tally::default();
-            tally.take(&bytes[..length], &format());
+            take(&mut tally, &bytes[..length]);
             assert_eq!((tally.kinds.len(), tally.lost), (0, 1), "{length}");
         }
     }
@@ -373,12 +451,12 @@ mod tests {
         #[test]
         fn any_bytes_are_taken(bytes: Vec<u8>, at in 0usize..60, byte: u8) {
             let mut tally = Tally::default();
-            tally.take(&bytes, &format());
+            take(&mut tally, &bytes);
             let mut damaged = record(0, 3, 1);
             if let Some(old) = damaged.get_mut(at) {
                 *old = byte;
             }
-            tally.take(&damaged, &format());
+            take(&mut tally, &damaged);
             prop_assert!(tally.kinds.len() <= 1 + bytes.len() / 8);
         }
     }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::drops::{Drop, Drops};
+use crate::drops::{Drop, Drops, Holder};
 
 /// Places of one reason at most.
 const PLACES_MAX: usize = 8;
+/// Sockets at most.
+const SOCKETS_MAX: usize = 20;
 
 /// The whole text.
 pub fn render(drops: &Drops) -> String {
@@ -36,9 +38,10 @@ pub fn render(drops: &Drops) -> String {
             let socket = if drop.for_socket == Some(true) { ", for a socket" } else { "" };
             let namespace = drop.namespace.as_ref().map_or_else(String::new, |name| format!(" in {name}"));
             let program: String = drop.program.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+            let local = drop.local.map_or_else(String::new, |local| format!(" for {local}{}", held(&drop.holders)));
             let _ = writeln!(
                 text,
-                "{:>9}              {} ({}{socket}) while {program}{namespace} ran",
+                "{:>9}              {} ({}{socket}){local} while {program}{namespace} ran",
                 drop.count, drop.location, drop.protocol
             );
         }
@@ -46,8 +49,10 @@ pub fn render(drops: &Drops) -> String {
             let _ = writeln!(text, "{:>9}              and {} more", "", places.len() - PLACES_MAX);
         }
     }
+    sockets(drops, &mut text);
     text.push_str(
-        "\nnote: what ran is mostly the sender where both ends are on this host, else whoever was interrupted; which socket it was the tracepoint does not tell\n",
+        "\nnote: what ran is mostly the sender where both ends are on this host, else whoever was interrupted; where no address stands, nothing told which \
+         socket it was\n",
     );
     for note in &drops.notes {
         let _ = writeln!(text, "note: {note}");
@@ -56,13 +61,42 @@ pub fn render(drops: &Drops) -> String {
     text
 }
 
+/// Who holds the socket at an address, in brackets.
+fn held(holders: &[Holder]) -> String {
+    match holders {
+        [] => " (nobody listens there)".to_owned(),
+        [one] => format!(" ({})", name(one)),
+        several => format!(" (one of {})", several.iter().map(name).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn name(holder: &Holder) -> String {
+    let program: String = holder.program.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    holder.namespace.as_ref().map_or_else(|| program.clone(), |namespace| format!("{program} in {namespace}"))
+}
+
+/// What sockets themselves counted.
+fn sockets(drops: &Drops, text: &mut String) {
+    if drops.sockets.is_empty() {
+        return;
+    }
+    text.push_str("\nby the sockets' own counts, connections that a full queue turned away among them:\n");
+    for socket in drops.sockets.iter().take(SOCKETS_MAX) {
+        let _ = writeln!(text, "{:>9}  {} {} of {}", socket.count, socket.protocol, socket.local, name(&socket.holder));
+    }
+    if drops.sockets.len() > SOCKETS_MAX {
+        let _ = writeln!(text, "           and {} more sockets", drops.sockets.len() - SOCKETS_MAX);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drops::DROPS_SCHEMA;
+    use crate::drops::{DROPS_SCHEMA, SocketDrops};
 
     #[test]
     fn reasons_with_their_places() {
+        let holder = || Holder { program: "nginx".to_owned(), namespace: Some("cp-web".to_owned()) };
         let drop = |reason: &str, program: &str, count| Drop {
             reason: reason.to_owned(),
             meaning: Some("a meaning"),
@@ -71,6 +105,8 @@ mod tests {
             for_socket: Some(true),
             program: program.to_owned(),
             namespace: Some("cp-web".to_owned()),
+            local: (reason == "A").then(|| "10.0.0.1:80".parse().unwrap()),
+            holders: if program == "nginx" { vec![holder()] } else { Vec::new() },
             count,
         };
         let drops = Drops {
@@ -80,11 +116,20 @@ mod tests {
             lost: 0,
             left_out: vec!["NOT_SPECIFIED".to_owned()],
             drops: vec![drop("B", "nginx", 30), drop("A", "wrk", 20), drop("A", "nginx", 10)],
+            sockets: vec![SocketDrops { protocol: "tcp", local: "0.0.0.0:80".parse().unwrap(), holder: holder(), count: 9 }],
             notes: vec![],
             cost_cpu_s: 0.01,
         };
         let text = render(&drops);
-        for part in ["60 (30.0 a second)", "NOT_SPECIFIED", "B  a meaning", "tcp_v4_rcv (IPv4, for a socket) while wrk in cp-web ran"] {
+        for part in [
+            "60 (30.0 a second)",
+            "NOT_SPECIFIED",
+            "B  a meaning",
+            "tcp_v4_rcv (IPv4, for a socket) while nginx in cp-web ran",
+            "for 10.0.0.1:80 (nobody listens there) while wrk",
+            "for 10.0.0.1:80 (nginx in cp-web) while nginx",
+            "9  tcp 0.0.0.0:80 of nginx in cp-web",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

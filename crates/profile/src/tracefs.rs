@@ -124,10 +124,15 @@ impl Format {
         Self { fields, symbols: symbols(print) }
     }
 
+    /// The bytes of a field within the data of a tracepoint.
+    pub(crate) fn bytes<'a>(&self, name: &str, data: &'a [u8]) -> Option<&'a [u8]> {
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        data.get(field.offset..field.offset.checked_add(field.size)?)
+    }
+
     /// An unsigned number within the data of a tracepoint.
     pub(crate) fn number(&self, name: &str, data: &[u8]) -> Option<u64> {
-        let field = self.fields.iter().find(|field| field.name == name)?;
-        let bytes = data.get(field.offset..field.offset.checked_add(field.size)?)?;
+        let bytes = self.bytes(name, data)?;
         match *bytes {
             [a] => Some(u64::from(a)),
             [a, b] => Some(u64::from(u16::from_ne_bytes([a, b]))),

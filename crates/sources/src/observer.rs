@@ -2,7 +2,7 @@
 
 mod askers;
 mod costs;
-mod holders;
+pub(crate) mod holders;
 mod reader;
 mod sampler;
 mod schedule;

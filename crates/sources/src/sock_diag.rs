@@ -2,6 +2,7 @@
 
 pub(crate) mod crowd;
 pub(crate) mod inet;
+pub(crate) mod ports;
 pub(crate) mod tcp;
 pub(crate) mod tcp_ends;
 pub(crate) mod tcp_peer;

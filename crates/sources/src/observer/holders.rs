@@ -8,11 +8,11 @@ use crate::root::Root;
 const FILES_MAX: usize = 65_536;
 
 /// Processes by the inode of a socket that they hold.
-pub(super) type Holding = BTreeMap<u64, BTreeSet<u32>>;
+pub(crate) type Holding = BTreeMap<u64, BTreeSet<u32>>;
 
 /// The index of holders of the wanted sockets.
 #[derive(Debug, Default)]
-pub(super) struct Holders {
+pub(crate) struct Holders {
     wanted: BTreeSet<u64>,
     looked_at: BTreeSet<u32>,
     holding: Holding,
@@ -21,7 +21,7 @@ pub(super) struct Holders {
 impl Holders {
     /// Brings the index up to date: looks at processes that are new since the last time, and at all of them where a socket is wanted that was
     /// not wanted before. A process that opens nothing new keeps its sockets until it ends, so nothing else needs a second look.
-    pub(super) fn refresh(&mut self, root: &Root, wanted: &BTreeSet<u64>) -> &Holding {
+    pub(crate) fn refresh(&mut self, root: &Root, wanted: &BTreeSet<u64>) -> &Holding {
         let pids: BTreeSet<u32> = root.pids().unwrap_or_default().into_iter().collect();
         if !wanted.is_subset(&self.wanted) {
             self.looked_at.clear();

@@ -39,6 +39,13 @@ pub(super) fn listeners() -> Parts {
     parts(1 << (INET_DIAG_SKMEMINFO - 1), STATES_LISTEN)
 }
 
+/// A request for all sockets of UDP of a family, with the packets that each dropped.
+pub(super) fn udp(family: u8) -> Vec<u8> {
+    let mut body = request(family, 1 << (INET_DIAG_SKMEMINFO - 1), u32::MAX);
+    body[1] = libc::IPPROTO_UDP as u8;
+    body
+}
+
 /// All other sockets of both families, without those in TIME_WAIT.
 pub(super) fn sockets() -> Parts {
     parts(0, STATES_CONNECTED)

@@ -1,0 +1,122 @@
+//! The sockets of the host that packets come for without a connection of their own, listeners of TCP and sockets of UDP, each with what it dropped and who
+//! holds it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use chokepoint_model::observation::NetnsId;
+
+use super::tcp::{ReadError, walk};
+use super::{AF_INET, AF_INET6, Any, Part, Parts, SOCK_DIAG_BY_FAMILY, inet, parse_one};
+use crate::netlink::Sockets;
+use crate::netns::enter::spawn_inside;
+use crate::netns::{self, NetnsError};
+use crate::observer::holders::Holders;
+use crate::root::Root;
+
+/// Sockets of one namespace at most; those beyond are left out.
+const SOCKETS_MAX: usize = 100_000;
+/// Bytes of a program's name (proc_pid_comm(5): 15 and a line break).
+const NAME_BYTES_MAX: usize = 64;
+
+/// A listener, or a socket of UDP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortSocket {
+    /// The namespace that it is in.
+    pub netns: NetnsId,
+    /// That namespace's name below /run/netns; none where it has none there.
+    pub netns_name: Option<String>,
+    /// True for UDP, false for TCP.
+    pub udp: bool,
+    /// Its address and port.
+    pub local: (IpAddr, u16),
+    /// Packets, or connections that a full queue turned away, that it dropped since it was made (`sk_drops`); none where the kernel does not say.
+    pub drops: Option<u64>,
+    /// Its inode number, which no other socket of the host has meanwhile.
+    pub inode: u64,
+    /// The name of the process that holds it, the one with the lowest number where several do; none where that is not to be seen.
+    pub program: Option<String>,
+}
+
+/// Reads them in all network namespaces. What cannot be read is left out.
+///
+/// # Errors
+/// The namespaces cannot be listed.
+pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
+    let mut all = Vec::new();
+    for netns in netns::list(root)?.found {
+        let named = netns.clone();
+        let thread = spawn_inside(netns, root.clone(), move |inside| of_namespace(inside?.sockets()));
+        let Ok(Ok(Ok(sockets))) = thread.map(std::thread::JoinHandle::join) else { continue };
+        all.extend(sockets.into_iter().take(SOCKETS_MAX).map(|(udp, socket)| PortSocket {
+            netns: named.id,
+            netns_name: named.name.clone(),
+            udp,
+            local: socket.local,
+            drops: socket.drops,
+            inode: socket.inode,
+            program: None,
+        }));
+    }
+    let inodes: BTreeSet<u64> = all.iter().map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
+    let mut holders = Holders::default();
+    let holding = holders.refresh(root, &inodes);
+    for socket in &mut all {
+        let pid = holding.get(&socket.inode).and_then(BTreeSet::first);
+        socket.program = pid.and_then(|pid| match root.read_process(*pid, "comm", NAME_BYTES_MAX, None) {
+            chokepoint_recording::Outcome::Ok(name) => Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned()),
+            _ => None,
+        });
+    }
+    Ok(all)
+}
+
+fn of_namespace(sockets: &Sockets) -> Result<Vec<(bool, inet::InetSocket)>, ReadError> {
+    let mut found = Vec::new();
+    // TCP first: where UDP cannot be listed (INET_UDP_DIAG is a module of its own), what there is counts.
+    collect(sockets, &inet::listeners(), false, &mut found)?;
+    for family in [AF_INET, AF_INET6] {
+        let part = Part { label: "UDP", kind: SOCK_DIAG_BY_FAMILY, body: inet::udp(family) };
+        let _ = collect(sockets, &Parts { first: part, otherwise: Vec::new() }, true, &mut found);
+    }
+    Ok(found)
+}
+
+fn collect(sockets: &Sockets, parts: &Parts, udp: bool, found: &mut Vec<(bool, inet::InetSocket)>) -> Result<(), ReadError> {
+    walk(sockets.diag(), parts, &mut |message| {
+        if let Any::Inet(socket) = parse_one(message)? {
+            found.push((udp, socket));
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_sockets_are_found_with_their_holder_and_a_full_buffer_counts() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let deaf = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (tcp, udp) = (listener.local_addr().unwrap(), deaf.local_addr().unwrap());
+        let read = || read_port_sockets(&Root::default()).unwrap();
+        let find = |all: &[PortSocket], udp: bool, at: std::net::SocketAddr| {
+            let own = netns::own().unwrap();
+            all.iter().find(|socket| socket.udp == udp && socket.local == (at.ip(), at.port()) && socket.netns == own).cloned()
+        };
+        let before = read();
+        let found = find(&before, false, tcp).expect("the listener");
+        let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+        assert_eq!((found.program.as_deref(), found.drops), (Some(name.trim_end()), Some(0)));
+        let Some(first) = find(&before, true, udp) else {
+            return eprintln!("skipped: this kernel cannot list UDP sockets (INET_UDP_DIAG)");
+        };
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..4000 {
+            sender.send_to(&[0; 1000], udp).unwrap();
+        }
+        let last = find(&read(), true, udp).expect("the socket");
+        assert!(last.drops > first.drops, "{first:?} {last:?}");
+    }
+}
