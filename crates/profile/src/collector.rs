@@ -8,17 +8,25 @@ use crate::image::Image;
 use crate::layers::Layer;
 use crate::maps::{Backing, Mapping, Mappings};
 use crate::names::{Raw, resolve};
+use crate::peers;
 use crate::profile::{Frame, Sample, Stack, StackEnd, Thread};
 use crate::record::{self, Record};
 use crate::sampler::thread_cpu_s;
-use crate::unwind::{Place, Space, Unwinder};
+use crate::unwind::{ImageId, Place, Space, Unwinder};
+use crate::waits::Wait;
 
 /// Samples at most that are kept: an hour at 99 Hz on eleven busy cores. Those beyond are counted as lost.
 const SAMPLES_MAX: usize = 1 << 22;
 /// Different stacks at most; samples of others are counted as lost.
 const STACKS_MAX: usize = 1 << 20;
+/// Share of the samples that go through a file from which on its inlined functions are looked up: to read debugging information takes as long for one
+/// sample as for all, this program's own among them.
+const INLINE_SHARE_MIN: f64 = 0.01;
 /// Processes at most whose mappings are kept.
 const PROCESSES_MAX: usize = 1 << 16;
+
+/// Different things at most that are waited for.
+const PEERS_MAX: usize = 1 << 10;
 
 /// Whose samples are kept.
 #[derive(Debug, Clone)]
@@ -53,6 +61,9 @@ impl Wanted {
         }
     }
 }
+
+/// The addresses of a stack, the leaf first, and how its walk ended.
+type Key = (Box<[Raw]>, StackEnd);
 
 /// What is known of a process.
 #[derive(Default)]
@@ -96,13 +107,17 @@ pub(crate) struct Collector {
     begin_ns: u64,
     processes: HashMap<u32, Process>,
     unwinder: Unwinder,
-    stacks: HashMap<(Box<[Raw]>, StackEnd), u32>,
+    stacks: HashMap<Key, u32>,
     threads: Vec<Thread>,
     threads_now: HashMap<(u32, u32), u32>,
     samples: Vec<Sample>,
     pub(crate) lost: u64,
     pub(crate) throttled: u64,
     pub(crate) outside: u64,
+    /// What threads were seen to wait for, each once.
+    peers: Vec<Rc<str>>,
+    /// What the next sample waits for.
+    pub(crate) peer: Option<Rc<str>>,
     /// CPU time of this thread from which on user stacks are not walked, seconds.
     pub(crate) unwind_until_cpu_s: Option<f64>,
 }
@@ -122,6 +137,8 @@ impl Collector {
             lost: 0,
             throttled: 0,
             outside: 0,
+            peers: Vec::new(),
+            peer: None,
             unwind_until_cpu_s: None,
         }
     }
@@ -204,7 +221,10 @@ impl Collector {
             self.outside += u64::from(sample.pid != 0);
             return;
         }
-        let (raws, end) = self.walk(sample);
+        let (mut raws, end) = self.walk(sample);
+        if let Some(peer) = self.peer.take().and_then(|peer| self.peer_number(peer)) {
+            raws.insert(0, Raw::Peer(peer));
+        }
         let known = self.stacks.len();
         let key = (raws.into_boxed_slice(), end);
         if self.samples.len() >= SAMPLES_MAX || (known >= STACKS_MAX && !self.stacks.contains_key(&key)) {
@@ -215,6 +235,19 @@ impl Collector {
         let thread = self.thread(sample.pid, sample.tid);
         let time_ms = u32::try_from(time.saturating_sub(self.begin_ns) / 1_000_000).unwrap_or(u32::MAX);
         self.samples.push(Sample { time_ms, cpu: sample.cpu, thread, stack, weight: sample.period });
+    }
+
+    /// The number of what is waited for; none beyond a bound.
+    fn peer_number(&mut self, peer: Rc<str>) -> Option<u32> {
+        let known = self.peers.iter().position(|other| *other == peer);
+        if known.is_none() && self.peers.len() >= PEERS_MAX {
+            return None;
+        }
+        let number = known.unwrap_or_else(|| {
+            self.peers.push(peer);
+            self.peers.len() - 1
+        });
+        u32::try_from(number).ok()
     }
 
     /// The addresses of a sample, the leaf first.
@@ -288,12 +321,22 @@ impl Collector {
         let mut keys: Vec<_> = self.stacks.into_iter().collect();
         keys.sort_unstable_by_key(|(_, index)| *index);
         let unique: HashSet<Raw> = keys.iter().flat_map(|((raws, _), _)| raws.iter().copied()).collect();
-        let (named, notes) = resolve(unique.into_iter(), &images);
+        let through = samples_through(&keys, &self.samples);
+        let enough = self.samples.len() as f64 * INLINE_SHARE_MIN;
+        let worth = |id: ImageId| through.get(&id).is_some_and(|samples| *samples as f64 >= enough);
+        let (named, notes) = resolve(unique.into_iter(), &images, worth);
         let mut interned = Interned::default();
         let mut stack_of = Vec::with_capacity(keys.len());
         for ((raws, end), _) in &keys {
-            let frames = raws.iter().rev().filter_map(|raw| named.get(raw)).flatten().map(|frame| interned.frame(frame));
-            let frames = frames.collect();
+            let functions: Vec<&Frame> = raws.iter().rev().filter_map(|raw| named.get(raw)).flatten().collect();
+            let mut frames: Vec<u32> = functions.iter().map(|frame| interned.frame(frame)).collect();
+            if let Some(Raw::Peer(peer)) = raws.first()
+                && Wait::of(&functions).is_for_a_peer()
+            {
+                frames.extend(
+                    usize::try_from(*peer).ok().and_then(|peer| self.peers.get(peer)).map(|peer| interned.frame(&peers::frame(peer))),
+                );
+            }
             stack_of.push(interned.stack(frames, *end, Layer::Unknown));
         }
         let mut samples = self.samples;
@@ -305,6 +348,24 @@ impl Collector {
         let (threads, numbers) = seen(&self.threads, &mut samples);
         Collected { frames: interned.frames, stacks: interned.stacks, threads, samples, notes, named: self.threads, numbers }
     }
+}
+
+/// How many samples went through each file.
+fn samples_through(keys: &[(Key, u32)], samples: &[Sample]) -> HashMap<ImageId, u64> {
+    let mut of_stack = vec![0_u64; keys.len()];
+    for sample in samples {
+        if let Some(count) = usize::try_from(sample.stack).ok().and_then(|index| of_stack.get_mut(index)) {
+            *count += 1;
+        }
+    }
+    let mut through = HashMap::new();
+    for (((raws, _), _), count) in keys.iter().zip(of_stack) {
+        let files: HashSet<ImageId> = raws.iter().filter_map(|raw| if let Raw::Image(id, _) = raw { Some(*id) } else { None }).collect();
+        for file in files {
+            *through.entry(file).or_default() += count;
+        }
+    }
+    through
 }
 
 /// The threads that were sampled, in the order of their first samples, which are numbered anew: those that only began to run another program

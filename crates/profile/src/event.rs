@@ -35,13 +35,22 @@ impl Clock {
 
 /// The registers that are asked for, as bits of `sample_regs_user` (asm/perf_regs.h), lowest bit first: the order in which they come.
 #[cfg(target_arch = "x86_64")]
-pub(crate) const REGISTERS: &[u32] = &[6, 7, 8];
-/// BP, SP, IP of x86_64; X29, LR, SP, PC of aarch64; none where stacks are not unwound.
+pub(crate) const REGISTERS: &[u32] = &[4, 5, 6, 7, 8];
+/// SI, DI, BP, SP, IP of x86_64; X0, X1, X29, LR, SP, PC of aarch64; none where stacks are not unwound.
 #[cfg(target_arch = "aarch64")]
-pub(crate) const REGISTERS: &[u32] = &[29, 30, 31, 32];
+pub(crate) const REGISTERS: &[u32] = &[0, 1, 29, 30, 31, 32];
 /// No user stacks on other machines.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) const REGISTERS: &[u32] = &[];
+
+/// The registers of a sample, in the order of `REGISTERS`.
+pub(crate) type Registers = [u64; 6];
+
+/// The first two arguments of the system call that a thread is in (syscall(2)); of no meaning where it is in none.
+pub(crate) fn arguments(registers: &Registers) -> [u64; 2] {
+    let [first, second, ..] = *registers;
+    if cfg!(target_arch = "x86_64") { [second, first] } else { [first, second] }
+}
 
 /// Whether samples carry user registers and stacks on this architecture.
 pub(crate) const USER_STACKS: bool = !REGISTERS.is_empty();

@@ -13,7 +13,7 @@ const PROCESSES_MAX: usize = 1 << 20;
 pub(crate) fn text(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// A word of another process's memory (process_vm_readv(2)); none where it is gone, or this user may not trace it.

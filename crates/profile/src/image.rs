@@ -105,8 +105,9 @@ impl Image {
 
 /// What is asked of a parsed file, whatever its bytes come from.
 pub(crate) trait Elf {
-    /// Calls back with address, size, name and whether it is global, of every function.
-    fn functions(&self, found: &mut dyn FnMut(u64, u64, &str, bool));
+    /// Goes through the functions: those whose address and size are wanted are told with address, size, name and whether they are global. A
+    /// name is read for these alone: it lies elsewhere in the file, and most of a large table is never asked for.
+    fn functions(&self, wanted: &dyn Fn(u64, u64) -> bool, found: &mut dyn FnMut(u64, u64, &str, bool));
     /// Address of the function of this name, and whether it only chooses one at run time (IFUNC); its plain name or, demangled, its whole one.
     fn find(&self, name: &str) -> Option<(u64, bool)>;
     /// Bytes of a section, once it is unpacked; none where there is no such one.
@@ -122,13 +123,13 @@ pub(crate) trait Elf {
 }
 
 impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCache<R>> {
-    fn functions(&self, found: &mut dyn FnMut(u64, u64, &str, bool)) {
+    fn functions(&self, wanted: &dyn Fn(u64, u64) -> bool, found: &mut dyn FnMut(u64, u64, &str, bool)) {
         use object::{ObjectSymbol, SymbolKind};
         let text: Vec<_> = self.sections().filter(|section| section.kind() == object::SectionKind::Text).map(|text| text.index()).collect();
         for symbol in self.symbols().chain(self.dynamic_symbols()) {
             let bare = matches!(symbol.kind(), SymbolKind::Unknown | SymbolKind::Label);
             let code = symbol.kind() == SymbolKind::Text || (bare && symbol.section_index().is_some_and(|index| text.contains(&index)));
-            if !code || symbol.is_undefined() {
+            if !code || symbol.is_undefined() || !wanted(symbol.address(), symbol.size()) {
                 continue;
             }
             if let Ok(name) = symbol.name()
@@ -334,7 +335,7 @@ mod tests {
         let image = Image::new("self".to_owned(), 0, Bytes::File(File::open("/proc/self/exe").unwrap())).unwrap();
         assert!(image.eh_frame.is_some() && !image.segments.is_empty());
         let mut functions = Vec::new();
-        image.with_elf(|elf| elf.functions(&mut |address, size, _, _| functions.push((address, size)))).unwrap();
+        image.with_elf(|elf| elf.functions(&|_, _| true, &mut |address, size, _, _| functions.push((address, size)))).unwrap();
         assert!(functions.len() > 100);
         // Functions that have both an entry in the table and a symbol begin at the same address.
         let same = functions.iter().filter(|(address, size)| *size > 8 && image.function_start(address + 4) == Some(*address)).count();
@@ -350,7 +351,7 @@ mod tests {
         let inside = address.wrapping_sub(image.bias(mapping).unwrap());
         let mut names = Vec::new();
         image.with_elf(|elf| {
-            elf.functions(&mut |start, size, name, _| {
+            elf.functions(&|_, _| true, &mut |start, size, name, _| {
                 if (start..start + size.max(1)).contains(&inside) {
                     names.push(name.to_owned());
                 }
@@ -372,7 +373,7 @@ mod tests {
         let step = (bytes.len() / 200).max(1);
         for length in (0..bytes.len()).step_by(step).chain(0..200) {
             if let Some(image) = Image::new("cut".to_owned(), 0, Bytes::Memory(bytes[..length.min(bytes.len())].to_vec())) {
-                image.with_elf(|elf| elf.functions(&mut |_, _, _, _| {}));
+                image.with_elf(|elf| elf.functions(&|_, _| true, &mut |_, _, _, _| {}));
                 image.with_elf(|elf| (elf.build_id(), elf.debug_link()));
             }
         }
@@ -396,7 +397,7 @@ mod tests {
                 *old = byte;
             }
             if let Some(image) = Image::new("odd".to_owned(), 0, Bytes::Memory(bytes)) {
-                image.with_elf(|elf| elf.functions(&mut |_, _, _, _| {}));
+                image.with_elf(|elf| elf.functions(&|_, _| true, &mut |_, _, _, _| {}));
                 image.bias(&Mapping { start: 0, end: u64::MAX, offset: 0, backing: Backing::Anonymous });
             }
         }

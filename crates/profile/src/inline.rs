@@ -143,7 +143,7 @@ mod tests {
     struct Made(Vec<u8>, Vec<u8>);
 
     impl Elf for Made {
-        fn functions(&self, _: &mut dyn FnMut(u64, u64, &str, bool)) {}
+        fn functions(&self, _: &dyn Fn(u64, u64) -> bool, _: &mut dyn FnMut(u64, u64, &str, bool)) {}
         fn find(&self, _: &str) -> Option<(u64, bool)> {
             None
         }

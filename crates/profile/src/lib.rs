@@ -22,6 +22,7 @@ pub mod layers;
 mod maps;
 mod names;
 pub mod parts;
+mod peers;
 pub mod pictures;
 mod probe;
 mod profile;

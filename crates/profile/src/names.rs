@@ -27,6 +27,8 @@ pub(crate) enum Raw {
     Image(ImageId, u64),
     /// In memory of a process without a file.
     Memory(u32, u64),
+    /// No address: what a thread waits for there, by the collector's number.
+    Peer(u32),
 }
 
 /// The best symbol for an address so far.
@@ -46,9 +48,13 @@ impl Candidate {
     }
 }
 
-/// Names all addresses: the function that each lies in, and those that a compiler put there, the outermost first. The second part says what could not be
-/// read, in sentences.
-pub(crate) fn resolve(raws: impl Iterator<Item = Raw>, images: &[Image]) -> (HashMap<Raw, Vec<Frame>>, Vec<String>) {
+/// Names all addresses: the function that each lies in, and those that a compiler put there, the outermost first; the latter in files alone that are
+/// `worth` it. The second part says what could not be read, in sentences.
+pub(crate) fn resolve(
+    raws: impl Iterator<Item = Raw>,
+    images: &[Image],
+    worth: impl Fn(ImageId) -> bool,
+) -> (HashMap<Raw, Vec<Frame>>, Vec<String>) {
     let mut frames = HashMap::new();
     let mut notes = Vec::new();
     let (mut kernel, mut files, mut memory) = (Vec::new(), BTreeMap::<ImageId, Vec<u64>>::new(), BTreeMap::<u32, Vec<u64>>::new());
@@ -57,6 +63,7 @@ pub(crate) fn resolve(raws: impl Iterator<Item = Raw>, images: &[Image]) -> (Has
             Raw::Kernel(address) => kernel.push(address),
             Raw::Image(id, address) => files.entry(id).or_default().push(address),
             Raw::Memory(pid, address) => memory.entry(pid).or_default().push(address),
+            Raw::Peer(_) => {}
         }
     }
     if !kernel.is_empty() {
@@ -67,7 +74,7 @@ pub(crate) fn resolve(raws: impl Iterator<Item = Raw>, images: &[Image]) -> (Has
         let Some(image) = usize::try_from(id).ok().and_then(|index| images.get(index)) else { continue };
         addresses.sort_unstable();
         addresses.dedup();
-        let (names, whole) = name_image(image, &addresses, until);
+        let (names, whole) = name_image(image, &addresses, worth(id).then_some(until));
         frames.extend(addresses.iter().zip(names).map(|(address, frames)| (Raw::Image(id, *address), frames)));
         if !whole {
             left_out.push(module_of(image).to_owned());
@@ -122,14 +129,16 @@ fn module_of(image: &Image) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The functions at addresses of a file, which are in ascending order; and false where it may have inlined ones that were not looked up.
-fn name_image(image: &Image, addresses: &[u64], until: Instant) -> (Vec<Vec<Frame>>, bool) {
+/// The functions at addresses of a file, which are in ascending order; and false where it may have inlined ones that there was no time `until` then to
+/// look up. Without a time they are not looked for.
+fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>) -> (Vec<Vec<Frame>>, bool) {
     let mut best: Vec<Option<Candidate>> = vec![None; addresses.len()];
     let starts: Vec<Option<u64>> = addresses.iter().map(|address| image.function_start(*address)).collect();
     let mut put = Inlined::None;
+    let inlined = |elf: &dyn Elf| until.map_or(Inlined::None, |until| inlined(elf, addresses, until));
     let debug = image.with_elf(|elf| {
         collect(elf, addresses, &starts, &mut best);
-        put = inlined(elf, addresses, until);
+        put = inlined(elf);
         debug_files(image, elf)
     });
     // The file's own table names exported functions alone where it was stripped; its debugging file names all.
@@ -139,7 +148,7 @@ fn name_image(image: &Image, addresses: &[u64], until: Instant) -> (Vec<Vec<Fram
         found.with_elf(|elf| {
             collect(elf, addresses, &starts, &mut best);
             if put == Inlined::None {
-                put = inlined(elf, addresses, until);
+                put = inlined(elf);
             }
         });
         break;
@@ -165,9 +174,11 @@ fn name_image(image: &Image, addresses: &[u64], until: Instant) -> (Vec<Vec<Fram
 
 /// Goes through the functions of a table and keeps the best for each address.
 fn collect(elf: &dyn Elf, addresses: &[u64], starts: &[Option<u64>], best: &mut [Option<Candidate>]) {
-    elf.functions(&mut |start, size, name, global| {
-        let sized = size > 0;
-        let end = start.saturating_add(if sized { size } else { SIZELESS_REACH });
+    let end = |start: u64, size: u64| start.saturating_add(if size > 0 { size } else { SIZELESS_REACH });
+    let wanted =
+        |start, size| addresses.get(addresses.partition_point(|address| *address < start)).is_some_and(|next| *next < end(start, size));
+    elf.functions(&wanted, &mut |start, size, name, global| {
+        let (sized, end) = (size > 0, end(start, size));
         let first = addresses.partition_point(|address| *address < start);
         for index in first..addresses.len() {
             if addresses[index] >= end {
@@ -246,7 +257,7 @@ mod tests {
         let address = this_programs_functions_are_named as *const () as u64;
         let mapping = maps.find(address).unwrap();
         let inside = address.wrapping_sub(image.bias(mapping).unwrap());
-        let (names, _) = name_image(&image, &[1, inside + 1], Instant::now());
+        let (names, _) = name_image(&image, &[1, inside + 1], Some(Instant::now()));
         assert!(names[1][0].name.ends_with("this_programs_functions_are_named") && names[1][0].named, "{names:?}");
         assert_eq!((names[0][0].name.as_str(), names[0][0].named), ("self+0x1", false));
     }
@@ -263,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_not_there_has_an_honest_name() {
         let raws = [Raw::Kernel(1), Raw::Memory(u32::MAX, 5), Raw::Image(7, 1)];
-        let (frames, _) = resolve(raws.into_iter(), &[]);
+        let (frames, _) = resolve(raws.into_iter(), &[], |_| true);
         assert!(!frames[&Raw::Kernel(1)][0].named && !frames[&Raw::Memory(u32::MAX, 5)][0].named);
         assert!(!frames.contains_key(&Raw::Image(7, 1)));
     }

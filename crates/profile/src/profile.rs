@@ -225,9 +225,13 @@ impl Profile {
     /// Puts every stack into its layer.
     pub fn classify(&mut self) {
         let rules = crate::layers::Rules::new();
+        // A function stands in many stacks, and to compare its name with all patterns is dear.
+        let matches: Vec<_> =
+            if self.clock == Clock::OffCpu { Vec::new() } else { self.frames.iter().map(|frame| rules.of(frame)).collect() };
+        let of = |frame: &u32| matches.get(usize::try_from(*frame).ok()?).copied();
         let layer = |stack: &Stack| match self.clock {
             Clock::OffCpu => crate::waits::Wait::of(&self.frames_of(stack)).layer(),
-            Clock::Cycles | Clock::CpuClock => rules.layer(&self.frames_of(stack)),
+            Clock::Cycles | Clock::CpuClock => crate::layers::layer_of(&stack.frames.iter().filter_map(of).collect::<Vec<_>>()),
         };
         let layers: Vec<Layer> = self.stacks.iter().map(layer).collect();
         for (stack, layer) in self.stacks.iter_mut().zip(layers) {

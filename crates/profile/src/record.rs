@@ -1,6 +1,6 @@
 //! The records of a ring, parsed: perf_event_open(2), "MMAP layout". Pure; whatever the bytes say, nothing is read beyond them.
 
-use crate::event::{REGISTERS, USER_STACKS};
+use crate::event::{REGISTERS, Registers, USER_STACKS};
 
 // Record types and miscellaneous bits of linux/perf_event.h.
 const MMAP: u32 = 1;
@@ -84,7 +84,7 @@ pub(crate) struct Sample<'a> {
     /// Kernel addresses, the leaf first; all but the first are return addresses.
     pub(crate) kernel: Vec<u64>,
     /// User registers in the order of `REGISTERS`, of a 64-bit program.
-    pub(crate) registers: Option<[u64; 4]>,
+    pub(crate) registers: Option<Registers>,
     /// A 32-bit program: its stack is not unwound.
     pub(crate) compat: bool,
     /// The user stack from the stack pointer upwards.
@@ -198,7 +198,7 @@ fn sample(body: &[u8]) -> Option<(u64, Record<'_>)> {
     if USER_STACKS {
         let abi = reader.u64()?;
         if abi != 0 {
-            let mut registers = [0; 4];
+            let mut registers = Registers::default();
             for register in registers.iter_mut().take(REGISTERS.len()) {
                 *register = reader.u64()?;
             }

@@ -63,12 +63,13 @@ impl Ring {
         let pieces = pieces(begin, end, self.size);
         for (offset, length) in pieces.into_iter().flatten() {
             let old = out.len();
-            out.resize(old + length, 0);
+            out.reserve(length);
             // SAFETY: `pieces` gives ranges within the data area, which lies `page` bytes behind the base; the kernel does not write between
-            // tail and head.
+            // tail and head. The room was reserved, and counts only once it is filled.
             unsafe {
                 let from = self.base.cast::<u8>().add(self.page + offset);
                 std::ptr::copy_nonoverlapping(from, out.as_mut_ptr().add(old), length);
+                out.set_len(old + length);
             }
         }
         tail.store(end, Ordering::Release);

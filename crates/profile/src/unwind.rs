@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 
+use crate::event::Registers;
 use crate::image::{Image, Section};
 use crate::maps::{Backing, Mapping, Mappings};
 use crate::profile::StackEnd;
@@ -154,7 +155,7 @@ impl Unwinder {
     pub(crate) fn walk(
         &mut self,
         space: &Space,
-        registers: [u64; 4],
+        registers: Registers,
         stack: &[u8],
         mut late: impl FnMut(u64) -> Option<u64>,
         places: &mut Vec<Place>,
@@ -240,13 +241,13 @@ fn called(code: &[u8], address: u64) -> Option<u64> {
 }
 
 #[cfg(not(target_arch = "aarch64"))]
-fn native_registers([bp, sp, ip, _]: [u64; 4], _: &Space) -> (u64, u64, framehop::x86_64::UnwindRegsX86_64) {
+fn native_registers([_, _, bp, sp, ip, _]: Registers, _: &Space) -> (u64, u64, framehop::x86_64::UnwindRegsX86_64) {
     (ip, sp, framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp))
 }
 
 /// Addresses may carry a signature in their upper bits (pointer authentication), which is taken off.
 #[cfg(target_arch = "aarch64")]
-fn native_registers([fp, lr, sp, pc]: [u64; 4], space: &Space) -> (u64, u64, framehop::aarch64::UnwindRegsAarch64) {
+fn native_registers([_, _, fp, lr, sp, pc]: Registers, space: &Space) -> (u64, u64, framehop::aarch64::UnwindRegsAarch64) {
     let mask = framehop::aarch64::PtrAuthMask::from_max_known_address(space.native.max_known_code_address());
     (pc, sp, framehop::aarch64::UnwindRegsAarch64::new_with_ptr_auth_mask(mask, lr, sp, fp))
 }
@@ -281,7 +282,8 @@ mod tests {
 
     fn walk(space: &Space, registers: [u64; 4], stack: &[u8]) -> (Vec<Place>, StackEnd) {
         let mut places = Vec::new();
-        let end = Unwinder::new().walk(space, registers, stack, |_| None, &mut places);
+        let [a, b, c, d] = registers;
+        let end = Unwinder::new().walk(space, [0, 0, a, b, c, d], stack, |_| None, &mut places);
         (places, end)
     }
 

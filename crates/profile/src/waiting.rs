@@ -12,6 +12,7 @@ use crate::collector::{Collected, Collector, Wanted};
 use crate::error::Error;
 use crate::event::{self, Clock};
 use crate::host;
+use crate::peers::Peers;
 use crate::profile::{Frame, FrameKind, Profile, SCHEMA, Sample, Stack, StackEnd};
 use crate::record::{self, Record, Torn};
 use crate::ring::{Ring, bytes_of_each};
@@ -67,6 +68,7 @@ struct Tracker {
     switches: u64,
     /// The most switches that a stack stands for.
     period_max: u64,
+    peers: Peers,
 }
 
 impl Waiting {
@@ -119,7 +121,15 @@ impl Waiting {
         let delays = delays();
         let (begin, times, begin_ns) = (Instant::now(), host::core_times(), monotonic_ns());
         let mut collector = Collector::new(wanted, begin_ns);
-        let mut tracker = Tracker { begin_ns, delays, threads: HashMap::new(), programs: HashMap::new(), switches: 0, period_max: 0 };
+        let mut tracker = Tracker {
+            begin_ns,
+            delays,
+            threads: HashMap::new(),
+            programs: HashMap::new(),
+            switches: 0,
+            period_max: 0,
+            peers: Peers::default(),
+        };
         for fd in self.switches.iter().chain(&self.stacks).chain(&self.followers) {
             event::enable(fd).map_err(|error| Error::Io("sampling cannot be started".to_owned(), error))?;
         }
@@ -247,6 +257,7 @@ impl Tracker {
                 }
                 let (key, period) = ((sample.pid, sample.tid), sample.period);
                 let index = collector.samples();
+                collector.peer = self.peers.of(&sample);
                 collector.take(time, Record::Sample(sample));
                 self.period_max = self.period_max.max(period);
                 if collector.samples() > index {
@@ -367,8 +378,15 @@ mod tests {
     /// A tracker and collector of one thread, which was there from the beginning or not.
     fn tracking(pid: u32, there: bool) -> (Tracker, Collector) {
         let delays = if there { HashMap::from([((pid, pid), 0)]) } else { HashMap::new() };
-        let tracker =
-            Tracker { begin_ns: 1000, delays, threads: HashMap::new(), programs: HashMap::from([(pid, true)]), switches: 0, period_max: 0 };
+        let tracker = Tracker {
+            begin_ns: 1000,
+            delays,
+            threads: HashMap::new(),
+            programs: HashMap::from([(pid, true)]),
+            switches: 0,
+            period_max: 0,
+            peers: Peers::default(),
+        };
         (tracker, Collector::new(Wanted::All, 1000))
     }
 

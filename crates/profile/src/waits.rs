@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::layers::{Layer, matches};
-use crate::profile::{Frame, FrameKind, Profile};
+use crate::peers;
+use crate::profile::{Frame, FrameKind, Profile, Stack};
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -80,6 +81,11 @@ impl Wait {
         self.def().layer
     }
 
+    /// True where it is for the other end of a connection, or of several, so that it can be told which.
+    pub(crate) fn is_for_a_peer(self) -> bool {
+        matches!(self, Self::Connection | Self::Connecting | Self::Events | Self::PeerData | Self::PeerRoom)
+    }
+
     /// What a stack waits for, by its kernel part.
     pub fn of(frames: &[&Frame]) -> Self {
         let kernel: Vec<&str> = frames.iter().filter(|frame| frame.kind == FrameKind::Kernel).map(|frame| bare(&frame.name)).collect();
@@ -102,6 +108,8 @@ pub struct WaitShare {
     pub wait: Wait,
     /// In words.
     pub title: &'static str,
+    /// The other end, or ends, where it is one that was seen: "a request or answer of 10.0.0.3:3306".
+    pub peer: Option<String>,
     /// Time, added up over its threads, seconds.
     pub seconds: f64,
     /// Share of all waiting of this program.
@@ -110,22 +118,28 @@ pub struct WaitShare {
 
 /// What programs waited for, the longest first.
 pub fn waits(profile: &Profile) -> Vec<WaitShare> {
-    let kinds: Vec<Wait> = profile.stacks.iter().map(|stack| Wait::of(&profile.frames_of(stack))).collect();
-    let mut sums: BTreeMap<(&str, Wait), u64> = BTreeMap::new();
+    let kind = |stack: &Stack| {
+        let frames = profile.frames_of(stack);
+        (Wait::of(&frames), frames.last().copied().and_then(peers::of_frame))
+    };
+    let kinds: Vec<(Wait, Option<&str>)> = profile.stacks.iter().map(kind).collect();
+    let mut sums: BTreeMap<(&str, Wait, Option<&str>), u64> = BTreeMap::new();
     let mut whole: BTreeMap<&str, u64> = BTreeMap::new();
     for sample in &profile.samples {
         let Some((_, thread)) = profile.of(sample) else { continue };
-        let wait = usize::try_from(sample.stack).ok().and_then(|index| kinds.get(index)).copied().unwrap_or(Wait::Other);
-        let sum = sums.entry((&thread.program, wait)).or_default();
+        let kind = usize::try_from(sample.stack).ok().and_then(|index| kinds.get(index)).copied();
+        let (wait, peer) = kind.unwrap_or((Wait::Other, None));
+        let sum = sums.entry((&thread.program, wait, peer)).or_default();
         *sum = sum.saturating_add(sample.weight);
         let sum = whole.entry(&thread.program).or_default();
         *sum = sum.saturating_add(sample.weight);
     }
     let mut shares: Vec<WaitShare> = (sums.into_iter())
-        .map(|((program, wait), weight)| WaitShare {
+        .map(|((program, wait, peer), weight)| WaitShare {
             program: program.to_owned(),
             wait,
             title: wait.title(),
+            peer: peer.map(str::to_owned),
             seconds: weight as f64 / 1e9,
             share: weight as f64 / whole.get(program).copied().unwrap_or(0).max(1) as f64,
         })

@@ -34,7 +34,8 @@ pub fn render(profile: &Profile, layout: &Layout) -> String {
         let program: String = program.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         let _ = writeln!(text, "\n{program}: its threads waited {seconds:.2} s together, for");
         for line in lines.into_iter().filter(|line| line.share >= LINE_SHARE_MIN) {
-            let _ = writeln!(text, "{:>9.3} s {:>6.1} %  {}", line.seconds, 100.0 * line.share, line.title);
+            let peer = line.peer.as_ref().map_or_else(String::new, |peer| format!(": {peer}"));
+            let _ = writeln!(text, "{:>9.3} s {:>6.1} %  {}{peer}", line.seconds, 100.0 * line.share, line.title);
         }
     }
     if left_out > 0 {
