@@ -1,6 +1,7 @@
 //! `chokepoint lab`: scenarios with real servers; `run` is the whole proof: break, diagnose, fix, undo, take away, and check what was expected.
 
 mod board;
+mod calls;
 mod expectation;
 mod outcome;
 mod random;
@@ -85,6 +86,8 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     let report = wire::watched(&lab, || with_background(&lab, wanted.passive, || drive(&mut live, fix, words)));
     let wanted_reference = scenario.expect.reference.as_ref().filter(|_| fix && report.is_ok() && !interrupt.is_set());
     let compared = wanted_reference.map(|wanted| reference::compare(&lab, &setup, wanted, interrupt));
+    let wanted_calls = scenario.expect.calls.as_ref().filter(|_| !wanted.passive && report.is_ok() && !interrupt.is_set());
+    let calls = wanted_calls.map(|wanted| calls::count(&lab, setup.plan.as_ref(), wanted));
     let verdict_after_ms = live.verdict_after_ms;
     if let Some(directory) = wanted.record {
         recordings::make_directory(directory)?;
@@ -94,7 +97,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     // Whatever came of the diagnosis, its changes and the lab are taken back first.
     let undo = Changes::undo_all(Some(&owner));
     let down = lab.down();
-    let ((report, unlike), undo, down, compared) = (report?, undo?, down?, compared.transpose()?);
+    let ((report, unlike), undo, down, compared, calls) = (report?, undo?, down?, compared.transpose()?, calls.transpose()?);
     if !wanted.json {
         output::print(&crate::text::render(&report, &output::style(), words))?;
     }
@@ -102,6 +105,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     failures.extend(unlike);
     failures.extend(not_undone(&report, &undo));
     failures.extend(compared.iter().flat_map(|compared| compared.failures(scenario.expect.reference.as_ref())));
+    failures.extend(calls.iter().flat_map(|calls| calls.failures(scenario.expect.calls.as_ref())));
     if !down.is_clean() {
         failures.push(down.to_string());
     }
@@ -111,6 +115,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
         fix,
         failures,
         reference: compared,
+        calls,
         verdict_after_ms,
         undone: undo.problems.is_empty(),
         clean: down.is_clean(),

@@ -9,8 +9,8 @@ mod validate;
 use std::path::Path;
 
 pub use document::{
-    CaptureExpect, Cgroup, Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, LoadTls, Prefill, Ready, Reference, Route,
-    RouteTo, Scenario, Server, Setting, Shape, SocketsExpect,
+    CallsExpect, CaptureExpect, Cgroup, Client, Effect, End, Expect, FileSpec, Host, Kind, Link, Load, LoadTls, Prefill, Ready, Reference,
+    Route, RouteTo, Scenario, Server, Setting, Shape, SocketsExpect,
 };
 pub use error::{Problem, ScenarioError};
 pub use units::{BitRate, ByteSize, Cidr, FileMode, StatusRanges, TimeSpan};

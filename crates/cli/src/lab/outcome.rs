@@ -7,7 +7,7 @@ use chokepoint_lab::Scenario;
 use chokepoint_model::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
 use serde::{Deserialize, Serialize};
 
-use super::{expectation, reference};
+use super::{calls, expectation, reference};
 use crate::output;
 
 /// Name and version of a line's schema.
@@ -63,6 +63,9 @@ pub(super) struct RunOutcome {
     pub(super) rounds: Vec<RoundOutcome>,
     /// The result and the reference, measured by turns.
     pub(super) reference: Option<reference::Comparison>,
+    /// Calls for each answer, where the scenario counts them.
+    #[serde(default)]
+    pub(super) calls: Option<calls::Calls>,
     /// From the end of the first load to its diagnosis, milliseconds.
     pub(super) verdict_after_ms: Option<u64>,
     pub(super) undone: bool,
@@ -105,6 +108,7 @@ pub(super) struct Course {
     pub(super) fix: bool,
     pub(super) failures: Vec<String>,
     pub(super) reference: Option<reference::Comparison>,
+    pub(super) calls: Option<calls::Calls>,
     pub(super) verdict_after_ms: Option<u64>,
     pub(super) undone: bool,
     pub(super) clean: bool,
@@ -148,6 +152,7 @@ impl RunOutcome {
             kept: expectation::kept(report).map(|round| round.remedy.clone()).collect(),
             rounds: report.rounds.iter().map(RoundOutcome::of).collect(),
             reference: course.reference,
+            calls: course.calls,
             verdict_after_ms: course.verdict_after_ms,
             undone: course.undone,
             clean: course.clean,
@@ -177,6 +182,9 @@ impl RunOutcome {
         }
         if let Some(reference) = &self.reference {
             text.push_str(&format!("; {reference}"));
+        }
+        if let Some(calls) = &self.calls {
+            text.push_str(&format!("; {calls}"));
         }
         if self.goodput_rps_after.is_some() && self.undone {
             text.push_str("; the fix was undone and verified undone");

@@ -379,6 +379,20 @@ pub struct Expect {
     pub capture: Option<CaptureExpect>,
     /// What the sockets alone must say meanwhile, without a capture.
     pub sockets: Option<SocketsExpect>,
+    /// How often a server calls a function for each answer, under a load of its own.
+    pub calls: Option<CallsExpect>,
+}
+
+/// How often a server must call a function for each good answer.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallsExpect {
+    /// The server's name.
+    pub server: String,
+    /// What is counted, as `chokepoint profile --count` takes it.
+    pub what: String,
+    /// The least and the most that are right.
+    pub per_request: [f64; 2],
 }
 
 /// What a capture of one interface must say, while the run lasts, of the edge that carries most requests there.

@@ -193,6 +193,7 @@ fn values_that_disagree_are_told_with_their_field() {
         ("[expect]\nfinding = 'none'\nremedy = 'x'\n", "nothing is fixed"),
         ("[expect]\nfinding = 'none'\ncauses = ['x']\n", "nothing is fixed"),
         ("[expect]\ncauses = ['X Y']\n", "is no id"),
+        ("[expect]\ncalls = { server = 'a', what = 'malloc', per_request = [2, 1] }\n", "the least and the most"),
         ("[expect]\nresult = {}\n", "changes_at_most is wanted"),
         ("[expect]\nreference = { scenario = 'x', pairs = 0 }\n", "1 to 20"),
         ("slo_p99 = '0s'\n", "more than 0"),

@@ -325,6 +325,12 @@ impl Check<'_> {
                 self.problem(path.key(name), "nothing is fixed where no finding is expected");
             }
         }
+        if let Some(calls) = &expect.calls {
+            let [low, high] = calls.per_request;
+            if !(low >= 0.0 && low <= high && high.is_finite()) {
+                self.problem(path.key("calls").key("per_request"), "the least and the most, not less than 0, are wanted");
+            }
+        }
         if let Some(reference) = &expect.reference {
             let path = path.key("reference");
             if !(1..=20).contains(&reference.pairs) {
