@@ -156,15 +156,18 @@ impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCac
 
     fn section_size(&self, name: &str) -> Option<u64> {
         let section = self.section_by_name(name)?;
-        section.compressed_data().ok().map(|data| data.uncompressed_size)
+        // By the headers alone: the bytes may be hundreds of megabytes.
+        section.compressed_file_range().ok().map(|range| range.uncompressed_size)
     }
 
     fn section(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>> {
         use std::io::Read as _;
 
         use object::CompressionFormat;
-        let data = self.section_by_name(name)?.compressed_data().ok()?;
-        let size = usize::try_from(data.uncompressed_size).ok().filter(|_| data.uncompressed_size <= bytes_max)?;
+        let section = self.section_by_name(name)?;
+        let size = section.compressed_file_range().ok()?.uncompressed_size;
+        let size = usize::try_from(size).ok().filter(|_| size <= bytes_max)?;
+        let data = section.compressed_data().ok()?;
         match data.format {
             CompressionFormat::None => Some(data.data.to_vec()),
             CompressionFormat::Zlib => {
