@@ -8,6 +8,7 @@ mod netns;
 mod process;
 mod profile;
 mod server;
+mod tcp_sample;
 mod warmth;
 mod wire;
 
@@ -23,6 +24,7 @@ pub use server::{
     AccessLog, ErrorLog, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin, PhpFpmConfig,
     PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
 };
+pub use tcp_sample::TcpSample;
 pub use warmth::{AfterRest, Warmth};
 pub use wire::{WireCount, WireEdge, WireSign, WireView};
 

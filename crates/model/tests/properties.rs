@@ -168,6 +168,7 @@ impl Blind {
             time_waits,
             sockets,
             sockets_left_out,
+            tcp_samples,
             links,
             qdiscs,
             addresses,
@@ -188,6 +189,8 @@ impl Blind {
         self.change(sockets, |all| all.iter_mut().for_each(|socket| socket.inode = 0));
         self.take(sockets);
         self.take(sockets_left_out);
+        self.change(tcp_samples, |all| all.iter_mut().for_each(|sample| (sample.unsent, sample.sndbuf_limited_us) = (None, None)));
+        self.take(tcp_samples);
         self.take(links);
         self.take(qdiscs);
         self.take(addresses);

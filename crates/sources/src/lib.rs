@@ -37,6 +37,7 @@ const OTHERS: &[&Source] = &[
     &sock_diag::LISTENERS,
     &sock_diag::SOCKETS,
     &sock_diag::TIME_WAIT,
+    &sock_diag::TCP_INFO,
     &route::LINKS,
     &route::QDISCS,
     &route::ADDRESSES,

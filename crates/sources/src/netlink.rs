@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 use crate::root::outcome_of;
 use crate::sock_diag::crowd::Crowd;
+use crate::sock_diag::sample::Sample;
 use wire::{Message, messages};
 
 /// A dump of more than this many bytes is not kept whole.
@@ -76,6 +77,8 @@ pub(crate) struct Sockets {
     route: Netlink,
     /// What was seen of this namespace's connections where they are many.
     crowd: RefCell<Crowd>,
+    /// The connections of which more is asked.
+    sample: RefCell<Sample>,
     /// When it was last seen to have no unix listener.
     no_unix_listener: Cell<Option<Instant>>,
 }
@@ -87,6 +90,7 @@ impl Sockets {
             diag: Netlink::open(Some(netlink::SOCK_DIAG))?,
             route: Netlink::open(NETLINK_ROUTE)?,
             crowd: RefCell::default(),
+            sample: RefCell::default(),
             no_unix_listener: Cell::new(None),
         })
     }
@@ -99,6 +103,11 @@ impl Sockets {
     /// What the reader of connections keeps from one read to the next.
     pub(crate) fn crowd(&self) -> RefMut<'_, Crowd> {
         self.crowd.borrow_mut()
+    }
+
+    /// The connections that were chosen when they were last read.
+    pub(crate) fn sample(&self) -> RefMut<'_, Sample> {
+        self.sample.borrow_mut()
     }
 
     /// What the reader of listeners keeps: when it last saw that there is no unix listener.

@@ -3,6 +3,7 @@
 pub(crate) mod crowd;
 pub(crate) mod inet;
 pub(crate) mod ports;
+pub(crate) mod sample;
 pub(crate) mod tcp;
 pub(crate) mod tcp_ends;
 pub(crate) mod tcp_peer;
@@ -12,6 +13,7 @@ mod unix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+pub(crate) use sample::TCP_INFO;
 pub(crate) use time_wait::TIME_WAIT;
 
 use chokepoint_model::observation::{Listener, ListenerAddress, NetnsView, Observation, Socket, SocketAddress, TcpState, UnixPeer};
@@ -86,6 +88,14 @@ pub(crate) const SOCKETS: Source = Source {
 };
 
 fn read_sockets(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+    let items = read_connected(context);
+    if let Some(sockets) = context.netlink {
+        sample::learn(sockets, &items);
+    }
+    items
+}
+
+fn read_connected(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let all = || read(context, &[inet::sockets(), unix::sockets()], SOCKETS_MAX);
     let Some(sockets) = context.netlink else { return all() };
     let mut crowd = sockets.crowd();

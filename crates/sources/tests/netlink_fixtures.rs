@@ -10,7 +10,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use chokepoint_sources::{Redact, SOURCES, assemble, redact, source};
 use proptest::prelude::*;
 
-const BINARY: [&str; 5] = ["listeners", "sockets", "links", "qdiscs", "addresses"];
+const BINARY: [&str; 6] = ["listeners", "sockets", "tcp_info", "links", "qdiscs", "addresses"];
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/data/netlink/{name}.bin", env!("CARGO_MANIFEST_DIR"));
@@ -33,6 +33,7 @@ fn fails(name: &str, bytes: Vec<u8>) -> bool {
     match name {
         "listeners" => failed(view.listeners.state()),
         "sockets" => failed(view.sockets.state()),
+        "tcp_info" => failed(view.tcp_samples.state()),
         "links" => failed(view.links.state()),
         "qdiscs" => failed(view.qdiscs.state()),
         _ => failed(view.addresses.state()),
@@ -89,6 +90,22 @@ fn sockets() {
     let ends: Vec<bool> = sockets.iter().filter(named).map(|socket| socket.inode == 0).collect();
     assert_eq!(ends.iter().filter(|waiting| **waiting).count(), 2, "two wait to be accepted");
     assert_eq!(ends.len(), 3, "and one is");
+}
+
+#[test]
+fn a_sender_whose_peer_does_not_read_and_that_peer() {
+    let view = view(&[entry("tcp_info", fixture("tcp_info"))]);
+    let [sender, reader] = &view.tcp_samples.last().unwrap()[..] else { panic!("{:?}", view.tcp_samples) };
+    assert_eq!((sender.local, sender.remote), ((ip("127.0.0.1"), 8080), (ip("127.0.0.1"), 33222)));
+    assert_eq!((reader.local, reader.remote, reader.send_queue), (sender.remote, sender.local, 0));
+    let unsent = sender.unsent.unwrap();
+    assert!(
+        unsent > sender.mss && u64::from(sender.send_queue) >= unsent && sender.send_buffer.is_some_and(|bytes| bytes > sender.send_queue)
+    );
+    let (busy, window) = (sender.busy_us.unwrap(), sender.rwnd_limited_us.unwrap());
+    assert!(window > busy / 2 && window <= busy && sender.sndbuf_limited_us == Some(0), "{sender:?}");
+    assert_eq!((reader.busy_us, reader.unsent, reader.unacked), (Some(0), Some(0), 0));
+    assert!(sender.cookie != reader.cookie && sender.rtt_us > 0 && sender.min_rtt_us.is_some_and(|us| us < 10_000));
 }
 
 #[test]

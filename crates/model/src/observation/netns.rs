@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::TcpSample;
 use crate::series::Series;
 
 /// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace lives (namespaces(7)).
@@ -50,6 +51,8 @@ pub struct NetnsView {
     pub sockets: Series<Vec<Socket>>,
     /// Sockets beyond the bound of one read of `sockets`, by state; unread where there were none.
     pub sockets_left_out: Series<BTreeMap<TcpState, u64>>,
+    /// A bounded sample of the TCP sockets with what the kernel measures of each.
+    pub tcp_samples: Series<Vec<TcpSample>>,
     /// Network interfaces with their counters.
     pub links: Series<Vec<Link>>,
     /// Queueing disciplines.

@@ -10,6 +10,11 @@ use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, Message, attributes, u32_at};
 
 /// Bytes of `struct inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
+/// Where its `id` is (`struct inet_diag_sockid`: ports, addresses, interface and cookie), and how long it is.
+pub(super) const ID_AT: usize = 4;
+pub(super) const ID_BYTES: usize = 48;
+/// Where its `idiag_wqueue` is.
+pub(super) const SEND_QUEUE_AT: usize = 60;
 /// Where its addresses are: `id.idiag_src` and `id.idiag_dst`, sixteen bytes each.
 pub(crate) const ADDRESSES_AT: [usize; 2] = [8, 24];
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
@@ -172,6 +177,14 @@ pub(super) fn one_with_info(local: (IpAddr, u16), remote: (IpAddr, u16)) -> Vec<
     body
 }
 
+/// The same for the one socket that a dump gave with this id, and no other that has its addresses now: the id's cookie is the socket's own.
+pub(super) fn this_one_with_info(family: u8, id: &[u8; ID_BYTES]) -> Vec<u8> {
+    let mut body = vec![family, libc::IPPROTO_TCP as u8, EXTENSIONS_INFO, 0];
+    body.extend_from_slice(&STATES_WITH_INFO.to_ne_bytes());
+    body.extend_from_slice(id);
+    body
+}
+
 /// One TCP socket.
 pub(super) struct InetSocket {
     pub(super) state: TcpState,
@@ -229,7 +242,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<InetSocket, DiagError> {
         local: (address(family, fixed, ADDRESSES_AT[0]), port(4)),
         remote: (address(family, fixed, ADDRESSES_AT[1]), port(6)),
         receive_queue: word(56),
-        send_queue: word(60),
+        send_queue: word(SEND_QUEUE_AT),
         inode: u64::from(word(68)),
         uid: word(64),
         wait: (fixed[2] == TIMER_TIME_WAIT).then(|| Wait { left_ms: word(52) }),

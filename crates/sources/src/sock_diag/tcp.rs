@@ -131,15 +131,27 @@ pub fn listening_namespaces(root: &Root, targets: &[(IpAddr, u16)]) -> Vec<Netns
 pub(super) struct Listening {
     addresses: HashSet<(IpAddr, u16)>,
     any: HashSet<u16>,
+    ports: HashSet<u16>,
 }
 
 impl Listening {
     fn add(&mut self, (address, port): (IpAddr, u16)) {
+        self.ports.insert(port);
         if address.is_unspecified() {
             self.any.insert(port);
         } else {
             self.addresses.insert((address, port));
         }
+    }
+
+    /// True where it listens at this port of any of its addresses.
+    pub(super) fn has_port(&self, port: u16) -> bool {
+        self.ports.contains(&port)
+    }
+
+    #[cfg(test)]
+    pub(super) fn at_ports<const N: usize>(ports: [u16; N]) -> Self {
+        Self { ports: ports.into(), ..Self::default() }
     }
 
     pub(super) fn has(&self, local: (IpAddr, u16)) -> bool {

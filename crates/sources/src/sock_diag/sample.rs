@@ -1,0 +1,284 @@
+//! The source "tcp_info": what the kernel measures of a few connections of a namespace (struct tcp_info), each asked for by itself, for asking it of
+//! all would cost more than all other readings together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use chokepoint_model::observation::{TcpSample, TcpState};
+use chokepoint_recording::Outcome;
+
+use super::tcp::{self, Listening};
+use super::{AF_INET, AF_INET6, Any, DiagError, SOCK_DIAG_BY_FAMILY, crowd::CROWD, inet, parse_one};
+use crate::assemble::netns_view;
+use crate::netlink::wire::{Message, messages, u32_at};
+use crate::netlink::{DumpError, Sockets};
+use crate::root::reading_of;
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+use crate::tcp_info::TcpInfoPlace;
+
+/// Connections that are asked for at one reading: 3 to 5 us each.
+const SAMPLED_MAX: usize = 64;
+/// Ports whose connections are told apart when some are chosen.
+const GROUPS_MAX: usize = 32;
+
+/// A sample of the connections that the last reading of "sockets" listed.
+pub(crate) const TCP_INFO: Source = Source {
+    name: "tcp_info",
+    scope: ScopeKind::Netns,
+    cadence: Cadence::Slow,
+    needs: None,
+    read: |context| vec![(String::new(), read(context))],
+    put: |observation, entry| {
+        let Some(view) = netns_view(observation, entry) else { return };
+        view.tcp_samples.push(entry.at_us, reading_of(&entry.outcome, parse));
+    },
+    redact: Redact::InetDiag,
+};
+
+/// One socket as the kernel names it: its family and `struct inet_diag_sockid` with its cookie, by which no other is taken for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SocketId {
+    family: u8,
+    id: [u8; inet::ID_BYTES],
+}
+
+impl SocketId {
+    fn of(message: &Message<'_>) -> Option<Self> {
+        let id = message.body.get(inet::ID_AT..)?.first_chunk()?;
+        Some(Self { family: *message.body.first()?, id: *id })
+    }
+}
+
+/// The connections that are asked for until "sockets" is read again.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    chosen: Vec<SocketId>,
+}
+
+/// Place in a group of those that are idle and were not followed.
+const IDLE: usize = 3;
+
+/// Connections at one port, the ones to take first in front: those that send before those that are idle, and of each those that were followed before
+/// the others.
+#[derive(Default)]
+struct Group {
+    kinds: [Vec<SocketId>; 4],
+}
+
+impl Sample {
+    /// Chooses out of a reading of "sockets", evenly from all ports, those at which this namespace listens first.
+    pub(super) fn choose(&mut self, items: &[(String, Outcome)], listening: &Listening) {
+        let before: Vec<SocketId> = self.chosen.drain(..).collect();
+        let followed: HashSet<SocketId> = before.iter().copied().collect();
+        // Accepted ones before those that were dialled.
+        let mut groups: BTreeMap<(bool, u16), Group> = BTreeMap::new();
+        let dumps = items.iter().filter(|(item, _)| item.is_empty());
+        let all = dumps.filter_map(|(_, outcome)| if let Outcome::Ok(bytes) = outcome { Some(bytes) } else { None });
+        for message in all.flat_map(|bytes| messages(bytes)).map_while(Result::ok) {
+            let Some((local, remote, send_queue)) = may_send(&message) else { continue };
+            let is_dialled = !listening.has_port(local);
+            let key = (is_dialled, if is_dialled { remote } else { local });
+            if groups.len() >= GROUPS_MAX && !groups.contains_key(&key) {
+                continue;
+            }
+            let group = groups.entry(key).or_default();
+            // Of thousands that are idle most are passed over unseen.
+            if send_queue == 0 && group.kinds[IDLE].len() >= SAMPLED_MAX {
+                continue;
+            }
+            let Some(id) = SocketId::of(&message) else { continue };
+            let of_kind = &mut group.kinds[usize::from(!followed.contains(&id)) + 2 * usize::from(send_queue == 0)];
+            if of_kind.len() < SAMPLED_MAX {
+                of_kind.push(id);
+            }
+        }
+        let mut turns: Vec<_> = groups.into_values().map(|group| group.kinds.concat().into_iter()).collect();
+        while self.chosen.len() < SAMPLED_MAX && !turns.is_empty() {
+            let left = SAMPLED_MAX - self.chosen.len();
+            self.chosen.extend(turns.iter_mut().filter_map(Iterator::next).take(left));
+            turns.retain(|group| group.len() > 0);
+        }
+        // Connections at a crowded port that were not read this time are followed on.
+        if items.iter().any(|(item, _)| item == CROWD) {
+            let chosen: HashSet<SocketId> = self.chosen.iter().copied().collect();
+            self.chosen.extend(before.into_iter().filter(|id| !chosen.contains(id)));
+            self.chosen.truncate(SAMPLED_MAX);
+        }
+    }
+}
+
+/// Chooses anew after a reading of "sockets". Without the listeners nothing is chosen; "listeners" tells why they could not be read.
+pub(super) fn learn(sockets: &Sockets, items: &[(String, Outcome)]) {
+    let listening = tcp::listening(sockets).unwrap_or_default();
+    sockets.sample().choose(items, &listening);
+}
+
+/// Local and remote port and bytes in the send queue of a connection on which this end may have something to send.
+fn may_send(message: &Message<'_>) -> Option<(u16, u16, u32)> {
+    const STATES: [TcpState; 5] = [TcpState::Established, TcpState::CloseWait, TcpState::FinWait1, TcpState::LastAck, TcpState::Closing];
+    // `struct inet_diag_msg`: family, state, timer, retransmits, then the ports in network order.
+    let [family, state, _, _, a, b, c, d] = *message.body.first_chunk()?;
+    let fits = matches!(family, AF_INET | AF_INET6) && STATES.iter().any(|fit| *fit as u8 == state);
+    let send_queue = u32_at(message.body, inet::SEND_QUEUE_AT)?;
+    fits.then_some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]), send_queue))
+}
+
+fn read(context: &ReadContext<'_>) -> Outcome {
+    let Some(sockets) = context.netlink else {
+        return Outcome::Failed("no netlink socket in this namespace".to_owned(), None);
+    };
+    let mut bytes = Vec::new();
+    for socket in &sockets.sample().chosen {
+        match sockets.diag().one(SOCK_DIAG_BY_FAMILY, &inet::this_one_with_info(socket.family, &socket.id)) {
+            Ok(message) => bytes.extend_from_slice(&message),
+            // It was closed meanwhile (ENOENT), or another one has its addresses (ESTALE).
+            Err(DumpError::System(error)) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => {}
+            Err(error) => return error.outcome("this kernel cannot tell of one TCP socket", None),
+        }
+    }
+    Outcome::Ok(bytes)
+}
+
+fn parse(bytes: &[u8]) -> Result<Vec<TcpSample>, DiagError> {
+    let mut samples = Vec::new();
+    for message in messages(bytes) {
+        let message = message?;
+        if let Any::Inet(socket) = parse_one(&message)?
+            && let Some(id) = SocketId::of(&message)
+        {
+            samples.extend(sample(&socket, &inet::measured(&message)?, &id));
+        }
+    }
+    Ok(samples)
+}
+
+/// Nothing of a socket without struct tcp_info, as one has that was just closed.
+fn sample(socket: &inet::InetSocket, measured: &inet::Measured<'_>, id: &SocketId) -> Option<TcpSample> {
+    macro_rules! field {
+        ($name:literal) => {{
+            const PLACE: TcpInfoPlace = TcpInfoPlace::of($name);
+            PLACE.read(measured.info)
+        }};
+    }
+    let cookie = u64::from_ne_bytes(*id.id.last_chunk()?);
+    Some(TcpSample {
+        local: socket.local,
+        remote: socket.remote,
+        cookie,
+        state: socket.state,
+        send_queue: socket.send_queue,
+        send_buffer: measured.send_buffer.map(|(limit, _)| limit),
+        loss_state: field!("ca_state")?,
+        mss: field!("snd_mss")?,
+        unacked: field!("unacked")?,
+        cwnd: field!("snd_cwnd")?,
+        retransmitted: field!("total_retrans")?,
+        last_data_sent_ms: field!("last_data_sent")?,
+        rtt_us: field!("rtt")?,
+        min_rtt_us: field!("min_rtt"),
+        unsent: field!("notsent_bytes"),
+        delivered: field!("delivered"),
+        busy_us: field!("busy_time"),
+        rwnd_limited_us: field!("rwnd_limited"),
+        sndbuf_limited_us: field!("sndbuf_limited"),
+        peer_window: field!("snd_wnd"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::netlink::wire::request;
+
+    fn message(state: TcpState, local: u16, remote: u16, send_queue: u32) -> Vec<u8> {
+        let mut body = vec![AF_INET, state as u8, 0, 0];
+        body.extend_from_slice(&local.to_be_bytes());
+        body.extend_from_slice(&remote.to_be_bytes());
+        body.resize(inet::SEND_QUEUE_AT, 0);
+        body.extend_from_slice(&send_queue.to_ne_bytes());
+        body.resize(72, 0);
+        request(SOCK_DIAG_BY_FAMILY, 0, 0, &body)
+    }
+
+    fn ports(sample: &Sample) -> Vec<(u16, u16)> {
+        let port = |id: &SocketId, at: usize| u16::from_be_bytes([id.id[at], id.id[at + 1]]);
+        sample.chosen.iter().map(|id| (port(id, 0), port(id, 2))).collect()
+    }
+
+    fn choose(sample: &mut Sample, bytes: Vec<u8>) -> Vec<(u16, u16)> {
+        sample.choose(&[(String::new(), Outcome::Ok(bytes))], &Listening::at_ports([80]));
+        ports(sample)
+    }
+
+    #[test]
+    fn a_few_of_many_are_chosen_of_each_port_those_that_send_first() {
+        let mut sample = Sample::default();
+        let idle = (0..500).flat_map(|n| message(TcpState::Established, 80, 10_000 + n, 0));
+        let sending = (0..10).flat_map(|n| message(TcpState::FinWait1, 80, 20_000 + n, 9));
+        let dialled = (0..5).flat_map(|n| message(TcpState::Established, 30_000 + n, 9000, 0));
+        let others = message(TcpState::SynSent, 30_009, 9000, 1);
+        let bytes: Vec<u8> = idle.chain(sending).chain(dialled).chain(others).collect();
+        let chosen = choose(&mut sample, bytes.clone());
+        assert_eq!(chosen.len(), SAMPLED_MAX);
+        assert_eq!(chosen[..2], [(80, 20_000), (30_000, 9000)], "in turn, what listens here first");
+        assert_eq!(chosen.iter().filter(|(local, remote)| *local == 80 && *remote >= 20_000).count(), 10);
+        assert_eq!(chosen.iter().filter(|(_, remote)| *remote == 9000).count(), 5);
+        assert_eq!(choose(&mut sample, bytes), chosen, "those that are still there are followed");
+        let crowd = [(String::new(), Outcome::Ok(Vec::new())), (CROWD.to_owned(), Outcome::Ok(b"as they were seen last".to_vec()))];
+        sample.choose(&crowd, &Listening::at_ports([80]));
+        assert_eq!(ports(&sample), chosen, "those at a port that was not read are");
+        assert_eq!(choose(&mut sample, Vec::new()), [], "and they are let go with the connection");
+    }
+
+    #[test]
+    fn of_a_connection_both_ends_are_read_until_it_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let sockets = Sockets::open().unwrap();
+        let mut dumped = Vec::new();
+        let parts = inet::sockets();
+        sockets
+            .diag()
+            .dump_into(parts.first.kind, &parts.first.body, &mut |message| {
+                dumped.extend_from_slice(message);
+                Ok(())
+            })
+            .unwrap();
+        let (here, there) = (listener.local_addr().unwrap().port(), client.local_addr().unwrap().port());
+        // Other programs of this host have connections as well: only these two are to be chosen.
+        let own: Vec<u8> = messages(&dumped)
+            .map(Result::unwrap)
+            .filter(|message| may_send(message).is_some_and(|(a, b, _)| [(here, there), (there, here)].contains(&(a, b))))
+            .flat_map(|message| message.whole.to_vec())
+            .collect();
+        learn(&sockets, &[(String::new(), Outcome::Ok(own))]);
+        let asked = || {
+            let asked = sockets
+                .sample()
+                .chosen
+                .iter()
+                .map(|id| sockets.diag().one(SOCK_DIAG_BY_FAMILY, &inet::this_one_with_info(id.family, &id.id)))
+                .collect::<Vec<_>>();
+            asked.into_iter().filter_map(Result::ok).flatten().collect::<Vec<u8>>()
+        };
+        let samples = parse(&asked()).unwrap();
+        assert_eq!(samples.iter().map(|sample| sample.local.1).collect::<Vec<_>>(), [here, there]);
+        assert!(samples.iter().all(|sample| sample.cwnd > 0 && sample.mss > 500 && sample.send_buffer.is_some_and(|bytes| bytes > 0)));
+        drop((client, server));
+        assert!(parse(&asked()).unwrap().iter().all(|sample| sample.state != TcpState::Established));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_chosen_from_and_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let mut sample = Sample::default();
+            sample.choose(&[(String::new(), Outcome::Ok(bytes.clone()))], &Listening::at_ports([80]));
+            drop(parse(&bytes));
+            prop_assert!(sample.chosen.len() <= SAMPLED_MAX);
+        }
+    }
+}
