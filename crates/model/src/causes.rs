@@ -90,6 +90,10 @@ const LIMITED: &str = "rate-limited-by-config";
 const GENERATOR: &str = crate::stations::load_generator::ID;
 const QUOTA: &str = crate::stations::cpu_quota::ID;
 const LOSS: &str = crate::stations::transport::LOSS;
+const BUFFER: &str = crate::stations::sending::BUFFER;
+const STALL: &str = crate::stations::sending::STALL;
+const FIRST_WINDOW: &str = crate::stations::sending::FIRST_WINDOW;
+const RECEIVER: &str = crate::stations::sending::RECEIVER;
 const CORES: Source = Source::Station("cpu");
 const LINK: Source = Source::Station("link");
 
@@ -119,7 +123,12 @@ pub const COUPLINGS: &[CouplingDef] = &[
     by(TABLE, WAITING, Place::Edge, Told::Found, "coupling-blocked-table"),
     by(LOSS, WAITING, Place::Edge, Told::Found, "coupling-blocked-loss"),
     by(LOSS, POOL, Place::Tier, Told::Found, "coupling-pool-loss"),
+    by(BUFFER, POOL, Place::Tier, Told::Found, "coupling-pool-buffer"),
     awaited(LOSS),
+    by(RECEIVER, POOL, Place::Path, Told::Found, "coupling-pool-receiver"),
+    by(FIRST_WINDOW, POOL, Place::Tier, Told::Found, "coupling-pool-first-window"),
+    awaited(BUFFER),
+    awaited(STALL),
     awaited(TABLE),
     awaited(SYN_QUEUE),
     awaited(QUEUE),

@@ -5,6 +5,7 @@ mod ask_limit_owner;
 mod keep_cpu_quota;
 mod listen_again;
 mod mend_connections;
+mod mend_sending;
 mod raise_accept_backlog;
 mod raise_conntrack_max;
 mod raise_cpu_quota;
@@ -73,6 +74,7 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &reuse_upstream_connections::ADVICE,
     &raise_max_children::REMEDY,
     &raise_cpu_quota::REMEDY,
+    &mend_sending::RAISE_BUFFER,
 ];
 
 /// Remedies that are alternatives: the name of their group and their ids.

@@ -14,6 +14,7 @@ pub(crate) mod in_force;
 mod link;
 pub(crate) mod load_generator;
 pub(crate) mod rate_limit;
+pub(crate) mod sending;
 pub(crate) mod syn_queue;
 pub(crate) mod transport;
 pub(crate) mod upstream_connect;
@@ -64,6 +65,7 @@ pub const STATIONS: &[&StationDef] = &[
     &clients::STATION,
     &link::STATION,
     &transport::STATION,
+    &sending::STATION,
     &conntrack_table::STATION,
     &syn_queue::STATION,
     &accept_queue::STATION,

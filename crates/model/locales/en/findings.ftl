@@ -259,3 +259,37 @@ evidence-race-kept = Up to { $kept } idle connections to { $remote } are kept by
 
 remedy-keep-idle-longer-text = Let the side that dials give up idle connections first. In nginx's upstream block: keepalive_timeout, a second or more below the time for which { $remote } keeps idle connections (60 s unless it is set; nginx 1.15.3 or later). Or let { $remote } keep them for longer than that: keepalive_timeout of nginx, KeepAliveTimeout of Apache httpd (5 s by default), server.keepAliveTimeout of Node.js (5 s), --keep-alive of gunicorn (2 s).
 remedy-keep-idle-longer-risk = Idle connections that are kept for longer hold a worker each of a server that gives every connection its own (prefork, php-fpm). Asking again by proxy_next_upstream non_idempotent hides the race, and may carry a request out twice.
+
+finding-send-buffer-limited-title = The send buffers of { $tier } at { $name } hold less than the way does: { $share } % of the requests' time passes with a full one
+finding-send-buffer-limited-explanation = { $tier } writes as much as the send buffer takes, TCP sends all of it, and until the first acknowledgement comes back, { $ms } ms later, there is no room to write more and nothing left to send. A connection then carries one buffer a round trip, however fast the line, the cores and the disks are: a buffer must hold what is under way in a round trip at the rate that is wanted.
+finding-delayed-ack-stall-title = Answers of { $tier } at { $name } wait for delayed acknowledgements: { $share } % of the requests' time
+finding-delayed-ack-stall-explanation = { $tier } writes an answer in pieces. Nagle's algorithm holds the last, small piece back until what was sent before it is acknowledged; the client waits for the rest of the answer before it acknowledges, and gives that up only after 40 ms. Both sides wait for each other meanwhile, with the cores idle.
+
+evidence-buffer-full = { $sockets } sampled connections spent { $full } % of their busy time with a full send buffer of which all had been sent: { $share } % of the time of the requests under way.
+evidence-buffer-bound = A buffer takes { $buffer } KiB, overhead included, but the write that passes its end is taken whole: { $data } KiB at the most were under way. The shortest round trip takes { $ms } ms: a connection carries no more than { $rate } Mbit/s.
+evidence-buffer-sysctl = It has grown as far as the kernel lets it: { $max } KiB.
+evidence-buffer-program = The kernel would let it grow to { $max } KiB: the program itself set it (SO_SNDBUF).
+evidence-stall-seen = { $seen } times a sampled connection held back less than a segment though both windows had room, with segments sent long before that were not acknowledged; something to send was found { $sending } times.
+evidence-stall-took = A quarter of the requests took { $ms } ms or longer; the shortest round trip takes { $trip } ms.
+
+remedy-raise-send-buffer-text = Let send buffers of { $name } grow to { $to } KiB instead of { $from } KiB (the third number of net.ipv4.tcp_wmem). The kernel makes a buffer as large only as its connection's window asks for.
+remedy-raise-send-buffer-risk = Connections on long ways may hold so much memory each while they send; net.ipv4.tcp_mem bounds all of them together.
+remedy-free-send-buffer-text = Let the kernel choose the size of the send buffers of { $name }: take "sndbuf=" out of nginx's listen line (nginx takes it anew only by a restart), or the call that sets SO_SNDBUF out of the program. A size that is set is never enlarged; where one must be set, it has to hold twice the rate that is wanted times the round trip.
+remedy-free-send-buffer-risk = A restart ends connections. Without a fixed size a connection may hold as much as the third number of net.ipv4.tcp_wmem.
+remedy-send-at-once-text = Switch Nagle's algorithm off for the connections at { $name }: "tcp_nodelay on;" in nginx (its default), TCP_NODELAY in a program of your own; or write an answer's header and body at once (writev, a buffered writer that is flushed at the end). The client cannot mend it.
+remedy-send-at-once-risk = A program that writes many small pieces sends a packet for each of them without Nagle's algorithm: let it write larger ones.
+
+finding-small-initial-window-title = New connections of { $tier } at { $name } begin with { $window } segments: answers take { $trips } round trips instead of { $usual }
+finding-small-initial-window-explanation = A new connection may send { $window } segments before the first acknowledgement, and twice as many in each round trip after. Linux begins with ten (RFC 6928); fewer are set for the route. Answers of { $segments } segments wait { $longer } ms for round trips that they need not make, and each request has a connection of its own.
+finding-receiver-limited-title = The clients' receive windows hold the answers of { $tier } at { $name } back: { $share } % of the requests' time
+finding-receiver-limited-explanation = What the clients have room for is under way, and the server may send no more until they say that they took it, a round trip of { $ms } ms later. Nothing at the server changes that: neither its workers nor its buffers are the limit.
+
+evidence-first-window-seen = Sampled connections of which no segment was acknowledged yet had a window of { $window } segments.
+evidence-first-window-trips = An answer has about { $segments } segments: { $trips } round trips of { $ms } ms, with ten segments at first { $usual }. The others are { $longer } ms, { $share } % of the median response time.
+evidence-receiver-full = { $sockets } sampled connections spent { $full } % of their busy time with the peer's window full: { $share } % of the time of the requests under way.
+evidence-receiver-window = The largest window that a peer offered is { $window } KiB, and the shortest round trip takes { $ms } ms.
+
+remedy-widen-first-window-text = Begin with ten segments, as Linux does unless it is told otherwise: "ip route get CLIENT" names the route to the clients; "ip route change ROUTE initcwnd 10", with all else as "ip route show" has it, or the route without initcwnd. Where the network configuration sets it (systemd-networkd InitialCongestionWindow=, ifupdown, a container network), there as well. Connections that are kept need it only once.
+remedy-widen-first-window-risk = Routes that were made slow on purpose, for a narrow line, lose packets again.
+remedy-ask-clients-text = At the clients: a larger third number of net.ipv4.tcp_rmem, net.ipv4.tcp_moderate_rcvbuf = 1, no SO_RCVBUF that is too small, and programs that read as fast as they can. At the server only what the clients need not receive helps: smaller answers, compression; and let a proxy take answers off workers that serve one client at a time (proxy_buffering).
+remedy-ask-clients-risk = Larger windows take memory at the clients, for each connection that is behind.

@@ -104,6 +104,7 @@ state-cpu-polling = { $count ->
 state-cpu-unknown = The CPU times could not be read.
 
 state-transport-none = Of { $segments } TCP segments that { $netns } sent none was lost, as far as its counters tell.
+state-sending-ok = Of { $sockets } connections of { $tier } at { $name } that were sampled, { $sending } had something to send at a time; of that time { $buffer } % passed with a full send buffer, { $window } % with the peer's window full.
 state-transport-again = Of { $segments } TCP segments that { $netns } sent { $lost } were lost and sent again ({ $share } %); senders waited { $waits } times for a timeout or a probe.
 
 state-upstream-connect-race = { $met } requests of { $tier } met a kept connection that { $remote } was just closing.

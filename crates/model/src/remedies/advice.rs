@@ -1,7 +1,7 @@
 //! Advice: what removes a cause and is told in exact words, but never applied from here, because it is not ours to decide or not known how. One
 //! file and one line in [`ADVICE`] each.
 
-use super::{ask_limit_owner, keep_cpu_quota, mend_connections, raise_nofile_by_hand, spend_less_cpu};
+use super::{ask_limit_owner, keep_cpu_quota, mend_connections, mend_sending, raise_nofile_by_hand, spend_less_cpu};
 use crate::change::Activation;
 use crate::message::Message;
 use crate::predict::{Lift, Scene, predict};
@@ -53,6 +53,10 @@ const ADVICE: &[&AdviceDef] = &[
     &spend_less_cpu::LOOK_AT_ANSWERS,
     &mend_connections::FIND_LOSS,
     &mend_connections::KEEP_IDLE_LONGER,
+    &mend_sending::FREE_BUFFER,
+    &mend_sending::SEND_AT_ONCE,
+    &mend_sending::WIDEN_FIRST_WINDOW,
+    &mend_sending::ASK_CLIENTS,
 ];
 
 /// The advice for a finding at a station.

@@ -1,0 +1,84 @@
+//! Station `sending`: how what a server has written gets out of its sockets. A send buffer, the peer's window, the first congestion window or a
+//! delayed acknowledgement can hold a connection back while cores, workers and links have room.
+
+mod buffer;
+mod first_window;
+mod flow;
+mod receiver;
+mod stall;
+
+use super::{Context, Placed, StationDef, blank};
+use crate::message::Message;
+use crate::report::{Confidence, Evidence, Finding, Role, StationKind, StationState};
+pub(crate) use buffer::{KEY_WMEM, largest_buffer, sizes};
+use flow::{Flow, flows};
+
+pub(super) const STATION: StationDef =
+    StationDef { id: "sending", kind: StationKind::Cliff, findings: &[BUFFER, STALL, FIRST_WINDOW, RECEIVER], read, judge };
+
+/// The send buffer is smaller than what the way holds.
+pub(crate) const BUFFER: &str = "send-buffer-limited";
+/// Small writes wait for an acknowledgement that the peer delays.
+pub(crate) const STALL: &str = "delayed-ack-stall";
+
+/// New connections begin with fewer segments than usual, and their answers take more round trips.
+pub(crate) const FIRST_WINDOW: &str = "small-initial-window";
+/// The clients take no more at once.
+pub(crate) const RECEIVER: &str = "receiver-limited";
+
+/// The shortest way on which round trips matter, microseconds: where acknowledgements come back sooner, it is the receiver's own pace that is waited
+/// for.
+const ROUND_TRIP_MIN_US: f64 = 1_000.0;
+/// Share of the time of the requests under way from which what holds their connections back is what limits.
+const TIME_SHARE_MIN: f64 = 1.0 / 3.0;
+
+/// What is wrong with a flow.
+struct Held {
+    id: &'static str,
+    /// Whose fault it is, where not the sender's.
+    tier: Option<&'static str>,
+    confidence: Confidence,
+    title: Message,
+    explanation: Message,
+    proofs: Vec<Evidence>,
+}
+
+/// The first that applies: each is most of the time of the same connections.
+fn held(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
+    stall::of(ctx, flow).or_else(|| first_window::of(ctx, flow)).or_else(|| buffer::of(ctx, flow)).or_else(|| receiver::of(ctx, flow))
+}
+
+fn read(ctx: &Context<'_>) -> Vec<Placed> {
+    let placed = |flow: &Flow<'_>| {
+        let mut station = blank(&STATION, flow.tier.to_owned(), flow.at.clone(), "connections");
+        station.used = Some(flow.sending_mean());
+        let held = held(ctx, flow);
+        if let Some(tier) = held.as_ref().and_then(|held| held.tier) {
+            tier.clone_into(&mut station.tier);
+        }
+        station.state = if held.is_some() { StationState::Saturated } else { StationState::Ok };
+        station.why = held.map_or_else(|| ctx.text(flow.state()), |held| ctx.text(held.title));
+        Placed { netns: Some(flow.netns), station }
+    };
+    flows(ctx).iter().map(placed).collect()
+}
+
+fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
+    let finding = |flow: &Flow<'_>| {
+        let held = held(ctx, flow)?;
+        Some(Finding {
+            id: held.id.to_owned(),
+            station: STATION.id.to_owned(),
+            tier: held.tier.unwrap_or(flow.tier).to_owned(),
+            at: flow.at.clone(),
+            role: Role::Cause,
+            symptom_of: Vec::new(),
+            confidence: held.confidence,
+            title: ctx.text(held.title),
+            evidence: held.proofs,
+            explanation: ctx.text(held.explanation),
+            remedies: Vec::new(),
+        })
+    };
+    flows(ctx).iter().filter_map(finding).collect()
+}
