@@ -279,7 +279,10 @@ remedy-free-send-buffer-risk = A restart ends connections. Without a fixed size 
 remedy-send-at-once-text = Switch Nagle's algorithm off for the connections at { $name }: "tcp_nodelay on;" in nginx (its default), TCP_NODELAY in a program of your own; or write an answer's header and body at once (writev, a buffered writer that is flushed at the end). The client cannot mend it.
 remedy-send-at-once-risk = A program that writes many small pieces sends a packet for each of them without Nagle's algorithm: let it write larger ones.
 
-finding-small-initial-window-title = New connections of { $tier } at { $name } begin with { $window } segments: answers take { $trips } round trips instead of { $usual }
+finding-small-initial-window-title = New connections of { $tier } at { $name } begin with { $window ->
+    [1] one segment
+   *[other] { $window } segments
+}: answers take { $trips } round trips instead of { $usual }
 finding-small-initial-window-explanation = A new connection may send { $window } segments before the first acknowledgement, and twice as many in each round trip after. Linux begins with ten (RFC 6928); fewer are set for the route. Answers of { $segments } segments wait { $longer } ms for round trips that they need not make, and each request has a connection of its own.
 finding-receiver-limited-title = The clients' receive windows hold the answers of { $tier } at { $name } back: { $share } % of the requests' time
 finding-receiver-limited-explanation = What the clients have room for is under way, and the server may send no more until they say that they took it, a round trip of { $ms } ms later. Nothing at the server changes that: neither its workers nor its buffers are the limit.
