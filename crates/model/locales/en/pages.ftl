@@ -82,7 +82,7 @@ page-sending-title = Sending
 page-sending-limits =
     How fast what a server has written leaves its sockets: what a send buffer holds, what the peer's window and the congestion window allow, and how soon acknowledgements come back.
 page-sending-shows =
-    Of up to 64 connections of each namespace, sampled once a second, how many have something to send, and how much of that time passed with a full send buffer or with the peer's window full.
+    Of up to 32 connections of each namespace, sampled once a second, how many have something to send, and how much of that time passed with a full send buffer or with the peer's window full.
 page-sending-sure =
     The kernel keeps these times for each connection. Those that have something to send are sampled first, and none is where connections go over unix sockets or to another host. Not shown where the kernel does not tell of single sockets.
 page-sending-remedies =

@@ -16,7 +16,7 @@ use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
 use crate::tcp_info::TcpInfoPlace;
 
 /// Connections that are asked for at one reading: 3 to 5 us each.
-const SAMPLED_MAX: usize = 64;
+const SAMPLED_MAX: usize = 32;
 /// Ports whose connections are told apart when some are chosen.
 const GROUPS_MAX: usize = 32;
 
