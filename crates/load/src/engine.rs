@@ -266,7 +266,7 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn start_next(&mut self, index: u32, mut now_ns: u64) {
         loop {
-            if now_ns >= self.end_ns || (now_ns >= self.warm_ns && !self.claim()) {
+            if now_ns >= self.end_ns || (now_ns >= self.warm_ns && !self.claim(index)) {
                 slot::sample_tcp(&mut self.tally.tcp_info, &self.slots);
                 self.slots[index as usize].close();
                 return;
@@ -284,10 +284,12 @@ impl<'a> Engine<'a> {
 
     /// Closed loop: takes one of the requests that are left to start; false where none is.
     #[inline(always)]
-    fn claim(&mut self) -> bool {
-        let Pace::Closed { claimed, .. } = &mut self.pace else { return false };
+    fn claim(&mut self, index: u32) -> bool {
+        let Pace::Closed { fresh, claimed, .. } = &mut self.pace else { return false };
         if *claimed == 0 {
-            *claimed = self.shared.claim();
+            // At first no more than for its own connections: where none is answered before all are open, the others would lack them.
+            let is_first = self.slots[index as usize].carried == 0;
+            *claimed = self.shared.claim(if is_first { fresh.len() as u64 + 1 } else { u64::MAX });
             self.all_started |= *claimed == 0;
         }
         let is_left = *claimed > 0;

@@ -119,10 +119,10 @@ impl<'a> Shared<'a> {
         connection.checked_rem(bind.len()).map(|place| bind[place])
     }
 
-    /// Claims requests to start: few at a time near the end, so that no thread is left alone with many. Zero: all are claimed.
-    pub(crate) fn claim(&self) -> u64 {
+    /// Claims requests to start, at most so many: few at a time near the end, so that no thread is left alone with many. Zero: all are claimed.
+    pub(crate) fn claim(&self, at_most: u64) -> u64 {
         let Some(unclaimed) = &self.unclaimed else { return u64::MAX };
-        let part = |left: u64| (left / (u64::from(self.threads) * 8)).clamp(1, CLAIM_MAX).min(left);
+        let part = |left: u64| (left / (u64::from(self.threads) * 8)).clamp(1, CLAIM_MAX).min(left).min(at_most);
         unclaimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - part(left))).map_or(0, part)
     }
 }
