@@ -22,8 +22,10 @@ use crate::sampler::{
 
 /// Stacks a second on each core, about: where there are more switches, the kernel lets one in so many give one.
 const STACKS_HZ: u32 = 400;
-/// Threads at most that have an event of their own on each core; they share `STACKS_HZ`.
+/// Threads at most that have an event of their own on each core.
 const FOLLOWED_MAX: usize = 64;
+/// Of these each switch gives a stack, up to so many times `STACKS_HZ` on each core; beyond that stacks pause.
+const FOLLOWED_TIMES: f64 = 2.0;
 /// Threads at most of which it is read how long they waited for a core.
 const THREADS_MAX: usize = 20_000;
 
@@ -38,6 +40,8 @@ pub struct Waiting {
     stacks: Vec<OwnedFd>,
     /// Whose samples go to the rings of `stacks`.
     followers: Vec<OwnedFd>,
+    /// The stacks are those of few threads, each by itself.
+    is_followed: bool,
     switches: Vec<OwnedFd>,
 }
 
@@ -91,11 +95,11 @@ impl Waiting {
             open_cores(&switch_attributes(bytes), -1, &online).map_err(refused)?.into_iter().unzip();
         // Of few threads each has stacks of its own: those of the whole machine would nearly all go to a neighbour that switches often.
         let threads: Vec<u32> = wanted.iter().flat_map(|pid| host::threads(*pid)).collect();
-        let (stacks, followers) = if !threads.is_empty() && threads.len() <= FOLLOWED_MAX {
-            let frequency_hz = STACKS_HZ / u32::try_from(threads.len()).unwrap_or(1).max(1);
-            open_followed(&stack_attributes(frequency_hz, true, bytes), &threads, &cores).map_err(refused)?
+        let is_followed = !threads.is_empty() && threads.len() <= FOLLOWED_MAX;
+        let (stacks, followers) = if is_followed {
+            open_followed(&followed_attributes(bytes), &threads, &cores).map_err(refused)?
         } else {
-            let found = open_cores(&stack_attributes(STACKS_HZ, false, bytes), -1, &cores).map_err(refused)?;
+            let found = open_cores(&stack_attributes(false, bytes), -1, &cores).map_err(refused)?;
             (found.into_iter().map(|(_, fd)| fd).collect(), Vec::new())
         };
         if stacks.is_empty() {
@@ -104,7 +108,7 @@ impl Waiting {
         let ring = |fd| Ring::map(fd, bytes).map_err(|error| Error::Io("the samples' buffer cannot be mapped".to_owned(), error));
         let rings = stacks.iter().chain(&switches).map(ring).collect::<Result<Vec<_>, _>>()?;
         gather(&stacks, &followers)?;
-        Ok(Self { scope, wanted, cores, rings, stacks, followers, switches })
+        Ok(Self { scope, wanted, cores, rings, stacks, followers, is_followed, switches })
     }
 
     /// Samples for as long as `go_on` says so, which is asked ten times a second. The profile's weights are nanoseconds of waiting.
@@ -133,9 +137,14 @@ impl Waiting {
         for fd in self.switches.iter().chain(&self.stacks).chain(&self.followers) {
             event::enable(fd).map_err(|error| Error::Io("sampling cannot be started".to_owned(), error))?;
         }
+        let mut pause = Pause::default();
         while go_on(begin.elapsed()) {
             wait(&self.stacks);
             drain(&mut self.rings, &mut collector, &mut tracker);
+            if self.is_followed {
+                let most = FOLLOWED_TIMES * f64::from(STACKS_HZ) * self.cores.len() as f64 * begin.elapsed().as_secs_f64();
+                pause.keep(collector.samples() as f64 > most, self.stacks.iter().chain(&self.followers));
+            }
         }
         for fd in self.stacks.iter().chain(&self.followers).chain(&self.switches) {
             // One that cannot be stopped is closed in a moment.
@@ -147,7 +156,7 @@ impl Waiting {
         let mut profile = Profile {
             schema: SCHEMA.to_owned(),
             clock: Clock::OffCpu,
-            notes: notes(tracker.period_max, tracker.switches, duration),
+            notes: notes(tracker.period_max, tracker.switches, duration, pause.share(duration)),
             frequency_hz: 0,
             duration_s: duration.as_secs_f64(),
             scope: describe_scope(&self.scope),
@@ -173,7 +182,39 @@ impl Waiting {
     }
 }
 
-fn notes(period_max: u64, switches: u64, duration: Duration) -> Vec<String> {
+/// Stacks that are left out for a while: a sample carries the user stack.
+#[derive(Debug, Default)]
+struct Pause {
+    since: Option<Instant>,
+    paused: Duration,
+}
+
+impl Pause {
+    /// Pauses or goes on.
+    fn keep<'a>(&mut self, pauses: bool, events: impl Iterator<Item = &'a OwnedFd>) {
+        match (pauses, self.since) {
+            (true, None) => {
+                self.since = Some(Instant::now());
+                // Where one cannot be stopped there are more samples than are needed.
+                events.for_each(|fd| drop(event::disable(fd)));
+            }
+            (false, Some(since)) => {
+                self.paused += since.elapsed();
+                self.since = None;
+                events.for_each(|fd| drop(event::enable(fd)));
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// Share of the time for which it paused.
+    fn share(&self, duration: Duration) -> f64 {
+        let paused = self.paused + self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        (paused.as_secs_f64() / duration.as_secs_f64().max(1e-9)).min(1.0)
+    }
+}
+
+fn notes(period_max: u64, switches: u64, duration: Duration, paused: f64) -> Vec<String> {
     let rate = switches as f64 / duration.as_secs_f64().max(1e-9);
     let mut notes = vec![format!("{rate:.0} switches a second were followed; threads that never ran meanwhile are not in it")];
     if period_max > 1 {
@@ -181,14 +222,29 @@ fn notes(period_max: u64, switches: u64, duration: Duration) -> Vec<String> {
             "at the most one in {period_max} of them gave a stack; each thread's time is whole, and shared out by the stacks that were taken"
         ));
     }
+    if paused > 0.0 {
+        notes.push(format!(
+            "there were so many that stacks were taken in {:.0} % of the time; each thread's time is whole, and shared out by the stacks that were taken",
+            100.0 * (1.0 - paused)
+        ));
+    }
     notes
 }
 
 /// Samples at switches, with stacks.
-fn stack_attributes(frequency_hz: u32, inherit: bool, ring_bytes: usize) -> b::perf_event_attr {
+fn stack_attributes(inherit: bool, ring_bytes: usize) -> b::perf_event_attr {
     // By frequency: with a fixed period the kernel gives a sample at each switch where samples carry their period (perf_swevent_event).
-    let mut attr = event::attributes(Clock::CpuClock, frequency_hz, true, inherit, ring_bytes);
+    let mut attr = event::attributes(Clock::CpuClock, STACKS_HZ, true, inherit, ring_bytes);
     attr.config = u64::from(b::PERF_COUNT_SW_CONTEXT_SWITCHES);
+    attr
+}
+
+/// Samples at each switch of the threads that are followed, and of what they start. Not by frequency: a few switches in a row lengthen the period of a
+/// thread that then sleeps, its children have it from it (perf_event_alloc), and those that live for a few switches alone were never seen.
+fn followed_attributes(ring_bytes: usize) -> b::perf_event_attr {
+    let mut attr = stack_attributes(true, ring_bytes);
+    attr.set_freq(0);
+    attr.__bindgen_anon_1.sample_period = 1;
     attr
 }
 
