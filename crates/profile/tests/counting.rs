@@ -16,9 +16,14 @@ use chokepoint_profile::{Counting, Counts, DEFAULT, Scope, Waiting, What};
 struct Worker(Child);
 
 impl Worker {
+    /// Starts a shell, which runs the script when this returns: before that its libraries may not be mapped.
     fn start(script: &str) -> Self {
-        let child = Command::new("sh").args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Self(child.expect("a shell can be started"))
+        let script = format!("echo >&2; exec 2>/dev/null; {script}");
+        let child = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut worker = Self(child.expect("a shell can be started"));
+        let mut begun = [0];
+        worker.0.stderr.take().expect("it was asked for").read_exact(&mut begun).expect("the shell runs");
+        worker
     }
 
     fn scope(&self) -> Scope {
