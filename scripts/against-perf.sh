@@ -6,22 +6,9 @@ set -eu
 
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-binary=${BINARY:-${CARGO_TARGET_DIR:-target}/release/chokepoint}
 points=2
-for tool in perf wrk jq "$binary"; do
-    command -v "$tool" >/dev/null || { echo "skipped: $tool is not here" >&2; exit 2; }
-done
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/chokepoint-perf.XXXXXXXX")
-load=
-clean() {
-    [ -z "$load" ] || kill "$load" 2>/dev/null || true
-    "$binary" lab down healthy-php >/dev/null 2>&1 || true
-    rm -rf "$scratch"
-}
-trap clean EXIT
-trap 'exit 130' INT TERM
-
-"$binary" lab up healthy-php >/dev/null
+tools='perf wrk jq'
+. scripts/lab-load.sh
 ip netns exec cp-healthy-php-client taskset -c 0 wrk -c 50 -t 1 -d "$((seconds + 20))s" -H 'Connection: close' http://10.78.0.2/ >/dev/null &
 load=$!
 sleep 2

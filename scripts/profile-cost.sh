@@ -7,21 +7,8 @@ set -eu
 cd "$(dirname "$0")/.."
 pairs=${1:-12}
 seconds=${2:-5}
-binary=${BINARY:-${CARGO_TARGET_DIR:-target}/release/chokepoint}
-for tool in jq /usr/bin/time "$binary"; do
-    command -v "$tool" >/dev/null || { echo "skipped: $tool is not here" >&2; exit 2; }
-done
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/chokepoint-cost.XXXXXXXX")
-load=
-clean() {
-    [ -z "$load" ] || kill "$load" 2>/dev/null || true
-    "$binary" lab down healthy-php >/dev/null 2>&1 || true
-    rm -rf "$scratch"
-}
-trap clean EXIT
-trap 'exit 130' INT TERM
-
-"$binary" lab up healthy-php >/dev/null
+tools='jq /usr/bin/time'
+. scripts/lab-load.sh
 echo "$(uname -r), $(nproc) cores, $(date -u +%F)"
 bench() {
     "$binary" bench --client-netns cp-healthy-php-client --cpus 0 -c 50 "$@" http://10.78.0.2/

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::count::{Count, Counts, ProgramCount};
+use crate::text::printable;
 
 /// Programs of one thing at most.
 const PROGRAMS_MAX: usize = 12;
@@ -60,7 +61,7 @@ fn one(text: &mut String, count: &Count) {
 }
 
 fn row(what: &str, program: &ProgramCount) -> String {
-    let name: String = program.program.chars().take(16).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let name: String = printable(&program.program).chars().take(16).collect();
     let per_request = program.per_request.map_or_else(|| "-".to_owned(), |calls| format!("{calls:.2}"));
     let share = program.probe_share.map_or_else(|| "-".to_owned(), |share| format!("{:.2}", 100.0 * share));
     let rate = if program.per_s < 10.0 { format!("{:.1}", program.per_s) } else { format!("{:.0}", program.per_s) };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::drops::{Drop, Drops, Holder};
+use crate::text::printable;
 
 /// Places of one reason at most.
 const PLACES_MAX: usize = 8;
@@ -37,7 +38,7 @@ pub fn render(drops: &Drops) -> String {
         for drop in places.iter().take(PLACES_MAX) {
             let socket = if drop.for_socket == Some(true) { ", for a socket" } else { "" };
             let namespace = drop.namespace.as_ref().map_or_else(String::new, |name| format!(" in {name}"));
-            let program: String = drop.program.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+            let program = printable(&drop.program);
             let local = drop.local.map_or_else(String::new, |local| format!(" for {local}{}", held(&drop.holders)));
             let _ = writeln!(
                 text,
@@ -71,7 +72,7 @@ fn held(holders: &[Holder]) -> String {
 }
 
 fn name(holder: &Holder) -> String {
-    let program: String = holder.program.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let program = printable(&holder.program);
     holder.namespace.as_ref().map_or_else(|| program.clone(), |namespace| format!("{program} in {namespace}"))
 }
 

@@ -13,6 +13,7 @@ use crate::event::{Registers, arguments};
 use crate::host;
 use crate::profile::{Frame, FrameKind};
 use crate::record::Sample;
+use crate::text::printable;
 
 /// Sockets at most of which it is kept what they are; beyond it all are looked up anew.
 const SOCKETS_MAX: usize = 1 << 16;
@@ -240,22 +241,28 @@ fn address(socket: &OwnedFd, call: NameCall) -> Option<Address> {
 /// `struct sockaddr_in`, `sockaddr_in6` or `sockaddr_un`.
 fn parse_address(bytes: &[u8]) -> Option<Address> {
     let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-    let port = || Some(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?));
+    if family != libc::AF_UNIX {
+        return socket_address(bytes).map(Address::Inet);
+    }
+    // A name that begins with NUL lies in no file system; it is told with an @, as by ss(8).
+    let name = &bytes[2..];
+    let text = match name.split_first() {
+        Some((0, hidden)) if !hidden.is_empty() => format!("@{}", String::from_utf8_lossy(hidden)),
+        _ => String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or(name)).into_owned(),
+    };
+    Some(Address::Path(printable(&text)))
+}
+
+/// `struct sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)); nothing of another family.
+pub(crate) fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
     let address: IpAddr = match family {
         libc::AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
         libc::AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).to_canonical(),
-        libc::AF_UNIX => {
-            // A name that begins with NUL lies in no file system; it is told with an @, as by ss(8).
-            let name = &bytes[2..];
-            let text = match name.split_first() {
-                Some((0, hidden)) if !hidden.is_empty() => format!("@{}", String::from_utf8_lossy(hidden)),
-                _ => String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or(name)).into_owned(),
-            };
-            return Some(Address::Path(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()));
-        }
         _ => return None,
     };
-    Some(Address::Inet(SocketAddr::new(address, port()?)))
+    Some(SocketAddr::new(address, port))
 }
 
 #[cfg(test)]

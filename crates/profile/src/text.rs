@@ -16,6 +16,11 @@ const LINE_SHARE_MIN: f64 = 0.005;
 /// Share of broken stacks, or of names made of addresses, from which it is said aloud.
 const FLAW_SHARE: f64 = 0.02;
 
+/// A name as a terminal may show it: what came from outside can do nothing to it.
+pub(crate) fn printable(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
 /// How the text is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::profile::Profile;
-use crate::text::{Layout, tree};
+use crate::text::{Layout, printable, tree};
 use crate::waits::{WaitShare, waits};
 
 /// Programs at most, those that waited longest.
@@ -31,7 +31,7 @@ pub fn render(profile: &Profile, layout: &Layout) -> String {
     let left_out = programs.len().saturating_sub(PROGRAMS_MAX);
     // Writing to a string cannot fail, here and below.
     for (program, (seconds, lines)) in programs.into_iter().take(PROGRAMS_MAX) {
-        let program: String = program.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        let program = printable(program);
         let _ = writeln!(text, "\n{program}: its threads waited {seconds:.2} s together, for");
         for line in lines.into_iter().filter(|line| line.share >= LINE_SHARE_MIN) {
             let peer = line.peer.as_ref().map_or_else(String::new, |peer| format!(": {peer}"));

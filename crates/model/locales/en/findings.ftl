@@ -113,16 +113,16 @@ finding-worker-pool-exhausted-explanation = { $kind ->
    *[wait] Each worker of { $tier } serves one connection at a time. All { $workers } were taken and further connections waited in the accept queue, but the workers hardly ran: they wait for something themselves, such as a disk, another server or a timer. More workers let more requests wait side by side. Where they wait for a shared resource that is itself at its limit, such as a database, more workers move the wait there and no further.
 }
 
-evidence-worker-pool-busy = { $kind ->
-    [loops] { $busy } connections were held on average, and { $workers }, the most, in { $full } of { $samples } samples.
+evidence-worker-pool-busy = { $unit ->
+    [connections] { $busy } connections were held on average, and { $workers }, the most, in { $full } of { $samples } samples.
    *[workers] { $busy } of { $workers } workers held a connection on average, and all of them in { $full } of { $samples } samples.
 }
 evidence-worker-pool-configured = Pool { $pool } may have { $limit } workers (pm.max_children, pm = { $pm }).
 evidence-worker-pool-active = php-fpm's status page counted all { $workers } workers of pool { $pool } as active in { $full } of { $looks } looks.
 evidence-worker-pool-reached = php-fpm's status page says that pool { $pool } wanted more than { $workers } workers { $times } times meanwhile.
 evidence-worker-pool-waiting = On average { $waiting } connections waited to be accepted.
-evidence-worker-pool-ready = { $kind ->
-    [loops] Its processes ran, or were ready to, in { $share } % of their time.
+evidence-worker-pool-ready = { $unit ->
+    [connections] Its processes ran, or were ready to, in { $share } % of their time.
    *[workers] The workers ran, or were ready to, in { $share } % of their time; the rest they waited for something else than a core.
 }
 evidence-worker-pool-left = The clients spent { $share } % of their time on requests that were never answered.

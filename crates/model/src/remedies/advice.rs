@@ -38,6 +38,21 @@ pub(super) struct Advice {
     pub(super) lifts: Lift,
 }
 
+impl Advice {
+    /// Words alone, without commands; that they helped shows in goodput.
+    pub(super) fn words(text: Message, risk: &'static str, lifts: Lift) -> Self {
+        Self {
+            text,
+            risk: Message::new(risk),
+            runtime: Vec::new(),
+            persistent: Vec::new(),
+            undo: Vec::new(),
+            signal: Signal::Goodput,
+            lifts,
+        }
+    }
+}
+
 /// All advice, after the remedies of the same finding.
 const ADVICE: &[&AdviceDef] = &[
     &raise_nofile_by_hand::ADVICE,

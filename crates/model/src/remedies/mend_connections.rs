@@ -4,7 +4,6 @@ use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
 use crate::message::Message;
 use crate::predict::Lift;
-use crate::report::Signal;
 use crate::stations::Placed;
 
 pub(super) const FIND_LOSS: AdviceDef = AdviceDef {
@@ -28,13 +27,5 @@ fn remote(placed: &Placed, id: &'static str) -> Message {
 
 /// What it gives is to be measured: neither a ceiling nor a count tells it.
 fn advice(text: Message, risk: &'static str) -> Advice {
-    Advice {
-        text,
-        risk: Message::new(risk),
-        runtime: Vec::new(),
-        persistent: Vec::new(),
-        undo: Vec::new(),
-        signal: Signal::Goodput,
-        lifts: Lift::Further,
-    }
+    Advice::words(text, risk, Lift::Further)
 }

@@ -76,13 +76,5 @@ fn at(placed: &Placed, id: &'static str) -> Message {
 
 /// What it gives is to be measured: no ceiling tells it.
 fn advice(text: Message, risk: &'static str) -> Advice {
-    Advice {
-        text,
-        risk: Message::new(risk),
-        runtime: Vec::new(),
-        persistent: Vec::new(),
-        undo: Vec::new(),
-        signal: Signal::Goodput,
-        lifts: Lift::Further,
-    }
+    Advice::words(text, risk, Lift::Further)
 }

@@ -4,7 +4,6 @@ use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
 use crate::message::Message;
 use crate::predict::Lift;
-use crate::report::Signal;
 use crate::stations::{Context, Placed};
 
 const fn def(id: &'static str, finding: &'static str, advise: fn(&Context<'_>, &Placed) -> Option<Advice>) -> AdviceDef {
@@ -31,13 +30,5 @@ pub(super) const LOOK_AT_ANSWERS: AdviceDef =
     def("look-at-answers", "busy-polling", |_, _| advice("remedy-look-at-answers-text", "remedy-look-at-answers-risk"));
 
 fn advice(text: &'static str, risk: &'static str) -> Option<Advice> {
-    Some(Advice {
-        text: Message::new(text),
-        risk: Message::new(risk),
-        runtime: Vec::new(),
-        persistent: Vec::new(),
-        undo: Vec::new(),
-        signal: Signal::Goodput,
-        lifts: Lift::Cost,
-    })
+    Some(Advice::words(Message::new(text), risk, Lift::Cost))
 }

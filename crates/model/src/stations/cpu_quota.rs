@@ -66,14 +66,14 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     }
     // All pass that come, for the quota just has CPU time for them, but what comes after it is used up waits for about as long as a stop takes.
     let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
-    let stop_us = throttled.stop_us(cores.count) / 2.0;
-    let waits = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= stop_us;
-    if is_short && stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
+    let half_stop_us = throttled.stop_us(cores.count) / 2.0;
+    let waits = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= half_stop_us;
+    if is_short && half_stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
         return Some(Harm::Wait);
     }
     // Half of the requests keep to the objective, and the rest is late by about what a stop takes.
     let slo_us = ctx.obs.request.slo_p99_us?;
-    let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= stop_us;
+    let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= half_stop_us;
     (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
 }
 

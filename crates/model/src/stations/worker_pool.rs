@@ -186,6 +186,11 @@ impl Pool {
         taken as f64 >= STEADY_SHARE * self.busy.len() as f64
     }
 
+    /// What is counted.
+    fn unit(&self) -> &'static str {
+        if self.of == Of::Loops { CONNECTIONS } else { "workers" }
+    }
+
     fn busy_mean(&self) -> f64 {
         self.busy.iter().sum::<usize>() as f64 / self.busy.len().max(1) as f64
     }
@@ -260,7 +265,7 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
 
 fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
     let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
-    let mut station = blank(&STATION, tier.name.clone(), at, if pool.of == Of::Loops { CONNECTIONS } else { "workers" });
+    let mut station = blank(&STATION, tier.name.clone(), at, pool.unit());
     let limit = pool.workers as f64;
     station.limit = Some(limit);
     station.used = pool.busy.iter().max().map(|busy| *busy as f64);
@@ -319,8 +324,11 @@ fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
     if pool.of == Of::Loops && loops::leave_out(ctx, tier, &pool) {
         return Some((pool, Idle::Left));
     }
-    let idle = Some(pool).filter(|_| !cpu::are_spent(ctx)).and_then(|pool| Some((Idle::of(ctx, tier, &pool)?, pool)));
-    idle.map(|(idle, pool)| (pool, idle))
+    if cpu::are_spent(ctx) {
+        return None;
+    }
+    let idle = Idle::of(ctx, tier, &pool)?;
+    Some((pool, idle))
 }
 
 /// True where a tier's workers are all taken and wait.
@@ -358,9 +366,8 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evidence> {
     let netns = ctx.netns_name(tier.netns);
-    let kind = if pool.of == Of::Loops { "loops" } else { "workers" };
     let busy = Message::new("evidence-worker-pool-busy")
-        .with("kind", kind)
+        .with("unit", pool.unit())
         .with("workers", pool.workers as f64)
         .with("busy", pool.busy_mean())
         .with("full", pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64)
@@ -380,7 +387,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
     proofs.push(match idle {
         Idle::Left => loops::proof(ctx),
         Idle::Workers(share) => {
-            let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0).with("kind", kind);
+            let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0).with("unit", pool.unit());
             evidence(ctx.text(text), "/proc/PID/schedstat", Some(*share))
         }
         Idle::Cores(share) | Idle::Beside(share) => {

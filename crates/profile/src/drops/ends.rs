@@ -2,8 +2,9 @@
 //! before it is dropped. Packets of which none does remain without.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::peers::socket_address;
 use crate::tracefs::{Format, Tracefs};
 
 /// Time between what told of a packet and its drop at most, nanoseconds: both happen in one go, and its memory is used again soon after.
@@ -91,17 +92,6 @@ impl Ends {
 /// Bytes of the address fields: those of a `struct sockaddr_in6`.
 const SOCKET_ADDRESS_BYTES: usize = 28;
 
-fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
-    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
-    let address: IpAddr = match family {
-        libc::AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
-        libc::AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).to_canonical(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(address, port))
-}
-
 /// What was told on one core and not dropped yet.
 #[derive(Debug, Default)]
 pub(super) struct Told(VecDeque<(u64, Option<u64>, SocketAddr)>);
@@ -134,6 +124,8 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use proptest::prelude::*;
 
     use super::*;
