@@ -54,6 +54,13 @@ pub struct Path {
     pub translated: Vec<Hop>,
 }
 
+impl Path {
+    /// True for the tier that the clients call.
+    pub fn is_first(&self, tier: &Tier) -> bool {
+        self.tiers.first().is_some_and(|first| first.name == tier.name)
+    }
+}
+
 /// Follows the request from the target of `obs` through every tier that was read.
 pub fn discover(obs: &Observation) -> Path {
     let translations = Translations::of(obs);

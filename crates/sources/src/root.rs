@@ -98,10 +98,11 @@ impl Root {
         Ok(pids)
     }
 
-    /// What is not there of a process that is not there either is told as its end.
+    /// What is not there of a process that is not there either is told as its end. So is what may not be read of it: the links of a process that has
+    /// ended are EACCES until its directory is gone (fs/proc/namespaces.c).
     pub(crate) fn of_process(&self, pid: u32, outcome: Outcome) -> Outcome {
         match outcome {
-            Outcome::Absent(why, _) if why == WHY_MISSING && !self.path(&format!("proc/{pid}")).exists() => {
+            Outcome::Absent(why, _) if (why == WHY_MISSING || why == WHY_DENIED) && !self.path(&format!("proc/{pid}")).exists() => {
                 Outcome::Absent(WHY_ENDED.to_owned(), None)
             }
             other => other,
@@ -168,5 +169,8 @@ mod tests {
         assert_eq!(denied, Outcome::Absent(WHY_DENIED.into(), Some("CAP_SYS_PTRACE".into())));
         assert_eq!(outcome_of(&io::Error::from_raw_os_error(libc::ESRCH), None), Outcome::Absent(WHY_ENDED.into(), None));
         assert!(matches!(outcome_of(&io::Error::from_raw_os_error(libc::EIO), None), Outcome::Failed(..)));
+        let root = Root::default();
+        assert_eq!(root.of_process(u32::MAX, denied.clone()), Outcome::Absent(WHY_ENDED.into(), None), "no right would help");
+        assert_eq!(root.of_process(std::process::id(), denied.clone()), denied);
     }
 }

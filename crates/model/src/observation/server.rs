@@ -208,6 +208,9 @@ pub struct NginxLimit {
     pub key: String,
     /// Whether the request that is diagnosed passes it, as the configuration alone tells; nothing where files, conditions or expressions decide.
     pub applies: Option<bool>,
+    /// The same for a request that comes in unchanged at one of the server's own addresses, because the one that it names was translated on the way: what
+    /// is known, address by address. Empty where the request names one of them.
+    pub applies_at: Vec<(ListenerAddress, bool)>,
     /// The status of a refused request.
     pub status: u16,
     /// Where it stands.

@@ -183,8 +183,7 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<(&'a Tier, &'a 
 fn harmed(ctx: &Context<'_>, tier: &Tier) -> bool {
     ctx.obs.load.as_ref().is_none_or(|load| {
         let errors = load.errors;
-        let is_first = ctx.path.tiers.first().is_some_and(|first| first.name == tier.name);
-        let behind = if is_first { 0 } else { answers_with(load, &[502, 503, 504]) };
+        let behind = if ctx.path.is_first(tier) { 0 } else { answers_with(load, &[502, 503, 504]) };
         let lost = errors.connect_timeout + errors.connect_failed + errors.response_timeout + errors.reset;
         is_harm(lost + behind, load.requests) || waited_for_retry(load)
     })

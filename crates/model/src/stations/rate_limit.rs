@@ -4,7 +4,7 @@
 use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::{AccessLog, NginxLimit, Origin};
+use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};
 use crate::path::Tier;
 use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
@@ -38,6 +38,8 @@ enum Held {
 /// One limit on the request's way.
 struct Limit<'a> {
     config: &'a NginxLimit,
+    /// Whether this request passes it, where that is known.
+    applies: Option<bool>,
     refused: Option<Logged>,
     delayed: Option<Logged>,
     held: Option<Held>,
@@ -47,16 +49,19 @@ struct Limit<'a> {
 
 impl<'a> Limit<'a> {
     fn of(ctx: &Context<'a>, tier: &Tier, config: &'a NginxLimit) -> Option<Self> {
-        let line = |what: &str| ctx.logged(tier, &format!("{what} {}", config.zone)).filter(|logged| may_be_ours(ctx, config, logged));
+        let applies = applies(ctx, tier, config);
+        // Lines of a zone that the configuration keeps from this request are another traffic's, unless the log shows this very path.
+        let is_ours = |logged: &Logged| applies != Some(false) || requested_path(&logged.line) == Some(ctx.obs.request.path());
+        let line = |what: &str| ctx.logged(tier, &format!("{what} {}", config.zone)).filter(is_ours);
         let (refused, delayed) = match config.kind.as_str() {
             "limit_conn" => (line("limiting connections"), None),
             _ => (line("limiting requests"), line("delaying requests")),
         };
         // A limit elsewhere is none of this request's.
-        if config.applies == Some(false) && refused.is_none() && delayed.is_none() {
+        if applies == Some(false) && refused.is_none() && delayed.is_none() {
             return None;
         }
-        let mut limit = Self { config, refused, delayed, held: None, is_logged: false };
+        let mut limit = Self { config, applies, refused, delayed, held: None, is_logged: false };
         limit.judge(ctx, tier);
         Some(limit)
     }
@@ -72,7 +77,7 @@ impl<'a> Limit<'a> {
         let failed = load.requests.saturating_sub(load.good);
         let answers = answers_with(load, &[self.config.status]).min(failed) as f64;
         let requests = load.requests as f64;
-        let is_surely_here = self.config.applies == Some(true);
+        let is_surely_here = self.applies == Some(true);
         (self.held, self.is_logged) = if answers > HELD_SHARE * requests {
             match refused >= LOGGED_SHARE * answers {
                 true => (Some(Held::Refused), true),
@@ -106,7 +111,7 @@ impl<'a> Limit<'a> {
             let waits = seen.own_wait_s.is_some_and(|wait| wait >= TURNS_WAITED / rate);
             waits && (seen.requests / ctx.seconds().max(1e-6) / rate - 1.0).abs() <= WATCHED_SPREAD
         });
-        ((self.config.applies == Some(true) && is_at_rate).then_some(Held::Delayed), false)
+        ((self.applies == Some(true) && is_at_rate).then_some(Held::Delayed), false)
     }
 
     /// The requests a second that it lets one client have: the rate, and in a short window as much more as passes at once at its beginning. Those that
@@ -128,9 +133,12 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// Lines of a zone that the configuration keeps from this request are another traffic's, unless the log shows this very path.
-fn may_be_ours(ctx: &Context<'_>, config: &NginxLimit, logged: &Logged) -> bool {
-    config.applies != Some(false) || requested_path(&logged.line).is_some_and(|path| path == ctx.obs.request.path())
+/// Whether the request passes a limit. Where the first server is reached by an address that is none of its own, as behind a published port, this is as
+/// its configuration says of the sockets through which it is reached.
+fn applies(ctx: &Context<'_>, tier: &Tier, config: &NginxLimit) -> Option<bool> {
+    let at = |address: &ListenerAddress| config.applies_at.iter().find(|(known, _)| known == address).map(|(_, applies)| *applies);
+    let reached = || tier.listeners.iter().map(|placed| at(&placed.listener.address)).reduce(|a, b| a.filter(|_| a == b)).flatten();
+    config.applies.or_else(|| ctx.path.is_first(tier).then(reached).flatten())
 }
 
 /// The path in `request: "GET /path HTTP/1.1"`, without its query.
@@ -174,7 +182,7 @@ fn narrowest<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<Limit<'a>> {
     let configured = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()).flat_map(|nginx| &nginx.limits);
     let limits = configured.filter_map(|config| Limit::of(ctx, tier, config));
     let rate = |limit: &Limit<'_>| limit.config.rate_per_s.unwrap_or(f64::MAX);
-    let weight = |limit: &Limit<'_>| (limit.held.is_some(), limit.is_logged, limit.config.applies == Some(true));
+    let weight = |limit: &Limit<'_>| (limit.held.is_some(), limit.is_logged, limit.applies == Some(true));
     limits.min_by(|a, b| weight(b).cmp(&weight(a)).then(rate(a).total_cmp(&rate(b))))
 }
 
@@ -193,7 +201,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> Station {
         station.used = Some(load.goodput_rps());
         station.utilization = Some(load.goodput_rps() / rate.max(f64::MIN_POSITIVE));
         // One load comes from one address: one key.
-        station.ceiling_rps = (limit.config.applies == Some(true)).then_some(Ceiling { value: rate, low: rate, high });
+        station.ceiling_rps = (limit.applies == Some(true)).then_some(Ceiling { value: rate, low: rate, high });
     }
     let answers = load.map(|load| answers_with(load, &[limit.config.status]));
     let refused = limit.refused.as_ref().map(|logged| logged.count).or(answers.filter(|_| limit.held == Some(Held::Refused)));

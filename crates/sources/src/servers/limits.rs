@@ -1,11 +1,12 @@
 //! The request and connection limits of an nginx configuration, and which of them the diagnosed request passes.
 
-use chokepoint_config::nginx::{Delay, LimitZone, Nginx, Selection, Settings};
+use chokepoint_config::nginx::{Address, Delay, Http, LimitZone, ListenSocket, LocalAddress, Nginx, Selection, Settings};
 use chokepoint_config::{Origin, Place};
-use chokepoint_model::observation::NginxLimit;
+use chokepoint_model::observation::{ListenerAddress, NginxLimit};
 use chokepoint_model::report::Request;
 
 use super::levels::Level;
+use super::nginx::addresses;
 use super::origin;
 use super::selected::locals;
 
@@ -14,12 +15,15 @@ const STATUS_DEFAULT: u16 = 503;
 
 /// Every limit that is in force somewhere, once for each line. A dry run limits nothing.
 pub(super) fn limits(nginx: &Nginx, levels: &[Level<'_>], request: &Request) -> Vec<NginxLimit> {
-    let route = Route::of(nginx, request);
+    let route = nginx.http.as_ref().and_then(|http| Route::of(http, request, &locals(http, request)));
+    let translated = if route.is_none() { Route::translated(nginx, request) } else { Vec::new() };
     let zones: Vec<&LimitZone> = nginx.http.iter().flat_map(|http| &http.zones).collect();
     let mut limits: Vec<NginxLimit> = Vec::new();
     for level in levels.iter().filter(|level| level.http.is_some()) {
         for mut limit in of_level(level.settings, &zones) {
             limit.applies = route.as_ref().and_then(|route| route.passes(&limit));
+            let known = translated.iter().filter_map(|(address, route)| Some((address.clone(), route.passes(&limit)?)));
+            limit.applies_at = known.collect();
             limits.push(limit);
         }
     }
@@ -72,13 +76,12 @@ struct Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// Nothing where the request does not come to this server at the address that it names: another server may have given it another path.
-    fn of(nginx: &'a Nginx, request: &Request) -> Option<Self> {
-        let http = nginx.http.as_ref()?;
+    /// For a request that comes in unchanged at one of these addresses. Nothing where one of them is none of this server's: then it may come to another
+    /// first, which may give it another path.
+    fn of(http: &'a Http, request: &Request, locals: &[LocalAddress]) -> Option<Self> {
         let path = request.path_and_query();
         let mut route = Self { chosen: Vec::new(), is_sure: true, perhaps: Vec::new(), is_complete: true };
-        let locals = locals(http, request);
-        for local in &locals {
+        for local in locals {
             let selection = http.select(local, &request.host_header(), path)?;
             route.add(&selection);
             for file in index_files(&selection, path) {
@@ -86,6 +89,14 @@ impl<'a> Route<'a> {
             }
         }
         (!locals.is_empty()).then_some(route)
+    }
+
+    /// For one that comes in unchanged at whichever of the server's sockets.
+    fn translated(nginx: &'a Nginx, request: &Request) -> Vec<(ListenerAddress, Self)> {
+        let Some(http) = nginx.http.as_ref().filter(|_| !request.is_fastcgi()) else { return Vec::new() };
+        let sockets = http.sockets.iter().filter(|socket| socket.bound && !socket.udp);
+        let bound = sockets.flat_map(|socket| addresses(&socket.address));
+        bound.filter_map(|address| Some((address.clone(), Self::of(http, request, &ends(http, &address))?))).collect()
     }
 
     fn add(&mut self, selection: &Selection<'a>) {
@@ -111,6 +122,18 @@ impl<'a> Route<'a> {
         let may = self.chosen.iter().chain(&self.perhaps).any(holds);
         (!may && self.is_complete).then_some(false)
     }
+}
+
+/// The addresses that the connections of a socket may have come to: a wildcard's also those of its port that are configured by themselves.
+fn ends(http: &Http, bound: &ListenerAddress) -> Vec<LocalAddress> {
+    let end = |socket: &ListenSocket| match (&socket.address, bound) {
+        (Address::Ip(ip, port), ListenerAddress::Tcp(wildcard, same)) if port == same && (ip == wildcard || wildcard.is_unspecified()) => {
+            Some(LocalAddress::Ip(*ip, *port))
+        }
+        (Address::Unix(path), ListenerAddress::Unix(same)) if path == same => Some(LocalAddress::Unix(path.clone())),
+        _ => None,
+    };
+    http.sockets.iter().filter(|socket| !socket.udp).filter_map(end).collect()
 }
 
 fn settings_of<'a>(selection: &Selection<'a>) -> &'a Settings {
@@ -200,5 +223,20 @@ mod tests {
             [("one".to_owned(), Some(false))],
             "answered before limits"
         );
+    }
+    /// Zone and `applies_at` of every limit for a request whose address was translated on the way.
+    fn applies_at(server: &str) -> Vec<(String, Vec<(String, bool)>)> {
+        let found = limits_of(server, "/x", "10.0.0.9").into_iter();
+        found.map(|limit| (limit.zone, limit.applies_at.iter().map(|(at, applies)| (at.to_string(), *applies)).collect())).collect()
+    }
+
+    #[test]
+    fn behind_a_translated_address_each_socket_is_told_by_itself() {
+        let one = |at: &[(&str, bool)]| vec![("one".to_owned(), at.iter().map(|(at, yes)| ((*at).to_owned(), *yes)).collect::<Vec<_>>())];
+        assert_eq!(applies_at("limit_req zone=one;"), one(&[("10.0.0.2:80", true)]));
+        assert_eq!(applies_at("limit_req zone=one; }\nserver { listen 81;"), one(&[("10.0.0.2:80", true), ("0.0.0.0:81", false)]));
+        assert_eq!(applies_at("listen 80; limit_req zone=one;"), one(&[("0.0.0.0:80", true)]), "one socket takes both");
+        assert_eq!(applies_at("limit_req zone=one; }\nserver { listen 80;"), one(&[]), "it depends on which address it was translated to");
+        assert_eq!(limits_of("limit_req zone=one;", "/", "10.0.0.2")[0].applies_at, [], "it names this one");
     }
 }

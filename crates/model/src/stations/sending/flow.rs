@@ -52,7 +52,7 @@ impl<'a> Flow<'a> {
         }
         let sampled = mean(readings.iter().map(|reading| reading.len() as u64));
         let under_way = ctx.obs.load.as_ref().map(|load| in_flight(load).min(sampled)).filter(|count| *count > 0.0);
-        let is_outermost = at.edge.is_none() && ctx.path.tiers.first().is_some_and(|first| first.name == tier.name);
+        let is_outermost = at.edge.is_none() && ctx.path.is_first(tier);
         Some(Self { netns: tier.netns, tier: &tier.name, name, is_outermost, at, readings, under_way })
     }
 
