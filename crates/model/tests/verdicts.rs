@@ -24,8 +24,20 @@ fn healthy_by_demand_cpu_and_link() {
     let mut obs = healthy();
     links(&mut obs, 6_240_000);
     let shaper = Qdisc { link: 2, kind: "tbf".into(), rate_bits_per_s: Some(50_000_000), ..Qdisc::default() };
-    obs.netns.get_mut(&SERVER).unwrap().qdiscs.push(0, Reading::Ok(vec![shaper]));
+    obs.netns.get_mut(&SERVER).unwrap().qdiscs.push(0, Reading::Ok(vec![shaper.clone()]));
     assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Link)));
+    // What the shaper counts itself is what it lets pass, and one that counts nothing says nothing.
+    let counted = |bytes: [u64; 2]| {
+        let mut obs = obs.clone();
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        view.qdiscs = Default::default();
+        for (at_us, bytes) in [0, 11_000_000].into_iter().zip(bytes) {
+            view.qdiscs.push(at_us, Reading::Ok(vec![Qdisc { bytes, ..shaper.clone() }]));
+        }
+        verdict(&told(&obs)).1
+    };
+    assert_eq!(counted([5_000, 5_000 + 11 * 3_000_000]), Some(LimitedBy::Demand), "it is the half of its rate");
+    assert_eq!(counted([0, 0]), Some(LimitedBy::Link));
 }
 
 /// The servers' core is full, and each of the servers' processes used this share of it and waited for it for that share of the time.

@@ -16,6 +16,7 @@ const NEAR_UTILIZATION: f64 = 0.80;
 /// An interface's traffic over the window.
 struct Flow<'a> {
     link: &'a Link,
+    /// As the shaper counts it, where there is one and it counts.
     tx_bits_per_s: f64,
     rx_bits_per_s: f64,
     tx_bytes: u64,
@@ -43,14 +44,16 @@ fn flows<'a>(ctx: &Context<'a>, view: &'a NetnsView, netns: NetnsId) -> Vec<Flow
         if (link.name == "lo") != loopback_only {
             return None;
         }
-        let tx_bytes = link.tx_bytes.saturating_sub(before.tx_bytes);
+        let shaper = view.qdiscs.last().and_then(|qdiscs| shaper(qdiscs, link.index));
+        let shaped = shaper.and_then(|shaper| passed(ctx, view, shaper));
+        let (tx_bytes, tx_seconds) = shaped.unwrap_or((link.tx_bytes.saturating_sub(before.tx_bytes), seconds));
         Some(Flow {
             link,
-            tx_bits_per_s: tx_bytes as f64 * 8.0 / seconds,
+            tx_bits_per_s: tx_bytes as f64 * 8.0 / tx_seconds,
             rx_bits_per_s: link.rx_bytes.saturating_sub(before.rx_bytes) as f64 * 8.0 / seconds,
             tx_bytes,
             dropped: (link.tx_dropped + link.rx_dropped).saturating_sub(before.tx_dropped + before.rx_dropped),
-            shaper: view.qdiscs.last().and_then(|qdiscs| shaper(qdiscs, link.index)),
+            shaper,
         })
     };
     last.iter().filter_map(delta).collect()
@@ -59,6 +62,15 @@ fn flows<'a>(ctx: &Context<'a>, view: &'a NetnsView, netns: NetnsId) -> Vec<Flow
 /// The tightest shaper on an interface.
 fn shaper(qdiscs: &[Qdisc], link: u32) -> Option<&Qdisc> {
     qdiscs.iter().filter(|qdisc| qdisc.link == link && qdisc.rate_bits_per_s.is_some()).min_by_key(|qdisc| qdisc.rate_bits_per_s)
+}
+
+/// Bytes that a shaper let pass, and in how many seconds. A packet that is still to be cut into segments has one header in the count of a virtual interface,
+/// and each segment's in that of the shaper, as on the wire (qdisc_pkt_len_init() in net/core/dev.c).
+fn passed(ctx: &Context<'_>, view: &NetnsView, shaper: &Qdisc) -> Option<(u64, f64)> {
+    let (first, last, elapsed_us) = ctx.around(&view.qdiscs)?;
+    let is_it = |qdisc: &&Qdisc| (qdisc.link, qdisc.handle, qdisc.parent) == (shaper.link, shaper.handle, shaper.parent);
+    let bytes = last.iter().find(is_it)?.bytes.checked_sub(first.iter().find(is_it)?.bytes)?;
+    (bytes > 0).then_some((bytes, elapsed_us as f64 / 1e6))
 }
 
 fn reading(ctx: &Context<'_>, netns: NetnsId, tier: &str, flow: &Flow<'_>) -> Station {
