@@ -13,9 +13,10 @@ use crate::stations::{Context, Placed};
 
 /// Times that the upper bound of a prediction may be the lower one: beyond, nothing that is measured could contradict it.
 const WIDTH_MAX: f64 = 2.5;
-/// Squared coefficient of variation of what the cores are asked for at once. One event loop hands over all that came while it was busy, and workers
-/// that were begun together end together: 1 to 8 where it was measured, on a page that waits (docs/measuring.md).
-const BURSTS: f64 = 4.0;
+/// Squared coefficient of variation of what the cores are asked for at once: usual, least and most of it. One event loop hands over all that came while it
+/// was busy, and workers that were begun together end together: 1 to 8 where it was measured, on a page that waits (docs/measuring.md), the middle of which
+/// as factors go is the square root of 8.
+const BURSTS: (f64, f64, f64) = (2.8, 1.0, 8.0);
 /// Share of the cores from which the wait for them, and no longer the number of requests, decides.
 const CORES_DECIDE: f64 = 0.8;
 /// Stations whose limit is a number of requests under way: the rest of the path is a delay to them, and the cores a queue.
@@ -146,18 +147,21 @@ fn expected<'a>(remaining: &[Remaining<'a>], load: &LoadResult) -> (Ceiling, &'a
     if let (Some(fewest), Some(cores)) = (fewest, cores) {
         // A part of a core is a slower one.
         let number = cores.limit.max(1.0);
-        let together = |counted_rps: f64, cores_rps: f64| {
-            network::throughput(fewest.limit, fewest.limit / counted_rps, number, number / cores_rps, BURSTS)
+        let together = |counted_rps: f64, cores_rps: f64, bursts: f64| {
+            network::throughput(fewest.limit, fewest.limit / counted_rps, number, number / cores_rps, bursts)
         };
         let (counted, cores, cores_name) = (fewest.ceiling, cores.ceiling, cores.station);
-        let joint = together(counted.value, cores.value);
+        let (usual, least_bursts, most_bursts) = BURSTS;
+        let joint = together(counted.value, cores.value, usual);
         if joint < value && joint >= CORES_DECIDE * cores.value {
             next = cores_name;
         }
         value = value.min(joint);
-        // That both are as low or as high as may be is much less likely than that one of them is.
-        low = low.min(together(counted.low, cores.value)).min(together(counted.value, cores.low));
-        high = high.min(together(counted.high, cores.value).max(together(counted.value, cores.high)));
+        // That two of them are as low or as high as may be is much less likely than that one of them is.
+        let lower = [(counted.low, cores.value, usual), (counted.value, cores.low, usual), (counted.value, cores.value, most_bursts)];
+        let higher = [(counted.high, cores.value, usual), (counted.value, cores.high, usual), (counted.value, cores.value, least_bursts)];
+        low = lower.into_iter().map(|(counted, cores, bursts)| together(counted, cores, bursts)).fold(low, f64::min);
+        high = high.min(higher.into_iter().map(|(counted, cores, bursts)| together(counted, cores, bursts)).fold(0.0, f64::max));
     }
     (Ceiling { value, low: low.min(value), high: high.max(value) }, next)
 }
