@@ -35,9 +35,9 @@ pub(super) const SHARE_MINUTE: u64 = 2_500;
 /// While no upstream was seen, looking for one may use one twentieth: it is looked for in few observations for long.
 pub(super) const SHARE_EAGER: u64 = 20;
 /// All sources together may use this share of a core, and so much time beside for what an observation begins with: with what threads need to wake up
-/// that is below the aim of one hundredth. Where they would use more, what is dear rests longer.
-const SPENT_SHARE_MAX: f64 = 0.007;
-const SPENT_FIRST_US: f64 = 25_000.0;
+/// that is below the aim of one hundredth (docs/measuring.md). Where they would use more, what is dear rests longer.
+const SPENT_SHARE_MAX: f64 = 0.006;
+const SPENT_FIRST_US: f64 = 20_000.0;
 /// How quickly rests grow with what was spent beyond that: by a tenth more, and they are twice as long.
 const STRAIN_POWER: i32 = 8;
 /// How many times as long it rests at the most: what an observation begins with is dear, and must not keep it from looking again.
@@ -437,8 +437,9 @@ mod tests {
         };
         assert!(reads(2.0) * 3 < reads(1.0) * 2, "{} and {}", reads(2.0), reads(1.0));
         assert_eq!(strain(0, 0), 1.0);
-        assert_eq!(strain(32_000, 1_000_000), 1.0, "as much as there is");
-        assert!((strain(35_200, 1_000_000) - 1.1_f64.powi(8)).abs() < 1e-9, "a tenth too much");
+        let all_us = (SPENT_FIRST_US + SPENT_SHARE_MAX * 1e6) as u64;
+        assert_eq!(strain(all_us, 1_000_000), 1.0, "as much as there is");
+        assert!((strain(all_us + all_us / 10, 1_000_000) - 1.1_f64.powi(8)).abs() < 1e-9, "a tenth too much");
         assert_eq!(strain(u64::MAX, 0), STRAIN_MAX);
     }
 

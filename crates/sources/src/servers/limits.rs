@@ -235,8 +235,11 @@ mod tests {
         let one = |at: &[(&str, bool)]| vec![("one".to_owned(), at.iter().map(|(at, yes)| ((*at).to_owned(), *yes)).collect::<Vec<_>>())];
         assert_eq!(applies_at("limit_req zone=one;"), one(&[("10.0.0.2:80", true)]));
         assert_eq!(applies_at("limit_req zone=one; }\nserver { listen 81;"), one(&[("10.0.0.2:80", true), ("0.0.0.0:81", false)]));
-        assert_eq!(applies_at("listen 80; limit_req zone=one;"), one(&[("0.0.0.0:80", true)]), "one socket takes both");
-        assert_eq!(applies_at("limit_req zone=one; }\nserver { listen 80;"), one(&[]), "it depends on which address it was translated to");
+        let both = [("10.0.0.2:80", true), ("0.0.0.0:81", true)];
+        assert_eq!(applies_at("listen 10.0.0.2:81; listen 81; limit_req zone=one;"), one(&both), "a wildcard's socket takes both");
+        let either = "listen 10.0.0.2:81; limit_req zone=one; }\nserver { listen 81;";
+        assert_eq!(applies_at(either), one(&both[..1]), "at 81 it depends on the address that it was translated to");
+        assert_eq!(applies_at("listen 80; limit_req zone=one;"), one(&[]), "the request's own address is one of the wildcard's");
         assert_eq!(limits_of("limit_req zone=one;", "/", "10.0.0.2")[0].applies_at, [], "it names this one");
     }
 }
