@@ -5,8 +5,10 @@ mod unix;
 use std::collections::BTreeMap;
 
 use super::{
-    Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak, in_force, is_harm, waited_for_retry, worker_pool,
+    Context, Logged, Placed, StationDef, answers_with, blank, cpu, evidence, in_flight_peak, in_force, is_harm, waited_for_retry,
+    worker_pool,
 };
+use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
 use crate::path::{PlacedListener, Tier};
@@ -26,6 +28,8 @@ const STANDING_SHARE: f64 = 0.5;
 const START_US: u64 = 2_000_000;
 /// Times as long the load must last for nothing but that burst to be told apart.
 const START_TIMES: u64 = 2;
+/// Share of all clients' time that those who are dropped at the beginning must wait for it to count all the same, where nothing else holds them back.
+const LOST_SHARE_MIN: f64 = 0.1;
 /// Sysctl that switches SYN cookies: 0 is off.
 const KEY_COOKIES: &str = super::syn_queue::KEY_COOKIES;
 /// What a namespace's listeners counted because a queue was full.
@@ -137,7 +141,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
         Some(path) => unix::harmed(ctx, placed.netns, path),
         None => !are_few(ctx, view, refused.unwrap_or(0)) && harmed(ctx, tier),
     };
-    let (state, why) = if refused.is_some_and(|count| count > 0) && harmed && queue.only_began_with(ctx) {
+    let (state, why) = if refused.is_some_and(|count| count > 0 && !cost_rate(ctx, count)) && harmed && queue.only_began_with(ctx) {
         (StationState::Near, args("state-accept-queue-start"))
     } else if refused.is_some_and(|count| count > 0) && harmed {
         (StationState::Refusing, args("state-accept-queue-refusing"))
@@ -151,6 +155,16 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
     station.state = state;
     station.why = ctx.text(why);
     station
+}
+
+/// True where so many that were dropped were missed by a load that only its connections held back: each waited for a retry at least.
+fn cost_rate(ctx: &Context<'_>, refused: u64) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| match load.shape {
+        Loop::Closed { connections } => {
+            refused as f64 * RETRY_S >= LOST_SHARE_MIN * f64::from(connections) * ctx.seconds() && cpu::cores_are_spare(ctx)
+        }
+        Loop::Open { .. } => false,
+    })
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {

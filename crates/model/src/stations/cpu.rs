@@ -83,7 +83,7 @@ pub(super) fn cores_of(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<Cores> {
     let theirs = |tier: &&Tier| tiers.iter().any(|other| other.name == tier.name);
     let mut groups = groups(ctx);
     groups.retain(|_, tiers| tiers.iter().any(theirs));
-    let others = groups.iter().filter_map(|(cores, tiers)| Some(others_share(ctx, cores, tiers)?.max(0.0) * cores.len() as f64)).sum();
+    let others = groups.iter().filter_map(|(cores, tiers)| Some(Shared::of(ctx, cores, tiers)?.others_at_most().max(0.0))).sum();
     let cores: BTreeSet<u32> = groups.into_keys().flatten().collect();
     let (count, busy) = (cores.len() as f64, busy(ctx, &cores)?);
     (count > 0.0).then_some(Cores { count, idle: (count - busy).max(0.0), others })
@@ -159,19 +159,50 @@ pub(crate) fn other_tenants(ctx: &Context<'_>) -> Vec<(String, f64)> {
     shares.filter(|(_, share)| *share > TENANTS_SHARE_MAX).map(named).collect()
 }
 
-/// Share of these cores that neither their servers nor the interrupts nor the load generator used. Nothing where the servers' own use could
-/// not be read: it cannot be told apart then.
+/// Who used some cores, in cores.
+struct Shared {
+    /// All that ran, interrupts and soft interrupts included.
+    busy: f64,
+    /// Those alone.
+    interrupts: f64,
+    /// The path's servers, with the interrupts that came while they ran: their clocks go on.
+    own: f64,
+    /// The load generator.
+    generator: f64,
+}
+
+impl Shared {
+    /// Nothing where the servers' own use could not be read: it cannot be told apart then.
+    fn of(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<Self> {
+        let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
+        let ticks = ticks_per_s(ctx) * elapsed_us.max(1) as f64 / 1e6;
+        let used = |of: fn(&CoreTimes) -> u64| cores.iter().filter_map(|core| grown(first, last, *core, of)).sum::<u64>() as f64 / ticks;
+        let shares_cores = |thread: &&GeneratorThread| thread.cpus.iter().any(|core| cores.contains(core));
+        let generator = ctx.obs.load.iter().flat_map(|load| &load.threads).filter(shares_cores);
+        Some(Self {
+            busy: used(CoreTimes::busy),
+            interrupts: used(interrupts),
+            own: own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids))?,
+            generator: generator.map(|thread| thread.cpu_us as f64 / thread.wall_us.max(1) as f64).sum(),
+        })
+    }
+
+    /// What neither the servers nor the interrupts nor the load generator used. Interrupts that came while the servers ran are taken off twice, so that it is
+    /// the least that others used.
+    fn others(&self) -> f64 {
+        self.busy - self.interrupts - self.own - self.generator
+    }
+
+    /// The same with those interrupts taken off once: as many as fell into the servers' time where they came evenly.
+    fn others_at_most(&self) -> f64 {
+        let within = (self.own / self.busy.max(f64::MIN_POSITIVE)).min(1.0);
+        self.others() + within * self.interrupts
+    }
+}
+
+/// Share of these cores that other programs used at least. Nothing where the servers' own use could not be read.
 fn others_share(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier]) -> Option<f64> {
-    let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
-    let ticks = ticks_per_s(ctx) * elapsed_us.max(1) as f64 / 1e6;
-    let grew = |core: &u32, of| grown(first, last, *core, of);
-    let used = |core: &u32| Some(grew(core, CoreTimes::busy)?.saturating_sub(grew(core, interrupts)?) as f64 / ticks);
-    let all: f64 = cores.iter().filter_map(used).sum();
-    let own = own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids))?;
-    let shares_cores = |thread: &&GeneratorThread| thread.cpus.iter().any(|core| cores.contains(core));
-    let generator = ctx.obs.load.iter().flat_map(|load| &load.threads).filter(shares_cores);
-    let generator: f64 = generator.map(|thread| thread.cpu_us as f64 / thread.wall_us.max(1) as f64).sum();
-    Some((all - own - generator) / cores.len().max(1) as f64)
+    Some(Shared::of(ctx, cores, tiers)?.others() / cores.len().max(1) as f64)
 }
 
 /// Share of these cores that their servers wanted, which is above one where several of them wait: what they and the interrupts used, and how
