@@ -6,13 +6,15 @@ SHELL := /bin/bash
 .PHONY: help demo test scoreboard check fuzz fmt
 
 CARGO := scripts/cargo.sh
+# Drops by socket (BPF); takes clang, which scripts/packages.sh installs.
+FEATURES := --features chokepoint/bpf
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: ## five faults before a real nginx and php-fpm: found one behind the other, fixed, proven, held against a hand-made fix, undone
 	@scripts/packages.sh
-	@$(CARGO) build --release --package chokepoint
+	@$(CARGO) build --release --package chokepoint $(FEATURES)
 	@scripts/as-root.sh "$${CARGO_TARGET_DIR:-target}/release/chokepoint" lab run throughput-collapse
 
 test: ## all checks and all tests, as CI runs them
@@ -21,12 +23,12 @@ test: ## all checks and all tests, as CI runs them
 
 scoreboard: ## run all scenarios and a hundred random stacks again and again (hours) and write docs/scoreboard.md
 	@scripts/packages.sh
-	@$(CARGO) build --release --package chokepoint
+	@$(CARGO) build --release --package chokepoint $(FEATURES)
 	@scripts/as-root.sh scripts/scoreboard.sh
 
 check: ## the quick half of `make test`: no tests, no packages
 	@$(CARGO) fmt --all --check
-	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	@$(CARGO) xtask tidy
 	@$(CARGO) xtask docs --check
 

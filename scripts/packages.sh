@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that the lab needs where they are missing: nginx, php-fpm, nftables, iproute2. Says what it installs; quick and
-# silent where all is there. Their services are neither started now nor enabled for the next boot.
+# Installs the Debian packages that the lab and the build need where they are missing: nginx, php-fpm, nftables, iproute2, and clang for the cargo
+# feature `bpf`. Says what it installs; quick and silent where all is there. Services are neither started now nor enabled for the next boot.
 set -eu
 
 # While packages are installed, this file forbids that services are started (/usr/share/doc/init-system-helpers, invoke-rc.d).
@@ -24,6 +24,7 @@ missing() {
     has_php_fpm || echo php-fpm
     has nft || echo nftables
     has ip || echo iproute2
+    has clang || echo clang
 }
 
 # The light nginx where the release still has it.

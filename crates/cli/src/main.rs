@@ -74,10 +74,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The version, and what the kernel at hand lacks for counting and sampling.
+/// The version, whether BPF is built in, and what this build and the kernel at hand lack for counting and sampling.
 fn version(told: &clap::Error) -> ExitCode {
     let lacking = chokepoint_profile::lacking().into_iter().map(|sentence| sentence + "\n").collect::<String>();
-    match output::print(&format!("{told}{lacking}")) {
+    let built = if cfg!(feature = "bpf") { "built with BPF (cargo feature `bpf`)\n" } else { "" };
+    match output::print(&format!("{told}{built}{lacking}")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

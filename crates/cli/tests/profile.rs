@@ -73,6 +73,8 @@ fn the_version_says_what_the_kernel_lacks() {
     assert_eq!((lines.next(), output.status), (Some(concat!("chokepoint ", env!("CARGO_PKG_VERSION"))), Some(0)));
     let kprobes = std::path::Path::new("/sys/bus/event_source/devices/kprobe").exists();
     assert_eq!(lines.any(|line| line.contains("no kprobes")), !kprobes, "{}", output.stdout);
+    let (with, without) = (output.stdout.contains("built with BPF"), output.stdout.contains("built without BPF"));
+    assert_eq!((with, without), (cfg!(feature = "bpf"), !cfg!(feature = "bpf")), "{}", output.stdout);
 }
 
 #[test]

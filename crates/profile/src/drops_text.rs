@@ -36,13 +36,13 @@ pub fn render(drops: &Drops) -> String {
         let meaning = places.iter().find_map(|drop| drop.meaning).map_or_else(String::new, |meaning| format!("  {meaning}"));
         let _ = writeln!(text, "\n{count:>9} {:>9.1}/s  {reason}{meaning}", rate(count));
         for drop in places.iter().take(PLACES_MAX) {
-            let socket = if drop.for_socket == Some(true) { ", for a socket" } else { "" };
+            let socket = socket(drop);
             let namespace = drop.namespace.as_ref().map_or_else(String::new, |name| format!(" in {name}"));
             let program = printable(&drop.program);
-            let local = drop.local.map_or_else(String::new, |local| format!(" for {local}{}", held(&drop.holders)));
+            let end = end(drop);
             let _ = writeln!(
                 text,
-                "{:>9}              {} ({}{socket}){local} while {program}{namespace} ran",
+                "{:>9}              {} ({}{socket}){end} while {program}{namespace} ran",
                 drop.count, drop.location, drop.protocol
             );
         }
@@ -51,10 +51,10 @@ pub fn render(drops: &Drops) -> String {
         }
     }
     sockets(drops, &mut text);
-    text.push_str(
-        "\nnote: what ran is mostly the sender where both ends are on this host, else whoever was interrupted; where no address stands, nothing told which \
-         socket it was\n",
-    );
+    text.push_str("\nnote: what ran is mostly the sender where both ends are on this host, else whoever was interrupted\n");
+    if drops.drops.iter().any(|drop| drop.local.is_none() && drop.remote.is_none()) {
+        text.push_str("note: where no address stands, nothing told which socket it was\n");
+    }
     for note in &drops.notes {
         let _ = writeln!(text, "note: {note}");
     }
@@ -62,10 +62,35 @@ pub fn render(drops: &Drops) -> String {
     text
 }
 
-/// Who holds the socket at an address, in brackets.
-fn held(holders: &[Holder]) -> String {
-    match holders {
-        [] => " (nobody listens there)".to_owned(),
+/// That there was a socket, and what is known of it.
+fn socket(drop: &Drop) -> String {
+    let transport = drop.transport.map_or_else(String::new, |transport| format!("{} ", transport.to_uppercase()));
+    match (drop.for_socket, drop.state) {
+        (Some(true), Some(state)) => format!(", for a {transport}socket in {state}"),
+        (Some(true), None) => format!(", for a {transport}socket"),
+        _ => String::new(),
+    }
+}
+
+/// Where the socket is, or where the packet was to go.
+fn end(drop: &Drop) -> String {
+    let held = held(drop);
+    match (drop.local, drop.remote) {
+        (Some(local), Some(remote)) => format!(" for {local}{held}, connected to {remote}"),
+        (Some(local), None) if drop.ends > 1 => format!(" for {} connections of {local}{held}", drop.ends),
+        (Some(local), None) => format!(" for {local}{held}"),
+        (None, Some(remote)) => format!(" for {} connections to {remote}{held}", drop.ends),
+        (None, None) => held,
+    }
+}
+
+/// Who holds the socket, in brackets.
+fn held(drop: &Drop) -> String {
+    match drop.holders.as_slice() {
+        [] if drop.local.is_some() && drop.reason == "NO_SOCKET" => " (nobody listens there)".to_owned(),
+        [] => {
+            drop.socket_namespace.as_ref().filter(|_| drop.local.is_some()).map_or_else(String::new, |namespace| format!(" in {namespace}"))
+        }
         [one] => format!(" ({})", name(one)),
         several => format!(" (one of {})", several.iter().map(name).collect::<Vec<_>>().join(", ")),
     }
@@ -93,7 +118,9 @@ fn sockets(drops: &Drops, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drops::{DROPS_SCHEMA, SocketDrops};
+    use std::collections::BTreeSet;
+
+    use crate::drops::{DROPS_SCHEMA, Means, SocketDrops};
 
     #[test]
     fn reasons_with_their_places() {
@@ -106,17 +133,24 @@ mod tests {
             for_socket: Some(true),
             program: program.to_owned(),
             namespace: Some("cp-web".to_owned()),
-            local: (reason == "A").then(|| "10.0.0.1:80".parse().unwrap()),
+            local: (reason != "B").then(|| "10.0.0.1:80".parse().unwrap()),
+            remote: (reason == "C").then(|| "10.0.0.2:4000".parse().unwrap()),
+            ends: 3,
+            transport: Some("tcp"),
+            state: (reason == "C").then_some("ESTABLISHED"),
+            socket_namespace: Some("cp-db".to_owned()),
+            inodes: BTreeSet::new(),
             holders: if program == "nginx" { vec![holder()] } else { Vec::new() },
             count,
         };
         let drops = Drops {
             schema: DROPS_SCHEMA,
+            means: Means::Bpf,
             duration_s: 2.0,
             packets: 60,
             lost: 0,
             left_out: vec!["NOT_SPECIFIED".to_owned()],
-            drops: vec![drop("B", "nginx", 30), drop("A", "wrk", 20), drop("A", "nginx", 10)],
+            drops: vec![drop("B", "nginx", 29), drop("NO_SOCKET", "wrk", 20), drop("A", "nginx", 10), drop("C", "wrk", 1)],
             sockets: vec![SocketDrops { protocol: "tcp", local: "0.0.0.0:80".parse().unwrap(), holder: holder(), count: 9 }],
             notes: vec![],
             cost_cpu_s: 0.01,
@@ -126,9 +160,10 @@ mod tests {
             "60 (30.0 a second)",
             "NOT_SPECIFIED",
             "B  a meaning",
-            "tcp_v4_rcv (IPv4, for a socket) while nginx in cp-web ran",
-            "for 10.0.0.1:80 (nobody listens there) while wrk",
-            "for 10.0.0.1:80 (nginx in cp-web) while nginx",
+            "tcp_v4_rcv (IPv4, for a TCP socket) (nginx in cp-web) while nginx in cp-web ran",
+            "for 3 connections of 10.0.0.1:80 (nobody listens there) while wrk",
+            "for 3 connections of 10.0.0.1:80 (nginx in cp-web) while nginx",
+            "for a TCP socket in ESTABLISHED) for 10.0.0.1:80 in cp-db, connected to 10.0.0.2:4000 while wrk",
             "9  tcp 0.0.0.0:80 of nginx in cp-web",
         ] {
             assert!(text.contains(part), "{part} in {text}");

@@ -163,7 +163,9 @@ pub(crate) enum Mechanism {
 
 /// What the kernel at hand lacks for counting and sampling, in sentences.
 pub fn lacking() -> Vec<String> {
-    Kernel::look().lacking()
+    let mut lacking = Kernel::look().lacking();
+    lacking.extend(crate::drops::lacking());
+    lacking
 }
 
 /// What the kernel at hand has, looked up once.

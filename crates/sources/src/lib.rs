@@ -22,7 +22,7 @@ pub use packet::{CaptureStartError, LivePacket, PacketRing};
 pub use redact::redact;
 pub use root::Root;
 pub use servers::{ConfiguredKeeps, read_configured_keeps};
-pub use sock_diag::ports::{PortSocket, read_port_sockets};
+pub use sock_diag::ports::{PortSocket, read_port_sockets, read_socket_programs};
 pub use sock_diag::tcp::{TcpSocket, TcpSocketsRead, listening_namespaces, read_tcp_sockets};
 pub use sock_diag::tcp_ends::{TcpEnds, TcpEndsRead, TcpTimeWait, read_tcp_time_waits};
 pub use sock_diag::tcp_peer::{TcpPeer, TcpReading};

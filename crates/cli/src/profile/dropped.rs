@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use chokepoint_profile::drops::{Dropping, Drops, Holder, SocketDrops};
 use chokepoint_profile::drops_text;
-use chokepoint_sources::{PortSocket, Root, read_port_sockets};
+use chokepoint_sources::{PortSocket, Root, read_port_sockets, read_socket_programs};
 
 use crate::args;
 use crate::interrupt::Interrupt;
@@ -25,21 +25,32 @@ pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     progress.finish();
     let mut drops = drops?;
     match before.and_then(|before| Ok((before, read_port_sockets(&Root::default())?))) {
-        Ok((before, after)) => name_sockets(&mut drops, &before, &after),
+        Ok((before, after)) => {
+            let inodes = drops.drops.iter().flat_map(|drop| drop.inodes.iter().copied()).collect();
+            name_sockets(&mut drops, &before, &after, &read_socket_programs(&Root::default(), &inodes));
+        }
         Err(error) => drops.notes.push(format!("whose sockets packets came for is not told: {error}")),
     }
     output::print(&if args.json { serde_json::to_string(&drops)? + "\n" } else { drops_text::render(&drops) })
 }
 
-/// Enters who holds the sockets that packets came for, and what sockets themselves counted between two readings.
-fn name_sockets(drops: &mut Drops, before: &[PortSocket], after: &[PortSocket]) {
+/// Enters who holds the sockets that packets came for, and what sockets themselves counted between two readings. `programs` are those of the sockets by
+/// their inode numbers; of a connection that is gone by then it is who listens where it was accepted.
+fn name_sockets(drops: &mut Drops, before: &[PortSocket], after: &[PortSocket], programs: &BTreeMap<u64, String>) {
     let all = || before.iter().chain(after);
     for drop in &mut drops.drops {
-        let Some(local) = drop.local else { continue };
-        let there = all().filter(|socket| {
-            socket.local.1 == local.port() && (socket.local.0 == local.ip() || socket.local.0.is_unspecified()) && socket.program.is_some()
-        });
-        let holders: BTreeSet<Holder> = there.map(holder).collect();
+        let of_sockets = drop.inodes.iter().filter_map(|inode| programs.get(inode));
+        let mut holders: BTreeSet<Holder> =
+            of_sockets.map(|program| Holder { program: program.clone(), namespace: drop.socket_namespace.clone() }).collect();
+        if let Some(local) = drop.local.filter(|_| holders.is_empty()) {
+            let there = all().filter(|socket| {
+                socket.local.1 == local.port()
+                    && (socket.local.0 == local.ip() || socket.local.0.is_unspecified())
+                    && socket.program.is_some()
+            });
+            let inside = |holder: &Holder| drop.socket_namespace.is_none() || holder.namespace == drop.socket_namespace;
+            holders.extend(there.map(holder).filter(inside));
+        }
         drop.holders = holders.into_iter().collect();
     }
     let first: BTreeMap<u64, u64> = before.iter().filter_map(|socket| Some((socket.inode, socket.drops?))).collect();
@@ -66,7 +77,7 @@ fn holder(socket: &PortSocket) -> Holder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chokepoint_profile::drops::{DROPS_SCHEMA, Drop};
+    use chokepoint_profile::drops::{DROPS_SCHEMA, Drop, Means};
     use chokepoint_sources::netns;
 
     fn socket(udp: bool, local: &str, inode: u64, drops: u64, program: &str) -> PortSocket {
@@ -84,7 +95,7 @@ mod tests {
 
     #[test]
     fn sockets_are_told_by_what_they_counted_meanwhile_and_ports_by_who_holds_them() {
-        let drop = |local: &str| Drop {
+        let drop = |local: &str, namespace: Option<&str>, inodes: &[u64]| Drop {
             reason: "SOCKET_RCVBUFF".to_owned(),
             meaning: None,
             location: "udp_rcv".to_owned(),
@@ -93,16 +104,30 @@ mod tests {
             program: "wrk".to_owned(),
             namespace: None,
             local: local.parse().ok(),
+            remote: None,
+            ends: 1,
+            transport: None,
+            state: None,
+            socket_namespace: namespace.map(str::to_owned),
             holders: Vec::new(),
+            inodes: inodes.iter().copied().collect(),
             count: 1,
         };
         let mut drops = Drops {
             schema: DROPS_SCHEMA,
+            means: Means::Bpf,
             duration_s: 1.0,
             packets: 2,
             lost: 0,
             left_out: Vec::new(),
-            drops: vec![drop("10.0.0.1:53"), drop("10.0.0.1:54"), drop("")],
+            drops: vec![
+                drop("10.0.0.1:53", None, &[]),
+                drop("10.0.0.1:54", None, &[]),
+                drop("", None, &[]),
+                drop("10.0.0.1:53", Some("web"), &[98]),
+                drop("10.0.0.1:53", Some("other"), &[]),
+                drop("", Some("db"), &[98, 99]),
+            ],
             sockets: Vec::new(),
             notes: Vec::new(),
             cost_cpu_s: 0.0,
@@ -114,10 +139,11 @@ mod tests {
             socket(false, "10.0.0.1:81", 3, 0, "other"),
             socket(true, "10.0.0.2:54", 4, 3, ""),
         ];
-        name_sockets(&mut drops, &before, &after);
+        name_sockets(&mut drops, &before, &after, &BTreeMap::from([(99, "php-fpm".to_owned())]));
         let holders: Vec<Vec<&str>> =
             drops.drops.iter().map(|drop| drop.holders.iter().map(|holder| holder.program.as_str()).collect()).collect();
-        assert_eq!(holders, [vec!["named"], vec![], vec![]]);
+        assert_eq!(holders, [vec!["named"], vec![], vec![], vec!["named"], vec![], vec!["php-fpm"]]);
+        assert_eq!(drops.drops[5].holders[0].namespace.as_deref(), Some("db"));
         let counts: Vec<(&str, u16, u64)> =
             drops.sockets.iter().map(|socket| (socket.protocol, socket.local.port(), socket.count)).collect();
         assert_eq!(counts, [("udp", 53, 5), ("udp", 54, 3), ("tcp", 80, 2)]);

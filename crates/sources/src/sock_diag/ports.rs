@@ -1,7 +1,7 @@
 //! The sockets of the host that packets come for without a connection of their own, listeners of TCP and sockets of UDP, each with what it dropped and who
 //! holds it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use chokepoint_model::observation::NetnsId;
@@ -59,16 +59,23 @@ pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
         }));
     }
     let inodes: BTreeSet<u64> = all.iter().map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
-    let mut holders = Holders::default();
-    let holding = holders.refresh(root, &inodes);
+    let programs = read_socket_programs(root, &inodes);
     for socket in &mut all {
-        let pid = holding.get(&socket.inode).and_then(BTreeSet::first);
-        socket.program = pid.and_then(|pid| match root.read_process(*pid, "comm", NAME_BYTES_MAX, None) {
-            chokepoint_recording::Outcome::Ok(name) => Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned()),
-            _ => None,
-        });
+        socket.program = programs.get(&socket.inode).cloned();
     }
     Ok(all)
+}
+
+/// The names of the processes that hold sockets, by the sockets' inode numbers: the process with the lowest number where several do. Those whose process is
+/// not to be seen are left out.
+pub fn read_socket_programs(root: &Root, inodes: &BTreeSet<u64>) -> BTreeMap<u64, String> {
+    let mut holders = Holders::default();
+    let holding = holders.refresh(root, inodes);
+    let named = inodes.iter().filter_map(|inode| match root.read_process(*holding.get(inode)?.first()?, "comm", NAME_BYTES_MAX, None) {
+        chokepoint_recording::Outcome::Ok(name) => Some((*inode, String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())),
+        _ => None,
+    });
+    named.collect()
 }
 
 fn of_namespace(sockets: &Sockets) -> Result<Vec<(bool, inet::InetSocket)>, ReadError> {

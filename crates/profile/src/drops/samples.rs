@@ -1,0 +1,318 @@
+//! Drops by samples of the tracepoint skb:kfree_skb (perf_event_open(2)): what any kernel with reasons tells, without sockets.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::CString;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use perf_event_open_sys as sys;
+use perf_event_open_sys::bindings as b;
+
+use super::Reasons;
+use super::ends::{Ends, Told};
+use super::named::{Counted, End, Kind};
+use crate::error::Error;
+use crate::event;
+use crate::host;
+use crate::ring::{Ring, bytes_of_each};
+use crate::sampler::{is_refusal, privilege, wait};
+use crate::tracefs::{Format, Tracefs};
+
+/// Kinds of drops at most that are told apart; those beyond are counted together with the lost ones.
+const KINDS_MAX: usize = 1 << 14;
+/// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE` of linux/perf_event.h.
+const LOST: u32 = 2;
+const SAMPLE: u32 = 9;
+
+/// Events that are open and do not count yet.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    fds: Vec<OwnedFd>,
+    /// The tracepoints that tell where packets came for, and their events, whose samples go to the rings of `fds`.
+    ends: Ends,
+    followers: Vec<OwnedFd>,
+    rings: Vec<Ring>,
+}
+
+/// What is told apart while packets are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Sampled {
+    reason: u64,
+    location: u64,
+    protocol: u64,
+    socket: Option<bool>,
+    local: Option<SocketAddr>,
+    pid: u32,
+}
+
+impl Sampling {
+    /// Opens the tracepoint on each core.
+    pub(super) fn open(tracefs: &Tracefs, reasons: &Reasons) -> Result<Self, Error> {
+        let filter: Vec<String> = reasons.ordinary.iter().map(|(number, _)| format!("reason != {number}")).collect();
+        let filter = CString::new(filter.join(" && ")).unwrap_or_default();
+        let cores = host::cores_online();
+        let bytes = bytes_of_each(cores.len());
+        let attr = attributes(reasons.id, bytes);
+        let ends = Ends::find(tracefs);
+        let (mut fds, mut rings, mut followers) = (Vec::new(), Vec::new(), Vec::new());
+        for core in cores {
+            let fd = match event::open(&attr, -1, core) {
+                Ok(fd) => fd,
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
+                Err(error) if is_refusal(&error) => return Err(privilege("counting drops", &error)),
+                Err(error) => return Err(Error::Io("perf_event_open".to_owned(), error)),
+            };
+            let io = |what: &str| Error::Io(what.to_owned(), std::io::Error::last_os_error());
+            // SAFETY: the descriptor is an open perf event; the string ends with NUL and outlives the call, which copies it.
+            if !filter.is_empty() && unsafe { sys::ioctls::SET_FILTER(fd.as_raw_fd(), filter.as_ptr().cast_mut()) } < 0 {
+                return Err(io("the kernel takes no condition for skb:kfree_skb"));
+            }
+            rings.push(Ring::map(&fd, bytes).map_err(|error| Error::Io("the drops' buffer cannot be mapped".to_owned(), error))?);
+            for telling in ends.ids() {
+                // One that cannot be had tells nothing; drops are counted all the same.
+                let follower = event::open(&attributes(telling, bytes), -1, core).ok();
+                followers.extend(follower.filter(|follower| event::redirect(follower, &fd).is_ok()));
+            }
+            fds.push(fd);
+        }
+        Ok(Self { fds, ends, followers, rings })
+    }
+
+    /// Counts for as long as `go_on` says so, which is asked ten times a second.
+    pub(super) fn run(mut self, reasons: &Reasons, begin: Instant, mut go_on: impl FnMut(Duration) -> bool) -> Result<Counted, Error> {
+        for fd in self.followers.iter().chain(&self.fds) {
+            event::enable(fd).map_err(|error| Error::Io("counting cannot be started".to_owned(), error))?;
+        }
+        let mut tally = Tally::default();
+        let mut told: Vec<Told> = self.rings.iter().map(|_| Told::default()).collect();
+        let mut buffer = Vec::new();
+        loop {
+            let more = go_on(begin.elapsed());
+            if more {
+                wait(&self.fds);
+            } else {
+                for fd in self.fds.iter().chain(&self.followers) {
+                    // One that cannot be stopped is closed in a moment.
+                    let _ = event::disable(fd);
+                }
+            }
+            for (ring, told) in self.rings.iter_mut().zip(&mut told) {
+                buffer.clear();
+                if !ring.take(&mut buffer) {
+                    tally.lost += 1;
+                }
+                tally.take(&buffer, &Layout { id: reasons.id, format: &reasons.format, ends: &self.ends }, told);
+            }
+            if !more {
+                break;
+            }
+        }
+        Ok(tally.finish(begin.elapsed()))
+    }
+}
+
+fn attributes(id: u64, ring_bytes: usize) -> b::perf_event_attr {
+    let mut attr = b::perf_event_attr {
+        size: u32::try_from(size_of::<b::perf_event_attr>()).unwrap_or(0),
+        type_: b::PERF_TYPE_TRACEPOINT,
+        config: id,
+        sample_type: u64::from(b::PERF_SAMPLE_TID | b::PERF_SAMPLE_TIME | b::PERF_SAMPLE_RAW),
+        ..Default::default()
+    };
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.set_disabled(1);
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX);
+    attr
+}
+
+/// What the samples of a ring are: drops by their number, and what tells of them.
+struct Layout<'a> {
+    id: u64,
+    format: &'a Format,
+    ends: &'a Ends,
+}
+
+/// Packets by kind.
+#[derive(Debug, Default)]
+struct Tally {
+    kinds: BTreeMap<Sampled, u64>,
+    /// Program and namespace of a process, looked up when it is first seen: it may be gone a moment later.
+    programs: HashMap<u32, (String, Option<u64>)>,
+    lost: u64,
+}
+
+impl Tally {
+    /// Takes the records of a ring; stops where they make no sense, and counts that as one lost.
+    fn take(&mut self, mut bytes: &[u8], layout: &Layout<'_>, told: &mut Told) {
+        while !bytes.is_empty() {
+            let header = bytes.first_chunk::<8>().map(|head| (u32_at(head, 0), usize::from(u16::from_ne_bytes([head[6], head[7]]))));
+            let Some((kind, size)) = header.filter(|(_, size)| (8..=bytes.len()).contains(size)) else {
+                self.lost += 1;
+                return;
+            };
+            let (record, rest) = bytes.split_at(size);
+            match kind {
+                SAMPLE => match sample(&record[8..], layout, told) {
+                    Some(Sample::Drop(kind)) => self.count(kind),
+                    Some(Sample::Told) => {}
+                    None => self.lost += 1,
+                },
+                LOST => self.lost = self.lost.saturating_add(record.get(16..24).map_or(1, |word| u64_at(word, 0))),
+                _ => {}
+            }
+            bytes = rest;
+        }
+    }
+
+    fn count(&mut self, kind: Sampled) {
+        if self.kinds.len() >= KINDS_MAX && !self.kinds.contains_key(&kind) {
+            self.lost += 1;
+            return;
+        }
+        self.programs.entry(kind.pid).or_insert_with(|| of_process(kind.pid));
+        *self.kinds.entry(kind).or_default() += 1;
+    }
+
+    fn finish(self, duration: Duration) -> Counted {
+        let mut kinds: BTreeMap<Kind, u64> = BTreeMap::new();
+        for (sampled, count) in self.kinds {
+            let (program, program_namespace) = self.programs.get(&sampled.pid).cloned().unwrap_or_default();
+            let Sampled { reason, location, protocol, socket, local, .. } = sampled;
+            let end = End { local, ..End::default() };
+            *kinds.entry(Kind { reason, location, protocol, socket, program, program_namespace, end }).or_default() += count;
+        }
+        Counted { kinds: kinds.into_iter().collect(), lost: self.lost, duration }
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+/// What a sample was.
+enum Sample {
+    Drop(Sampled),
+    /// It told of a packet that is dropped in a moment.
+    Told,
+}
+
+/// pid, tid, time, size of the tracepoint's data, the data, which begins with the tracepoint's number.
+fn sample(body: &[u8], layout: &Layout<'_>, told: &mut Told) -> Option<Sample> {
+    let head = body.first_chunk::<20>()?;
+    let data = body.get(20..20_usize.checked_add(usize::try_from(u32_at(head, 16)).ok()?)?)?;
+    let (time, id) = (u64_at(head, 8), u64::from(u16::from_ne_bytes(*data.first_chunk()?)));
+    if id != layout.id {
+        return told.take(layout.ends, time, id, data).then_some(Sample::Told);
+    }
+    let number = |name: &str| layout.format.number(name, data);
+    Some(Sample::Drop(Sampled {
+        reason: number("reason")?,
+        location: number("location").unwrap_or(0),
+        protocol: number("protocol").unwrap_or(0),
+        socket: number("rx_sk").map(|socket| socket != 0),
+        local: number("skbaddr").and_then(|packet| told.of(time, packet)),
+        pid: u32_at(head, 0),
+    }))
+}
+
+fn of_process(pid: u32) -> (String, Option<u64>) {
+    if pid == 0 {
+        return ("[idle]".to_owned(), None);
+    }
+    let program = host::comm(pid, pid).unwrap_or_else(|| "(gone)".to_owned());
+    // Threads of the kernel are in the first namespace whatever they work on.
+    if host::is_kernel_thread(pid) { (format!("[{program}]"), None) } else { (program, host::network_namespace(pid)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::named;
+    use super::*;
+
+    fn format() -> Format {
+        Format::parse(
+            "\tfield:void * skbaddr;\toffset:8;\tsize:8;\tsigned:0;\n\tfield:void * location;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:void * rx_sk;\toffset:24;\tsize:8;\tsigned:0;\n\
+             \tfield:unsigned short protocol;\toffset:32;\tsize:2;\tsigned:0;\n\tfield:enum skb_drop_reason reason;\toffset:36;\tsize:4;\tsigned:0;\n\
+             print fmt: { 3, \"NO_SOCKET\" }, { 2, \"NOT_SPECIFIED\" }",
+        )
+    }
+
+    /// The number of the tracepoint in the records below.
+    const ID: u64 = 17;
+
+    fn take(tally: &mut Tally, bytes: &[u8]) {
+        let (format, ends) = (format(), Ends::default());
+        tally.take(bytes, &Layout { id: ID, format: &format, ends: &ends }, &mut Told::default());
+    }
+
+    fn record(pid: u32, reason: u32, location: u64) -> Vec<u8> {
+        let mut data = ID.to_ne_bytes().to_vec();
+        data.extend([0; 8]);
+        data.extend(location.to_ne_bytes());
+        data.extend(0_u64.to_ne_bytes());
+        data.extend(0x0800_u16.to_ne_bytes());
+        data.extend([0; 2]);
+        data.extend(reason.to_ne_bytes());
+        let words = [pid, pid, 0, 0, u32::try_from(data.len()).unwrap()];
+        let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        body.extend(&data);
+        let mut record = SAMPLE.to_ne_bytes().to_vec();
+        record.extend(0_u16.to_ne_bytes());
+        record.extend(u16::try_from(body.len() + 8).unwrap().to_ne_bytes());
+        record.extend(body);
+        record
+    }
+
+    #[test]
+    fn drops_are_counted_by_reason_and_place() {
+        let mut bytes = record(0, 3, 0x1010);
+        bytes.extend(record(0, 3, 0x1020));
+        bytes.extend(record(0, 99, 0x2000));
+        bytes.extend([2, 0, 0, 0, 0, 0, 24, 0]);
+        bytes.extend([0_u64.to_ne_bytes(), 5_u64.to_ne_bytes()].concat());
+        let mut tally = Tally::default();
+        take(&mut tally, &bytes);
+        let counted = tally.finish(Duration::ZERO);
+        assert_eq!(counted.lost, 5);
+        let (drops, _) = named::drops(counted.kinds, &format(), "0000000000001000 T udp_rcv\n0000000000002000 T other\n");
+        let told: Vec<_> = drops.iter().map(|drop| (drop.reason.as_str(), drop.location.as_str(), drop.count)).collect();
+        assert_eq!(told, [("NO_SOCKET", "udp_rcv", 2), ("reason 99", "other", 1)]);
+        let first = &drops[0];
+        assert_eq!((first.protocol.as_str(), first.for_socket, first.program.as_str()), ("IPv4", Some(false), "[idle]"));
+        assert!(first.meaning.is_some());
+    }
+
+    #[test]
+    fn records_cut_at_every_byte_are_taken() {
+        let bytes = record(0, 3, 0x1010);
+        for length in 1..bytes.len() {
+            let mut tally = Tally::default();
+            take(&mut tally, &bytes[..length]);
+            assert_eq!((tally.kinds.len(), tally.lost), (0, 1), "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken(bytes: Vec<u8>, at in 0usize..60, byte: u8) {
+            let mut tally = Tally::default();
+            take(&mut tally, &bytes);
+            let mut damaged = record(0, 3, 1);
+            if let Some(old) = damaged.get_mut(at) {
+                *old = byte;
+            }
+            take(&mut tally, &damaged);
+            prop_assert!(tally.kinds.len() <= 1 + bytes.len() / 8);
+        }
+    }
+}

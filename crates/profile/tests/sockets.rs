@@ -1,0 +1,125 @@
+//! Drops at sockets of this test's own, read within the kernel (BPF): a connection that refuses what it is sent, and a buffer that nobody empties. What
+//! this user, kernel or build does not allow is skipped with the reason.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use chokepoint_profile::drops::{Drop, Dropping, Drops, Means};
+
+const SPAN: Duration = Duration::from_millis(600);
+
+/// Those that came for a socket.
+fn at(drops: &Drops, local: SocketAddr) -> Vec<&Drop> {
+    drops.drops.iter().filter(|drop| drop.local == Some(local)).collect()
+}
+
+/// Counts with sockets; says why not.
+fn open() -> Option<Dropping> {
+    match Dropping::open() {
+        Ok(dropping) if dropping.means() == Means::Bpf => Some(dropping),
+        Ok(dropping) => {
+            eprintln!("skipped: {}", dropping.notes().join("; "));
+            None
+        }
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Lets nothing in that comes for the socket from now on (socket(7), SO_ATTACH_FILTER): each segment is a drop, as is each that is sent anew.
+fn refuse_all(socket: &TcpStream) {
+    // "Keep no byte": BPF_RET | BPF_K of linux/filter.h.
+    let mut keep_nothing = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
+    let size = libc::socklen_t::try_from(size_of_val(&program)).expect("it is small");
+    // SAFETY: the descriptor is open; the kernel copies the program, which lives through the call.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), size) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// A connection, and who accepted it.
+fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let asking = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+    (asking, listener.accept().expect("a connection").0)
+}
+
+#[test]
+fn what_an_established_connection_drops_is_told_with_its_ends() {
+    let Some(dropping) = open() else { return };
+    let (mut asking, deaf) = connection();
+    refuse_all(&deaf);
+    let mut is_sent = false;
+    let drops = dropping.run(|elapsed| {
+        if !is_sent {
+            asking.write_all(b"unheard").expect("it is sent");
+            is_sent = true;
+        }
+        elapsed < SPAN
+    });
+    let drops = drops.expect("counting runs");
+    let local = deaf.local_addr().expect("its address");
+    // A line for each that ran meanwhile: the sender, and whoever was interrupted when it was sent anew.
+    let told = at(&drops, local);
+    assert!(!told.is_empty(), "{drops:?}");
+    let inode = std::fs::metadata(format!("/proc/self/fd/{}", deaf.as_raw_fd())).expect("an open descriptor").ino();
+    for drop in told {
+        assert_eq!((drop.reason.as_str(), drop.transport, drop.state), ("SOCKET_FILTER", Some("tcp"), Some("ESTABLISHED")));
+        assert_eq!((drop.remote, drop.ends, drop.for_socket), (asking.local_addr().ok(), 1, Some(true)));
+        assert!(drop.inodes.iter().eq([&inode]) && drop.count > 0, "{inode} {drop:?}");
+    }
+    assert!(drops.notes.iter().all(|note| !note.contains("BPF")), "{:?}", drops.notes);
+}
+
+#[test]
+fn samples_of_the_tracepoint_have_no_port_for_it() {
+    let dropping = match Dropping::open_tracepoint() {
+        Ok(dropping) => dropping,
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    let (mut asking, deaf) = connection();
+    refuse_all(&deaf);
+    let mut is_sent = false;
+    let drops = dropping.run(|elapsed| {
+        if !is_sent {
+            asking.write_all(b"unheard").expect("it is sent");
+            is_sent = true;
+        }
+        elapsed < SPAN
+    });
+    let drops = drops.expect("counting runs");
+    assert_eq!(drops.means, Means::Tracepoint);
+    assert!(at(&drops, deaf.local_addr().expect("its address")).is_empty(), "{drops:?}");
+    assert!(drops.drops.iter().any(|drop| drop.reason == "SOCKET_FILTER") || drops.lost > 0, "{drops:?}");
+}
+
+#[test]
+fn a_buffer_that_nobody_empties_is_told_with_its_socket_in_either_family() {
+    let Some(dropping) = open() else { return };
+    let sockets: Vec<UdpSocket> = ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|address| UdpSocket::bind(address).ok()).collect();
+    assert!(!sockets.is_empty());
+    // More bytes than a buffer holds by default (net.core.rmem_default), unless it was raised beyond that.
+    let packet = [0; 8000];
+    let drops = dropping.run(|elapsed| {
+        for socket in &sockets {
+            let address = socket.local_addr().expect("its address");
+            for _ in 0..100 {
+                // Where the sender's own buffer is full for a moment the next one comes through.
+                let _ = socket.send_to(&packet, address);
+            }
+        }
+        elapsed < SPAN
+    });
+    let drops = drops.expect("counting runs");
+    for socket in &sockets {
+        let local = socket.local_addr().expect("its address");
+        let told = at(&drops, local);
+        assert!(told.iter().any(|drop| drop.reason == "SOCKET_RCVBUFF" && drop.transport == Some("udp")), "{local}: {drops:?}");
+        assert!(told.iter().all(|drop| drop.state.is_none() && drop.remote.is_none()), "{told:?}");
+    }
+}
