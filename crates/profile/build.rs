@@ -29,7 +29,7 @@ fn compile() -> Result<(), String> {
     let mut command = Command::new(&clang);
     command.args(["-target", order, "-g", "-O2", "-Wall", "-Werror", "-c", SOURCE, "-o"]).arg(&object);
     let ended = command.status().map_err(|error| {
-        format!("the cargo feature `bpf` takes clang, and {clang} cannot be run: {error}; install clang (10 or later), or build without the feature")
+        format!("the cargo feature `bpf` takes clang, and {clang} cannot be run: {error}; install clang, or build without the feature")
     })?;
     if ended.success() { Ok(()) } else { Err(format!("{clang} cannot compile {SOURCE} for BPF: {ended}")) }
 }

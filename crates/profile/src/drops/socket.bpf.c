@@ -156,8 +156,9 @@ struct {
 /* A read that fails leaves zeroes, which stand for "not known". */
 #define READ(to, from) read_kernel(&(to), sizeof(to), &(from))
 
-INLINE u16 swapped(u16 number) {
-    return __builtin_bswap16(number);
+/* From the order of the network. */
+INLINE u16 host_order(u16 number) {
+    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? number : __builtin_bswap16(number);
 }
 
 INLINE u32 number_of(struct net *net) {
@@ -185,7 +186,6 @@ INLINE void take_socket(struct kind *kind, struct sock *sk, u64 *inode) {
     READ(state, common->skc_state);
     if (family != AF_INET && family != AF_INET6)
         return;
-    kind->transport = IPPROTO_TCP;
     if (state != TCP_TIME_WAIT && state != TCP_NEW_SYN_RECV) {
         u16 type = 0, transport = 0;
         struct socket *socket = 0;
@@ -199,11 +199,13 @@ INLINE void take_socket(struct kind *kind, struct sock *sk, u64 *inode) {
         /* The structure begins with the socket: its address is the same. */
         if (socket)
             READ(*inode, ((struct socket_alloc *)socket)->vfs_inode.i_ino);
+    } else {
+        kind->transport = IPPROTO_TCP;
     }
     kind->state = state;
     READ(kind->local_port, common->skc_num);
     READ(port, common->skc_dport);
-    kind->remote_port = swapped(port);
+    kind->remote_port = host_order(port);
     if (family == AF_INET) {
         map_ipv4(kind->local, &common->skc_rcv_saddr);
         map_ipv4(kind->remote, &common->skc_daddr);
@@ -226,7 +228,7 @@ INLINE void take_packet(struct kind *kind, struct sk_buff *skb, int is_sent) {
         u16 fragment = 0;
         READ(fragment, head[6]);
         READ(transport, head[9]);
-        if (swapped(fragment) & 0x1fff)
+        if (host_order(fragment) & 0x1fff)
             return;
         map_ipv4(kind->local, head + (is_sent ? 12 : 16));
         ports = head + (first & 15) * 4;
@@ -241,7 +243,7 @@ INLINE void take_packet(struct kind *kind, struct sk_buff *skb, int is_sent) {
         return;
     kind->transport = transport;
     READ(port, ports[is_sent ? 0 : 2]);
-    kind->local_port = swapped(port);
+    kind->local_port = host_order(port);
 }
 
 INLINE void take_program(struct kind *kind) {
@@ -301,7 +303,7 @@ INLINE int take(struct sk_buff *skb, u64 location, u32 reason, struct sock *rece
     kind.reason = reason;
     kind.flags = flags;
     READ(protocol, skb->protocol);
-    kind.protocol = swapped(protocol);
+    kind.protocol = host_order(protocol);
     READ(sender, skb->sk);
     if (receiver || sender) {
         kind.flags |= FOR_SOCKET;

@@ -101,3 +101,69 @@ fn refused(error: &dyn std::error::Error) -> Error {
 fn absent() -> Error {
     Error::Missing("BPF: the program in the kernel is not as it was built".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+
+    use super::super::named::Kind;
+    use super::*;
+    use crate::tracefs::Tracefs;
+
+    /// What was counted while packets went to ports where nobody listens, of both families and protocols, and those ports.
+    fn refusals(tells_sockets: bool) -> Option<(Counted, Vec<(&'static str, SocketAddr)>)> {
+        let mut reasons = match Tracefs::open().map_err(|none| Error::Missing(none.to_string())).and_then(|tracefs| Reasons::read(&tracefs))
+        {
+            Ok(reasons) => reasons,
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                return None;
+            }
+        };
+        if !tells_sockets {
+            reasons.format.fields.retain(|field| field.name != "rx_sk");
+        }
+        let sockets = match Sockets::open(&reasons) {
+            Ok(sockets) => sockets,
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                return None;
+            }
+        };
+        // Ports that are taken, so that nobody else gets them, and where nobody hears a stranger: those of connections.
+        let (mut closed, mut taken) = (Vec::new(), Vec::new());
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let (Ok(listener), Ok(socket)) = (TcpListener::bind(host), UdpSocket::bind(host)) else { continue };
+            let (asking, at) = (TcpStream::connect(listener.local_addr().unwrap()).unwrap(), socket.local_addr().unwrap());
+            socket.connect(at).unwrap();
+            closed.extend([("tcp", asking.local_addr().unwrap()), ("udp", at)]);
+            taken.push((listener, asking, socket));
+        }
+        let senders: Vec<UdpSocket> = ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|host| UdpSocket::bind(host).ok()).collect();
+        let counted = sockets.run(Instant::now(), |elapsed| {
+            for (transport, at) in &closed {
+                // Refusals come back as errors, which is what is asked for.
+                match *transport {
+                    "tcp" => drop(TcpStream::connect(at)),
+                    _ => senders.iter().for_each(|sender| drop(sender.send_to(b"x", at))),
+                }
+            }
+            elapsed < Duration::from_millis(300)
+        });
+        Some((counted.expect("counting runs"), closed))
+    }
+
+    #[test]
+    fn a_packet_without_a_socket_tells_where_it_was_to_go() {
+        // Before Linux 6.11 the tracepoint tells no socket: that program is for those kernels, and runs on all.
+        for tells_sockets in [true, false] {
+            let Some((counted, closed)) = refusals(tells_sockets) else { return };
+            for (transport, at) in closed {
+                let there = |kind: &&Kind| kind.end.local == Some(at) && kind.end.transport == Some(transport);
+                let told: Vec<&Kind> = counted.kinds.iter().map(|(kind, _)| kind).filter(there).collect();
+                assert!(!told.is_empty() || counted.lost > 0, "{transport} {at}: {counted:?}");
+                assert!(told.iter().all(|kind| kind.socket == tells_sockets.then_some(false) && kind.end.remote.is_none()), "{told:?}");
+            }
+        }
+    }
+}
