@@ -10,6 +10,7 @@ use super::Reasons;
 use super::named::Counted;
 use super::record::{COUNTED_BYTES, KIND_BYTES, read};
 use crate::error::Error;
+use crate::sampler::is_refusal;
 
 /// The program as clang made it when this crate was built.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/socket.o"));
@@ -83,11 +84,13 @@ pub(super) fn no_types() -> Option<String> {
     (!std::path::Path::new(BTF).exists()).then(|| format!("this kernel does not describe its types for BPF ({BTF}, CONFIG_DEBUG_INFO_BTF)"))
 }
 
-/// A cause that says nothing but "it failed" is told with what is behind it.
-fn refused(error: &dyn std::error::Error) -> Error {
+/// Why the kernel refuses, with what is behind it, and what it takes where it is a privilege.
+fn refused(error: &(dyn std::error::Error + 'static)) -> Error {
     let mut text = format!("BPF: {error}");
-    let mut cause = error.source();
+    let mut cause = Some(error);
+    let mut is_privilege = false;
     while let Some(behind) = cause {
+        is_privilege |= behind.downcast_ref::<std::io::Error>().is_some_and(is_refusal);
         let told = behind.to_string();
         if !text.contains(&told) {
             text = format!("{text}: {told}");
@@ -95,7 +98,8 @@ fn refused(error: &dyn std::error::Error) -> Error {
         cause = behind.source();
     }
     // The verifier's log has many lines; the first says what it is about.
-    Error::Missing(text.lines().next().unwrap_or_default().to_owned())
+    let first = text.lines().next().unwrap_or_default();
+    Error::Missing(format!("{first}{}", if is_privilege { "; it takes CAP_BPF and CAP_PERFMON" } else { "" }))
 }
 
 fn absent() -> Error {
