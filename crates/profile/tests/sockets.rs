@@ -36,9 +36,13 @@ fn refuse_all(socket: &TcpStream) {
     // "Keep no byte": BPF_RET | BPF_K of linux/filter.h.
     let mut keep_nothing = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
-    let size = libc::socklen_t::try_from(size_of_val(&program)).expect("it is small");
-    // SAFETY: the descriptor is open; the kernel copies the program, which lives through the call.
-    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), size) };
+    set(socket, libc::SO_ATTACH_FILTER, &program);
+}
+
+fn set<T>(socket: &impl AsRawFd, option: libc::c_int, value: &T) {
+    let size = libc::socklen_t::try_from(size_of::<T>()).expect("it is small");
+    // SAFETY: the descriptor is open; the kernel copies the value, and what a filter points to, which both live through the call.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), size) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
@@ -66,7 +70,7 @@ fn what_an_established_connection_drops_is_told_with_its_ends() {
     let local = deaf.local_addr().expect("its address");
     // A line for each that ran meanwhile: the sender, and whoever was interrupted when it was sent anew.
     let told = at(&drops, local);
-    assert!(!told.is_empty(), "{drops:?}");
+    assert!(!told.is_empty() || drops.lost > 0, "{drops:?}");
     let inode = std::fs::metadata(format!("/proc/self/fd/{}", deaf.as_raw_fd())).expect("an open descriptor").ino();
     for drop in told {
         assert_eq!((drop.reason.as_str(), drop.transport, drop.state), ("SOCKET_FILTER", Some("tcp"), Some("ESTABLISHED")));
@@ -103,12 +107,13 @@ fn a_buffer_that_nobody_empties_is_told_with_its_socket_in_either_family() {
     let Some(dropping) = open() else { return };
     let sockets: Vec<UdpSocket> = ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|address| UdpSocket::bind(address).ok()).collect();
     assert!(!sockets.is_empty());
-    // More bytes than a buffer holds by default (net.core.rmem_default), unless it was raised beyond that.
+    // A buffer smaller than two packets.
+    sockets.iter().for_each(|socket| set(socket, libc::SO_RCVBUF, &4096));
     let packet = [0; 8000];
     let drops = dropping.run(|elapsed| {
         for socket in &sockets {
             let address = socket.local_addr().expect("its address");
-            for _ in 0..100 {
+            for _ in 0..20 {
                 // Where the sender's own buffer is full for a moment the next one comes through.
                 let _ = socket.send_to(&packet, address);
             }
@@ -119,7 +124,8 @@ fn a_buffer_that_nobody_empties_is_told_with_its_socket_in_either_family() {
     for socket in &sockets {
         let local = socket.local_addr().expect("its address");
         let told = at(&drops, local);
-        assert!(told.iter().any(|drop| drop.reason == "SOCKET_RCVBUFF" && drop.transport == Some("udp")), "{local}: {drops:?}");
+        let full = told.iter().any(|drop| drop.reason == "SOCKET_RCVBUFF" && drop.transport == Some("udp"));
+        assert!(full || drops.lost > 0, "{local}: {drops:?}");
         assert!(told.iter().all(|drop| drop.state.is_none() && drop.remote.is_none()), "{told:?}");
     }
 }
