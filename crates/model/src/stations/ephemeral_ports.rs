@@ -84,8 +84,9 @@ pub(crate) struct Ports {
 
 impl Ports {
     fn used(&self) -> u64 {
-        // A port in TIME_WAIT that can be taken over is not taken.
-        self.live + if self.reuses { 0 } else { self.time_wait }
+        // A port in TIME_WAIT that can be taken over is not taken; but that is so after a second alone (tcp_twsk_unique()), and where the server found none left
+        // they were not.
+        self.live + if self.reuses && self.logged.is_none() { 0 } else { self.time_wait }
     }
 
     fn share(&self) -> f64 {
