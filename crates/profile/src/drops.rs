@@ -148,6 +148,13 @@ struct Reasons {
 }
 
 impl Reasons {
+    /// What tracefs tells of them, and tracefs itself.
+    fn find() -> Result<(Tracefs, Self), Error> {
+        let tracefs = Tracefs::open().map_err(|none| Error::Missing(none.to_string()))?;
+        let reasons = Self::read(&tracefs)?;
+        Ok((tracefs, reasons))
+    }
+
     fn read(tracefs: &Tracefs) -> Result<Self, Error> {
         let id = tracefs.id("skb", "kfree_skb").ok_or_else(|| Error::Missing("this kernel has no tracepoint skb:kfree_skb".to_owned()))?;
         let format = tracefs.format("skb", "kfree_skb").unwrap_or_default();
@@ -165,8 +172,7 @@ impl Dropping {
     /// # Errors
     /// Where the kernel has no such tracepoint, tells no reasons (before Linux 5.17), or refuses.
     pub fn open() -> Result<Self, Error> {
-        let tracefs = Tracefs::open().map_err(|none| Error::Missing(none.to_string()))?;
-        let reasons = Reasons::read(&tracefs)?;
+        let (tracefs, reasons) = Reasons::find()?;
         #[cfg(feature = "bpf")]
         let without = match sockets::Sockets::open(&reasons) {
             Ok(sockets) => return Ok(Self { reasons, counting: Counting::Sockets(Box::new(sockets)), notes: Vec::new() }),
@@ -183,8 +189,7 @@ impl Dropping {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_tracepoint() -> Result<Self, Error> {
-        let tracefs = Tracefs::open().map_err(|none| Error::Missing(none.to_string()))?;
-        let reasons = Reasons::read(&tracefs)?;
+        let (tracefs, reasons) = Reasons::find()?;
         Ok(Self { counting: Counting::Samples(Sampling::open(&tracefs, &reasons)?), reasons, notes: Vec::new() })
     }
 

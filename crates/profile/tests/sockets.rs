@@ -53,11 +53,9 @@ fn connection() -> (TcpStream, TcpStream) {
     (asking, listener.accept().expect("a connection").0)
 }
 
-#[test]
-fn what_an_established_connection_drops_is_told_with_its_ends() {
-    let Some(dropping) = open() else { return };
-    let (mut asking, deaf) = connection();
-    refuse_all(&deaf);
+/// What is counted while one end of a connection says something that the other one refuses.
+fn unheard(dropping: Dropping, asking: &mut TcpStream, deaf: &TcpStream) -> Drops {
+    refuse_all(deaf);
     let mut is_sent = false;
     let drops = dropping.run(|elapsed| {
         if !is_sent {
@@ -66,7 +64,14 @@ fn what_an_established_connection_drops_is_told_with_its_ends() {
         }
         elapsed < SPAN
     });
-    let drops = drops.expect("counting runs");
+    drops.expect("counting runs")
+}
+
+#[test]
+fn what_an_established_connection_drops_is_told_with_its_ends() {
+    let Some(dropping) = open() else { return };
+    let (mut asking, deaf) = connection();
+    let drops = unheard(dropping, &mut asking, &deaf);
     let local = deaf.local_addr().expect("its address");
     // A line for each that ran meanwhile: the sender, and whoever was interrupted when it was sent anew.
     let told = at(&drops, local);
@@ -87,16 +92,7 @@ fn samples_of_the_tracepoint_have_no_port_for_it() {
         Err(error) => return eprintln!("skipped: {error}"),
     };
     let (mut asking, deaf) = connection();
-    refuse_all(&deaf);
-    let mut is_sent = false;
-    let drops = dropping.run(|elapsed| {
-        if !is_sent {
-            asking.write_all(b"unheard").expect("it is sent");
-            is_sent = true;
-        }
-        elapsed < SPAN
-    });
-    let drops = drops.expect("counting runs");
+    let drops = unheard(dropping, &mut asking, &deaf);
     assert_eq!(drops.means, Means::Tracepoint);
     assert!(at(&drops, deaf.local_addr().expect("its address")).is_empty(), "{drops:?}");
     assert!(drops.drops.iter().any(|drop| drop.reason == "SOCKET_FILTER") || drops.lost > 0, "{drops:?}");

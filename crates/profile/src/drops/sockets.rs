@@ -112,13 +112,11 @@ mod tests {
 
     use super::super::named::Kind;
     use super::*;
-    use crate::tracefs::Tracefs;
 
     /// What was counted while packets went to ports where nobody listens, of both families and protocols, and those ports.
     fn refusals(tells_sockets: bool) -> Option<(Counted, Vec<(&'static str, SocketAddr)>)> {
-        let mut reasons = match Tracefs::open().map_err(|none| Error::Missing(none.to_string())).and_then(|tracefs| Reasons::read(&tracefs))
-        {
-            Ok(reasons) => reasons,
+        let mut reasons = match Reasons::find() {
+            Ok((_, reasons)) => reasons,
             Err(error) => {
                 eprintln!("skipped: {error}");
                 return None;
