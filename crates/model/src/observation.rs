@@ -21,8 +21,8 @@ pub use netns::{
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadTimes};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use server::{
-    AccessLog, ErrorLog, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin, PhpFpmConfig,
-    PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
+    AccessLog, ErrorLog, LogExtent, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin,
+    PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
 };
 pub use tcp_sample::TcpSample;
 pub use warmth::{AfterRest, Warmth};

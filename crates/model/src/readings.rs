@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::observation::{NetnsView, Observation, ProcessView};
+use crate::observation::{LogExtent, NetnsView, Observation, ProcessView};
 use crate::path::Path;
 use crate::report::{SourceReport, SourceStatus};
 use crate::series::{Series, SeriesState};
@@ -41,12 +41,12 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     for (pid, view) in &obs.servers {
         add(format!("server_config (pid {pid})"), fate(&view.config));
         for (path, log) in &view.access_logs {
-            let fate = told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes)));
+            let fate = told(fate(log), log.last().map(|log| log.extent));
             let blind = log.last().is_some_and(|log| !log.has_status);
             add(format!("server_log {path} (pid {pid})"), if blind { without_status(fate) } else { fate });
         }
         for (path, log) in &view.error_logs {
-            add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| (log.rotated, log.skipped_bytes))));
+            add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| log.extent)));
         }
         for (item, status) in &view.status {
             add(format!("server_status {item} (pid {pid})"), fate(status));
@@ -89,10 +89,10 @@ fn fate<T>(series: &Series<T>) -> Option<Fate> {
     }
 }
 
-/// A log's fate with what is missing of it: (rotated, bytes passed over).
-fn told(fate: Option<Fate>, missing: Option<(bool, u64)>) -> Option<Fate> {
+/// A log's fate with what is missing of it.
+fn told(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
     let (status, why, needs) = fate?;
-    let gap = match missing {
+    let gap = match extent.map(|extent| (extent.rotated, extent.skipped_bytes)) {
         Some((true, 0)) => Some("it was replaced or cut meanwhile: lines may be missing".to_owned()),
         Some((rotated, skipped @ 1..)) => {
             let also = if rotated { ", and it was replaced or cut meanwhile" } else { "" };

@@ -93,6 +93,8 @@ pub struct Placed {
 pub struct Logged {
     /// How many.
     pub count: u64,
+    /// True where not all of the log was read, so that the number is an estimate.
+    pub is_estimated: bool,
     /// The log of the first one.
     pub path: String,
     /// The first one.
@@ -102,7 +104,10 @@ pub struct Logged {
 impl Logged {
     /// As a proof: how many, and the first of them.
     fn proof(&self, ctx: &Context<'_>) -> Evidence {
-        let text = Message::new("evidence-logged").with("count", self.count).with("line", self.line.as_str());
+        let text = Message::new("evidence-logged")
+            .with("count", self.count)
+            .with("about", u64::from(self.is_estimated))
+            .with("line", self.line.as_str());
         evidence(ctx.text(text), self.path.as_str(), Some(self.count as f64))
     }
 }
@@ -147,7 +152,8 @@ impl<'a> Context<'a> {
         let views: Vec<&ServerView> = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)).collect();
         let count: u64 = views.iter().map(|view| view.errors(kind)).sum();
         let (path, line) = views.iter().find_map(|view| view.error_sample(kind)).unwrap_or_default();
-        (count > 0).then(|| Logged { count, path: path.to_owned(), line: line.to_owned() })
+        let is_estimated = views.iter().any(|view| view.is_estimated(kind));
+        (count > 0).then(|| Logged { count, is_estimated, path: path.to_owned(), line: line.to_owned() })
     }
 
     /// Connections that a tier's nginx accepted in the window and closed at once, for it had no free connection to serve them with (accepts

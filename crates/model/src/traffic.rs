@@ -25,21 +25,23 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
     }
 }
 
-/// Requests, statuses and times out of the access logs of the path's first tier; nothing where no log has statuses, or where one was cut or is
-/// too large to be read whole: half a count would pass for a fall of the throughput.
+/// Requests, statuses and times out of the access logs of the path's first tier; nothing where no log has statuses, or where one was cut: half a count
+/// would pass for a fall of the throughput. One that is too large to be read whole is taken to go on as its end does.
 fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     let tier = ctx.path.tiers.first()?;
     let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
     let logs: Vec<&AccessLog> =
         views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).filter(|log| log.lines > 0).collect();
-    let whole = |log: &&AccessLog| log.has_status && !log.rotated && log.skipped_bytes == 0;
     let seconds = ctx.seconds();
-    if logs.is_empty() || !logs.iter().all(whole) || seconds <= 0.0 {
+    if logs.is_empty() || seconds <= 0.0 {
         return None;
     }
     let mut status: BTreeMap<u16, u64> = BTreeMap::new();
-    for (code, count) in logs.iter().flat_map(|log| &log.status) {
-        *status.entry(*code).or_default() += count;
+    for log in &logs {
+        let scale = log.scale().filter(|_| log.has_status)?;
+        for (code, count) in &log.status {
+            *status.entry(*code).or_default() += (*count as f64 * scale).round() as u64;
+        }
     }
     let requests: u64 = status.values().sum();
     let good: u64 = status.iter().filter(|(code, _)| is_expected(ctx, **code)).map(|(_, count)| count).sum();

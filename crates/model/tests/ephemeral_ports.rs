@@ -5,7 +5,7 @@ mod stage;
 
 use chokepoint_model::change::Change;
 use chokepoint_model::observation::{
-    CpuUse, ErrorLog, NginxConfig, Observation, ServerConfig, TimeWaitAccepted, TimeWaitDialled, TimeWaits,
+    CpuUse, ErrorLog, LogExtent, NginxConfig, Observation, ServerConfig, TimeWaitAccepted, TimeWaitDialled, TimeWaits,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, StationState, Verdict};
@@ -37,7 +37,7 @@ fn log(obs: &mut Observation, kinds: &[(&str, u64)], skipped_bytes: u64) {
     let server = obs.servers.entry(42).or_default();
     server.config.push(0, Reading::Ok(ServerConfig::Nginx(NginxConfig::default())));
     let counted = kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
-    let log = ErrorLog { kinds: counted, skipped_bytes, ..ErrorLog::default() };
+    let log = ErrorLog { kinds: counted, extent: LogExtent { skipped_bytes, ..LogExtent::default() }, ..ErrorLog::default() };
     server.error_logs.entry("/var/log/nginx/error.log".into()).or_default().push(11_000_000, Reading::Ok(log));
 }
 

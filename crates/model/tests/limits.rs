@@ -5,7 +5,7 @@ mod stage;
 
 use chokepoint_model::change::{Change, ServerSetting};
 use chokepoint_model::load::{Loop, Percentiles};
-use chokepoint_model::observation::{AccessLog, NginxLimit, NginxStatus, Observation, OpenFiles, ServerStatus};
+use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, NginxLimit, NginxStatus, Observation, OpenFiles, ServerStatus};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Remedy, Role, Station, StationState, Verdict};
 use stage::limits::*;
@@ -340,6 +340,44 @@ fn a_limit_that_refuses_is_a_cause_by_its_log_or_by_the_very_rate() {
     }
     let ceiling = station(&told(&refused(rate(Some(true), 20, 20))), "rate-limit").ceiling_rps.unwrap();
     assert!((ceiling.value - 200.0).abs() < 0.1 && (ceiling.high - 202.0).abs() < 0.1, "{ceiling:?}");
+}
+
+#[test]
+fn without_any_burst_what_a_turn_leaves_over_is_lost() {
+    let got = |limit: NginxLimit, good: u64| {
+        let mut obs = refused(limit);
+        suffer(&mut obs, 0, &[(429, 10_000 - good)]);
+        told(&obs)
+    };
+    // A turn of 3.2 ms is one of 4 ms, and then an event loop has to come by: 200 to 250 a second.
+    for (rps, is_limited) in [(180, false), (205, true), (235, true), (250, true), (280, false), (314, false)] {
+        let diagnosis = got(NginxLimit { rate_per_s: Some(314.0), ..rate(Some(true), 0, 0) }, rps * 10);
+        assert_eq!(causes(&diagnosis).contains(&LIMITED), is_limited, "{rps}");
+        let ceiling = station(&diagnosis, "rate-limit").ceiling_rps.unwrap();
+        assert!((ceiling.low - 200.0).abs() < 0.1 && (ceiling.high - 250.0).abs() < 0.1, "{ceiling:?}");
+    }
+    // However high the rate, one a millisecond passes.
+    let ceiling =
+        station(&got(NginxLimit { rate_per_s: Some(5_000.0), ..rate(Some(true), 0, 0) }, 9_000), "rate-limit").ceiling_rps.unwrap();
+    assert!((ceiling.high - 1_000.0).abs() < 0.1, "{ceiling:?}");
+}
+
+#[test]
+fn the_end_of_a_log_that_is_too_large_to_be_read_stands_for_all_of_it() {
+    let told_of = |extent: LogExtent| {
+        let mut obs = refused(rate(None, 20, 20));
+        let log = ErrorLog { kinds: [("limiting requests one".to_owned(), 2_000)].into(), extent, ..ErrorLog::default() };
+        obs.servers.entry(42).or_default().error_logs.entry("e".into()).or_default().push(11_000_000, Reading::Ok(log));
+        told(&obs)
+    };
+    let part = |skipped_bytes, read_bytes| told_of(LogExtent { rotated: false, skipped_bytes, read_bytes });
+    assert_eq!(causes(&part(0, 1_000)), [""; 0], "a quarter of what was refused");
+    let diagnosis = part(3_000, 1_000);
+    assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![LIMITED], Confidence::High));
+    let proof = &diagnosis.findings[0].evidence[0];
+    assert!(proof.text.contains("about 8,000 times") && proof.value == Some(8_000.0), "{proof:?}");
+    assert_eq!(causes(&part(3_000, 0)), [""; 0], "how much was read is not known");
+    assert_eq!(causes(&told_of(LogExtent { rotated: true, skipped_bytes: 3_000, read_bytes: 1_000 })), [""; 0], "lines are missing");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::observation::{
-    AccessLog, Address, ErrorLog, ListenerAddress, NginxConfig, NginxPass, Observation, Origin, ServerConfig, Socket, SocketAddress,
-    TcpState,
+    AccessLog, Address, ErrorLog, ListenerAddress, LogExtent, NginxConfig, NginxPass, Observation, Origin, ServerConfig, Socket,
+    SocketAddress, TcpState,
 };
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, Mode, SourceStatus, Verdict};
@@ -196,10 +196,12 @@ fn watched_traffic_has_the_figures_of_the_access_log() {
 
 #[test]
 fn half_a_log_and_one_without_status_give_no_figures() {
+    let of = |rotated, skipped_bytes, read_bytes| AccessLog { extent: LogExtent { rotated, skipped_bytes, read_bytes }, ..watched() };
     for log in [
         AccessLog { has_status: false, ..watched() },
-        AccessLog { rotated: true, ..watched() },
-        AccessLog { skipped_bytes: 1, ..watched() },
+        of(true, 0, 1_000),
+        of(true, 1_000, 1_000),
+        of(false, 1_000, 0),
         AccessLog::default(),
     ] {
         let mut obs = healthy();
@@ -213,9 +215,19 @@ fn half_a_log_and_one_without_status_give_no_figures() {
 }
 
 #[test]
+fn the_end_of_a_log_stands_for_all_that_it_gained() {
+    let mut obs = healthy();
+    passive(&mut obs);
+    access(&mut obs, AccessLog { extent: LogExtent { rotated: false, skipped_bytes: 3_000, read_bytes: 1_000 }, ..watched() });
+    let load = told(&obs).load.unwrap();
+    assert_eq!((load.requests, load.status["502"]), (4_000, 320));
+    assert!((load.goodput_rps - 360.0).abs() < 0.01, "{load:?}");
+}
+
+#[test]
 fn what_is_missing_of_a_log_is_told_among_the_readings() {
     let mut obs = healthy();
-    access(&mut obs, AccessLog { skipped_bytes: 77, rotated: true, ..watched() });
+    access(&mut obs, AccessLog { extent: LogExtent { skipped_bytes: 77, rotated: true, read_bytes: 1 }, ..watched() });
     let diagnosis = told(&obs);
     let told = diagnosis.readings.iter().find(|reading| reading.source.contains("access.log")).unwrap();
     let why = told.why.as_deref().unwrap();

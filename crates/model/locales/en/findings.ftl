@@ -89,7 +89,10 @@ finding-rate-limited-by-config-explanation-delay = The configuration of { $tier 
 finding-rate-limited-by-config-title-connections = { $tier } limits connections by configuration to { $connections } (zone { $zone })
 finding-rate-limited-by-config-explanation-connections = The configuration of { $tier } allows { $connections } connections with a request in service at once for each value of { $key } ({ $directive }, zone { $zone }, { $place }). Further ones are refused with status { $status }. Somebody set this on purpose, and the server does as it was told; for this traffic it is what holds it back. One load generator, or one proxy in front, is one address and so one client to the limit.
 
-evidence-rate-limit-rate = The configuration allows { $rate } requests a second for each { $key }, and { $burst } more at once (zone { $zone }).
+evidence-rate-limit-rate = The configuration allows { $rate } requests a second for each { $key }, { $burst ->
+    [0] and no burst: what a turn leaves over in whole milliseconds is lost, and fewer pass (zone { $zone }).
+   *[other] and { $burst } more at once (zone { $zone }).
+}
 evidence-rate-limit-connections = The configuration allows { $connections } connections at once for each { $key } (zone { $zone }).
 evidence-rate-limit-answers = { $count } of { $requests } requests were answered with status { $status }; { $goodput } a second were answered as expected.
 evidence-rate-limit-waits = { $goodput } requests a second were answered as expected, and half of them took { $count } ms or longer.
@@ -169,9 +172,12 @@ remedy-reuse-upstream-connections-advice = Keep connections to { $remote }: an u
 remedy-reuse-upstream-connections-advice-proxy = Keep connections to { $remote }: an upstream with keepalive, proxy_http_version 1.1, and proxy_set_header Connection "" (nginx does so by itself from 1.29.7 on, but not for a literal address).
 remedy-reuse-upstream-connections-advice-risk = A server that gives each connection a worker of its own (prefork, php-fpm) starves the connections beyond its workers. The upstream must keep idle connections for longer than nginx does, or some requests meet a connection that is just being closed.
 
-evidence-logged = The server logged this { $count ->
-    [one] once
-   *[other] { $count } times
+evidence-logged = The server logged this { $about ->
+    [1] about { $count } times (of its log, the end was read)
+   *[other] { $count ->
+        [one] once
+       *[other] { $count } times
+    }
 } while it was watched, first: { $line }
 
 remedy-raise-max-children-text = Let the pool of { $tier } have { $to } workers instead of { $from }: as many as were asked for at once, as far as cores and memory carry them.

@@ -274,7 +274,7 @@ page-rate-limited-by-config-title = The configuration limits this traffic
 page-rate-limited-by-config-limits =
     Requests of one client (one value of the zone's key, mostly the address) above the rate, or beyond so many connections at once.
 page-rate-limited-by-config-shows =
-    Answers with the limit's status (503, or limit_req_status, limit_conn_status) and lines "limiting requests" or "limiting connections" with the zone's name in the error log. With burst and without nodelay nothing fails at first: requests wait, and goodput is the rate to the digit.
+    Answers with the limit's status (503, or limit_req_status, limit_conn_status) and lines "limiting requests" or "limiting connections" with the zone's name in the error log. With burst and without nodelay nothing fails at first: requests wait, and goodput is the rate to the digit. Without any burst it is less than the rate: nginx counts in whole milliseconds, so that of 314 a second, a turn of 3.2 ms, one in 4 ms passes, and never more than 1,000 a second.
 page-rate-limited-by-config-sure =
     High where the zone's own lines in the error log are as many as half of those answers or delays; medium where the log does not tell, but the limit is surely on the request's way and goodput is just what it lets through. Silent where the rate is not reached, where the limit belongs to another location, and where answers with that status come from elsewhere. A load generator is one address: real clients, each with its own, may never meet the limit.
 page-rate-limited-by-config-remedies =

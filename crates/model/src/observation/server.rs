@@ -270,32 +270,65 @@ pub struct AccessLog {
     pub duration_us: Option<Percentiles>,
     /// Bytes of answers.
     pub bytes: u64,
+    /// How much of the log these figures are of.
+    pub extent: LogExtent,
+}
+
+impl AccessLog {
+    /// Of each line that was read, how many the log gained; nothing where that cannot be told.
+    pub fn scale(&self) -> Option<f64> {
+        self.extent.scale()
+    }
+}
+
+/// How much was read of what a log gained during the observation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogExtent {
     /// True where the file was replaced or cut while it was followed: lines may be missing.
     pub rotated: bool,
-    /// Bytes of the log that were passed over because the log grew by more than is read: the figures are those of its end.
+    /// Bytes that were passed over because the log grew by more than is read: what was read is its end.
     pub skipped_bytes: u64,
+    /// Bytes that were read; 0 in recordings that do not tell.
+    pub read_bytes: u64,
+}
+
+impl LogExtent {
+    /// True where nothing of it is missing.
+    pub fn is_whole(self) -> bool {
+        !self.rotated && self.skipped_bytes == 0
+    }
+
+    /// What the log gained over what was read of it; nothing where that cannot be told.
+    pub fn scale(self) -> Option<f64> {
+        match (self.rotated, self.skipped_bytes, self.read_bytes) {
+            (true, ..) => None,
+            (_, 0, _) => Some(1.0),
+            (.., 0) => None,
+            (_, skipped, read) => Some(1.0 + skipped as f64 / read as f64),
+        }
+    }
 }
 
 /// What an error log told during the observation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorLog {
-    /// Lines by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
+    /// Lines that were read, by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
     /// "worker_connections reused", "limiting requests ZONE", "delaying requests ZONE", "limiting connections ZONE", "upstream timed out",
     /// "upstream closed" and "upstream reset" (before anything of the answer came),
     /// "max_children POOL", ...
     pub kinds: BTreeMap<String, u64>,
     /// The first line of each kind, at most 300 bytes.
     pub samples: BTreeMap<String, String>,
-    /// True where the file was replaced or cut while it was followed.
-    pub rotated: bool,
-    /// Bytes of the log that were passed over because it grew by more than is read.
-    pub skipped_bytes: u64,
+    /// How much of the log these figures are of.
+    pub extent: LogExtent,
 }
 
 impl ErrorLog {
-    /// Lines of this kind.
+    /// Lines of this kind. Where only the log's end was read, those that it gained if they were as frequent before: a server that logs each of tens of
+    /// thousands of failures a second writes more than is read.
     pub fn count(&self, kind: &str) -> u64 {
-        self.kinds.get(kind).copied().unwrap_or(0)
+        let read = self.kinds.get(kind).copied().unwrap_or(0);
+        (read as f64 * self.extent.scale().unwrap_or(1.0)).round() as u64
     }
 }
 
@@ -330,6 +363,12 @@ impl ServerView {
     /// Lines of this kind in all of its error logs together.
     pub fn errors(&self, kind: &str) -> u64 {
         self.error_logs.values().filter_map(|log| log.last()).map(|log| log.count(kind)).sum()
+    }
+
+    /// True where [`ServerView::errors`] is an estimate, for of a log with such lines only the end was read.
+    pub fn is_estimated(&self, kind: &str) -> bool {
+        let mut logs = self.error_logs.values().filter_map(|log| log.last());
+        logs.any(|log| log.kinds.contains_key(kind) && log.extent.scale().is_some_and(|scale| scale > 1.0))
     }
 
     /// The first line of this kind, with the log that it stands in.

@@ -191,7 +191,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
 fn is_told(ctx: &Context<'_>, tier: &Tier) -> bool {
     let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)).filter(|server| server.nginx().is_some());
     let mut logs = servers.flat_map(|server| server.error_logs.values()).filter_map(|log| log.last()).peekable();
-    logs.peek().is_some() && logs.all(|log| !log.rotated && log.skipped_bytes == 0)
+    logs.peek().is_some() && logs.all(|log| log.extent.is_whole())
 }
 
 /// What the largest group of sockets in TIME_WAIT towards a remote grew by in the window.

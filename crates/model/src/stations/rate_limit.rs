@@ -19,6 +19,8 @@ const LOGGED_SHARE: f64 = 0.5;
 const DELAYED_SHARE: f64 = 0.5;
 /// How far goodput may lie from what a limit lets through: nginx counts in thousandths of a request and milliseconds, the window has two ends.
 const RATE_SPREAD: f64 = 0.03;
+/// What an event loop under load adds to the milliseconds of a turn: it looks at the clock once for all that came.
+const LOOP_MS: f64 = 1.0;
 /// The same for traffic that is watched: a log is read a little before and after the window.
 const WATCHED_SPREAD: f64 = 0.05;
 /// Turns that half of the requests must have waited for where nothing else tells that they did: fewer may be one that is just served.
@@ -94,7 +96,7 @@ impl<'a> Limit<'a> {
         };
     }
 
-    /// The same without load of our own: by the tier's access logs, where they were read whole.
+    /// The same without load of our own: by the tier's access logs, where is known how much they gained.
     fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<Held>, bool) {
         let Some(seen) = Watched::of(ctx, tier) else { return (None, false) };
         if refused > HELD_SHARE * seen.requests {
@@ -114,18 +116,23 @@ impl<'a> Limit<'a> {
         ((self.applies == Some(true) && is_at_rate).then_some(Held::Delayed), false)
     }
 
-    /// The requests a second that it lets one client have: the rate, and in a short window as much more as passes at once at its beginning. Those that
-    /// wait leave at the rate.
-    fn allowed_rps(&self, load: &LoadResult) -> Option<(f64, f64)> {
+    /// The requests a second that it lets one client have who always wants more: the rate, and in a short window as much more as passes at once at its
+    /// beginning. Those that wait leave at the rate. Without any burst it is less, for what was not used is lost then: nginx counts in whole milliseconds
+    /// (ngx_http_limit_req_module.c), and a request passes that comes a whole turn after the last one, in one of the next turns of its event loop.
+    fn allowed_rps(&self, load: &LoadResult) -> Option<Ceiling> {
         let rate = self.config.rate_per_s?;
+        if self.config.burst == 0 {
+            let after_ms = |more_ms: f64| 1e3 / ((1e3 / rate).ceil() + more_ms);
+            return Some(Ceiling { value: after_ms(LOOP_MS / 2.0), low: after_ms(LOOP_MS), high: after_ms(0.0) });
+        }
         let burst = self.config.burst_at_once as f64 * 1e6 / load.duration_us.max(1) as f64;
-        Some((rate, rate + burst))
+        Some(Ceiling { value: rate, low: rate, high: rate + burst })
     }
 
     /// True where goodput is just what the limit allows to one client address.
     fn passes_all_it_may(&self, load: &LoadResult) -> bool {
         self.allowed_rps(load)
-            .is_some_and(|(low, high)| (low * (1.0 - RATE_SPREAD)..=high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
+            .is_some_and(|allowed| (allowed.low * (1.0 - RATE_SPREAD)..=allowed.high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
     }
 
     fn proofs(&self) -> impl Iterator<Item = &Logged> {
@@ -167,13 +174,10 @@ impl Watched {
         let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
         let logs: Vec<&AccessLog> =
             views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).filter(|log| log.lines > 0).collect();
-        let is_whole = logs.iter().all(|log| !log.rotated && log.skipped_bytes == 0);
-        let largest = logs.iter().max_by_key(|log| log.lines).filter(|_| is_whole)?;
+        let requests = logs.iter().map(|log| Some(log.lines as f64 * log.scale()?)).sum::<Option<f64>>()?;
+        let largest = logs.iter().max_by_key(|log| log.lines)?;
         let upstream = largest.upstream_time_us.map_or(0, |times| times.p50);
-        Some(Self {
-            requests: logs.iter().map(|log| log.lines).sum::<u64>() as f64,
-            own_wait_s: largest.request_time_us.map(|times| times.p50.saturating_sub(upstream) as f64 / 1e6),
-        })
+        Some(Self { requests, own_wait_s: largest.request_time_us.map(|times| times.p50.saturating_sub(upstream) as f64 / 1e6) })
     }
 }
 
@@ -197,11 +201,11 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> Station {
     let mut station = blank(&STATION, tier.name.clone(), at, unit);
     station.limit = limit.config.rate_per_s.or(limit.config.connections.map(|count| count as f64));
     let load = ctx.obs.load.as_ref();
-    if let (Some(load), Some((rate, high))) = (load, load.and_then(|load| limit.allowed_rps(load))) {
+    if let (Some(load), Some(allowed)) = (load, load.and_then(|load| limit.allowed_rps(load))) {
         station.used = Some(load.goodput_rps());
-        station.utilization = Some(load.goodput_rps() / rate.max(f64::MIN_POSITIVE));
+        station.utilization = Some(load.goodput_rps() / allowed.value.max(f64::MIN_POSITIVE));
         // One load comes from one address: one key.
-        station.ceiling_rps = (limit.applies == Some(true)).then_some(Ceiling { value: rate, low: rate, high });
+        station.ceiling_rps = (limit.applies == Some(true)).then_some(allowed);
     }
     let answers = load.map(|load| answers_with(load, &[limit.config.status]));
     let refused = limit.refused.as_ref().map(|logged| logged.count).or(answers.filter(|_| limit.held == Some(Held::Refused)));

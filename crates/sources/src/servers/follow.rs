@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
 use chokepoint_config::log_format::{Access, Escape, FpmFormat, LINE_BYTES_MAX, LogFormat, Record};
-use chokepoint_model::observation::{AccessLog, ErrorLog, Observation};
+use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::config::{collect, parsed};
@@ -84,10 +84,12 @@ fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes
             let to = file.metadata()?.len();
             let skip = (to - from.min(to)).saturating_sub(left);
             file.seek(SeekFrom::Start(from + skip))?;
-            left -= count(&mut file.take(to.saturating_sub(from + skip)), skip > 0, &mut |line| counted.add(line))?;
-            counted.skipped_bytes += skip;
+            let read = count(&mut file.take(to.saturating_sub(from + skip)), skip > 0, &mut |line| counted.add(line))?;
+            left -= read;
+            counted.extent.read_bytes += read;
+            counted.extent.skipped_bytes += skip;
         }
-        counted.rotated = pieces.rotated;
+        counted.extent.rotated = pieces.rotated;
         Ok(())
     });
     let outcome = match followed {
@@ -150,8 +152,7 @@ struct Counted {
     request: Histogram,
     upstream: Histogram,
     duration: Histogram,
-    rotated: bool,
-    skipped_bytes: u64,
+    extent: LogExtent,
 }
 
 impl Counted {
@@ -192,8 +193,7 @@ impl Counted {
             request: histogram(),
             upstream: histogram(),
             duration: histogram(),
-            rotated: false,
-            skipped_bytes: 0,
+            extent: LogExtent::default(),
         })
     }
 
@@ -243,10 +243,10 @@ impl Counted {
 
     fn text(mut self) -> String {
         if matches!(self.reader, Reader::Errors | Reader::FpmErrors) {
-            (self.errors.rotated, self.errors.skipped_bytes) = (self.rotated, self.skipped_bytes);
+            self.errors.extent = self.extent;
             return tally::error_text(&self.errors);
         }
-        (self.access.rotated, self.access.skipped_bytes) = (self.rotated, self.skipped_bytes);
+        self.access.extent = self.extent;
         self.access.request_time_us = self.request.percentiles();
         self.access.upstream_time_us = self.upstream.percentiles();
         self.access.duration_us = self.duration.percentiles();

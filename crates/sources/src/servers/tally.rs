@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use chokepoint_model::load::Percentiles;
-use chokepoint_model::observation::{AccessLog, ErrorLog};
+use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent};
 
 /// Kinds of errors that are told apart; all further ones are "other".
 const KINDS_MAX: usize = 64;
@@ -69,15 +69,8 @@ pub(super) fn add_error(log: &mut ErrorLog, kind: &str, line: &str) {
 /// The text of an access log's figures.
 pub(super) fn access_text(log: &AccessLog) -> String {
     let mut text = String::new();
-    let facts = [
-        ("lines", log.lines),
-        ("misfits", log.misfits),
-        ("has_status", u64::from(log.has_status)),
-        ("bytes", log.bytes),
-        ("rotated", u64::from(log.rotated)),
-        ("skipped_bytes", log.skipped_bytes),
-    ];
-    for (name, value) in facts {
+    let facts = [("lines", log.lines), ("misfits", log.misfits), ("has_status", u64::from(log.has_status)), ("bytes", log.bytes)];
+    for (name, value) in facts.into_iter().chain(extent_facts(log.extent)) {
         let _ = writeln!(text, "{name} {value}");
     }
     for (status, count) in &log.status {
@@ -95,7 +88,10 @@ pub(super) fn access_text(log: &AccessLog) -> String {
 
 /// The text of an error log's figures.
 pub(super) fn error_text(log: &ErrorLog) -> String {
-    let mut text = format!("rotated {}\nskipped_bytes {}\n", u64::from(log.rotated), log.skipped_bytes);
+    let mut text = String::new();
+    for (name, value) in extent_facts(log.extent) {
+        let _ = writeln!(text, "{name} {value}");
+    }
     for (kind, count) in &log.kinds {
         let _ = writeln!(text, "kind {count} {kind}");
         if let Some(sample) = log.samples.get(kind) {
@@ -103,6 +99,21 @@ pub(super) fn error_text(log: &ErrorLog) -> String {
         }
     }
     text
+}
+
+fn extent_facts(extent: LogExtent) -> [(&'static str, u64); 3] {
+    [("rotated", u64::from(extent.rotated)), ("skipped_bytes", extent.skipped_bytes), ("read_bytes", extent.read_bytes)]
+}
+
+/// Takes one of [`extent_facts`] back; false where this is none.
+fn take_extent(extent: &mut LogExtent, name: &str, value: &str) -> Result<bool, String> {
+    match name {
+        "rotated" => extent.rotated = number::<u8>(value)? != 0,
+        "skipped_bytes" => extent.skipped_bytes = number(value)?,
+        "read_bytes" => extent.read_bytes = number(value)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 fn facts(text: &str) -> Result<Vec<(&str, &str)>, String> {
@@ -127,12 +138,11 @@ pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
     let mut log = AccessLog::default();
     for (name, value) in facts(text)? {
         match name {
+            _ if take_extent(&mut log.extent, name, value)? => {}
             "lines" => log.lines = number(value)?,
             "misfits" => log.misfits = number(value)?,
             "has_status" => log.has_status = number::<u8>(value)? != 0,
             "bytes" => log.bytes = number(value)?,
-            "rotated" => log.rotated = number::<u8>(value)? != 0,
-            "skipped_bytes" => log.skipped_bytes = number(value)?,
             "status" => {
                 let (status, count) = value.split_once(' ').ok_or("expected a status and a count")?;
                 log.status.insert(number(status)?, number(count)?);
@@ -152,8 +162,7 @@ pub(super) fn error_log(text: &str) -> Result<ErrorLog, String> {
     let mut last: Option<String> = None;
     for (name, value) in facts(text)? {
         match name {
-            "rotated" => log.rotated = number::<u8>(value)? != 0,
-            "skipped_bytes" => log.skipped_bytes = number(value)?,
+            _ if take_extent(&mut log.extent, name, value)? => {}
             "kind" => {
                 let (count, kind) = value.split_once(' ').ok_or("expected a count and a kind")?;
                 log.kinds.insert(kind.to_owned(), number(count)?);
@@ -186,7 +195,7 @@ mod tests {
             status,
             request_time_us: times,
             bytes: 7,
-            skipped_bytes: 3,
+            extent: LogExtent { rotated: false, skipped_bytes: 3, read_bytes: 9 },
             ..AccessLog::default()
         }
     }
@@ -206,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         assert_eq!(access_log(&access_text(&access())), Ok(access()));
-        let mut errors = ErrorLog { rotated: true, ..ErrorLog::default() };
+        let mut errors = ErrorLog { extent: LogExtent { rotated: true, ..LogExtent::default() }, ..ErrorLog::default() };
         for n in 0..100 {
             add_error(&mut errors, &format!("kind {n}"), &"\u{e4}".repeat(400));
         }
@@ -225,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_gives_an_answer(text in "((lines|status|kind|sample|duration_us|rotated)? ?[0-9a-z -]{0,12}\n?){0,6}") {
+        fn any_text_gives_an_answer(text in "((lines|status|kind|sample|duration_us|rotated|read_bytes)? ?[0-9a-z -]{0,12}\n?){0,6}") {
             let _ = (access_log(&text), error_log(&text));
         }
     }

@@ -201,8 +201,8 @@ const ACCESS: &str = "/var/log/nginx/a.log";
 
 fn access_log(observation: &Observation) -> (bool, BTreeMap<u16, u64>) {
     let log = observation.servers[&42].access_logs[ACCESS].last().unwrap();
-    assert_eq!((log.misfits, log.skipped_bytes), (0, 0));
-    (log.rotated, log.status.clone())
+    assert_eq!((log.misfits, log.extent.skipped_bytes), (0, 0));
+    (log.extent.rotated, log.status.clone())
 }
 
 /// A log with an old line, one more before it is renamed to `to`, and one in the new file.
@@ -258,7 +258,9 @@ fn of_a_log_that_grows_too_much_the_end_is_read() {
         host.append("/var/log/nginx/a.log", "503 0.001 -\n");
     });
     let log = observation.servers[&42].access_logs["/var/log/nginx/a.log"].last().unwrap();
-    assert!(log.skipped_bytes > 10 << 20 && log.misfits == 0, "{} {}", log.skipped_bytes, log.misfits);
+    assert!(log.extent.skipped_bytes > 10 << 20 && log.misfits == 0, "{:?} {}", log.extent, log.misfits);
+    let lines = log.lines as f64 * log.scale().unwrap();
+    assert!((3_999_000.0..=4_001_000.0).contains(&lines), "as many as came, from those at its end: {lines}");
     assert_eq!(log.status[&503], 1, "its end is in it");
 }
 

@@ -18,10 +18,10 @@ impl Service {
     pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         let load = ctx.obs.load.as_ref().filter(|load| load.good >= GOOD_MIN && pool.busy.len() >= SAMPLES_MIN)?;
         let logs: Vec<&AccessLog> = access_logs(ctx, tier);
-        let lines: u64 = logs.iter().map(|log| log.lines).sum();
+        let lines: f64 = logs.iter().filter_map(|log| Some(log.lines as f64 * log.scale()?)).sum();
         let served = match ctx.can_divide_by_good() {
             true => load.goodput_rps(),
-            false if lines > 0 => lines as f64 / ctx.seconds().max(1e-6),
+            false if lines > 0.0 => lines / ctx.seconds().max(1e-6),
             false => return None,
         };
         // Of the requests that failed none, or all, may have held a worker.
@@ -44,11 +44,11 @@ impl Service {
     }
 }
 
-/// The access logs of a tier's servers that were read whole.
+/// The access logs of a tier's servers of which is known how much they gained.
 fn access_logs<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a AccessLog> {
     let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
     let logs = views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last());
-    logs.filter(|log| !log.rotated && log.skipped_bytes == 0 && log.lines >= GOOD_MIN).collect()
+    logs.filter(|log| log.scale().is_some() && log.lines >= GOOD_MIN).collect()
 }
 
 /// Mean number of a tier's processes that do what this clock counts, over the window.

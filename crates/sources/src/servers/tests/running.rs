@@ -120,7 +120,7 @@ impl Running {
 fn access_log(nginx: &Running, observation: &Observation) -> (u64, bool, BTreeMap<u16, u64>) {
     let logs = &observation.servers[&nginx.child.id()].access_logs;
     let log: &AccessLog = logs[&nginx.at("a.log").display().to_string()].last().unwrap();
-    (log.lines, log.rotated, log.status.clone())
+    (log.lines, log.extent.rotated, log.status.clone())
 }
 
 #[test]
