@@ -294,7 +294,8 @@ fn far(connecting: usize, retried: i64, busy: f64) -> Observation {
 
 #[test]
 fn a_far_upstream_whose_connects_take_much_of_the_time_is_a_cause() {
-    let diagnosis = told(&far(45, 100, 0.2));
+    // Of the 46, one is a lost SYN that waits for its second: ten in ten seconds.
+    let diagnosis = told(&far(46, 10, 0.2));
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec![CHURN]));
     let churn = &diagnosis.findings[0];
     assert_eq!(churn.at.edge.as_deref(), Some("nginx->192.0.2.7:9000"));
@@ -308,6 +309,7 @@ fn connects_that_are_quick_or_lost_or_beside_busy_cores_are_no_cause() {
     for (connecting, retried, busy, told_as) in [
         (10, 0, 0.2, "most of the time goes to the answer"),
         (45, 40_000, 0.2, "SYNs are lost: it is not the distance"),
+        (45, 200, 0.2, "one in five hundred is lost, and waits as long as all others together"),
         (45, 0, 0.97, "the cores are the limit"),
     ] {
         assert_eq!(causes(&told(&far(connecting, retried, busy))), [""; 0], "{told_as}");

@@ -29,6 +29,8 @@ const TIME_SHARE_MIN: f64 = 1.0 / 3.0;
 const SAMPLES_MIN: usize = 3;
 /// SYNs sent again, as a share of the connections opened, above which connecting takes long because SYNs are lost and not for the distance.
 const RETRIED_SHARE_MAX: f64 = 0.01;
+/// What a SYN that is sent again waited for at the least, seconds: the first retransmission timeout (TCP_TIMEOUT_INIT, RFC 6298 section 2.1).
+const RETRIED_AFTER_S: f64 = 1.0;
 
 /// The way from one tier to one upstream, as its configuration has it.
 pub(crate) struct Edge<'a> {
@@ -232,7 +234,8 @@ fn is_idle(ctx: &Context<'_>, tier: &Tier) -> bool {
 }
 
 /// Share of the response time for which a request waits for its connection, by Little's law: those in SYN-SENT on average, of all that are
-/// under way. Nothing where SYNs are lost: what is waited for then is the next SYN.
+/// under way. Nothing where SYNs are lost: what is waited for then is the next SYN. Of the few that are lost in any case each waits as long as a
+/// thousand others.
 fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
     let Loop::Closed { connections } = load.shape else { return None };
@@ -244,5 +247,6 @@ fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
         return None;
     }
     let connecting = dialled(ctx, edge.tier, edge.address).filter(|socket| socket.state == TcpState::SynSent).count();
-    Some(connecting as f64 / samples as f64 / f64::from(connections))
+    let lost = retried * RETRIED_AFTER_S / ctx.seconds().max(1e-6);
+    Some((connecting as f64 / samples as f64 - lost).max(0.0) / f64::from(connections))
 }
