@@ -109,6 +109,12 @@ fn turns(socket: &TcpSocket<'_>) -> u64 {
     SENT.read(socket.info).unwrap_or(0).min(RECEIVED.read(socket.info).unwrap_or(0))
 }
 
+/// True where no request had been answered on a connection when it was looked at first, or it was not there yet: over a long way its handshake, or the
+/// wait for its first answer, may have begun before.
+fn is_first_use(before: Option<u64>) -> bool {
+    before.unwrap_or(0) == 0
+}
+
 fn count(of: &mut BTreeMap<u64, u64>, turns: u64) {
     let full = of.len() >= TURNS_MAX && !of.contains_key(&turns);
     let place = if full { of.range(turns..).next().or(of.iter().next_back()).map_or(turns, |(near, _)| *near) } else { turns };
@@ -145,7 +151,7 @@ impl Gathering {
             return;
         }
         count(&mut side.ended, turns);
-        side.opened += u64::from(before.is_none());
+        side.opened += u64::from(is_first_use(before));
         side.before += before.unwrap_or(0);
         side.idle_ms.add(LAST_SENT.read(socket.info).unwrap_or(0).min(LAST_RECEIVED.read(socket.info).unwrap_or(0)));
         if let Some(us) = MIN_RTT.read(socket.info).filter(|us| *us < NO_RTT) {
@@ -171,7 +177,7 @@ impl Gathering {
             Look::Last => {
                 let meanwhile = turns.saturating_sub(before.unwrap_or(0));
                 count(&mut side.open, meanwhile);
-                side.opened += u64::from(before.is_none() && meanwhile > 0);
+                side.opened += u64::from(is_first_use(before) && meanwhile > 0);
             }
         }
     }
@@ -366,6 +372,20 @@ mod tests {
         assert_eq!((edges.len(), edges[0].seen_from, edges[0].server), (1, End::Client, "10.0.0.2:80".parse().unwrap()));
         assert_eq!((&facts.ended[..], facts.before, &facts.open[..]), (&[(7, 1), (130, 1)][..], 100, &[(0, 1), (9, 1), (50, 1)][..]));
         assert_eq!((facts.opened, facts.client_first, facts.server_first), (2, 1, None));
+    }
+
+    #[test]
+    fn a_connection_that_waited_for_its_first_answer_when_it_was_looked_at_first_is_a_new_one() {
+        let mut gathering = Gathering { watched_ms: 5_000, ..Gathering::default() };
+        for port in 1..=20 {
+            gathering.open(&netns(), &socket(port, &info(0, 0)));
+        }
+        for port in 1..=100 {
+            gathering.ended(&netns(), &socket(port, &info(1, 0)));
+        }
+        gathering.look = Look::Last;
+        let edge = edges(&gathering, 5.0, 1, &configured(false)).remove(0);
+        assert_eq!((edge.facts.opened, edge.verdict.kept), (100, chokepoint_model::edge::Kept::Not));
     }
 
     #[test]

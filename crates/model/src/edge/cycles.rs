@@ -23,7 +23,7 @@ const LIMIT_ENDS_MIN: u64 = 3;
 pub struct SocketFacts {
     /// For so long they were watched, s.
     pub seconds: f64,
-    /// Connections that were made meanwhile and carried data.
+    /// Connections whose first answer came meanwhile.
     pub opened: u64,
     /// Connections that ended meanwhile: the turns that one carried (the fewer of the segments with data of either side), and how many did.
     pub ended: Vec<(u64, u64)>,
