@@ -24,7 +24,7 @@ mod worker_pool;
 use crate::catalogue::Catalogue;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
-use crate::observation::{Counters, CpuUse, Listener, NetnsId, NetnsView, Observation, ServerStatus, ServerView};
+use crate::observation::{AccessLog, Counters, CpuUse, Listener, NetnsId, NetnsView, Observation, ServerStatus, ServerView};
 use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
@@ -145,6 +145,12 @@ impl<'a> Context<'a> {
     /// Seconds of the window.
     pub fn seconds(&self) -> f64 {
         (self.window_us.1.saturating_sub(self.window_us.0)) as f64 / 1e6
+    }
+
+    /// The access logs of a tier's servers that were read.
+    pub(crate) fn access_logs(&self, tier: &Tier) -> impl Iterator<Item = &'a AccessLog> {
+        let views = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid));
+        views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last())
     }
 
     /// Lines of one kind in the error logs of a tier's servers, with the first of them and its log.

@@ -29,16 +29,14 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
 /// would pass for a fall of the throughput. One that is too large to be read whole is taken to go on as its end does.
 fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     let tier = ctx.path.tiers.first()?;
-    let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
-    let logs: Vec<&AccessLog> =
-        views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).filter(|log| log.lines > 0).collect();
+    let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.lines > 0).collect();
     let seconds = ctx.seconds();
     if logs.is_empty() || seconds <= 0.0 {
         return None;
     }
     let mut status: BTreeMap<u16, u64> = BTreeMap::new();
     for log in &logs {
-        let scale = log.scale().filter(|_| log.has_status)?;
+        let scale = log.extent.scale().filter(|_| log.has_status)?;
         for (code, count) in &log.status {
             *status.entry(*code).or_default() += (*count as f64 * scale).round() as u64;
         }

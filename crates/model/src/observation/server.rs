@@ -275,9 +275,9 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// Of each line that was read, how many the log gained; nothing where that cannot be told.
-    pub fn scale(&self) -> Option<f64> {
-        self.extent.scale()
+    /// Lines that the log gained, an estimate where only its end was read; nothing where that cannot be told.
+    pub fn gained(&self) -> Option<f64> {
+        Some(self.lines as f64 * self.extent.scale()?)
     }
 }
 

@@ -19,10 +19,10 @@ const LOGGED_SHARE: f64 = 0.5;
 const DELAYED_SHARE: f64 = 0.5;
 /// How far goodput may lie from what a limit lets through: nginx counts in thousandths of a request and milliseconds, the window has two ends.
 const RATE_SPREAD: f64 = 0.03;
-/// What an event loop under load adds to the milliseconds of a turn: it looks at the clock once for all that came.
-const LOOP_MS: f64 = 1.0;
 /// The same for traffic that is watched: a log is read a little before and after the window.
 const WATCHED_SPREAD: f64 = 0.05;
+/// What an event loop under load adds to the milliseconds of a turn: it looks at the clock once for all that came.
+const LOOP_MS: f64 = 1.0;
 /// Turns that half of the requests must have waited for where nothing else tells that they did: fewer may be one that is just served.
 const TURNS_WAITED: f64 = 5.0;
 /// Share of the offered rate from which an open loop got what it asked for.
@@ -171,10 +171,8 @@ struct Watched {
 
 impl Watched {
     fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
-        let logs: Vec<&AccessLog> =
-            views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last()).filter(|log| log.lines > 0).collect();
-        let requests = logs.iter().map(|log| Some(log.lines as f64 * log.scale()?)).sum::<Option<f64>>()?;
+        let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.lines > 0).collect();
+        let requests = logs.iter().map(|log| log.gained()).sum::<Option<f64>>()?;
         let largest = logs.iter().max_by_key(|log| log.lines)?;
         let upstream = largest.upstream_time_us.map_or(0, |times| times.p50);
         Some(Self { requests, own_wait_s: largest.request_time_us.map(|times| times.p50.saturating_sub(upstream) as f64 / 1e6) })

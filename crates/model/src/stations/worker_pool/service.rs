@@ -17,8 +17,9 @@ impl Service {
     /// From the workers' own log where it has durations; else from the sockets by Little's law, where the answers tell how many were served.
     pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         let load = ctx.obs.load.as_ref().filter(|load| load.good >= GOOD_MIN && pool.busy.len() >= SAMPLES_MIN)?;
-        let logs: Vec<&AccessLog> = access_logs(ctx, tier);
-        let lines: f64 = logs.iter().filter_map(|log| Some(log.lines as f64 * log.scale()?)).sum();
+        // Those of which is known how much they gained.
+        let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.gained().is_some() && log.lines >= GOOD_MIN).collect();
+        let lines: f64 = logs.iter().filter_map(|log| log.gained()).sum();
         let served = match ctx.can_divide_by_good() {
             true => load.goodput_rps(),
             false if lines > 0.0 => lines / ctx.seconds().max(1e-6),
@@ -42,13 +43,6 @@ impl Service {
         let most = net_s(by_sockets).max(held_s);
         (held_s > 0.0 && held_s.is_finite()).then_some(Self { held_s, held_s_least: least, held_s_most: most })
     }
-}
-
-/// The access logs of a tier's servers of which is known how much they gained.
-fn access_logs<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a AccessLog> {
-    let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
-    let logs = views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last());
-    logs.filter(|log| log.scale().is_some() && log.lines >= GOOD_MIN).collect()
 }
 
 /// Mean number of a tier's processes that do what this clock counts, over the window.
