@@ -1,0 +1,171 @@
+//! What a process is known by: its executable file, users, groups and namespaces, and not the words of its command line, which it chooses itself.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::rights::Rights;
+
+/// A file: its file system's device and its number there (inode(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// The device's number.
+    pub device: u64,
+    /// The inode's number.
+    pub inode: u64,
+}
+
+impl FileId {
+    /// Of a file's metadata.
+    pub fn of(file: &fs::Metadata) -> Self {
+        Self { device: file.dev(), inode: file.ino() }
+    }
+}
+
+/// Namespaces of a process by their numbers (namespaces(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespaces {
+    /// Which users and groups its numbers mean.
+    pub user: u64,
+    /// Which files it sees.
+    pub mount: u64,
+    /// Which network it has.
+    pub network: u64,
+    /// Which processes it sees.
+    pub pid: u64,
+}
+
+/// A running process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number.
+    pub pid: u32,
+    /// When it began, clock ticks since boot: with the number it names this process and no later one.
+    pub start_ticks: u64,
+    /// The file that it executes.
+    pub executable: FileId,
+    /// That file's path as the kernel knows it from the process's root; " (deleted)" stands at its end where it was replaced.
+    pub executable_path: PathBuf,
+    /// Real, effective, saved and file-system user.
+    pub uids: [u32; 4],
+    /// The same for groups.
+    pub gids: [u32; 4],
+    /// Its further groups.
+    pub groups: Vec<u32>,
+    /// Its effective capabilities, a bit each (capabilities(7)).
+    pub capabilities: u64,
+    /// Its namespaces.
+    pub namespaces: Namespaces,
+}
+
+impl Identity {
+    /// The process with this number, as procfs at `proc` ("/proc") tells.
+    ///
+    /// # Errors
+    /// It is gone or ends meanwhile, is a thread of the kernel, or may not be looked at (CAP_SYS_PTRACE for other users').
+    pub fn of(proc: &Path, pid: u32) -> io::Result<Self> {
+        let of = |file: &str| proc.join(pid.to_string()).join(file);
+        let start_ticks = start(&of("stat"))?;
+        let status = fs::read(of("status"))?;
+        let status = Status::parse(&String::from_utf8_lossy(&status)).ok_or_else(unreadable)?;
+        let exe = of("exe");
+        let namespace = |name: &str| fs::metadata(of("ns").join(name)).map(|meta| meta.ino());
+        let identity = Self {
+            pid,
+            start_ticks,
+            executable: FileId::of(&fs::metadata(&exe)?),
+            executable_path: fs::read_link(&exe)?,
+            uids: status.uids,
+            gids: status.gids,
+            groups: status.groups,
+            capabilities: status.capabilities,
+            namespaces: Namespaces {
+                user: namespace("user")?,
+                mount: namespace("mnt")?,
+                network: namespace("net")?,
+                pid: namespace("pid")?,
+            },
+        };
+        // Otherwise the number went to another process in between.
+        if start(&of("stat"))? == start_ticks { Ok(identity) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+    }
+
+    /// True while that very process runs.
+    pub fn is_running(&self, proc: &Path) -> bool {
+        start(&proc.join(self.pid.to_string()).join("stat")).is_ok_and(|start| start == self.start_ticks)
+    }
+
+    /// The user whose rights count for what it does.
+    pub fn uid(&self) -> u32 {
+        self.uids[1]
+    }
+
+    /// The rights with which it opens files, but for its capabilities.
+    pub fn rights(&self) -> Rights {
+        Rights::new(self.uids[3], self.gids[3], self.groups.clone())
+    }
+}
+
+struct Status {
+    uids: [u32; 4],
+    gids: [u32; 4],
+    groups: Vec<u32>,
+    capabilities: u64,
+}
+
+impl Status {
+    /// proc_pid_status(5). A name may hold anything but a line's end, which the kernel writes as "\n".
+    fn parse(text: &str) -> Option<Self> {
+        let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let numbers = |name: &str| line(name)?.split_ascii_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>();
+        Some(Self {
+            uids: numbers("Uid:")?.try_into().ok()?,
+            gids: numbers("Gid:")?.try_into().ok()?,
+            groups: numbers("Groups:")?,
+            capabilities: u64::from_str_radix(line("CapEff:")?.trim(), 16).ok()?,
+        })
+    }
+}
+
+/// Its start time (proc_pid_stat(5), field 22), behind a name that may hold anything.
+fn start(stat: &Path) -> io::Result<u64> {
+    let text = fs::read(stat)?;
+    let text = String::from_utf8_lossy(&text);
+    let behind_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    behind_name.split_ascii_whitespace().nth(22 - 3).and_then(|field| field.parse().ok()).ok_or_else(unreadable)
+}
+
+fn unreadable() -> io::Error {
+    io::Error::from(io::ErrorKind::InvalidData)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_known() {
+        let proc = Path::new("/proc");
+        let own = Identity::of(proc, std::process::id()).unwrap();
+        assert_eq!(own.executable, FileId::of(&fs::metadata(std::env::current_exe().unwrap()).unwrap()));
+        assert_eq!(own.uid(), rustix::process::geteuid().as_raw());
+        assert_eq!(own.rights().uid(), own.uid());
+        assert!(own.is_running(proc));
+        assert_eq!(Identity::of(proc, std::process::id()).unwrap(), own);
+        assert!(!Identity { start_ticks: own.start_ticks + 1, ..own }.is_running(proc));
+        assert!(Identity::of(proc, u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_status_is_read_whole_or_not_at_all() {
+        let text = "Name:\tUid: 0 0 0 0\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nCapEff:\t00000000a80425fb\n";
+        let status = Status::parse(text).unwrap();
+        assert_eq!((status.uids, status.gids, status.groups), ([1, 2, 3, 4], [5, 6, 7, 8], vec![9, 10]));
+        assert_eq!(status.capabilities, 0xa804_25fb);
+        for at in 0..text.find("CapEff").unwrap() {
+            assert!(Status::parse(&text[..at]).is_none());
+        }
+        assert!(Status::parse(&text.replace("1\t2\t3\t4", "1\t2\t3")).is_none());
+    }
+}

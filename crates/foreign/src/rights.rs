@@ -1,0 +1,121 @@
+//! Whose rights a file is read with: those of the user whose server reads it, so that root brings nothing to light that this user could not see.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::thread;
+
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+/// Groups that a process may be in (NGROUPS_MAX, getgroups(2)).
+const GROUPS_MAX: usize = 65_536;
+/// User, group and groups with which a process opens files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights {
+    uid: u32,
+    gid: u32,
+    groups: Vec<u32>,
+}
+
+impl Rights {
+    /// Rights of this user, group and further groups.
+    pub fn new(uid: u32, gid: u32, groups: Vec<u32>) -> Self {
+        Self { uid, gid, groups }
+    }
+
+    /// Rights of a file's owner: the user and the group that it belongs to, and no other group.
+    pub fn of_owner(file: &Metadata) -> Self {
+        Self { uid: file.uid(), gid: file.gid(), groups: Vec::new() }
+    }
+
+    /// The user.
+    pub fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// Runs something on a thread that opens files with these rights and no capability (setfsuid(2), capabilities(7)). Who is not root runs it
+    /// with the own rights, which are all there are.
+    ///
+    /// # Errors
+    /// No thread can be started, or the rights cannot be taken: then nothing ran.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        if rustix::process::geteuid().as_raw() != 0 {
+            return Ok(work());
+        }
+        // A thread of its own: these rights are a thread's, and end with it whatever happens in between.
+        thread::scope(|scope| {
+            let restricted = || self.take().map(|()| work());
+            let thread = thread::Builder::new().name("rights".to_owned()).spawn_scoped(scope, restricted)?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Takes the rights for the calling thread, for good.
+    fn take(&self) -> io::Result<()> {
+        set_groups(&self.groups[..self.groups.len().min(GROUPS_MAX)])?;
+        set_file_ids(self.uid, self.gid)?;
+        // From root to another user the kernel drops the capabilities to pass over file modes by itself; from root to root, or where that is
+        // switched off (SECBIT_NO_SETUID_FIXUP), it does not.
+        if self.uid != 0 {
+            let mut sets = capabilities(None)?;
+            sets.effective = CapabilitySet::empty();
+            set_capabilities(None, sets)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sets the groups of this thread alone: the C library would set those of all threads.
+#[allow(unsafe_code)]
+fn set_groups(groups: &[u32]) -> io::Result<()> {
+    // SAFETY: the kernel reads `groups.len()` numbers of 32 bits from the slice, which lives through the call.
+    let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets the user and group with which this thread opens files. These calls tell no error: whether they worked shows in what a second call returns.
+#[allow(unsafe_code)]
+fn set_file_ids(uid: u32, gid: u32) -> io::Result<()> {
+    // SAFETY: these calls take and return numbers, and change the calling thread alone.
+    let (gid_now, uid_now) = unsafe {
+        libc::setfsgid(gid);
+        libc::setfsuid(uid);
+        (libc::setfsgid(u32::MAX), libc::setfsuid(u32::MAX))
+    };
+    let is = |now: libc::c_int, wanted: u32| u32::try_from(now) == Ok(wanted);
+    if is(gid_now, gid) && is(uid_now, uid) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_its_owner_alone_may_read() {
+        if rustix::process::geteuid().as_raw() != 0 {
+            println!("skipped: only root has others' rights");
+            return;
+        }
+        let tree = tempfile::tempdir().unwrap();
+        fs::set_permissions(tree.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let file = |name: &str, uid: u32, gid: u32, mode: u32| {
+            let path = tree.path().join(name);
+            fs::write(&path, name).unwrap();
+            chown(&path, Some(uid), Some(gid)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let (own, roots, group) = (file("own", 4001, 4001, 0o600), file("roots", 0, 0, 0o600), file("group", 0, 4002, 0o640));
+        let user = Rights::new(4001, 4001, vec![4002]);
+        let read = |path| user.run(|| fs::read(path).map_err(|error| error.kind())).unwrap();
+        assert!(read(&own).is_ok() && read(&group).is_ok());
+        assert_eq!(read(&roots), Err(io::ErrorKind::PermissionDenied));
+        let owner = Rights::of_owner(&fs::metadata(&own).unwrap());
+        assert!(owner.run(|| fs::read(&group).is_err()).unwrap(), "an owner's other groups are not known");
+        assert!(Rights::new(0, 0, Vec::new()).run(|| fs::read(&roots).is_ok()).unwrap());
+        assert!(fs::read(&roots).is_ok(), "the calling thread has its rights still");
+    }
+}
