@@ -1,4 +1,5 @@
-//! `cargo xtask`: the checks that the compiler does not make (`tidy`), and the pages that are generated out of the code's own text (`docs`).
+//! `cargo xtask`: the checks that the compiler does not make (`tidy`), the pages that are generated out of the code's own text (`docs`), and the
+//! runner of the tests (`test`).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -6,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 mod docs;
+mod test;
 mod tidy;
 mod tree;
 
@@ -13,7 +15,10 @@ const USAGE: &str = "\
 usage: cargo xtask tidy     check the rules of the house; CONTRIBUTING.md lists them
        cargo xtask rules    list the rules, one line each
        cargo xtask docs --check | --write
-                            compare or write the pages that are generated out of the catalogue: docs/stations/*.md, docs/findings.md";
+                            compare or write the pages that are generated out of the catalogue: docs/stations/*.md, docs/findings.md
+       cargo xtask test [--package NAME]... [--earlier FILE] [FILTER]
+                            run the tests, and a live test that failed twice more by itself; FILE is the output of earlier checks, whose
+                            `skipped: why` lines are listed at the end too";
 
 fn main() -> ExitCode {
     match run() {
@@ -36,6 +41,13 @@ fn run() -> anyhow::Result<ExitCode> {
         }
         ["docs", "--check"] => docs::check(&root()?),
         ["docs", "--write"] => docs::write(&root()?),
+        ["test", options @ ..] => match test::Options::of(options) {
+            Some(options) => test::run(&root()?, &options),
+            None => {
+                eprintln!("{USAGE}");
+                Ok(ExitCode::from(2))
+            }
+        },
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -15,6 +15,7 @@ mod long_file;
 mod long_function;
 mod module_tree;
 mod names;
+mod undeclared_test;
 mod unlinked_document;
 mod unreadable_file;
 mod vague_name;
@@ -52,6 +53,7 @@ const RULES: &[Rule] = &[
     impure_crate::RULE,
     host_write::RULE,
     banned_word::RULE,
+    undeclared_test::RULE,
     unlinked_document::RULE,
 ];
 

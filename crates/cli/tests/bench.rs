@@ -1,4 +1,6 @@
 //! `chokepoint bench` as a user runs it: what it prints, its JSON against the schema, and its exit status.
+//!
+//! Live: load on a server of its own.
 
 mod harness;
 

@@ -1,4 +1,6 @@
 //! The forms in which `chokepoint bench` writes what it measured, each read back by another reader than the one that wrote it.
+//!
+//! Live: load on a server of its own.
 
 mod harness;
 

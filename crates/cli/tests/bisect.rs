@@ -1,4 +1,6 @@
 //! `--bisect` with real servers on loopback: nginx alone, php-fpm without it, and the whole explained by them.
+//!
+//! Live: nginx and php-fpm under load.
 
 mod harness;
 

@@ -1,4 +1,6 @@
 //! `--html` and `--markdown`: report files beside what is printed, the same bytes each time, and an error where they cannot be written.
+//!
+//! Deterministic: recordings and command lines.
 
 mod harness;
 

@@ -1,5 +1,7 @@
 //! Recordings of servers that could be faster though nothing is choked, each with its twin (tests/improvements): what a profile shows of them is told,
 //! and of the twin it is not.
+//!
+//! Deterministic: recordings and command lines.
 
 mod harness;
 

@@ -1,5 +1,7 @@
 //! The profile of a diagnosis: there by default where it is allowed, absent with the reason where not, left out on request, and the same in a
 //! replay.
+//!
+//! Live: load on a server of its own, and sampling.
 
 mod harness;
 

@@ -1,6 +1,8 @@
 //! The whole thing live, as root, in network namespaces: found, fixed, proven, undone; and whatever interrupts it leaves nothing behind.
 //!
 //! These tests set host-only settings and so run one after the other.
+//!
+//! Live: servers, namespaces and load.
 
 mod harness;
 

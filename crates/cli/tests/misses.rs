@@ -1,5 +1,7 @@
 //! Recordings of servers that were judged wrong once (tests/misses): each is judged right now, and stays so. What a report says beside the verdict
 //! and its first cause (where it is the only one, that too) may change.
+//!
+//! Deterministic: recordings and command lines.
 
 mod harness;
 

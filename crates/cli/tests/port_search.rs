@@ -1,4 +1,6 @@
 //! The search for a free port, by how much of the CPU time it takes: recordings that are made of a frozen one by moving samples of its profile.
+//!
+//! Deterministic: recordings and command lines.
 
 mod harness;
 

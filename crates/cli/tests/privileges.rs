@@ -1,4 +1,6 @@
 //! Without privileges: what can be told is told, and what cannot names the privilege that would give it.
+//!
+//! Live: load on a server of its own.
 
 mod harness;
 

@@ -1,4 +1,6 @@
 //! `chokepoint profile` as a user meets it: text, JSON by its schema, every file, and clear words for what cannot be read.
+//!
+//! Deterministic: recordings and command lines; what takes a server is in its module `live`.
 
 mod harness;
 
@@ -95,72 +97,91 @@ fn counting_what_makes_no_sense_is_said() {
     }
 }
 
-#[test]
-fn counts_and_drops_are_as_their_schemas_say() {
-    let chokepoint = Chokepoint::new();
-    let pid = std::process::id().to_string();
-    let counting: &[&str] =
-        &["profile", "--json", "--count", "page-faults", "--count", "cycles", "--count-for", "200ms", "--requests", "10", "--pid", &pid];
-    for (args, schema) in [
-        (counting, include_str!("../../../docs/schema/counts-1.json")),
-        (&["profile", "--json", "--drops", "-z", "200ms"], include_str!("../../../docs/schema/drops-1.json")),
-    ] {
-        let output = chokepoint.run(args);
+mod live {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::Chokepoint;
+
+    #[test]
+    fn counts_and_drops_are_as_their_schemas_say() {
+        let chokepoint = Chokepoint::new();
+        let pid = std::process::id().to_string();
+        let counting: &[&str] = &[
+            "profile",
+            "--json",
+            "--count",
+            "page-faults",
+            "--count",
+            "cycles",
+            "--count-for",
+            "200ms",
+            "--requests",
+            "10",
+            "--pid",
+            &pid,
+        ];
+        for (args, schema) in [
+            (counting, include_str!("../../../docs/schema/counts-1.json")),
+            (&["profile", "--json", "--drops", "-z", "200ms"], include_str!("../../../docs/schema/drops-1.json")),
+        ] {
+            let output = chokepoint.run(args);
+            if output.status != Some(0) {
+                eprintln!("skipped: {}", output.stderr);
+                continue;
+            }
+            let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
+            let schema: serde_json::Value = serde_json::from_str(schema).expect("a schema");
+            let validator = jsonschema::validator_for(&schema).expect("a schema that makes sense");
+            let errors: Vec<String> = validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
+            assert!(errors.is_empty(), "{errors:#?} in {json}");
+        }
+    }
+
+    /// Connections to a listener of this test's that let nothing in (socket(7), SO_ATTACH_FILTER): whatever is sent to them is a drop. Ends of both sides.
+    fn deaf_connection(listener: &TcpListener) -> [TcpStream; 2] {
+        use std::io::Write;
+        use std::os::fd::AsRawFd;
+        let mut asking = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+        let deaf = listener.accept().expect("a connection").0;
+        // "Keep no byte": BPF_RET | BPF_K of linux/filter.h.
+        let mut keep_nothing = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
+        let size = libc::socklen_t::try_from(size_of_val(&program)).expect("it is small");
+        // SAFETY: the descriptor is open; the kernel copies the program, which lives through the call.
+        let done =
+            unsafe { libc::setsockopt(deaf.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), size) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        asking.write_all(b"unheard").expect("it is sent");
+        [asking, deaf]
+    }
+
+    #[test]
+    fn drops_of_connections_are_told_with_who_holds_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let counting = std::thread::spawn(|| Chokepoint::new().run(&["profile", "--json", "--drops", "-z", "1s"]));
+        let mut open = Vec::new();
+        while !counting.is_finished() {
+            // They stay open: who holds them is looked up when the counting is over. What is sent in vain is sent anew for minutes.
+            if open.len() < 200 {
+                open.push(deaf_connection(&listener));
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let output = counting.join().expect("it ends");
         if output.status != Some(0) {
-            eprintln!("skipped: {}", output.stderr);
-            continue;
+            return eprintln!("skipped: {}", output.stderr);
         }
         let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
-        let schema: serde_json::Value = serde_json::from_str(schema).expect("a schema");
-        let validator = jsonschema::validator_for(&schema).expect("a schema that makes sense");
-        let errors: Vec<String> = validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        assert!(errors.is_empty(), "{errors:#?} in {json}");
-    }
-}
-
-/// Connections to a listener of this test's that let nothing in (socket(7), SO_ATTACH_FILTER): whatever is sent to them is a drop. Ends of both sides.
-fn deaf_connection(listener: &std::net::TcpListener) -> [std::net::TcpStream; 2] {
-    use std::io::Write;
-    use std::os::fd::AsRawFd;
-    let mut asking = std::net::TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
-    let deaf = listener.accept().expect("a connection").0;
-    // "Keep no byte": BPF_RET | BPF_K of linux/filter.h.
-    let mut keep_nothing = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
-    let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
-    let size = libc::socklen_t::try_from(size_of_val(&program)).expect("it is small");
-    // SAFETY: the descriptor is open; the kernel copies the program, which lives through the call.
-    let done = unsafe { libc::setsockopt(deaf.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), size) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    asking.write_all(b"unheard").expect("it is sent");
-    [asking, deaf]
-}
-
-#[test]
-fn drops_of_connections_are_told_with_who_holds_them() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
-    let counting = std::thread::spawn(|| Chokepoint::new().run(&["profile", "--json", "--drops", "-z", "1s"]));
-    let mut open = Vec::new();
-    while !counting.is_finished() {
-        // They stay open: who holds them is looked up when the counting is over. What is sent in vain is sent anew for minutes.
-        if open.len() < 200 {
-            open.push(deaf_connection(&listener));
+        if json["means"] == "tracepoint" {
+            return eprintln!("skipped: {}", json["notes"]);
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let output = counting.join().expect("it ends");
-    if output.status != Some(0) {
-        return eprintln!("skipped: {}", output.stderr);
-    }
-    let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
-    if json["means"] == "tracepoint" {
-        return eprintln!("skipped: {}", json["notes"]);
-    }
-    let own = std::fs::read_to_string("/proc/self/comm").expect("a name");
-    let (own, local) = (own.trim_end(), listener.local_addr().expect("its address").to_string());
-    let drops = json["drops"].as_array().expect("drops");
-    let ours: Vec<_> = drops.iter().filter(|drop| drop["local"] == local.as_str() && drop["reason"] == "SOCKET_FILTER").collect();
-    assert!(!ours.is_empty() || json["lost"] != 0, "{json}");
-    for drop in ours {
-        assert_eq!((drop["state"].as_str(), drop["holders"][0]["program"].as_str()), (Some("ESTABLISHED"), Some(own)), "{drop}");
+        let own = std::fs::read_to_string("/proc/self/comm").expect("a name");
+        let (own, local) = (own.trim_end(), listener.local_addr().expect("its address").to_string());
+        let drops = json["drops"].as_array().expect("drops");
+        let ours: Vec<_> = drops.iter().filter(|drop| drop["local"] == local.as_str() && drop["reason"] == "SOCKET_FILTER").collect();
+        assert!(!ours.is_empty() || json["lost"] != 0, "{json}");
+        for drop in ours {
+            assert_eq!((drop["state"].as_str(), drop["holders"][0]["program"].as_str()), (Some("ESTABLISHED"), Some(own)), "{drop}");
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! A replay is the same report, byte for byte: of a run just made, and of recordings that were frozen and must replay for ever.
+//!
+//! Deterministic: recordings and command lines; what takes a server is in its module `live`.
 
 mod harness;
 
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 
 use chokepoint_model::change::{Activation, Change, ServerSetting};
 use chokepoint_model::observation::NetnsId;
-use harness::{Chokepoint, Server, is_root};
+use harness::{Chokepoint, is_root};
 
 /// User and group "nobody".
 const NOBODY: u32 = 65534;
@@ -62,35 +63,6 @@ fn a_replay_needs_no_privilege() {
         .unwrap();
     let nobody = harness::ran(output);
     assert_eq!(nobody.stdout, root.stdout, "{}", nobody.stderr);
-}
-
-fn same(chokepoint: &Chokepoint, live: &str, file: &Path) {
-    let replay = chokepoint.run(&["diagnose", "--replay", file.to_str().unwrap(), "--json"]);
-    assert_eq!(replay.stdout, live, "{}", replay.stderr);
-}
-
-#[test]
-fn a_run_and_its_replay_are_the_same_bytes() {
-    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
-    let file = chokepoint.file("run.rec");
-    let name = file.to_str().unwrap();
-    for args in [&["-c", "2"] as &[&str], &["-q", "50"], &["-n", "20", "--disable-keepalive"], &[]] {
-        let url = server.url();
-        let mut all = vec!["diagnose", "--json", "-z", "1s", "--record", name];
-        all.extend(args);
-        all.push(&url);
-        let live = chokepoint.run(&all);
-        assert!(live.status.is_some_and(|status| status <= 1), "{}", live.stderr);
-        same(&chokepoint, &live.stdout, &file);
-    }
-}
-
-#[test]
-fn a_wrong_answer_is_unknown_and_asks_for_the_right_url() {
-    let (chokepoint, server) = (Chokepoint::new(), Server::start("404 Not Found"));
-    let ran = chokepoint.run(&["diagnose", "-c", "2", "-z", "1s", &server.url()]);
-    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
-    assert!(ran.stdout.contains("404") && ran.stdout.contains("right URL"), "{}", ran.stdout);
 }
 
 /// A validator for the report, or for one of its definitions.
@@ -157,5 +129,40 @@ fn every_change_fits_the_schema() {
             },
         }
         assert_eq!(errors(&schema, &serde_json::to_value(change).unwrap()), Vec::<String>::new(), "{change:?}");
+    }
+}
+
+mod live {
+    use std::path::Path;
+
+    use super::harness::{Chokepoint, Server};
+
+    fn same(chokepoint: &Chokepoint, live: &str, file: &Path) {
+        let replay = chokepoint.run(&["diagnose", "--replay", file.to_str().unwrap(), "--json"]);
+        assert_eq!(replay.stdout, live, "{}", replay.stderr);
+    }
+
+    #[test]
+    fn a_run_and_its_replay_are_the_same_bytes() {
+        let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+        let file = chokepoint.file("run.rec");
+        let name = file.to_str().unwrap();
+        for args in [&["-c", "2"] as &[&str], &["-q", "50"], &["-n", "20", "--disable-keepalive"], &[]] {
+            let url = server.url();
+            let mut all = vec!["diagnose", "--json", "-z", "1s", "--record", name];
+            all.extend(args);
+            all.push(&url);
+            let live = chokepoint.run(&all);
+            assert!(live.status.is_some_and(|status| status <= 1), "{}", live.stderr);
+            same(&chokepoint, &live.stdout, &file);
+        }
+    }
+
+    #[test]
+    fn a_wrong_answer_is_unknown_and_asks_for_the_right_url() {
+        let (chokepoint, server) = (Chokepoint::new(), Server::start("404 Not Found"));
+        let ran = chokepoint.run(&["diagnose", "-c", "2", "-z", "1s", &server.url()]);
+        assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+        assert!(ran.stdout.contains("404") && ran.stdout.contains("right URL"), "{}", ran.stdout);
     }
 }

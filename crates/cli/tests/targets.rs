@@ -1,4 +1,6 @@
 //! Targets other than a TCP port that speaks HTTP: a web server at a unix socket, and php-fpm without the web server before it.
+//!
+//! Live: php-fpm and a server of its own under load.
 
 mod harness;
 

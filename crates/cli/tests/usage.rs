@@ -1,8 +1,10 @@
 //! What a user meets who mistypes, points at nothing, or hands over a broken file: a clear message, the right exit status, nothing changed.
+//!
+//! Deterministic: recordings and command lines; what takes a server is in its module `live`.
 
 mod harness;
 
-use harness::{Chokepoint, Server};
+use harness::Chokepoint;
 
 #[test]
 fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
@@ -81,14 +83,6 @@ fn what_cannot_be_done_says_why_and_ends_with_one() {
 }
 
 #[test]
-fn a_method_that_may_change_something_is_sent_only_with_leave() {
-    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
-    let ran = chokepoint.run(&["diagnose", "-c", "1", "-z", "1s", "-m", "POST", "-d", "x", &server.url()]);
-    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("POST") && ran.stderr.contains("--yes"), "{}", ran.stderr);
-}
-
-#[test]
 fn help_names_every_verb_and_every_verb_has_examples_or_words() {
     let chokepoint = Chokepoint::new();
     let help = chokepoint.run(&["--help"]);
@@ -138,4 +132,16 @@ fn a_closed_pipe_ends_it_quietly() {
     drop(child.stdout.take());
     let ran = harness::ran(child.wait_with_output().unwrap());
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""));
+}
+
+mod live {
+    use super::harness::{Chokepoint, Server};
+
+    #[test]
+    fn a_method_that_may_change_something_is_sent_only_with_leave() {
+        let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+        let ran = chokepoint.run(&["diagnose", "-c", "1", "-z", "1s", "-m", "POST", "-d", "x", &server.url()]);
+        assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains("POST") && ran.stderr.contains("--yes"), "{}", ran.stderr);
+    }
 }

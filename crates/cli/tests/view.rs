@@ -1,4 +1,6 @@
 //! The view of a load on a terminal: whatever stops or ends the program, the terminal is as it was before.
+//!
+//! Live: load on a server of its own.
 
 mod harness;
 

@@ -1,4 +1,6 @@
 //! Logs that nginx 1.22 and php-fpm 8.2 wrote, read whole: every line, with what it says.
+//!
+//! Deterministic: files in, text out.
 
 use std::collections::BTreeMap;
 

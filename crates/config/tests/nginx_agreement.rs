@@ -1,4 +1,6 @@
 //! The installed nginx and this crate accept and refuse the same files, on the same line.
+//!
+//! Deterministic: what the installed nginx says of a file.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,

@@ -1,4 +1,6 @@
 //! The installed php-fpm and this crate accept and refuse the same files, and agree on the values in force.
+//!
+//! Deterministic: what the installed php-fpm says of a file.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,

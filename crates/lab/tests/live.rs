@@ -1,4 +1,6 @@
 //! Builds labs for real and looks that nothing of them is left, even where the builder was killed at any step. Needs root.
+//!
+//! Live: servers in namespaces.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;

@@ -1,4 +1,6 @@
 //! The closed loop against a server that misbehaves in every way that a server can: each outcome is told apart and each request counted once.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

@@ -1,4 +1,6 @@
 //! FastCGI against a real php-fpm, over TCP and over a unix socket, and against servers that speak it badly.
+//!
+//! Live: load on php-fpm.
 
 mod server;
 

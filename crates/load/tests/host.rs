@@ -1,4 +1,6 @@
 //! What the generator asks of its host: another network namespace, chosen cores; and the errors where it may not have them.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

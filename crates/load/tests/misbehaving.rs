@@ -1,4 +1,6 @@
 //! A server that misbehaves, a way a test: the load ends, memory and time stay bounded, and each request is counted once, as what it came to.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

@@ -1,4 +1,6 @@
 //! The open loop: exact intended starts, latency that shows a stall as it was, and nothing missing.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

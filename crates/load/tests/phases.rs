@@ -1,4 +1,6 @@
 //! The parts of a load and of a request: warm-up, connections that carry a number of requests, the first byte and the whole answer.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

@@ -1,5 +1,7 @@
 //! A server that stalls for two seconds of eight: what the histogram must show is derived from when the server could answer, and is what it
 //! shows; a closed loop, which cannot show it, says what it left out.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

@@ -1,4 +1,6 @@
 //! TLS against a server of rustls: the handshake apart, certificates checked, sessions resumed, large answers whole, and what breaks told.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

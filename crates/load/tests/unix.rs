@@ -1,4 +1,6 @@
 //! Unix sockets, by path and by abstract name, and what connecting to them fails with.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

@@ -1,4 +1,6 @@
 //! What a load may vary: its rate in stages, what it asks for, and where it comes from.
+//!
+//! Live: load on a server of its own.
 
 mod server;
 

@@ -1,4 +1,6 @@
 //! Station `accept-queue`: a cause where a longer queue would serve the refused, a symptom before workers that do not come, silent otherwise.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

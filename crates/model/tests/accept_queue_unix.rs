@@ -1,5 +1,7 @@
 //! Accept queues of unix sockets, of which the kernel counts nothing: callers' logs tell, or a queue seen beyond its limit with the answers that
 //! came of it.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,4 +1,6 @@
 //! What the report of a load by itself says, and what it does not say without a reason.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,4 +1,6 @@
 //! Each tier by itself: what is planned from the configuration, and what the parts' rates explain.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,4 +1,6 @@
 //! Programs that poll: busy cores that say nothing of load, and the saturated servers that look like them.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! The cause graph over whole observations: chains from the root to the last symptom, and what tells a symptom from a cause beside another; and the
 //! order of several causes, against simulated servers too: no step that is kept lowers goodput.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod simulator;
 mod stage;

@@ -1,4 +1,6 @@
 //! Station `conntrack-table`: it fires where a full table turned requests away, and every known trap leaves it silent.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

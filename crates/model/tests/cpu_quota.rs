@@ -1,4 +1,6 @@
 //! Station `cpu-quota`: it fires where a cgroup's quota stops servers whose cores are idle and requests suffer from it, and nowhere else.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

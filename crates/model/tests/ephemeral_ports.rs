@@ -1,5 +1,7 @@
 //! Station `ephemeral-ports`: exhaustion and the search in TIME_WAIT on the dialling side fire; the accepting side's TIME_WAIT and ample ranges
 //! leave it silent.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! The loop of fixes against simulated hosts: from whatever it is given it ends, at the best that the remedies can reach, with nothing
 //! kept that is not needed.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod simulator;
 

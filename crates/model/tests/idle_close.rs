@@ -1,5 +1,7 @@
 //! The idle-close race: told where requests fail because the upstream closes kept connections under them, silent where connections end for another
 //! reason or nobody suffers.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! Finding `setting-not-in-force`: the cause where what is written would be enough and is not in force; silent where it is in force, would not be
 //! enough, or nobody suffers.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! Stations `worker-connections`, `file-descriptors` and `rate-limit`: each fires where its limit is used up and requests suffer from just that,
 //! and is silent before a small limit that is not reached, lines that are another traffic's, and failures that have another cause.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

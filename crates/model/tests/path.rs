@@ -1,4 +1,6 @@
 //! Discovery of the path: from the URL through listeners, processes and their outgoing peers, over TCP and unix sockets, across namespaces.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

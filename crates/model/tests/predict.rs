@@ -1,4 +1,6 @@
 //! What lifting a station should give: the lowest ceiling of what remains, and each reason for which that is refused.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,4 +1,6 @@
 //! What a profile shows: the CPU time of each tier by layer, bounds by Amdahl, and improvements, each with a case in which it stays silent.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

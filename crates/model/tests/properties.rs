@@ -1,5 +1,7 @@
 //! What must hold of every observation, whatever it is of: what was not read makes no cause, room elsewhere changes no verdict, ceilings grow with the
 //! rates, and the order in which things were read is nothing.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

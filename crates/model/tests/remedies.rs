@@ -1,4 +1,6 @@
 //! What the remedies for a server's own limits propose: the size of a pool and of a queue, and whose setting is changed.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! What holds answers back in a server's sockets: a send buffer or a delayed acknowledgement is a cause where it takes much of the requests' time,
 //! and silent where something else explains it or nobody waits for it.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

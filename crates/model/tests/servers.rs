@@ -1,5 +1,7 @@
 //! What a known server's configuration and logs add: edges that no connection showed, limits of growing pools, failures in its own words, and
 //! the figures of traffic that is merely watched. Each with its silent twin.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! What servers say of themselves on their status pages: connections that nginx dropped, and workers that php-fpm counts as taken. Each with
 //! its silent twin.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,4 +1,6 @@
 //! Station `syn-queue`: a cause where dropped SYNs hurt, a symptom before an accept queue that overflows, silent with cookies on and otherwise.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

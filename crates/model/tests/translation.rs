@@ -1,4 +1,6 @@
 //! Servers behind a destination NAT: the path is followed through what the tables of connections show, and only where somebody listens there.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! Packets that get lost: a cause where requests wait for them, silent where something else loses them, where they only seemed lost, and where
 //! they hardly matter.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,5 +1,7 @@
 //! A connection to the upstream for each request: told as something that could be faster where it costs, a cause where it holds the server
 //! back, and silent everywhere else.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,4 +1,6 @@
 //! The verdict as a whole: healthy and by what, client-limited, unknown and why; and what must hold for every observation.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

@@ -1,4 +1,6 @@
 //! Station `worker-pool`: it fires where all workers wait and connections wait for them, and stays silent before pages that compute.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

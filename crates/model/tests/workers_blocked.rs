@@ -1,4 +1,6 @@
 //! Finding `workers-blocked-on-upstream`: the cause where a full pool waits for a server that has none of its own, silent or a symptom else.
+//!
+//! Deterministic: observations made up by the tests.
 
 mod stage;
 

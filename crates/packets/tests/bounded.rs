@@ -1,5 +1,7 @@
 //! Memory does not grow with the length of a capture: many connections, made while they are read, against few.
 //! `CONNECTIONS=5000000 cargo test --release -p chokepoint-packets --test bounded -- --nocapture` is the long run.
+//!
+//! Deterministic: captures in, facts out.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,4 +1,6 @@
 //! Bytes that nobody meant: no panic, no hang, and no more memory than stated.
+//!
+//! Deterministic: captures in, facts out.
 
 use std::io::Write;
 

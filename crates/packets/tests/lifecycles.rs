@@ -1,4 +1,6 @@
 //! Streams written segment by segment: what each shows, and the twin that does not show it.
+//!
+//! Deterministic: captures in, facts out.
 
 use chokepoint_model::edge::{Kept, Reason, keepalive};
 use chokepoint_packets::summary::{End, FirstFlight, Manner, Moment, StreamSummary};

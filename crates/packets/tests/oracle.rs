@@ -1,4 +1,6 @@
 //! Captures made in network namespaces, held against what tshark 4.0.17 said of them (the files beside them, made by `tests/data/oracle.sh`).
+//!
+//! Deterministic: captures in, facts out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

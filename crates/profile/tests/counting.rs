@@ -1,4 +1,6 @@
 //! Counting, drops and waiting on this machine: what a child surely does is counted. What this user or kernel does not allow is skipped with the reason.
+//!
+//! Live: what happens on this machine for a while is counted.
 
 use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;

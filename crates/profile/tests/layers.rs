@@ -1,4 +1,6 @@
 //! The rules of layers on recorded stacks: shares as they were judged when the recordings were read by a person.
+//!
+//! Deterministic: recorded stacks.
 
 use chokepoint_profile::layers::{LAYERS, Layer};
 use chokepoint_profile::report::{Bound, Report, report};

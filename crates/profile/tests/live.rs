@@ -1,4 +1,6 @@
 //! The sampler on this machine: a child that works is seen working. What this user may not sample is skipped with the reason.
+//!
+//! Live: what runs on this machine for a while is sampled.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;

@@ -1,5 +1,7 @@
 //! Which other end a wait or a dropped packet belongs to, on this machine: a server of this test's own that is slow, and a port where nobody listens. What
 //! this user or kernel does not allow is skipped with the reason.
+//!
+//! Live: what happens on this machine for a while is counted.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

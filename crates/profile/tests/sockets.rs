@@ -1,5 +1,7 @@
 //! Drops at sockets of this test's own, read within the kernel (BPF): a connection that refuses what it is sent, and a buffer that nobody empties. What
 //! this user, kernel or build does not allow is skipped with the reason.
+//!
+//! Live: packets are dropped while it is looked.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -1,4 +1,6 @@
 //! Limits of cgroups: made, verified, taken back, and left alone where someone else set them, on a tree of files and on the kernel's own.
+//!
+//! Deterministic: files and settings of its own; nothing is waited for.
 
 mod support;
 

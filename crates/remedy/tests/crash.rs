@@ -1,4 +1,6 @@
 //! The process dies after each step of applying and of taking back: a fresh start knows it, and an undo restores every value.
+//!
+//! Deterministic: files and settings of its own; nothing is waited for.
 
 mod support;
 

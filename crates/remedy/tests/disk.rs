@@ -1,4 +1,6 @@
 //! A full and a read-only disk: nothing is applied without a journal, and what was applied is taken back all the same.
+//!
+//! Deterministic: files and settings of its own; nothing is waited for.
 
 mod support;
 

@@ -1,4 +1,6 @@
 //! The real kernel, in network namespaces made for the test: the right namespace is written, and no other.
+//!
+//! Live: processes in namespaces.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;

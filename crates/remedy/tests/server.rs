@@ -1,4 +1,6 @@
 //! Real servers in a temporary directory: their configuration is edited, tested, put in force and put back, and nothing is lost where that fails.
+//!
+//! Live: nginx and php-fpm.
 
 mod servers;
 

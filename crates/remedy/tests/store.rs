@@ -1,4 +1,6 @@
 //! Applying and taking back on a tree of files: what holds on any machine, without privileges.
+//!
+//! Deterministic: files and settings of its own; nothing is waited for.
 
 mod support;
 

@@ -1,4 +1,6 @@
 //! The readers on the running kernel: in network namespaces of their own where root, else told as skipped.
+//!
+//! Live: servers and connections in namespaces.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,7 @@
 //! Dumps of a real kernel (6.18, network namespace with nginx and php-fpm) through the same parsers as live, and what is left of them when they
 //! are cut, mangled or redacted.
+//!
+//! Deterministic: recorded bytes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

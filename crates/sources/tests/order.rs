@@ -1,4 +1,6 @@
 //! Recorded entries in any order make the same observation and the same report; and without some of them no cause is made up.
+//!
+//! Deterministic: recorded bytes.
 
 use std::sync::LazyLock;
 

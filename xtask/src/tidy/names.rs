@@ -16,6 +16,8 @@ pub(crate) struct Name {
     pub(crate) line: usize,
     /// True within code that only tests compile.
     pub(crate) in_test: bool,
+    /// True within a module named `live`.
+    pub(crate) in_live: bool,
 }
 
 impl Name {
@@ -36,7 +38,7 @@ fn lies_below(path: &str, above: &str) -> bool {
 pub(crate) fn names(file: &syn::File) -> Vec<Name> {
     let mut imports = Imports::default();
     imports.visit_file(file);
-    let mut uses = Uses { aliases: imports.aliases, names: Vec::new(), test_depth: 0 };
+    let mut uses = Uses { aliases: imports.aliases, names: Vec::new(), test_depth: 0, live_depth: 0 };
     uses.visit_file(file);
     uses.names
 }
@@ -102,6 +104,7 @@ struct Uses {
     aliases: BTreeMap<String, String>,
     names: Vec<Name>,
     test_depth: usize,
+    live_depth: usize,
 }
 
 impl Uses {
@@ -109,7 +112,7 @@ impl Uses {
         let Some((first, rest)) = segments.split_first() else { return };
         let first = self.resolve(first);
         let path = std::iter::once(first).chain(rest.iter().cloned()).collect::<Vec<_>>().join("::");
-        self.names.push(Name { path: format!("{path}{suffix}"), line, in_test: self.test_depth > 0 });
+        self.names.push(Name { path: format!("{path}{suffix}"), line, in_test: self.test_depth > 0, in_live: self.live_depth > 0 });
     }
 
     /// Follows aliases of aliases (`use std as s; use s::fs as f;`); at most as many steps as there are aliases.
@@ -198,7 +201,10 @@ impl<'ast> Visit<'ast> for Uses {
     }
 
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        let live = usize::from(item.ident == "live");
+        self.live_depth += live;
         self.within(&item.attrs, item, |uses, item| visit::visit_item_mod(uses, item));
+        self.live_depth -= live;
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
@@ -214,7 +220,12 @@ impl<'ast> Visit<'ast> for Uses {
     }
 
     fn visit_item_extern_crate(&mut self, item: &'ast syn::ItemExternCrate) {
-        self.names.push(Name { path: item.ident.to_string(), line: item.ident.span().start().line, in_test: self.test_depth > 0 });
+        self.names.push(Name {
+            path: item.ident.to_string(),
+            line: item.ident.span().start().line,
+            in_test: self.test_depth > 0,
+            in_live: self.live_depth > 0,
+        });
     }
 }
 
@@ -261,8 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn modules_named_live_are_told_from_others() {
+        let all =
+            names(&syn::parse_file("mod live { fn b() { a::x(); } } mod lively { fn c() { a::y(); } }").expect("the snippet is Rust"));
+        let in_live = |path: &str| all.iter().find(|name| name.path == path).map(|name| name.in_live);
+        assert_eq!((in_live("a::x"), in_live("a::y")), (Some(true), Some(false)));
+    }
+
+    #[test]
     fn a_glob_brings_in_what_lies_below() {
-        let name = |path: &str| Name { path: path.to_owned(), line: 1, in_test: false };
+        let name = |path: &str| Name { path: path.to_owned(), line: 1, in_test: false, in_live: false };
         assert!(name("std::net::*").is_within("std::net::TcpStream"));
         assert!(name("std::*").is_within("std::fs"));
         assert!(name("std::fs::*").is_within("std::fs"));

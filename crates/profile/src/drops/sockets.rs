@@ -107,7 +107,7 @@ fn absent() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+mod live {
     use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 
     use super::super::named::Kind;

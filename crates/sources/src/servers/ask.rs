@@ -215,7 +215,6 @@ mod tests {
     use super::*;
     use crate::root::Root;
     use proptest::prelude::*;
-    use std::net::TcpListener;
 
     fn told<T: std::fmt::Debug>(result: Result<T, AskError>) -> String {
         result.unwrap_err().to_string()
@@ -258,32 +257,38 @@ mod tests {
         assert!(request.ends_with(&[1, FCGI_PARAMS, 0, 1, 0, 0, 0, 0, 1, FCGI_STDIN, 0, 1, 0, 0, 0, 0]));
     }
 
-    #[test]
-    fn a_server_that_is_silent_or_never_ends_takes_no_longer_than_its_time() {
-        let files = Files::of(&Root::default(), std::process::id()).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap();
-        let at = ListenerAddress::Tcp(at.ip(), at.port());
-        let silent = http(&files, &at, "", "/", Duration::from_millis(50)).unwrap_err();
-        assert!(
-            matches!(&silent, AskError::System(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)),
-            "{silent}"
-        );
-        let endless = std::thread::spawn(move || {
-            // The first connection is the silent one's.
-            let (_, (mut stream, _)) = (listener.accept().unwrap(), listener.accept().unwrap());
-            while stream.write_all(&[b'x'; 4096]).is_ok() {}
-        });
-        assert!(told(http(&files, &at, "", "/", Duration::from_secs(20))).contains("longer than"));
-        endless.join().unwrap();
-    }
-
     proptest! {
         #[test]
         fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0_u8..12) {
             let _ = (http_body(&bytes), fastcgi_body(&bytes), fastcgi_body(&record(kind, &bytes)));
             let _ = fastcgi_body(&fastcgi_answer(&bytes));
             let _ = http_body(&[b"HTTP/1.1 ".as_slice(), &bytes].concat());
+        }
+    }
+
+    mod live {
+        use std::net::TcpListener;
+
+        use super::*;
+
+        #[test]
+        fn a_server_that_is_silent_or_never_ends_takes_no_longer_than_its_time() {
+            let files = Files::of(&Root::default(), std::process::id()).unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let at = listener.local_addr().unwrap();
+            let at = ListenerAddress::Tcp(at.ip(), at.port());
+            let silent = http(&files, &at, "", "/", Duration::from_millis(50)).unwrap_err();
+            assert!(
+                matches!(&silent, AskError::System(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)),
+                "{silent}"
+            );
+            let endless = std::thread::spawn(move || {
+                // The first connection is the silent one's.
+                let (_, (mut stream, _)) = (listener.accept().unwrap(), listener.accept().unwrap());
+                while stream.write_all(&[b'x'; 4096]).is_ok() {}
+            });
+            assert!(told(http(&files, &at, "", "/", Duration::from_secs(20))).contains("longer than"));
+            endless.join().unwrap();
         }
     }
 }

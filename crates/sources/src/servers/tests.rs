@@ -1,6 +1,6 @@
 //! Both sources against trees with a master, its configuration and its logs: what is told, what is missing, and what is damaged.
 
-mod running;
+mod live;
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,0 +1,128 @@
+//! Tests that do not say whether a failure of theirs may be the machine's: `cargo xtask test` looks again at live tests, and never at deterministic ones.
+
+use super::names::{self, Name};
+use super::workspace::{Place, SourceFile};
+use super::{Breach, Rule};
+use crate::test::declared::{Declared, declared};
+
+/// Names that a file of deterministic integration tests may use in a module `live` alone: they reach servers, load, namespaces or the clock.
+const LIVE: &[&str] = &[
+    "chokepoint_lab",
+    "chokepoint_load",
+    "harness::Server",
+    "rustix::thread::move_into_link_name_space",
+    "rustix::thread::move_into_thread_name_spaces",
+    "rustix::thread::unshare",
+    "rustix::thread::unshare_unsafe",
+    "libc::setns",
+    "libc::unshare",
+    "std::net::TcpListener",
+    "std::net::TcpStream",
+    "std::net::UdpSocket",
+    "std::os::unix::net",
+    "std::thread::sleep",
+    "std::time::Instant",
+    "std::time::SystemTime",
+];
+/// The same in the tests beside the code. Many of those open a socket of their own and read the kernel's word on it: they wait for nothing.
+const LIVE_BESIDE_CODE: &[&str] = &["chokepoint_lab::Lab", "chokepoint_load::measure", "chokepoint_load::run", "std::thread::sleep"];
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    name: "undeclared-test",
+    asks: "every file in tests/ says in its head `//! Live: why` or `//! Deterministic: why`; servers, load and waiting are for live files and modules named `live`",
+    check: |workspace| {
+        let mut breaches = Vec::new();
+        for (file, syntax) in workspace.parsed() {
+            let directory = file.package.and_then(|index| workspace.packages.get(index)).map_or("", |package| &package.directory);
+            let names = names::names(syntax);
+            if is_integration(file.path, directory) {
+                check_integration(file, &names, &mut breaches);
+            } else if is_beside_code(file.path, directory) {
+                let is_test = |name: &&Name| name.in_test || file.place == Place::Test;
+                check_names(file, names.iter().filter(is_test), LIVE_BESIDE_CODE, &mut breaches);
+            }
+        }
+        breaches
+    },
+};
+
+/// True for the root of a target in `tests/`.
+fn is_integration(path: &str, package: &str) -> bool {
+    let below = path.strip_prefix(&format!("{package}/tests/"));
+    below.is_some_and(|path| !path.contains('/') || path.ends_with("/main.rs") && path.matches('/').count() == 1)
+}
+
+fn is_beside_code(path: &str, package: &str) -> bool {
+    path.starts_with(&format!("{package}/src/")) && !path.ends_with("/live.rs")
+}
+
+fn check_integration(file: &SourceFile<'_>, names: &[Name], breaches: &mut Vec<Breach>) {
+    match declared(file.text) {
+        None => breaches.push(Breach::new(file.path, 1, "does not say in its head `//! Live: why` or `//! Deterministic: why`")),
+        Some(Declared::Live) => {}
+        Some(Declared::Deterministic) => check_names(file, names.iter(), LIVE, breaches),
+    }
+}
+
+fn check_names<'a>(file: &SourceFile<'_>, names: impl Iterator<Item = &'a Name>, live: &[&str], breaches: &mut Vec<Breach>) {
+    for name in names.filter(|name| !name.in_live) {
+        let path = name.path.trim_start_matches("crate::").trim_start_matches("super::");
+        let within = Name { path: path.to_owned(), ..*name };
+        if live.iter().any(|live| within.is_within(live)) {
+            breaches.push(Breach::new(
+                file.path,
+                name.line,
+                format!("`{path}` in a deterministic test; move the test into a module `live`"),
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::breaches;
+    use super::RULE;
+
+    const CLI: (&str, &str) = ("crates/cli/Cargo.toml", "[package]\nname = \"chokepoint\"");
+
+    #[test]
+    fn fires_on_a_file_that_does_not_say_which() {
+        for path in ["crates/cli/tests/a.rs", "crates/cli/tests/a/main.rs"] {
+            assert_eq!(breaches(&RULE, &[CLI, (path, "//! Tests.\nfn a() {}")]), [format!("{path}:1")]);
+        }
+    }
+
+    #[test]
+    fn fires_on_live_names_in_deterministic_tests() {
+        for source in [
+            "use std::thread::sleep;",
+            "fn f() { std::net::TcpListener::bind(a); }",
+            "use harness::{Chokepoint, Server};",
+            "use chokepoint_lab::Lab;",
+            "use std::time; fn f() { time::Instant::now(); }",
+            "mod tests { fn f() { super::harness::Server::start(a); } }",
+        ] {
+            let found = breaches(&RULE, &[CLI, ("crates/cli/tests/a.rs", &format!("//! Deterministic: none.\n{source}"))]);
+            assert!(!found.is_empty() && found.iter().all(|line| line == "crates/cli/tests/a.rs:2"), "{source}: {found:?}");
+        }
+        let beside = "#[cfg(test)] mod tests { fn f() { std::thread::sleep(d); } }";
+        assert_eq!(breaches(&RULE, &[CLI, ("crates/cli/src/main.rs", beside)]), ["crates/cli/src/main.rs:1"]);
+    }
+
+    #[test]
+    fn silent_on_what_is_declared() {
+        let sleeps = "fn f() { std::thread::sleep(d); harness::Server::start(a); }";
+        for source in [
+            format!("//! Live: a server.\n{sleeps}"),
+            format!("//! Deterministic: but for one.\nmod live {{ {sleeps} }}"),
+            "//! Deterministic: none.\nuse harness::Chokepoint; use std::time::Duration;".to_owned(),
+        ] {
+            assert!(breaches(&RULE, &[CLI, ("crates/cli/tests/a.rs", &source)]).is_empty(), "{source}");
+        }
+        let beside = "#[cfg(test)] mod tests { use chokepoint_lab::Problem; mod live { fn f() { std::thread::sleep(d); } } }";
+        assert!(breaches(&RULE, &[CLI, ("crates/cli/src/main.rs", beside)]).is_empty());
+        assert!(breaches(&RULE, &[CLI, ("crates/cli/tests/harness/mod.rs", "//! Harness.\nuse std::net::TcpListener;")]).is_empty());
+        assert!(breaches(&RULE, &[CLI, ("crates/cli/src/main.rs", "fn f() { std::thread::sleep(d); }")]).is_empty());
+    }
+}
