@@ -37,8 +37,10 @@ pub(crate) fn listed(text: &str) -> Vec<String> {
 
 /// What came of a program that has the tests `listed`.
 pub(crate) fn judge(listed: &[String], ran: &Ran) -> Results {
-    let counts = ran.text.lines().filter_map(counts).next_back();
-    let failed = failed_names(&ran.text);
+    let lines: Vec<&str> = ran.text.lines().collect();
+    let last = lines.iter().rposition(|line| counts(line).is_some());
+    let counts = last.and_then(|at| counts(lines[at]));
+    let failed = last.map(|at| failed_names(&lines[..at])).unwrap_or_default();
     let ignored = ignored_names(&ran.text);
     let broken = broken(&ran.exit, counts, &failed).or_else(|| {
         let counts = counts.unwrap_or_default();
@@ -63,7 +65,9 @@ pub(crate) fn judge_documentation(ran: &Ran) -> Results {
         })
     });
     let names: Vec<String> = ran.text.lines().filter_map(|line| result(line).map(|(name, _)| name.to_owned())).collect();
-    let failed = failed_names(&ran.text);
+    let lines: Vec<&str> = ran.text.lines().collect();
+    let results = (0..lines.len()).filter(|at| self::counts(lines[*at]).is_some());
+    let failed: BTreeSet<String> = results.flat_map(|at| failed_names(&lines[..at])).collect();
     let ignored = ignored_names(&ran.text);
     let broken = broken(&ran.exit, sum, &failed);
     sort(names.into_iter(), failed, &ignored, broken, &ran.text)
@@ -143,20 +147,18 @@ fn ignored_names(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(result).filter(|(_, result)| result.starts_with("ignored")).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The lists below `failures:` that hold only names, four spaces before each.
-fn failed_names(text: &str) -> BTreeSet<String> {
+/// The names that stand right before a line of results, four spaces before each, below `failures:`. What a test printed may look like such a list (a
+/// test of this very runner prints some); nothing but libtest's own stands between it and the line.
+fn failed_names(before: &[&str]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let mut in_list = false;
-    for line in text.lines() {
-        if line == "failures:" {
-            in_list = true;
-        } else if in_list && let Some(name) = line.strip_prefix("    ") {
-            names.insert(name.to_owned());
-        } else if !line.is_empty() || in_list && !names.is_empty() {
-            in_list = false;
-        }
+    for line in before.iter().rev().skip_while(|line| line.is_empty()) {
+        match line.strip_prefix("    ") {
+            Some(name) => names.insert(name.to_owned()),
+            None if *line == "failures:" => return names,
+            None => break,
+        };
     }
-    names
+    BTreeSet::new()
 }
 
 /// What each test printed: the blocks that begin with `---- NAME stdout ----`.

@@ -135,6 +135,16 @@ fn the_second_time_within_five_runs_fails_until_its_line_is_deleted() {
 }
 
 #[test]
+fn what_a_test_printed_is_not_taken_for_what_came_of_the_program() {
+    let printed =
+        "successes:\n\n---- a stdout ----\ntest b ... FAILED\nfailures:\n    b\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n\n";
+    let end = "\nsuccesses:\n    a\n    b\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n";
+    let ran = Ran { exit: Exit::Code(0), text: format!("test a ... ok\ntest b ... ok\n\n{printed}{end}") };
+    let results = judge(&["a".to_owned(), "b".to_owned()], &ran);
+    assert_eq!((results.passed.len(), results.failed.len(), results.broken), (2, 0, None));
+}
+
+#[test]
 fn what_hangs_is_ended_with_all_that_it_started() {
     let bench = Bench::new();
     let script = "echo 'test a ... ok'; sh -c 'trap \"\" TERM; echo $$ > child; exec sleep 1000' & wait";
