@@ -61,6 +61,9 @@ const BENCH_HELP: &str = "\
 Without -q it is a closed loop: each connection sends its next request when the last is answered. With -q it is an open loop: requests are due \
 at that rate whatever the answers, time counts from when each was due, and what could not be sent in time is late and not left out.
 
+A target that no listener on this host answers for, or a method other than GET and HEAD, is loaded only with --yes (a terminal is asked), and then \
+under --guard, 'errors>20% || p99>5s' where none is given.
+
 Examples:
   chokepoint bench http://127.0.0.1/                    100 connections for 10 s
   chokepoint bench -q 5000 -z 30s --warm-up 2s http://127.0.0.1/
@@ -121,6 +124,9 @@ pub(crate) struct Bench {
     /// Network namespace from which the client connects: a name, a PID or a path
     #[arg(long, value_name = "NETNS")]
     pub(crate) client_netns: Option<String>,
+    /// Do not ask before loading a host that is not this one, or by a method that may change something
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
     /// End with status 99 where this holds: p50 to p999 and max, errors, rps, good; "p99>250ms || errors>0.1% || rps<1000"
     #[arg(long, value_name = "EXPR")]
     pub(crate) fail_if: Option<String>,
@@ -184,7 +190,7 @@ pub(crate) struct Diagnose {
     /// connections (with -q by up to 100 that wait for their answers)
     #[arg(long, conflicts_with_all = ["fix", "replay"])]
     pub(crate) bisect: bool,
-    /// Do not ask before changing a setting or loading a host that is not this one
+    /// Do not ask before changing a setting, loading a host that is not this one, or loading by a method that may change something
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
     /// Take no profile in the last third of the time

@@ -11,6 +11,7 @@ use chokepoint_load::{Judged, Options, Order, Plan, Stages, Targets, Threshold, 
 use chokepoint_model::bench::{self, Asked, Outcome, Ramp, RampStage, TargetList, TcpConnection, ThresholdFailed};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
+use chokepoint_model::report::Request;
 use chokepoint_sources::{Root, TcpInfo, netns};
 
 use crate::args::Bench;
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let netns = client_netns(args)?;
     let plan = Plan { netns, ..planned(args, &target, targets).map_err(usage)? };
     plan.check().map_err(|error| usage(error.into()))?;
+    let plan = measure::permitted_alone(&plan, request(args, &target)?, args.yes)?;
     let mut asked = Asked {
         url: target.url.clone(),
         address: plan.address.to_string(),
@@ -139,6 +141,14 @@ fn tls(args: &Bench, target: &Target) -> Result<Option<Tls>> {
         None => Trust::System,
     };
     Ok(Some(Tls { server_name: target.host.clone(), trust, resume: !args.tls_no_resumption }))
+}
+
+/// The target, as its listener is looked for.
+fn request(args: &Bench, target: &Target) -> Result<Request> {
+    let root = Root::default();
+    let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
+    let own = netns::own()?;
+    Ok(Request { client_netns: client.map_or(own, |client| client.id), ..target.request() })
 }
 
 /// The namespace that the load is sent from, where it is another than this process's.

@@ -1,5 +1,6 @@
 //! One measurement: the observer watches while load runs, or while other programs' traffic does.
 
+use std::io::IsTerminal;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use chokepoint_sources::{ObserveOptions, Observer, assemble};
 use crate::beside::Beside;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::{last_third, tap};
+use crate::{Usage, last_third, output, tap};
 
 /// What stops a load on a host that is not this one, or one that may change something there.
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
@@ -59,7 +60,7 @@ impl Setup {
 pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
     let observer = setup.observer()?;
     observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
-    let plan = setup.plan.as_ref().map(|plan| permitted(setup, plan, observer.path_found())).transpose()?;
+    let plan = setup.plan.as_ref().map(|plan| permitted(plan, setup.foreign, observer.path_found())).transpose().map_err(refused)?;
     // It asks nothing of the server, and where it cannot be measured nothing is told of it.
     if let Some(plan) = plan.as_ref().filter(|_| observer.path_found())
         && let Ok(warmth) = chokepoint_load::warmth::measure(plan.cpus.as_deref().unwrap_or_default())
@@ -106,21 +107,20 @@ fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Be
     Some(last_third::start(warm_up + lasts, observer.elapsed_us()))
 }
 
-/// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard.
-fn permitted(setup: &Setup, plan: &Plan, answers: bool) -> Result<Plan> {
-    let mut plan = plan.clone();
-    if answers && is_harmless(&plan) {
-        return Ok(plan);
-    }
-    let what = match answers {
-        true => format!("method {} may change something on the server: it is sent", plan.method),
-        false => format!("nothing on this host listens at {} for this client; load is sent elsewhere", plan.address),
+/// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard. The error is the
+/// sentence that says what needs leave. `answers`: a listener on this host answers for the target.
+fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result<Plan, String> {
+    let what = match methods(plan).find(|method| !is_harmless(method)) {
+        None if answers => return Ok(plan.clone()),
+        Some(method) if answers => format!("method {method} may change something on the server: it is sent"),
+        _ => format!("nothing on this host listens at {} for this client; load is sent elsewhere", plan.address),
     };
-    if !setup.foreign {
-        bail!("{what} only with --yes");
+    if !has_leave {
+        return Err(what);
     }
+    let mut plan = plan.clone();
     if plan.guards.is_empty() {
-        plan.guards.push(Guard::parse(GUARD_FOREIGN)?);
+        plan.guards.push(Guard::parse(GUARD_FOREIGN).map_err(|error| error.to_string())?);
     }
     Ok(plan)
 }
@@ -131,18 +131,49 @@ pub(crate) fn permit(setup: &Setup) -> Result<()> {
     let observer = setup.observer()?;
     let is_found = observer.path_found();
     observer.finish();
-    permitted(setup, plan, is_found).map(drop)
+    permitted(plan, setup.foreign, is_found).map(drop).map_err(refused)
 }
 
-fn is_harmless(plan: &Plan) -> bool {
-    ["GET", "HEAD"].contains(&plan.method.as_str())
+/// The plan as it may be carried out without a diagnosis, by the same rule. No connection is made to tell. Without leave a terminal is asked, and where
+/// there is none the command line is at fault.
+pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool) -> Result<Plan> {
+    // Where nothing can be observed, nobody knows that it is this host which answers.
+    let watched = Request { loaded: false, ..request };
+    let answers = Observer::start(ObserveOptions::new(watched)).is_ok_and(|observer| observer.path_found());
+    let what = match permitted(plan, has_leave, answers) {
+        Ok(plan) => return Ok(plan),
+        Err(what) => what,
+    };
+    if !std::io::stdin().is_terminal() {
+        bail!(Usage(refused(what).to_string()));
+    }
+    let guard = plan.guards.first().map_or_else(|| GUARD_FOREIGN.to_owned(), ToString::to_string);
+    if !output::ask(&format!("{what} only with your leave, and stopped where {guard}.\nSend it?"))? {
+        bail!("nothing was sent");
+    }
+    permitted(plan, true, answers).map_err(refused)
+}
+
+fn refused(what: String) -> anyhow::Error {
+    anyhow::anyhow!("{what} only with --yes")
+}
+
+/// The methods that the load sends.
+fn methods(plan: &Plan) -> impl Iterator<Item = &str> {
+    let targets = plan.options.targets.iter().flat_map(|targets| &targets.targets);
+    let own = plan.options.targets.is_none().then_some(plan.method.as_str());
+    targets.map(|target| target.method.as_str()).chain(own)
+}
+
+fn is_harmless(method: &str) -> bool {
+    ["GET", "HEAD"].contains(&method)
 }
 
 /// A few requests one behind the other, to be sent before the load: what an answer takes without others beside it tells whether the load waits for
 /// something. Nothing where requests are counted, may change something, or are single ones anyway.
 fn single_requests(plan: &Plan) -> Option<Plan> {
     let many = !matches!(plan.shape, Loop::Closed { connections: 0 | 1 });
-    (many && plan.requests.is_none() && is_harmless(plan)).then(|| Plan {
+    (many && plan.requests.is_none() && methods(plan).all(is_harmless)).then(|| Plan {
         shape: Loop::Closed { connections: 1 },
         threads: 1,
         requests: Some(SINGLE_REQUESTS),

@@ -23,6 +23,16 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Asks on stderr and reads the answer from stdin: true where it is yes.
+pub(crate) fn ask(question: &str) -> Result<bool> {
+    let mut err = io::stderr().lock();
+    write!(err, "{question} [y/N] ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
 /// How stdout wants its report: colour and the terminal's width only on a terminal, no colour under NO_COLOR (no-color.org).
 pub(crate) fn style() -> Style {
     let terminal = io::stdout().is_terminal();

@@ -71,13 +71,13 @@ fn the_exit_status_tells_what_came_of_it() {
     assert_eq!(status(&[&good.url()]), Some(0));
     assert_eq!(status(&[&wrong.url()]), Some(1), "every answer was a 500");
     assert_eq!(status(&["--expect", "500", &wrong.url()]), Some(0));
-    assert_eq!(status(&["-z", "500ms", &nobody]), Some(1), "nothing listens");
+    assert_eq!(status(&["--yes", "-z", "500ms", &nobody]), Some(1), "nothing listens");
     assert_eq!(status(&["--fail-if", "errors>0.1% || p99>1m", &good.url()]), Some(0));
     assert_eq!(status(&["--fail-if", "p99>1m || max>=1us", &good.url()]), Some(99));
     assert_eq!(status(&["--fail-if", "rps<1000000000", &good.url()]), Some(99));
     let told = text(&[&few[..], &["--fail-if", "max>=1us", &good.url()]].concat());
     assert!(told.stdout.contains("Failed") && told.stdout.contains("max>=1us: "), "{}", told.stdout);
-    let refused = text(&["-z", "300ms", &nobody]);
+    let refused = text(&["--yes", "-z", "300ms", &nobody]);
     assert!(refused.stdout.starts_with("Nothing answered: every connection was refused"), "{}", refused.stdout);
     let all_wrong = text(&[&few[..], &[&wrong.url()]].concat());
     let words: Vec<&str> = all_wrong.stdout.split_whitespace().collect();
@@ -129,7 +129,7 @@ fn what_is_asked_for_is_sent() {
         stream.write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").unwrap();
         String::from_utf8(request).unwrap()
     });
-    let args = ["-n", "1", "-c", "1", "-m", "PUT", "-d", "body", "-T", "text/plain", "-A", "text/html", "-H", "X-Name: v", &url];
+    let args = ["-n", "1", "-c", "1", "--yes", "-m", "PUT", "-d", "body", "-T", "text/plain", "-A", "text/html", "-H", "X-Name: v", &url];
     assert_eq!(bench(&args).0, Some(0));
     let seen = seen.join().unwrap();
     for part in
@@ -215,7 +215,7 @@ fn targets_come_from_a_file_or_stdin() {
     let chokepoint = Chokepoint::new();
     let list = chokepoint.write("list", format!("# two\nDELETE {url}/a\n/b?c\n").as_bytes());
     let seen = || std::mem::take(&mut *seen.lock().unwrap());
-    let (status, report) = bench(&["-n", "4", "-c", "1", "--targets", &list]);
+    let (status, report) = bench(&["--yes", "-n", "4", "-c", "1", "--targets", &list]);
     assert_eq!((status, seen()), (Some(0), ["DELETE /a HTTP/1.1", "GET /b?c HTTP/1.1"].repeat(2).into_iter().map(str::to_owned).collect()));
     assert_eq!(report["offered"]["targets"], serde_json::json!({"count": 2, "seed": null}));
     assert!(report["target"]["url"].as_str().unwrap().starts_with(&url), "{report:#}");
@@ -263,6 +263,6 @@ fn a_sample_of_connections_tells_what_the_kernel_knew() {
     }
     let told = text(&["-z", "500ms", "-c", "3", &server.url()]).stdout;
     assert!(told.contains("round trip ") && told.contains("sample of "), "{told}");
-    let (_, nobody) = bench(&["-z", "200ms", &closed_port()]);
+    let (_, nobody) = bench(&["--yes", "-z", "200ms", &closed_port()]);
     assert_eq!(nobody["tcp"], Value::Null);
 }

@@ -149,7 +149,7 @@ fn a_test_case_stands_for_each_condition() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);
-    let ran = chokepoint.run(&["bench", "-z", "200ms", "--junit", "-", &nobody]);
+    let ran = chokepoint.run(&["bench", "--yes", "-z", "200ms", "--junit", "-", &nobody]);
     assert_eq!(ran.status, Some(1), "{}", ran.stderr);
     assert!(
         ran.stdout.contains("tests=\"1\" failures=\"1\"") && ran.stdout.contains("<failure message=\"Nothing answered"),

@@ -28,6 +28,8 @@ const FOREVER: Duration = Duration::from_secs(120);
 struct Seen {
     child: Child,
     written: Arc<Mutex<Vec<u8>>>,
+    /// What is written here is typed.
+    keys: File,
 }
 
 impl Seen {
@@ -44,6 +46,7 @@ impl Seen {
         drop(command);
         let written = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&written);
+        let keys = File::from(master.try_clone().unwrap());
         std::thread::spawn(move || {
             let (mut master, mut buffer) = (File::from(master), [0; 4096]);
             // Once nobody has the terminal open any more, reading it is an error (EIO).
@@ -51,7 +54,7 @@ impl Seen {
                 kept.lock().unwrap().extend_from_slice(&buffer[..bytes]);
             }
         });
-        Self { child, written }
+        Self { child, written, keys }
     }
 
     fn text(&self) -> String {
@@ -124,5 +127,20 @@ fn whatever_ends_the_load_gives_the_terminal_back() {
         seen.wait_for(LEAVE, 1);
         let text = seen.text();
         assert_eq!((text.matches(ENTER).count(), text.matches(LEAVE).count()), (1, 1), "{signal:?} {text:?}");
+    }
+}
+
+#[test]
+fn a_load_that_needs_leave_asks_for_it_on_a_terminal() {
+    for (typed, is_sent) in [("y", true), ("n", false), ("", false)] {
+        let (chokepoint, server) = (Chokepoint::new(), answering());
+        let mut seen = Seen::start(chokepoint.command(&["bench", "-n", "3", "-c", "1", "-m", "POST", &server.url()]));
+        seen.wait_for("[y/N]", 1);
+        let asked = seen.text();
+        assert!(asked.contains("POST") && asked.contains("errors>20%"), "it says what is asked for, and what stops it: {asked:?}");
+        seen.keys.write_all(format!("{typed}\n").as_bytes()).unwrap();
+        let status = seen.changed();
+        assert_eq!(status.exit_status(), Some(if is_sent { 0 } else { 1 }), "{typed:?}: {:?}", seen.text());
+        seen.wait_for(if is_sent { "3 with status 200" } else { "nothing was sent" }, 1);
     }
 }
