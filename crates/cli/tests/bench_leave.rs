@@ -67,7 +67,7 @@ fn another_host_is_refused_by_name_of_the_flag() {
 /// Nothing where such a namespace cannot be made.
 fn packets(chokepoint: &Chokepoint, args: &str) -> Option<u64> {
     let script = format!(
-        "set -e; echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 || true; ip link set lo up; ip link add out type dummy; \
+        "set -e; echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 || true; ip link set lo up; ip link add out type veth peer name far; ip link set far up; \
          ip addr add 192.0.2.9/24 dev out; ip link set out up; {} bench {args} </dev/null >&2 || true; \
          ip -s link show out | tail -n 1 | awk '{{print $2}}'",
         env!("CARGO_BIN_EXE_chokepoint")
@@ -82,7 +82,7 @@ fn packets(chokepoint: &Chokepoint, args: &str) -> Option<u64> {
 fn nothing_is_sent_to_another_host_before_leave_is_given() {
     let chokepoint = Chokepoint::new();
     let Some(unasked) = packets(&chokepoint, &format!("-z 300ms -c 2 {NOBODYS}")) else {
-        println!("skipped: a network namespace with a dummy device cannot be made");
+        println!("skipped: a network namespace with a pair of devices cannot be made");
         return;
     };
     assert_eq!(unasked, 0);
