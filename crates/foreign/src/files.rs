@@ -5,12 +5,20 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fd::OwnedFd;
+use chokepoint_config::glob;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+use crate::rights::Rights;
+use crate::trust::{Untrusted, check, walk};
+
 /// Names of one directory that are looked at.
 const NAMES_MAX: usize = 10_000;
+/// Names of all directories together that are looked at for one pattern.
+const NAMES_ALL_MAX: usize = 100_000;
+/// The kernel's links to our own descriptors (proc_pid_fd(5)).
+const OWN: &str = "/proc/self/fd";
 
 /// A directory below which paths are resolved: as a rule the root directory of a process.
 #[derive(Debug)]
@@ -41,24 +49,50 @@ impl Files {
     /// # Errors
     /// As of openat2(2); "it is no regular file" for a FIFO, a device, a socket or a directory; the kernel is older than Linux 5.6.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
-        // First without opening: to open a device may already do something (a watchdog, a tape).
-        let located = self.locate(path.as_ref())?;
-        if !located.metadata()?.is_file() {
-            return Err(not_regular());
-        }
-        let file = File::from(self.open_with(path.as_ref(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
-        if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+        reopen(&self.locate(path)?)
     }
 
-    /// [`Files::open`] for a file whose owner must be root or this user. What a process finds at a path that everybody may write (`/tmp`) is
-    /// its own word only then.
+    /// [`Files::open`] for a file whose owner, and that of the link where the path ends in one, must be root or this user. What a process finds at
+    /// a path that everybody may write (`/tmp`) is its own word only then.
     ///
     /// # Errors
     /// As of [`Files::open`]; "it belongs to another user".
     pub fn open_owned(&self, path: impl AsRef<Path>, uid: u32) -> io::Result<File> {
-        let file = self.open(path)?;
-        let owner = file.metadata()?.uid();
-        if owner == 0 || owner == uid { Ok(file) } else { Err(io::Error::other("it belongs to another user")) }
+        let named = File::from(self.open_with(path.as_ref(), OFlags::PATH | OFlags::NOFOLLOW)?);
+        let located = self.locate(path)?;
+        for file in [&named, &located] {
+            let owner = file.metadata()?.uid();
+            if owner != 0 && owner != uid {
+                return Err(io::Error::other("it belongs to another user"));
+            }
+        }
+        reopen(&located)
+    }
+
+    /// [`Files::open`] for an absolute path on which nobody but root and this user can change anything.
+    ///
+    /// # Errors
+    /// As of [`Files::open`]; PermissionDenied that names the first file, link or directory that somebody else may change.
+    pub fn open_trusted(&self, path: impl AsRef<Path>, uid: u32) -> io::Result<File> {
+        let root = self.root.try_clone()?;
+        reopen(&walk(root, path.as_ref(), &mut |at, meta| check(at, meta, uid)).map_err(io::Error::from)?)
+    }
+
+    /// The users but root to whom something on the way to an absolute path belongs, a directory, a link or the file: they choose what is found
+    /// there.
+    ///
+    /// # Errors
+    /// There is nothing, or it may not be looked at.
+    pub fn owners(&self, path: impl AsRef<Path>) -> io::Result<Vec<Rights>> {
+        let mut owners: Vec<Rights> = Vec::new();
+        let mut look = |_: &Path, meta: &Metadata| {
+            if meta.uid() != 0 && owners.iter().all(|owner| owner.uid() != meta.uid()) {
+                owners.push(Rights::of_owner(meta));
+            }
+            Ok::<(), Untrusted>(())
+        };
+        walk(self.root.try_clone()?, path.as_ref(), &mut look).map_err(io::Error::from)?;
+        Ok(owners)
     }
 
     /// Bytes and metadata of a file.
@@ -108,6 +142,35 @@ impl Files {
         Ok(names)
     }
 
+    /// The paths that match a glob(7) pattern, sorted, at most `paths_max`; without a wildcard the path itself, whether it exists or not.
+    ///
+    /// # Errors
+    /// A directory on the way may not be read, or the pattern leads through more than 100,000 names.
+    pub fn matching(&self, pattern: &str, paths_max: usize) -> io::Result<Vec<String>> {
+        if !glob::is_pattern(pattern) {
+            return Ok(vec![pattern.to_owned()]);
+        }
+        let mut paths = vec![String::new()];
+        let mut left = NAMES_ALL_MAX;
+        for component in pattern.split('/').filter(|component| !component.is_empty()) {
+            if !glob::is_pattern(component) {
+                paths.iter_mut().for_each(|path| *path = format!("{path}/{component}"));
+                continue;
+            }
+            let mut matched = Vec::new();
+            for path in paths {
+                let names = self.names(if path.is_empty() { "/" } else { &path })?;
+                left = left.checked_sub(names.len()).ok_or_else(|| io::Error::other(format!("more than {NAMES_ALL_MAX} names")))?;
+                let fitting = names.into_iter().filter(|name| glob::matches(component, name)).map(|name| format!("{path}/{name}"));
+                matched.extend(fitting.take(paths_max.saturating_sub(matched.len())));
+            }
+            paths = matched;
+        }
+        paths.retain(|path| self.exists(path));
+        paths.sort_unstable();
+        Ok(paths)
+    }
+
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let below = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), below) {
@@ -117,6 +180,26 @@ impl Files {
             opened => Ok(opened?),
         }
     }
+}
+
+/// Opens for reading, without waiting, the regular file that a link of the kernel's leads to (`/proc/PID/exe`, `fd/N`, `map_files/...`). Such a link
+/// leads to the file itself, whatever lies at its path by now.
+///
+/// # Errors
+/// As of open(2); "it is no regular file".
+pub fn open_link(link: &Path) -> io::Result<File> {
+    reopen(&File::from(openat(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?))
+}
+
+/// Opens what was located, if it is a regular file: to open a device may already do something (a watchdog, a tape). By the descriptor, so that it is
+/// the file that was looked at, and with the rights of the calling thread.
+fn reopen(located: &File) -> io::Result<File> {
+    if !located.metadata()?.is_file() {
+        return Err(not_regular());
+    }
+    let own = format!("{OWN}/{}", located.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(File::from(openat(CWD, own, flags, Mode::empty())?))
 }
 
 fn not_regular() -> io::Error {
@@ -153,6 +236,65 @@ mod tests {
         assert!(files.exists("/etc/a/y.conf") && !files.exists("/etc/a/z.conf"));
         assert_eq!(files.names("/etc/b").unwrap(), ["x.conf"]);
         assert_eq!(files.names("/none").unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn patterns_match_in_every_part() {
+        let tree = tempfile::tempdir().unwrap();
+        for directory in ["etc/a", "etc/b", "out"] {
+            std::fs::create_dir_all(tree.path().join("root").join(directory)).unwrap();
+        }
+        for file in ["etc/a/1.conf", "etc/b/2.conf", "etc/b/3.txt"] {
+            std::fs::write(tree.path().join("root").join(file), "").unwrap();
+        }
+        symlink("/none", tree.path().join("root/etc/a/0.conf")).unwrap();
+        symlink("../../../..", tree.path().join("root/etc/up")).unwrap();
+        let files = Files::of_directory(&tree.path().join("root")).unwrap();
+        assert_eq!(files.matching("/etc/*/*.conf", 9).unwrap(), ["/etc/a/1.conf", "/etc/b/2.conf"]);
+        assert_eq!(files.matching("/etc/*/*.conf", 1).unwrap().len(), 1);
+        assert_eq!(files.matching("/etc/none", 9).unwrap(), ["/etc/none"]);
+        assert_eq!(files.matching("/etc/up/et*/b/[23].conf", 9).unwrap(), ["/etc/up/etc/b/2.conf"], "no link leads out");
+        assert_eq!(files.matching("/none/*", 9).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn whoever_owns_something_on_the_way_has_a_word_in_it() {
+        let tree = tempfile::tempdir().unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        std::fs::create_dir(tree.path().join("dir")).unwrap();
+        std::fs::write(tree.path().join("dir/file"), "").unwrap();
+        symlink("dir/file", tree.path().join("link")).unwrap();
+        symlink("loop", tree.path().join("loop")).unwrap();
+        let files = Files::of_directory(tree.path()).unwrap();
+        assert!(files.open_trusted("/link", own).is_ok());
+        assert!(files.open_trusted("/loop", own).is_err() && files.open_trusted("/dir", own).is_err());
+        assert!(files.owners("/loop").is_err() && files.owners("/none").is_err());
+        if own != 0 {
+            println!("skipped: only root gives files away");
+            return;
+        }
+        assert_eq!(files.owners("/link").unwrap(), []);
+        chown(tree.path().join("dir"), Some(4001), Some(4002)).unwrap();
+        std::os::unix::fs::lchown(tree.path().join("link"), Some(4003), None).unwrap();
+        let owners: Vec<u32> = files.owners("/link").unwrap().iter().map(Rights::uid).collect();
+        assert_eq!(owners, [4003, 4001]);
+        let why = files.open_trusted("/dir/file", 0).unwrap_err();
+        assert_eq!((why.kind(), why.to_string()), (io::ErrorKind::PermissionDenied, "/dir can be changed by user 4001".to_owned()));
+        assert!(files.open_trusted("/dir/file", 4001).is_ok() && files.open_trusted("/link", 4001).is_err());
+        assert!(files.open_owned("/link", 4001).is_err() && files.open_owned("/link", 4003).is_ok(), "the link is another user's");
+    }
+
+    #[test]
+    fn a_link_of_the_kernels_leads_to_the_file_itself_and_to_no_pipe() {
+        let tree = tempfile::tempdir().unwrap();
+        let path = tree.path().join("file");
+        std::fs::write(&path, "x").unwrap();
+        let held = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let link = |file: &dyn AsRawFd| Path::new(OWN).join(file.as_raw_fd().to_string());
+        assert_eq!(io::read_to_string(open_link(&link(&held)).unwrap()).unwrap(), "x");
+        let (reader, _writer) = io::pipe().unwrap();
+        assert_eq!(open_link(&link(&reader)).unwrap_err().to_string(), "it is no regular file");
     }
 
     #[test]

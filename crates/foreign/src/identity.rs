@@ -67,8 +67,7 @@ impl Identity {
     pub fn of(proc: &Path, pid: u32) -> io::Result<Self> {
         let of = |file: &str| proc.join(pid.to_string()).join(file);
         let start_ticks = start(&of("stat"))?;
-        let status = fs::read(of("status"))?;
-        let status = Status::parse(&String::from_utf8_lossy(&status)).ok_or_else(unreadable)?;
+        let status = Status::of(proc, pid)?;
         let exe = of("exe");
         let namespace = |name: &str| fs::metadata(of("ns").join(name)).map(|meta| meta.ino());
         let identity = Self {
@@ -114,7 +113,18 @@ struct Status {
     capabilities: u64,
 }
 
+/// The rights with which a process opens files.
+pub(crate) fn rights(proc: &Path, pid: u32) -> io::Result<Rights> {
+    let status = Status::of(proc, pid)?;
+    Ok(Rights::new(status.uids[3], status.gids[3], status.groups))
+}
+
 impl Status {
+    fn of(proc: &Path, pid: u32) -> io::Result<Self> {
+        let status = fs::read(proc.join(pid.to_string()).join("status"))?;
+        Self::parse(&String::from_utf8_lossy(&status)).ok_or_else(unreadable)
+    }
+
     /// proc_pid_status(5). A name may hold anything but a line's end, which the kernel writes as "\n".
     fn parse(text: &str) -> Option<Self> {
         let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));

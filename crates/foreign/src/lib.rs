@@ -11,9 +11,13 @@
 mod files;
 mod identity;
 mod rights;
+mod text;
 mod trust;
+mod within;
 
-pub use files::Files;
+pub use files::{Files, open_link};
 pub use identity::{FileId, Identity, Namespaces};
 pub use rights::Rights;
+pub use text::{printable, printable_json, printable_lines, steers};
 pub use trust::{Untrusted, trusted};
+pub use within::within;

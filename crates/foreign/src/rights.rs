@@ -3,14 +3,19 @@
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::thread;
 
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use serde::{Deserialize, Serialize};
+
+use crate::identity;
 
 /// Groups that a process may be in (NGROUPS_MAX, getgroups(2)).
 const GROUPS_MAX: usize = 65_536;
+
 /// User, group and groups with which a process opens files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     uid: u32,
     gid: u32,
@@ -21,6 +26,14 @@ impl Rights {
     /// Rights of this user, group and further groups.
     pub fn new(uid: u32, gid: u32, groups: Vec<u32>) -> Self {
         Self { uid, gid, groups }
+    }
+
+    /// Rights with which a process opens files, as procfs at `proc` ("/proc") tells; but for its capabilities.
+    ///
+    /// # Errors
+    /// It is gone, or what is told of it makes no sense.
+    pub fn of_process(proc: &Path, pid: u32) -> io::Result<Self> {
+        identity::rights(proc, pid)
     }
 
     /// Rights of a file's owner: the user and the group that it belongs to, and no other group.
@@ -34,12 +47,12 @@ impl Rights {
     }
 
     /// Runs something on a thread that opens files with these rights and no capability (setfsuid(2), capabilities(7)). Who is not root runs it
-    /// with the own rights, which are all there are.
+    /// with the own rights, which are all there are; so does root for the user root, who passes over file modes.
     ///
     /// # Errors
     /// No thread can be started, or the rights cannot be taken: then nothing ran.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        if rustix::process::geteuid().as_raw() != 0 {
+        if self.uid == 0 || rustix::process::geteuid().as_raw() != 0 {
             return Ok(work());
         }
         // A thread of its own: these rights are a thread's, and end with it whatever happens in between.
@@ -54,14 +67,11 @@ impl Rights {
     fn take(&self) -> io::Result<()> {
         set_groups(&self.groups[..self.groups.len().min(GROUPS_MAX)])?;
         set_file_ids(self.uid, self.gid)?;
-        // From root to another user the kernel drops the capabilities to pass over file modes by itself; from root to root, or where that is
-        // switched off (SECBIT_NO_SETUID_FIXUP), it does not.
-        if self.uid != 0 {
-            let mut sets = capabilities(None)?;
-            sets.effective = CapabilitySet::empty();
-            set_capabilities(None, sets)?;
-        }
-        Ok(())
+        // From root to another user the kernel drops the capabilities to pass over file modes by itself; where that is switched off
+        // (SECBIT_NO_SETUID_FIXUP), it does not.
+        let mut sets = capabilities(None)?;
+        sets.effective = CapabilitySet::empty();
+        Ok(set_capabilities(None, sets)?)
     }
 }
 

@@ -48,14 +48,29 @@ impl std::fmt::Display for Untrusted {
     }
 }
 
+impl From<Untrusted> for io::Error {
+    fn from(why: Untrusted) -> Self {
+        match why {
+            Untrusted::Io { source, .. } => source,
+            writable @ Untrusted::Writable { .. } => Self::new(io::ErrorKind::PermissionDenied, writable),
+        }
+    }
+}
+
 /// Opens an absolute path, step by step from the root, where nobody but root and `uid` can change what it leads to. The file is opened for no more
 /// than to be named by its descriptor (open(2), O_PATH): what was looked at is what is used.
 ///
 /// # Errors
 /// [`Untrusted`]: the first file or directory on the way that somebody else may change, or that cannot be looked at.
 pub fn trusted(path: &Path, uid: u32) -> Result<File, Untrusted> {
-    let mut way = Way { at: PathBuf::from("/"), links: 0, open: vec![root()?] };
-    way.check(uid)?;
+    walk(root()?, path, &mut |at, meta| check(at, meta, uid))
+}
+
+/// Goes an absolute path step by step below a root directory, shows each file, directory and link on the way, the root first, and gives what
+/// it leads to. No link leads out of the root.
+pub(crate) fn walk(root: OwnedFd, path: &Path, look: &mut Look<'_>) -> Result<File, Untrusted> {
+    let mut way = Way { at: PathBuf::from("/"), links: 0, open: Vec::new() };
+    way.push(File::from(root), PathBuf::from("/"), look)?;
     let mut rest = parts(path);
     rest.reverse();
     while let Some(part) = rest.pop() {
@@ -65,7 +80,7 @@ pub fn trusted(path: &Path, uid: u32) -> Result<File, Untrusted> {
                 way.open.pop();
                 way.at.pop();
             }
-        } else if let Some(target) = way.enter(&part, uid)? {
+        } else if let Some(target) = way.enter(&part, look)? {
             if target.is_absolute() {
                 way.open.truncate(1);
                 way.at = PathBuf::from("/");
@@ -73,19 +88,28 @@ pub fn trusted(path: &Path, uid: u32) -> Result<File, Untrusted> {
             rest.extend(parts(&target).into_iter().rev());
         }
     }
-    way.open.pop().map(File::from).ok_or_else(|| Untrusted::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() })
+    way.open.pop().ok_or_else(|| Untrusted::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() })
 }
+
+type Look<'a> = dyn FnMut(&Path, &Metadata) -> Result<(), Untrusted> + 'a;
 
 struct Way {
     at: PathBuf,
     links: usize,
     /// What was opened on the way, the root first.
-    open: Vec<OwnedFd>,
+    open: Vec<File>,
 }
 
 impl Way {
+    fn push(&mut self, file: File, at: PathBuf, look: &mut Look<'_>) -> Result<(), Untrusted> {
+        let meta = file.metadata().map_err(|source| Untrusted::Io { path: at.clone(), source })?;
+        self.open.push(file);
+        self.at = at;
+        look(&self.at, &meta)
+    }
+
     /// Goes one step; gives the target where it is a link.
-    fn enter(&mut self, part: &OsString, uid: u32) -> Result<Option<PathBuf>, Untrusted> {
+    fn enter(&mut self, part: &OsString, look: &mut Look<'_>) -> Result<Option<PathBuf>, Untrusted> {
         let path = self.at.join(part);
         let failed = |source: io::Error| Untrusted::Io { path: path.clone(), source };
         let Some(from) = self.open.last() else { return Err(failed(io::ErrorKind::NotFound.into())) };
@@ -93,39 +117,34 @@ impl Way {
         let opened = openat(from, part.as_os_str(), flags, Mode::empty()).map_err(|error| failed(error.into()))?;
         let file = File::from(opened);
         let meta = file.metadata().map_err(failed)?;
-        if meta.is_symlink() {
-            self.links += 1;
-            if self.links > LINKS_MAX {
-                return Err(failed(io::Error::from_raw_os_error(libc::ELOOP)));
-            }
-            // Whoever may change the directory may change the link; its own mode says nothing. In a sticky directory it is its owner who may.
-            if !is_owner(&meta, uid) {
-                return Err(Untrusted::Writable { path, by: format!("user {}", meta.uid()) });
-            }
-            let target = readlinkat(&file, "", Vec::new()).map_err(|error| failed(error.into()))?;
-            return Ok(Some(PathBuf::from(std::ffi::OsStr::from_bytes(target.as_bytes()))));
+        if !meta.is_symlink() {
+            return self.push(file, path, look).map(|()| None);
         }
-        self.open.push(file.into());
-        self.at = path;
-        self.check(uid).map(|()| None)
+        self.links += 1;
+        if self.links > LINKS_MAX {
+            return Err(failed(io::Error::from_raw_os_error(libc::ELOOP)));
+        }
+        look(&path, &meta)?;
+        let target = readlinkat(&file, "", Vec::new()).map_err(|error| failed(error.into()))?;
+        Ok(Some(PathBuf::from(std::ffi::OsStr::from_bytes(target.as_bytes()))))
     }
+}
 
-    /// Who may change what was opened last.
-    fn check(&self, uid: u32) -> Result<(), Untrusted> {
-        let failed = |source: io::Error| Untrusted::Io { path: self.at.clone(), source };
-        let Some(last) = self.open.last() else { return Err(failed(io::ErrorKind::NotFound.into())) };
-        let meta = last.try_clone().map(File::from).and_then(|file| file.metadata()).map_err(failed)?;
-        let by = |by: String| Err(Untrusted::Writable { path: self.at.clone(), by });
-        let names_are_safe = meta.is_dir() && meta.mode() & STICKY != 0;
-        if !is_owner(&meta, uid) {
-            by(format!("user {}", meta.uid()))
-        } else if meta.mode() & WRITE_OTHERS != 0 && !names_are_safe {
-            by("everybody".to_owned())
-        } else if meta.mode() & WRITE_GROUP != 0 && meta.gid() != 0 && !names_are_safe {
-            by(format!("group {}", meta.gid()))
-        } else {
-            Ok(())
-        }
+/// Nobody but root and this user may change it.
+pub(crate) fn check(at: &Path, meta: &Metadata, uid: u32) -> Result<(), Untrusted> {
+    let by = |by: String| Err(Untrusted::Writable { path: at.to_owned(), by });
+    let names_are_safe = meta.is_dir() && meta.mode() & STICKY != 0;
+    if !is_owner(meta, uid) {
+        by(format!("user {}", meta.uid()))
+    } else if meta.is_symlink() {
+        // Whoever may change the directory may change the link; its own mode says nothing. In a sticky directory it is its owner who may.
+        Ok(())
+    } else if meta.mode() & WRITE_OTHERS != 0 && !names_are_safe {
+        by("everybody".to_owned())
+    } else if meta.mode() & WRITE_GROUP != 0 && meta.gid() != 0 && !names_are_safe {
+        by(format!("group {}", meta.gid()))
+    } else {
+        Ok(())
     }
 }
 
