@@ -13,12 +13,14 @@ pub type Resolved = (String, Result<String, String>);
 /// Two paths of one file (a symbolic link in `sites-enabled`) count as two files; callers that want edits of the link's target refused where it
 /// is included twice give the resolved path.
 pub trait Resolve {
-    /// The files of `pattern`. A pattern without a wildcard names one file: `Err` where it cannot be read, empty where it does not exist.
-    fn resolve(&mut self, pattern: &str) -> Vec<Resolved>;
+    /// The files of `pattern`, which the file `from` includes; nothing for the main file. A pattern without a wildcard names one file: `Err` where it
+    /// cannot be read, empty where it does not exist.
+    fn resolve(&mut self, pattern: &str, from: Option<&str>) -> Vec<Resolved>;
 }
 
+/// For whom it makes no difference which file includes.
 impl<F: FnMut(&str) -> Vec<Resolved>> Resolve for F {
-    fn resolve(&mut self, pattern: &str) -> Vec<Resolved> {
+    fn resolve(&mut self, pattern: &str, _: Option<&str>) -> Vec<Resolved> {
         self(pattern)
     }
 }

@@ -102,12 +102,7 @@ impl Files {
     pub fn read(&self, path: impl AsRef<Path>, bytes_max: usize) -> io::Result<(Vec<u8>, Metadata)> {
         let file = self.open(path)?;
         let metadata = file.metadata()?;
-        let mut bytes = Vec::new();
-        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-        if bytes.len() > bytes_max {
-            return Err(io::Error::other(format!("longer than {bytes_max} bytes")));
-        }
-        Ok((bytes, metadata))
+        Ok((read_bounded(file, bytes_max)?, metadata))
     }
 
     /// The file itself, of whatever kind, opened for no more than to be named by its descriptor (open(2), O_PATH).
@@ -182,13 +177,35 @@ impl Files {
     }
 }
 
+/// The bytes of a file.
+///
+/// # Errors
+/// As of read(2); "longer than N bytes".
+pub fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        return Err(io::Error::other(format!("longer than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
+
 /// Opens for reading, without waiting, the regular file that a link of the kernel's leads to (`/proc/PID/exe`, `fd/N`, `map_files/...`). Such a link
 /// leads to the file itself, whatever lies at its path by now.
 ///
 /// # Errors
 /// As of open(2); "it is no regular file".
 pub fn open_link(link: &Path) -> io::Result<File> {
-    reopen(&File::from(openat(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?))
+    open_link_if(link, |_| true)
+}
+
+/// [`open_link`] where the file is one that is wanted; others are not opened.
+///
+/// # Errors
+/// As of [`open_link`]; NotFound for another file.
+pub fn open_link_if(link: &Path, is_wanted: impl FnOnce(&Metadata) -> bool) -> io::Result<File> {
+    let located = File::from(openat(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?);
+    if is_wanted(&located.metadata()?) { reopen(&located) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// Opens what was located, if it is a regular file: to open a device may already do something (a watchdog, a tape). By the descriptor, so that it is

@@ -1,9 +1,9 @@
 //! Servers of a known kind, read richly: the configuration that their master was started with, what their logs told meanwhile, and their
 //! status pages.
 
+mod access;
 mod ask;
 mod config;
-mod files;
 mod follow;
 mod keeps;
 mod levels;

@@ -27,7 +27,7 @@ impl Tree {
     pub fn load(main: &str, prefix: Option<&str>, resolve: &mut dyn Resolve) -> Result<Self, LoadError> {
         let prefix = prefix.unwrap_or_else(|| directory(main)).to_owned();
         let unreadable = |why: String| LoadError::Unreadable { path: main.to_owned(), why };
-        let found = resolve.resolve(main).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
+        let found = resolve.resolve(main, None).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
         let text = found.1.map_err(unreadable)?;
         let mut loader = Loader {
             prefix,
@@ -180,7 +180,8 @@ impl Loader<'_> {
 
     fn find(&mut self, pattern: &str, node: Node) -> Result<Vec<usize>, LoadError> {
         let gap = |tree: &Tree, path: &str, why: String| Gap { place: tree.place(node), path: path.to_owned(), why };
-        let found = self.resolve.resolve(pattern);
+        let from = self.tree.files[node.file].path.to_string();
+        let found = self.resolve.resolve(pattern, Some(&from));
         if found.is_empty() && !glob::is_pattern(pattern) {
             let missing = gap(&self.tree, pattern, "not found".to_owned());
             self.tree.gaps.push(missing);

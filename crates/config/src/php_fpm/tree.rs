@@ -29,7 +29,7 @@ impl Tree {
     /// Reads `main` and everything that it includes. Relative paths are relative to `prefix`, "/usr" where none is given.
     pub fn load(main: &str, prefix: Option<&str>, resolve: &mut dyn Resolve) -> Result<Self, LoadError> {
         let unreadable = |why: String| LoadError::Unreadable { path: main.to_owned(), why };
-        let found = resolve.resolve(main).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
+        let found = resolve.resolve(main, None).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
         let text = found.1.map_err(unreadable)?;
         let tree = Self { files: Vec::new(), order: Vec::new(), includes: BTreeMap::new(), gaps: Vec::new() };
         let mut loader = Loader { prefix: prefix.unwrap_or(PREFIX), resolve, by_path: BTreeMap::new(), tree };
@@ -129,7 +129,8 @@ impl Loader<'_> {
     /// A pattern that matches nothing is only worth a warning to php-fpm.
     fn find(&mut self, pattern: &str, node: Node) -> Result<Vec<usize>, LoadError> {
         let mut files = Vec::new();
-        for (path, text) in self.resolve.resolve(pattern) {
+        let from = self.tree.files[node.file].path.to_string();
+        for (path, text) in self.resolve.resolve(pattern, Some(&from)) {
             match text {
                 Ok(text) => files.push(self.add(&path, &text)?),
                 Err(why) => {

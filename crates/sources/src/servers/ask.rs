@@ -6,10 +6,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use chokepoint_foreign::Files;
 use chokepoint_model::observation::ListenerAddress;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::files::Files;
+use super::access::Access;
 
 /// Bytes of an answer; a status page has less than one.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
@@ -38,17 +39,29 @@ pub(super) enum AskError {
     Broken(&'static str),
 }
 
+/// Whose sockets are asked: as its process sees them, and with what access those of the file system.
+pub(super) struct Server<'a> {
+    pub(super) files: &'a Files,
+    pub(super) access: &'a Access,
+}
+
 /// The body of a page over HTTP. HTTP/1.0, so that the answer ends with the connection and has no chunks (RFC 1945).
-pub(super) fn http(files: &Files, at: &ListenerAddress, host: &str, path_and_query: &str, time: Duration) -> Result<Vec<u8>, AskError> {
+pub(super) fn http(
+    server: &Server<'_>,
+    at: &ListenerAddress,
+    host: &str,
+    path_and_query: &str,
+    time: Duration,
+) -> Result<Vec<u8>, AskError> {
     let host = if host.is_empty() { String::new() } else { format!("Host: {host}\r\n") };
     let agent = concat!("chokepoint-status/", env!("CARGO_PKG_VERSION"));
     let request = format!("GET {path_and_query} HTTP/1.0\r\n{host}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
-    http_body(&exchange(files, at, request.as_bytes(), Instant::now() + time)?)
+    http_body(&exchange(server, at, request.as_bytes(), Instant::now() + time)?)
 }
 
 /// The body of a page over FastCGI.
-pub(super) fn fastcgi(files: &Files, at: &ListenerAddress, path: &str, query: &str, time: Duration) -> Result<Vec<u8>, AskError> {
-    fastcgi_body(&exchange(files, at, &fastcgi_request(path, query), Instant::now() + time)?)
+pub(super) fn fastcgi(server: &Server<'_>, at: &ListenerAddress, path: &str, query: &str, time: Duration) -> Result<Vec<u8>, AskError> {
+    fastcgi_body(&exchange(server, at, &fastcgi_request(path, query), Instant::now() + time)?)
 }
 
 /// Addresses to try for one that may be a wildcard: `::` takes IPv4 too, as a rule, and loopback is allowed where anything is.
@@ -61,7 +74,7 @@ fn reachable(ip: IpAddr) -> Vec<IpAddr> {
 }
 
 /// Sends a request and reads until the server closes.
-fn exchange(files: &Files, at: &ListenerAddress, request: &[u8], until: Instant) -> Result<Vec<u8>, AskError> {
+fn exchange(server: &Server<'_>, at: &ListenerAddress, request: &[u8], until: Instant) -> Result<Vec<u8>, AskError> {
     match at {
         ListenerAddress::Tcp(ip, port) => {
             let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -74,15 +87,15 @@ fn exchange(files: &Files, at: &ListenerAddress, request: &[u8], until: Instant)
             Err(failed.into())
         }
         ListenerAddress::Unix(path) => {
-            let stream = unix(files, path)?;
+            let stream = unix(server, path)?;
             talk(stream, request, until, UnixStream::set_read_timeout, UnixStream::set_write_timeout)
         }
     }
 }
 
 /// Connects to a socket below the server's own root directory. It does not wait: a full queue is an error at once.
-fn unix(files: &Files, path: &str) -> io::Result<UnixStream> {
-    let file = files.locate(path)?;
+fn unix(server: &Server<'_>, path: &str) -> io::Result<UnixStream> {
+    let file = server.access.locate_socket(server.files, path)?;
     // A descriptor leads to the very file, however long its path, and through no link (proc_pid_fd(5)).
     let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
@@ -213,7 +226,6 @@ fn fastcgi_body(answer: &[u8]) -> Result<Vec<u8>, AskError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::Root;
     use proptest::prelude::*;
 
     fn told<T: std::fmt::Debug>(result: Result<T, AskError>) -> String {
@@ -273,11 +285,12 @@ mod tests {
 
         #[test]
         fn a_server_that_is_silent_or_never_ends_takes_no_longer_than_its_time() {
-            let files = Files::of(&Root::default(), std::process::id()).unwrap();
+            let files = Files::of_process(std::path::Path::new("/proc"), std::process::id()).unwrap();
+            let server = Server { files: &files, access: &Access::default() };
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let at = listener.local_addr().unwrap();
             let at = ListenerAddress::Tcp(at.ip(), at.port());
-            let silent = http(&files, &at, "", "/", Duration::from_millis(50)).unwrap_err();
+            let silent = http(&server, &at, "", "/", Duration::from_millis(50)).unwrap_err();
             assert!(
                 matches!(&silent, AskError::System(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)),
                 "{silent}"
@@ -287,7 +300,7 @@ mod tests {
                 let (_, (mut stream, _)) = (listener.accept().unwrap(), listener.accept().unwrap());
                 while stream.write_all(&[b'x'; 4096]).is_ok() {}
             });
-            assert!(told(http(&files, &at, "", "/", Duration::from_secs(20))).contains("longer than"));
+            assert!(told(http(&server, &at, "", "/", Duration::from_secs(20))).contains("longer than"));
             endless.join().unwrap();
         }
     }

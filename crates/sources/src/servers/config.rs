@@ -1,10 +1,15 @@
 //! Source `server_config`: the files that a master's configuration is made of, in one text as `nginx -T` gives them.
 
-use chokepoint_config::{Resolved, dump, nginx, php_fpm, text};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use chokepoint_config::{Resolve, Resolved, dump, nginx, php_fpm, text};
+use chokepoint_foreign::{Files, Rights, read_bounded};
 use chokepoint_model::observation::{NginxConfig, Observation, ServerConfig};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::files::{Files, NEEDS};
+use super::access::{Access, NEEDS, files};
 use super::master::{Kind, Master, master};
 use super::server_of;
 use crate::root::{outcome_of, reading_of};
@@ -28,29 +33,55 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
         Ok(None) => return Vec::new(),
         Err(lack) => return vec![(String::new(), lack)],
     };
-    let outcome = match Files::of(context.root, pid) {
-        Ok(files) => collect(&files, &found),
+    let outcome = match files(context.root, pid) {
+        Ok(files) => collect(&files, &found).outcome,
         Err(lack) => lack,
     };
     vec![(String::new(), outcome)]
 }
 
-/// The text of a master's configuration. A file that may not be read makes all of it absent, for half a configuration misleads.
-pub(super) fn collect(files: &Files, master: &Master) -> Outcome {
-    let mut collection = Collection { files, head: head_of(master), dump: String::new(), paths: Vec::new(), denied: None };
-    let mut resolve = |pattern: &str| collection.resolve(pattern);
+/// A master's configuration.
+pub(super) struct Collected {
+    /// Its text. A file that may not be read makes all of it absent, for half a configuration misleads.
+    pub(super) outcome: Outcome,
+    /// With whose rights that is read which a file names; those of the master where a file is not among them.
+    by_file: BTreeMap<String, Access>,
+    master: Access,
+}
+
+impl Collected {
+    /// With whose rights that is read which one of these files names; the widest counts, for its owner may as well name it.
+    pub(super) fn access<'a>(&self, files: impl Iterator<Item = &'a String>) -> Access {
+        let all = files.map(|file| self.by_file.get(file).unwrap_or(&self.master));
+        all.reduce(|one, other| if other.is_wider_than(one) { other } else { one }).unwrap_or(&self.master).clone()
+    }
+
+    /// With the rights that everybody has who had a say in it.
+    pub(super) fn access_of_all(&self) -> Access {
+        let all = self.by_file.values().cloned();
+        all.fold(self.master.clone(), |all, one| all.narrowed(one.into_rights()))
+    }
+}
+
+/// Reads a master's configuration, each file with the rights of the master and of the users who had a say in which file that is: those to whom a file
+/// belongs that includes it, or a directory or link that leads to it. So nobody has a file read that the own rights would not show.
+pub(super) fn collect(files: &Files, master: &Master) -> Collected {
+    let mut collection = Collection { files, master, head: head_of(master), dump: String::new(), paths: BTreeMap::new(), denied: None };
     // Only the files count here: what is wrong with them is told by the parser, which meets it again.
     match master.kind {
-        Kind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut resolve)),
-        Kind::PhpFpm => drop(php_fpm::Tree::load(&master.main, Some(&master.prefix), &mut resolve)),
+        Kind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut collection)),
+        Kind::PhpFpm => drop(php_fpm::Tree::load(&master.main, Some(&master.prefix), &mut collection)),
     }
-    if let Some(path) = collection.denied {
-        return Outcome::Absent(format!("permission denied: {path}"), Some(NEEDS.to_owned()));
-    }
-    if collection.paths.is_empty() {
-        return Outcome::Failed(format!("{}: the main file could not be read", master.main), None);
-    }
-    Outcome::Ok((collection.head + &collection.dump).into_bytes())
+    let Collection { head, dump, paths, denied, .. } = collection;
+    let outcome = match denied {
+        Some((path, access)) => {
+            let needs = access.is_own().then(|| NEEDS.to_owned());
+            Outcome::Absent(format!("permission denied: {path}{}", access.told()), needs)
+        }
+        None if paths.is_empty() => Outcome::Failed(format!("{}: the main file could not be read", master.main), None),
+        None => Outcome::Ok((head + &dump).into_bytes()),
+    };
+    Collected { outcome, by_file: paths, master: master.access.clone() }
 }
 
 fn head_of(master: &Master) -> String {
@@ -70,53 +101,69 @@ fn head_of(master: &Master) -> String {
 
 struct Collection<'a> {
     files: &'a Files,
+    master: &'a Master,
     head: String,
     dump: String,
-    paths: Vec<String>,
-    denied: Option<String>,
+    /// The files that were read, each with the access of what it names.
+    paths: BTreeMap<String, Access>,
+    denied: Option<(String, Access)>,
 }
 
-impl Collection<'_> {
-    fn resolve(&mut self, pattern: &str) -> Vec<Resolved> {
-        match self.files.matching(pattern, FILES_MAX + 1) {
-            Ok(paths) => paths.into_iter().filter_map(|path| self.read(path)).collect(),
+impl Resolve for Collection<'_> {
+    fn resolve(&mut self, pattern: &str, from: Option<&str>) -> Vec<Resolved> {
+        let access = from.and_then(|file| self.paths.get(file)).unwrap_or(&self.master.access).clone();
+        match access.matching(self.files, pattern, FILES_MAX + 1) {
+            Ok(paths) => paths.into_iter().filter_map(|path| self.read(path, &access)).collect(),
             Err(error) => {
-                self.note(pattern, &error);
+                self.note(pattern, &error, access);
                 Vec::new()
             }
         }
     }
+}
 
-    fn read(&mut self, path: String) -> Option<Resolved> {
+impl Collection<'_> {
+    fn read(&mut self, path: String, access: &Access) -> Option<Resolved> {
         let left = ALL_BYTES_MAX.saturating_sub(self.dump.len());
+        let mut narrowed = access.clone();
         let read = if self.paths.len() >= FILES_MAX {
-            Err(std::io::Error::other(format!("more than {FILES_MAX} files")))
+            Err(io::Error::other(format!("more than {FILES_MAX} files")))
         } else if left == 0 {
-            Err(std::io::Error::other(format!("all files together have more than {ALL_BYTES_MAX} bytes")))
+            Err(io::Error::other(format!("all files together have more than {ALL_BYTES_MAX} bytes")))
         } else {
-            self.files.read(&path, FILE_BYTES_MAX.min(left))
+            self.files.owners(&path).and_then(|owners| {
+                narrowed = access.narrowed(owners);
+                let file = narrowed.open(self.files, &path)?;
+                let about = file.metadata()?;
+                // It may be another one than a moment ago.
+                narrowed = narrowed.narrowed(vec![Rights::of_owner(&about)]);
+                Ok((read_bounded(file, FILE_BYTES_MAX.min(left))?, about.mtime()))
+            })
         };
         match read {
             Ok((bytes, changed)) => {
                 let text = text::decode(&bytes);
-                if !self.paths.contains(&path) {
+                if let Some(known) = self.paths.get_mut(&path) {
+                    // Included once more: what it names is then read with the rights of all who include it.
+                    *known = known.narrowed(narrowed.into_rights());
+                } else {
                     self.head.push_str(&format!("changed {changed} {path}\n"));
                     dump::add(&mut self.dump, &path, &text);
-                    self.paths.push(path.clone());
+                    self.paths.insert(path.clone(), narrowed);
                 }
                 Some((path, Ok(text)))
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !self.paths.is_empty() => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.paths.is_empty() => None,
             Err(error) => {
-                self.note(&path, &error);
+                self.note(&path, &error, narrowed);
                 Some((path, Err(error.to_string())))
             }
         }
     }
 
-    fn note(&mut self, path: &str, error: &std::io::Error) {
+    fn note(&mut self, path: &str, error: &io::Error, access: Access) {
         match outcome_of(error, Some(NEEDS)) {
-            Outcome::Absent(_, Some(_)) => self.denied = self.denied.take().or_else(|| Some(path.to_owned())),
+            Outcome::Absent(_, Some(_)) => self.denied = self.denied.take().or_else(|| Some((path.to_owned(), access))),
             _ => self.head.push_str(&format!("unreadable {path}: {error}\n")),
         }
     }

@@ -4,12 +4,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use chokepoint_config::error_log::{FpmEvent, FpmLine, NginxEvent, NginxLine};
 use chokepoint_config::log_format::{Access, Escape, FpmFormat, LINE_BYTES_MAX, LogFormat, Record};
+use chokepoint_foreign::Files;
 use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
+use super::access::{NEEDS, files};
 use super::config::{collect, parsed};
-use super::files::{Files, NEEDS};
-use super::logs::{Lines, logs};
+use super::logs::{Lines, Log, logs};
 use super::mark::Mark;
 use super::master::master;
 use super::pages::MARK;
@@ -43,7 +44,7 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
         return Vec::new();
     }
     let Some(marks) = context.notes.get(&key).and_then(|json| serde_json::from_slice::<Vec<Mark>>(&json).ok()) else { return Vec::new() };
-    let files = match Files::of(context.root, pid) {
+    let files = match files(context.root, pid) {
         Ok(files) => files,
         Err(lack) => return vec![(String::new(), lack)],
     };
@@ -66,10 +67,12 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
 /// The logs of a master; nothing where it is none or its configuration cannot be read, which `server_config` tells.
 fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
     let master = master(root, pid).ok()??;
-    let files = Files::of(root, pid).ok()?;
-    let Outcome::Ok(dump) = collect(&files, &master) else { return None };
-    let (head, parsed) = parsed(&String::from_utf8_lossy(&dump)).ok()?;
-    Some(logs(&head, &parsed).into_iter().map(|(path, lines)| Mark::of(&files, path, lines)).collect())
+    let files = files(root, pid).ok()?;
+    let collected = collect(&files, &master);
+    let Outcome::Ok(dump) = &collected.outcome else { return None };
+    let (head, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
+    let mark = |(path, log): (String, Log)| Mark::of(&files, path, log.lines, collected.access(log.named_in.iter()));
+    Some(logs(&head, &parsed).into_iter().map(mark).collect())
 }
 
 /// What one log gained, and how many bytes were read.
@@ -96,7 +99,10 @@ fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes
         Ok(()) => Outcome::Ok(counted.text().into_bytes()),
         // Where a log goes to a terminal or pipe there is nothing to follow.
         Err(error) if error.kind() == io::ErrorKind::Other => Outcome::Absent(error.to_string(), None),
-        Err(error) => outcome_of(&error, Some(NEEDS)),
+        Err(error) => match outcome_of(&error, Some(NEEDS)) {
+            Outcome::Absent(why, Some(_)) if !mark.access.is_own() => Outcome::Absent(why + &mark.access.told(), None),
+            outcome => outcome,
+        },
     };
     (outcome, bytes_max - left)
 }

@@ -8,8 +8,8 @@ use chokepoint_model::edge::{ClientKeeps, ServerKeeps};
 use chokepoint_model::observation::{ListenerAddress, NetnsId, Origin};
 use chokepoint_recording::Outcome;
 
+use super::access::files;
 use super::config::{Parsed, collect, parsed};
-use super::files::Files;
 use super::levels::levels;
 use super::master::{Kind, master};
 use super::nginx::addresses;
@@ -43,7 +43,7 @@ pub fn read_configured_keeps(root: &Root) -> Vec<ConfiguredKeeps> {
 fn read(root: &Root, pid: u32) -> Option<ConfiguredKeeps> {
     let master = master(root, pid).ok()?.filter(|master| master.kind == Kind::Nginx)?;
     let netns = link_of(root, pid).ok()?;
-    let Outcome::Ok(text) = collect(&Files::of(root, pid).ok()?, &master) else { return None };
+    let Outcome::Ok(text) = collect(&files(root, pid).ok()?, &master).outcome else { return None };
     match parsed(&String::from_utf8_lossy(&text)).ok()?.1 {
         Parsed::Nginx(nginx) => Some(ConfiguredKeeps { netns, clients: clients(&nginx), servers: servers(&nginx) }),
         Parsed::PhpFpm(_) => None,

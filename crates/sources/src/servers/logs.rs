@@ -1,7 +1,8 @@
 //! The log files that a configuration names, with the formats of their lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use chokepoint_config::Origin;
 use chokepoint_config::log_format::Escape;
 use chokepoint_config::nginx::{Destination, LogFormat, Nginx};
 use chokepoint_config::php_fpm::Fpm;
@@ -34,8 +35,23 @@ pub(super) enum Lines {
     FpmErrors,
 }
 
+/// A log of a configuration.
+pub(super) struct Log {
+    pub(super) lines: Lines,
+    /// The files that name it; none for a log that the program was built with.
+    pub(super) named_in: BTreeSet<String>,
+}
+
+impl Log {
+    fn new(lines: Lines) -> Self {
+        Self { lines, named_in: BTreeSet::new() }
+    }
+}
+
+type Logs = BTreeMap<String, Log>;
+
 /// The logs of a configuration by their absolute paths.
-pub(super) fn logs(head: &Head, parsed: &Parsed) -> BTreeMap<String, Lines> {
+pub(super) fn logs(head: &Head, parsed: &Parsed) -> Logs {
     let mut found = match parsed {
         Parsed::Nginx(nginx) => of_nginx(head, nginx),
         Parsed::PhpFpm(fpm) => of_php_fpm(head, fpm),
@@ -46,16 +62,17 @@ pub(super) fn logs(head: &Head, parsed: &Parsed) -> BTreeMap<String, Lines> {
     found
 }
 
-fn of_nginx(head: &Head, nginx: &Nginx) -> BTreeMap<String, Lines> {
-    let mut found: BTreeMap<String, Lines> = BTreeMap::new();
+fn of_nginx(head: &Head, nginx: &Nginx) -> Logs {
+    let mut found = Logs::new();
     let mut add_errors = |settings: &chokepoint_config::nginx::Settings| {
         let logs = settings.error_logs();
         if logs.is_empty() && !head.error_log.is_empty() {
-            found.insert(absolute(&head.prefix, &head.error_log), Lines::Errors);
+            found.insert(absolute(&head.prefix, &head.error_log), Log::new(Lines::Errors));
         }
         for log in logs {
             if let Destination::File(path) = log.destination {
-                found.insert(absolute(&head.prefix, &path), Lines::Errors);
+                let known = found.entry(absolute(&head.prefix, &path)).or_insert_with(|| Log::new(Lines::Errors));
+                known.named_in.insert(log.place.file.to_string());
             }
         }
     };
@@ -69,46 +86,53 @@ fn of_nginx(head: &Head, nginx: &Nginx) -> BTreeMap<String, Lines> {
         };
         let named = |name: &str| formats.iter().rev().find(|format| format.name == name);
         let logs = level.settings.access_logs();
-        let built_in = logs.logs.is_empty() && logs.origin == chokepoint_config::Origin::Default && level.http.is_some();
+        let built_in = logs.logs.is_empty() && logs.origin == Origin::Default && level.http.is_some();
         if built_in
             && !head.access_log.is_empty()
             && let Some(combined) = named("combined")
         {
-            add_access(&mut found, absolute(&head.prefix, &head.access_log), combined);
+            add_access(&mut found, absolute(&head.prefix, &head.access_log), combined, None);
         }
         for log in logs.logs.iter().filter(|log| !log.gzip) {
             if let (Destination::File(path), Some(format)) = (&log.destination, named(&log.format)) {
-                add_access(&mut found, absolute(&head.prefix, path), format);
+                add_access(&mut found, absolute(&head.prefix, path), format, Some(log.place.file.to_string()));
             }
         }
     }
     found
 }
 
-fn add_access(found: &mut BTreeMap<String, Lines>, path: String, format: &LogFormat) {
+fn add_access(found: &mut Logs, path: String, format: &LogFormat, file: Option<String>) {
     let escape = match format.escape {
         Escape::Default => "default",
         Escape::Json => "json",
         Escape::None => "none",
     };
     let format = (format.format.clone(), escape.to_owned());
-    match found.entry(path).or_insert_with(|| Lines::Access(Vec::new())) {
+    let log = found.entry(path).or_insert_with(|| Log::new(Lines::Access(Vec::new())));
+    log.named_in.extend(file);
+    match &mut log.lines {
         Lines::Access(formats) if formats.len() < FORMATS_MAX && !formats.contains(&format) => formats.push(format),
         _ => {}
     }
 }
 
-fn of_php_fpm(head: &Head, fpm: &Fpm) -> BTreeMap<String, Lines> {
-    let mut found = BTreeMap::new();
+fn of_php_fpm(head: &Head, fpm: &Fpm) -> Logs {
+    let mut found = Logs::new();
+    let mut add = |path: String, lines: Lines, origin: &Origin| {
+        let log = found.entry(path).or_insert_with(|| Log::new(lines));
+        log.named_in.extend(origin.place().map(|place| place.file.to_string()));
+    };
     // The built-in path differs by distribution and is not guessed.
     if let Some(log) = fpm.global.error_log().filter(|log| log.value != "syslog" && !log.value.is_empty()) {
         // php-fpm takes a relative error_log from PREFIX/var.
-        found.insert(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), Lines::FpmErrors);
+        add(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), Lines::FpmErrors, &log.origin);
     }
     for pool in &fpm.pools {
         if let (Some(log), Some(format)) = (pool.access_log(), pool.text("access.format")) {
             let status_path = pool.text("pm.status_path").map(|path| path.value);
-            found.insert(absolute(&head.prefix, &log.value), Lines::FpmAccess { format: format.value, status_path });
+            let lines = Lines::FpmAccess { format: format.value, status_path };
+            add(absolute(&head.prefix, &log.value), lines, &log.origin);
         }
     }
     found

@@ -5,9 +5,10 @@ use std::hash::Hasher;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
+use chokepoint_foreign::{Files, open_link_if};
 use serde::{Deserialize, Serialize};
 
-use super::files::Files;
+use super::access::Access;
 use super::logs::Lines;
 use crate::root::Root;
 
@@ -23,6 +24,8 @@ const TAIL_BYTES: u64 = 512;
 pub(super) struct Mark {
     pub(super) path: String,
     pub(super) lines: Lines,
+    /// With whose rights it is read.
+    pub(super) access: Access,
     /// Nothing where it was not there.
     was: Option<Was>,
 }
@@ -72,14 +75,14 @@ pub(super) struct Pieces {
 }
 
 impl Mark {
-    pub(super) fn of(files: &Files, path: String, lines: Lines) -> Self {
-        let was = files.open(&path).and_then(|mut file| Was::of(&mut file)).ok();
-        Self { path, lines, was }
+    pub(super) fn of(files: &Files, path: String, lines: Lines, access: Access) -> Self {
+        let was = access.open(files, &path).and_then(|mut file| Was::of(&mut file)).ok();
+        Self { path, lines, access, was }
     }
 
     /// What the log gained since: in itself; in the file that it was, as long as that is open still or lies beside it; and in the new one.
     pub(super) fn pieces(&self, root: &Root, pid: u32, files: &Files) -> io::Result<Pieces> {
-        let opened = files.open(&self.path);
+        let opened = self.access.open(files, &self.path);
         let Some(was) = self.was else { return Ok(Pieces { files: vec![(opened?, 0)], rotated: false }) };
         let now = match opened {
             Ok(mut file) if was.is_file(&file.metadata()?) => {
@@ -107,14 +110,15 @@ impl Mark {
         let directory = format!("proc/{pid}/fd");
         let (names, _) = root.names(&directory, FDS_MAX, None).unwrap_or_default();
         let paths = names.into_iter().map(|name| root.path(&directory).join(name));
-        let open = paths.filter(|path| std::fs::metadata(path).is_ok_and(|about| was.is_file(&about)));
-        if let Some(file) = open.filter_map(|path| File::open(path).ok()).find_map(|mut file| goes_on(&mut file).then_some(file)) {
+        // The file that was opened before with these rights, wherever it lies now.
+        let mut open = paths.filter_map(|path| open_link_if(&path, |about| was.is_file(about)).ok());
+        if let Some(file) = open.find_map(|mut file| goes_on(&mut file).then_some(file)) {
             return Some(file);
         }
         let (directory, name) = self.path.rsplit_once('/')?;
         let beside = files.names(if directory.is_empty() { "/" } else { directory }).ok()?;
         let rotated = beside.into_iter().filter(|other| other.starts_with(name)).take(ROTATED_MAX);
-        let mut opened = rotated.filter_map(|other| files.open(&format!("{directory}/{other}")).ok());
+        let mut opened = rotated.filter_map(|other| self.access.open(files, &format!("{directory}/{other}")).ok());
         opened.find_map(|mut file| (was.is_file(&file.metadata().ok()?) && goes_on(&mut file)).then_some(file))
     }
 }

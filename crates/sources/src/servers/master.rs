@@ -4,7 +4,7 @@ use std::io::Read;
 
 use chokepoint_recording::Outcome;
 
-use super::files::{Files, NEEDS};
+use super::access::{Access, NEEDS, files};
 use crate::root::Root;
 
 /// What is read of a command line.
@@ -35,6 +35,8 @@ pub(super) struct Master {
     pub(super) access_log: String,
     /// The same for errors.
     pub(super) error_log: String,
+    /// With whose rights what it names is read.
+    pub(super) access: Access,
 }
 
 /// The master that this process is; nothing for any other process.
@@ -45,11 +47,12 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
         _ => String::new(),
     };
     let Some(kind) = kind(&comm, &exe) else { return Ok(None) };
+    let began = Origin::of(root, pid).start;
     let words = words(root, pid);
     if !is_master(root, pid, &comm, &words) {
         return Ok(None);
     }
-    let files = Files::of(root, pid)?;
+    let (files, access) = (files(root, pid)?, Access::of_process(root, pid)?);
     let cwd = match root.link_process(pid, "cwd", None) {
         Outcome::Ok(target) => String::from_utf8_lossy(&target).into_owned(),
         _ => "/".to_owned(),
@@ -61,7 +64,9 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
     // A relative prefix is relative to the directory in which the server was started, which neither leaves.
     master.prefix = absolute(&cwd, &master.prefix);
     master.main = absolute(&master.prefix, &master.main);
-    Ok(Some(master))
+    master.access = access;
+    // Its words with the rights of another one that was given its number would be a way to those rights.
+    Ok((Origin::of(root, pid).start == began).then_some(master))
 }
 
 fn kind(comm: &str, exe: &str) -> Option<Kind> {
@@ -95,6 +100,8 @@ struct Origin {
     parent: Option<u64>,
     /// Where its stack begins: at another place in each program that was executed, at the same in all that are forked of it. Zero for who may not trace it.
     stack: Option<u64>,
+    /// When it began, ticks since boot.
+    start: Option<u64>,
 }
 
 impl Origin {
@@ -103,7 +110,7 @@ impl Origin {
         let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         // The state is the third field.
         let field = |number: usize| behind_name.split_ascii_whitespace().nth(number - 3)?.parse().ok();
-        Self { parent: field(4), stack: field(28) }
+        Self { parent: field(4), stack: field(28), start: field(22) }
     }
 }
 
@@ -169,6 +176,7 @@ fn nginx(words: &[String], exe: &str, built_in: &[String], exists: &dyn Fn(&str)
         access_log: configured("--http-log-path").unwrap_or_else(|| "logs/access.log".to_owned()),
         error_log: option(words, "-e", None).or_else(|| configured("--error-log-path")).unwrap_or_else(|| "logs/error.log".to_owned()),
         prefix,
+        access: Access::default(),
     }
 }
 
@@ -187,7 +195,8 @@ fn php_fpm(words: &[String], exe: &str, exists: &dyn Fn(&str) -> bool) -> Master
         candidates.iter().find(|path| exists(path)).unwrap_or(&candidates[0]).clone()
     };
     let main = titled.or_else(|| option(words, "-y", Some("--fpm-config"))).unwrap_or_else(default);
-    Master { kind: Kind::PhpFpm, main, prefix, version, access_log: String::new(), error_log: String::new() }
+    let (access_log, error_log) = (String::new(), String::new());
+    Master { kind: Kind::PhpFpm, main, prefix, version, access_log, error_log, access: Access::default() }
 }
 
 /// The directory under which a program was installed: "/usr/local" of "/usr/local/sbin/php-fpm".
@@ -293,6 +302,7 @@ mod tests {
             std::fs::write(directory.join("comm"), format!("{comm}\n")).unwrap();
             std::fs::write(directory.join("stat"), format!("{pid} ({comm}) S {parent}{} {stack}", " 0".repeat(23))).unwrap();
             std::fs::write(directory.join("cmdline"), cmdline).unwrap();
+            std::fs::write(directory.join("status"), "Uid:\t0 0 0 0\nGid:\t0 0 0 0\nGroups:\t\nCapEff:\t0\n").unwrap();
         };
         let process = |pid, parent, comm: &str, cmdline: &str| with_stack(pid, parent, comm, cmdline, 0);
         with_stack(10, 1, "nginx", "nginx: master process nginx", 700);

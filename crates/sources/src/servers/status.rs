@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use chokepoint_model::observation::{Listener, ListenerAddress, NginxStatus, Observation, PhpFpmStatus, ServerStatus};
 use chokepoint_recording::{Entry, Outcome};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::ask::{self, AskError};
+use super::access::{Access, files};
+use super::ask::{self, AskError, Server};
 use super::config::{collect, parsed};
-use super::files::Files;
 use super::master::master;
 use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, Page, pages};
 use super::server_of;
@@ -40,17 +40,18 @@ fn key(pid: u32) -> String {
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(pid) = context.pid() else { return Vec::new() };
-    let kept = || serde_json::from_slice::<Vec<Page>>(&context.notes.get(&key(pid))?).ok();
+    let kept = || serde_json::from_slice::<Enabled>(&context.notes.get(&key(pid))?).ok();
     let enabled = if context.phase == Phase::First { enabled(context.root, pid) } else { kept() };
-    let (Some(mut enabled), Ok(files)) = (enabled.filter(|pages| !pages.is_empty()), Files::of(context.root, pid)) else {
+    let (Some(mut enabled), Ok(files)) = (enabled.filter(|enabled| !enabled.pages.is_empty()), files(context.root, pid)) else {
         return Vec::new();
     };
     // Noted before the first request, so that whoever reads the logs knows of it.
     note(context, pid, &enabled);
     let until = Instant::now() + TURN_TIME_MAX;
     let mut items = Vec::new();
-    enabled.retain(|page| {
-        let (outcome, again) = ask(context, &files, page, until);
+    let server = Server { files: &files, access: &enabled.access };
+    enabled.pages.retain(|page| {
+        let (outcome, again) = ask(context, &server, page, until);
         items.push((page.item(), outcome));
         again
     });
@@ -58,23 +59,30 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     items
 }
 
-fn note(context: &ReadContext<'_>, pid: u32, pages: &[Page]) {
-    if let Ok(json) = serde_json::to_vec(pages) {
+fn note(context: &ReadContext<'_>, pid: u32, enabled: &Enabled) {
+    if let Ok(json) = serde_json::to_vec(enabled) {
         context.notes.set(&key(pid), json);
     }
 }
 
-/// The pages of a master; nothing where it is none or its configuration cannot be read, which `server_config` tells.
-fn enabled(root: &Root, pid: u32) -> Option<Vec<Page>> {
+/// The pages of a master, and with whose rights its sockets are asked.
+#[derive(Serialize, Deserialize)]
+struct Enabled {
+    pages: Vec<Page>,
+    access: Access,
+}
+
+/// Nothing where it is no master or its configuration cannot be read, which `server_config` tells.
+fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
     let master = master(root, pid).ok()??;
-    let files = Files::of(root, pid).ok()?;
-    let Outcome::Ok(dump) = collect(&files, &master) else { return None };
-    let (_, parsed) = parsed(&String::from_utf8_lossy(&dump)).ok()?;
-    Some(pages(&parsed))
+    let collected = collect(&files(root, pid).ok()?, &master);
+    let Outcome::Ok(dump) = &collected.outcome else { return None };
+    let (_, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
+    Some(Enabled { pages: pages(&parsed), access: collected.access_of_all() })
 }
 
 /// What came of asking for a page, and whether it may be asked for again.
-fn ask(context: &ReadContext<'_>, files: &Files, page: &Page, until: Instant) -> (Outcome, bool) {
+fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &Page, until: Instant) -> (Outcome, bool) {
     let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
     let time = until.saturating_duration_since(Instant::now()).min(PAGE_TIME_MAX);
     if time.is_zero() {
@@ -85,11 +93,11 @@ fn ask(context: &ReadContext<'_>, files: &Files, page: &Page, until: Instant) ->
         page if context.netns.is_none() && page.needs_netns() => {
             return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
         }
-        Page::Nginx { at, host, path } => (at, ask::http(files, at, host, &format!("{path}?{MARK}"), time)),
+        Page::Nginx { at, host, path } => (at, ask::http(server, at, host, &format!("{path}?{MARK}"), time)),
         Page::PhpFpm { at, own: true, .. } if queued(context, at) != Some(0) => {
             return (absent("connections wait for the pool's workers, and one of those would have to answer"), true);
         }
-        Page::PhpFpm { at, path, .. } => (at, ask::fastcgi(files, at, path, &format!("json&{MARK}"), time)),
+        Page::PhpFpm { at, path, .. } => (at, ask::fastcgi(server, at, path, &format!("json&{MARK}"), time)),
     };
     match answer {
         Ok(body) => (Outcome::Ok(body), true),

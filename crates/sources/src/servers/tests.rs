@@ -1,6 +1,7 @@
 //! Both sources against trees with a master, its configuration and its logs: what is told, what is missing, and what is damaged.
 
 mod live;
+mod rights;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -38,8 +39,15 @@ impl Host {
         std::fs::create_dir_all(process.join("fd")).unwrap();
         std::fs::write(process.join("comm"), format!("{comm}\n")).unwrap();
         std::fs::write(process.join("stat"), format!("42 ({comm}) S 1 1 1")).unwrap();
+        host.run_by(rustix::process::geteuid().as_raw());
         std::fs::write(process.join("cmdline"), cmdline).unwrap();
         host
+    }
+
+    /// The master is this user's.
+    fn run_by(&self, uid: u32) {
+        let status = format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nGid:\t{uid}\t{uid}\t{uid}\t{uid}\nGroups:\t\nCapEff:\t0\n");
+        std::fs::write(self.tree.path().join("proc/42/status"), status).unwrap();
     }
 
     fn nginx() -> Self {

@@ -1,0 +1,100 @@
+//! With whose rights the files of a server are read: its master's, and those of everybody who has a say in what is read. What these users could not
+//! read themselves comes into no report because of them.
+
+use std::fs::File;
+use std::io;
+
+use chokepoint_config::glob;
+use chokepoint_foreign::{FileId, Files, Rights};
+use chokepoint_recording::Outcome;
+use rustix::fd::AsRawFd;
+use rustix::fs::{AtFlags, CWD, accessat};
+use serde::{Deserialize, Serialize};
+
+use crate::root::{Root, outcome_of};
+
+/// To look through another user's `/proc/PID/root` (proc_pid_root(5)), and to read files that only root may.
+pub(super) const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+
+/// The files that a process sees.
+pub(super) fn files(root: &Root, pid: u32) -> Result<Files, Outcome> {
+    Files::of_process(&root.path("proc"), pid).map_err(|error| outcome_of(&error, Some(NEEDS)))
+}
+
+/// All these users must be able to read a file, but for root, who can. It only ever gets narrower. Without any it is who runs this program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Access(Vec<Rights>);
+
+impl Access {
+    /// That of a process.
+    pub(super) fn of_process(root: &Root, pid: u32) -> Result<Self, Outcome> {
+        let rights = Rights::of_process(&root.path("proc"), pid).map_err(|error| outcome_of(&error, None))?;
+        Ok(Self::default().narrowed(vec![rights]))
+    }
+
+    /// The same, and these users too. Who is not root has no rights but the own.
+    pub(super) fn narrowed(&self, by: Vec<Rights>) -> Self {
+        let mut all = self.0.clone();
+        if rustix::process::geteuid().is_root() {
+            let is_new = |rights: &Rights| rights.uid() != 0 && self.0.iter().all(|known| known.uid() != rights.uid());
+            all.extend(by.into_iter().filter(is_new));
+        }
+        Self(all)
+    }
+
+    /// The users.
+    pub(super) fn into_rights(self) -> Vec<Rights> {
+        self.0
+    }
+
+    /// Fewer users than another.
+    pub(super) fn is_wider_than(&self, other: &Self) -> bool {
+        self.0.len() < other.0.len()
+    }
+
+    /// The paths that match a pattern, as the user whose word came last may see them.
+    pub(super) fn matching(&self, files: &Files, pattern: &str, paths_max: usize) -> io::Result<Vec<String>> {
+        match self.0.last().filter(|_| glob::is_pattern(pattern)) {
+            Some(rights) => rights.run(|| files.matching(pattern, paths_max))?,
+            None => files.matching(pattern, paths_max),
+        }
+    }
+
+    /// Opens a regular file that all may read.
+    pub(super) fn open(&self, files: &Files, path: &str) -> io::Result<File> {
+        self.each(&|| files.open(path))
+    }
+
+    /// A socket to which all may connect, to be named by its descriptor.
+    pub(super) fn locate_socket(&self, files: &Files, path: &str) -> io::Result<File> {
+        self.each(&|| {
+            let socket = files.locate(path)?;
+            let own = format!("/proc/self/fd/{}", socket.as_raw_fd());
+            accessat(CWD, own, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS)?;
+            Ok(socket)
+        })
+    }
+
+    fn each(&self, open: &(dyn Fn() -> io::Result<File> + Sync)) -> io::Result<File> {
+        let Some((first, rest)) = self.0.split_first() else { return open() };
+        let file = first.run(open)??;
+        let id = FileId::of(&file.metadata()?);
+        for rights in rest {
+            if FileId::of(&rights.run(open)??.metadata()?) != id {
+                return Err(io::Error::from_raw_os_error(libc::EACCES));
+            }
+        }
+        Ok(file)
+    }
+
+    /// Whose rights these are, to stand behind what was refused; empty for those of who runs this program.
+    pub(super) fn told(&self) -> String {
+        let users: Vec<String> = self.0.iter().map(|rights| rights.uid().to_string()).collect();
+        if users.is_empty() { String::new() } else { format!(" (read with the rights of user {})", users.join(" and of user ")) }
+    }
+
+    /// True where it is who runs this program.
+    pub(super) fn is_own(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,119 @@
+//! Whose rights count for a configuration: nobody has a file read that the own rights would not show.
+
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+use super::*;
+
+const NOBODY: u32 = 65_534;
+const SECRET: &str = "/srv/secret/only-root.conf";
+const MARKER: &str = "marker-7f3a";
+
+/// A host with a file that only root may read; nothing for who is not root.
+fn host() -> Option<Host> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root has others' rights");
+        return None;
+    }
+    let host = Host::nginx();
+    host.write(SECRET, &format!("log_format {MARKER} '$status';\n"));
+    std::fs::set_permissions(host.at(SECRET), std::fs::Permissions::from_mode(0o600)).unwrap();
+    Some(host)
+}
+
+fn give(host: &Host, path: &str) {
+    chown(host.at(path), Some(NOBODY), Some(NOBODY)).unwrap();
+}
+
+/// All bytes that a source read.
+fn all(entries: &[Entry]) -> String {
+    let bytes = |entry: &Entry| match &entry.outcome {
+        Outcome::Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        lack => format!("{lack:?}"),
+    };
+    entries.iter().map(bytes).collect()
+}
+
+/// What is said of the configuration; the marker is nowhere in what was read.
+fn refused(host: &Host) -> String {
+    let read = all(&host.read(&SERVER_CONFIG, Phase::First));
+    assert!(!read.contains(MARKER), "{read}");
+    why(&host.config())
+}
+
+const DENIED: &str = "permission denied: /srv/secret/only-root.conf (read with the rights of user 65534)";
+
+#[test]
+fn an_include_brings_in_what_the_owner_of_its_file_may_read() {
+    let Some(host) = host() else { return };
+    host.write(MAIN, &format!("events {{}}\nhttp {{ include conf.d/*.conf; include {SECRET}; }}"));
+    let read = all(&host.read(&SERVER_CONFIG, Phase::First));
+    assert!(read.contains(MARKER), "root includes its own file: {read}");
+    host.write(MAIN, "events {}\nhttp { include conf.d/*.conf; }");
+    host.write("/etc/nginx/conf.d/theirs.conf", "include /home/theirs/*.conf;");
+    host.write("/home/theirs/own.conf", "keepalive_requests 7;");
+    std::fs::set_permissions(host.at("/home/theirs/own.conf"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    give(&host, "/etc/nginx/conf.d/theirs.conf");
+    give(&host, "/home/theirs/own.conf");
+    assert_eq!(host.config().servers[&42].nginx().unwrap().files.len(), 4, "what is theirs they may read");
+    host.write("/home/theirs/own.conf", &format!("include {SECRET};"));
+    assert_eq!(refused(&host), DENIED);
+    // A file of root's that this one includes does not bring root's rights back.
+    host.write("/etc/nginx/roots.conf", &format!("include {SECRET};"));
+    host.write("/home/theirs/own.conf", "include /etc/nginx/roots.conf;");
+    assert_eq!(refused(&host), DENIED);
+}
+
+#[test]
+fn a_link_or_directory_of_theirs_leads_no_further_than_they_may() {
+    let Some(host) = host() else { return };
+    host.write(MAIN, "events {}\nhttp { include conf.d/*.conf; include /home/theirs/*.conf; }");
+    host.write("/home/theirs/a.conf", "keepalive_requests 7;");
+    give(&host, "/home/theirs");
+    symlink(SECRET, host.at("/home/theirs/b.conf")).unwrap();
+    assert_eq!(refused(&host), DENIED.replace(SECRET, "/home/theirs/b.conf"));
+    std::fs::remove_file(host.at("/home/theirs/b.conf")).unwrap();
+    assert_eq!(host.config().servers[&42].nginx().unwrap().files.len(), 3);
+    symlink(SECRET, host.at("/etc/nginx/conf.d/z.conf")).unwrap();
+    std::os::unix::fs::lchown(host.at("/etc/nginx/conf.d/z.conf"), Some(NOBODY), Some(NOBODY)).unwrap();
+    assert_eq!(refused(&host), DENIED.replace(SECRET, "/etc/nginx/conf.d/z.conf"));
+}
+
+#[test]
+fn a_master_has_the_rights_that_it_runs_with() {
+    let Some(host) = host() else { return };
+    host.run_by(NOBODY);
+    assert_eq!(host.config().servers[&42].nginx().unwrap().files.len(), 2, "everybody may read these");
+    host.write(MAIN, &format!("events {{}}\nhttp {{ include conf.d/*.conf; include {SECRET}; }}"));
+    assert_eq!(refused(&host), DENIED);
+    // A directory that only root may look into.
+    host.write(MAIN, "events {}\nhttp { include conf.d/*.conf; include /srv/secret/*.conf; }");
+    std::fs::set_permissions(host.at("/srv/secret"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(refused(&host), "permission denied: /srv/secret/*.conf (read with the rights of user 65534)");
+}
+
+#[test]
+fn a_log_is_read_with_the_rights_of_who_names_it() {
+    let Some(host) = host() else { return };
+    let line = format!("2024/05/06 07:08:09 [error] 7#7: *1 {MARKER}\n");
+    let log = "/var/log/nginx/theirs.log";
+    host.write(log, "");
+    for (named_by_them, is_read) in [(false, true), (true, false)] {
+        host.write("/etc/nginx/conf.d/theirs.conf", &format!("error_log {log};"));
+        if named_by_them {
+            give(&host, "/etc/nginx/conf.d/theirs.conf");
+        }
+        host.append(log, &line);
+        std::fs::set_permissions(host.at(log), std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(host.read(&SERVER_LOG, Phase::First), []);
+        host.append(log, &line);
+        let entries = host.read(&SERVER_LOG, Phase::Last);
+        let entry = entries.iter().find(|entry| entry.item == format!("error {log}")).unwrap();
+        let why = "permission denied (read with the rights of user 65534)";
+        match &entry.outcome {
+            Outcome::Ok(_) if is_read => {}
+            Outcome::Absent(told, None) if !is_read => assert_eq!(told, why),
+            other => panic!("{named_by_them}: {other:?}"),
+        }
+        assert!(is_read || !all(&entries).contains(MARKER));
+    }
+}
