@@ -1,19 +1,59 @@
 //! What the profiler reads of processes in `/proc`: names, mappings, parents, threads, cgroups. A process that is gone reads as absent.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::time::Duration;
+
+use chokepoint_foreign::within;
 
 /// Bytes of one file of `/proc` at most.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Time for what the kernel takes out of a process's memory; it has it at once, or after a page was brought in from a disk.
+const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
 /// Processes at most that a scan takes in; `pid_max` is 4,194,304 at most.
 const PROCESSES_MAX: usize = 1 << 20;
 
-/// The text of a file, up to a bound; none where it cannot be read.
+/// The text of a file of the kernel's, up to a bound; none where it cannot be read.
 pub(crate) fn text(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+fn open(path: &str) -> Option<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
+}
+
+/// [`text`] of what the kernel takes out of a process's memory, or under the lock of its mappings: the process may hold that up.
+fn text_of_memory(path: String) -> Option<String> {
+    within(MEMORY_TIME_MAX, move || text(&path)).ok()?
+}
+
+/// What a descriptor of a process leads to, in the kernel's words (proc_pid_fd(5)).
+pub(crate) fn descriptor(pid: u32, number: u64) -> Option<String> {
+    fs::read_link(format!("/proc/{pid}/fd/{number}")).ok()?.into_os_string().into_string().ok()
+}
+
+/// The descriptors of a process.
+pub(crate) fn descriptors(pid: u32) -> Vec<u32> {
+    numbers(&format!("/proc/{pid}/fd"))
+}
+
+/// True where the kernel has a file.
+pub(crate) fn exists(path: &str) -> bool {
+    fs::metadata(path).is_ok()
+}
+
+/// Names of network namespaces by their numbers (ip-netns(8)), at most 65,536.
+pub(crate) fn namespace_names() -> HashMap<u64, String> {
+    let Ok(entries) = fs::read_dir("/run/netns") else { return HashMap::new() };
+    let named = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        Some((fs::metadata(entry.path()).ok()?.ino(), entry.file_name().into_string().ok()?))
+    });
+    named.take(1 << 16).collect()
 }
 
 /// A word of another process's memory (process_vm_readv(2)); none where it is gone, or this user may not trace it.
@@ -33,7 +73,7 @@ pub(crate) fn comm(pid: u32, tid: u32) -> Option<String> {
 
 /// The text of its mappings.
 pub(crate) fn maps(pid: u32) -> Option<String> {
-    text(&format!("/proc/{pid}/maps"))
+    text_of_memory(format!("/proc/{pid}/maps"))
 }
 
 /// The threads of a process.
@@ -44,7 +84,7 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
 /// Whether a process is a thread of the kernel: it has no memory of its own, and so no mappings.
 pub(crate) fn is_kernel_thread(pid: u32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-        && text(&format!("/proc/{pid}/cmdline")).is_some_and(|line| line.is_empty())
+        && text_of_memory(format!("/proc/{pid}/cmdline")).is_some_and(|line| line.is_empty())
 }
 
 /// Its number in the innermost PID namespace (NSpid of proc_pid_status(5)): the name that a program in a container writes.

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::Cursor;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
+use chokepoint_foreign::{Files, open_link};
 use object::read::elf::ElfFile64;
 use object::read::{ReadCache, ReadCacheOps};
 use object::{Endianness, Object, ObjectSection, ObjectSegment, SegmentFlags};
@@ -241,12 +243,14 @@ pub(crate) fn is_sound(header: &Section, frames: &Section) -> bool {
 /// Opens the file that is mapped: by the mapping itself, which leads to deleted files too but needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE;
 /// then by its path in the process's mount namespace; then by its path in ours, if it is the same file.
 fn open_mapped(pid: u32, mapping: &Mapping, path: &str, identity: ((u32, u32), u64)) -> Option<File> {
-    let linked = File::open(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end)).ok();
+    let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    let linked = open_link(Path::new(&mapped)).ok();
     if linked.is_some() || path.ends_with(" (deleted)") {
         return linked;
     }
-    let regular = |path: &str| File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
-    regular(&format!("/proc/{pid}/root{path}")).or_else(|| regular(path).filter(|file| is_same(file, identity)))
+    let inside = Files::of_process(Path::new("/proc"), pid).and_then(|files| files.open(path)).ok();
+    let outside = || Files::of_directory(Path::new("/")).and_then(|files| files.open(path)).ok();
+    inside.or_else(|| outside().filter(|file| is_same(file, identity)))
 }
 
 fn is_same(file: &File, ((major, minor), inode): ((u32, u32), u64)) -> bool {

@@ -1,8 +1,9 @@
 //! Names of functions that a just-in-time compiler made: the perf map of a process ("/tmp/perf-PID.map", tools/perf/Documentation/jit-interface.txt).
 
-use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use chokepoint_foreign::{Files, Rights};
 
 use crate::host;
 
@@ -17,21 +18,19 @@ pub(crate) struct PerfMap {
 }
 
 impl PerfMap {
-    /// Reads the map of a process where it sees `/tmp`, or where we do if it is gone. A map that neither it nor root wrote is not believed.
+    /// Reads the map of a process where it sees `/tmp`, or where we do, which is all that is left once it is gone. As perf does, a map is believed
+    /// that its process's user, root or who runs this program wrote; it is read with the rights of the process.
     pub(crate) fn read(pid: u32) -> Self {
         let inside = host::pid_inside(pid).unwrap_or(pid);
-        let paths = [format!("/proc/{pid}/root/tmp/perf-{inside}.map"), format!("/tmp/perf-{pid}.map")];
-        let owner = std::fs::metadata(format!("/proc/{pid}")).ok().map(|meta| meta.uid());
-        for path in paths {
-            let Ok(file) = File::open(&path) else { continue };
-            let trusted =
-                file.metadata().is_ok_and(|meta| meta.is_file() && (meta.uid() == 0 || owner.is_none_or(|owner| owner == meta.uid())));
-            let mut bytes = Vec::new();
-            if trusted && file.take(MAP_BYTES_MAX).read_to_end(&mut bytes).is_ok() {
-                return Self::parse(&String::from_utf8_lossy(&bytes));
-            }
-        }
-        Self::default()
+        let proc = Path::new("/proc");
+        let maps = [(Files::of_process(proc, pid), inside), (Files::of_directory(Path::new("/")), pid)];
+        let own = Rights::of_process(proc, std::process::id());
+        let Ok(rights) = Rights::of_process(proc, pid).or(own) else { return Self::default() };
+        let found = maps.into_iter().find_map(|(files, pid)| {
+            let (files, path) = (files.ok()?, format!("/tmp/perf-{pid}.map"));
+            rights.run(|| read(&files, &path, rights.uid())).ok()?
+        });
+        found.map_or_else(Self::default, |bytes| Self::parse(&String::from_utf8_lossy(&bytes)))
     }
 
     /// "START SIZE name" line by line, numbers in hexadecimal; others are left out.
@@ -51,6 +50,12 @@ impl PerfMap {
         let (_, end, name) = self.functions.get(behind.checked_sub(1)?)?;
         (address < *end).then_some(name.as_str())
     }
+}
+
+fn read(files: &Files, path: &str, uid: u32) -> Option<Vec<u8>> {
+    let file = files.open_owned(path, uid).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MAP_BYTES_MAX).read_to_end(&mut bytes).ok().map(|_| bytes)
 }
 
 fn line(line: &str) -> Option<(u64, u64, String)> {

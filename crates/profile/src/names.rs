@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use chokepoint_foreign::{Files, Rights};
 
 use crate::host;
 use crate::image::{Bytes, Elf, Image};
@@ -142,8 +146,7 @@ fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>) -> (Vec<
         debug_files(image, elf)
     });
     // The file's own table names exported functions alone where it was stripped; its debugging file names all.
-    for path in debug.unwrap_or_default() {
-        let Ok(file) = File::open(path) else { continue };
+    for file in open_debug_files(image, &debug.unwrap_or_default()) {
         let Some(found) = Image::new(image.path.clone(), image.pid, Bytes::File(file)) else { continue };
         found.with_elf(|elf| {
             collect(elf, addresses, &starts, &mut best);
@@ -196,7 +199,19 @@ fn collect(elf: &dyn Elf, addresses: &[u64], starts: &[Option<u64>], best: &mut 
     });
 }
 
-/// Where the debugging file of a program may lie, in its own mount namespace and in ours (gdb manual, "Separate Debug Files").
+/// Opens the debugging files that are there, the first first. They lie below the root of the process that has the program mapped, where nobody but root
+/// and its user can change anything on the way, and are read with its rights. Once it is gone those below our own root are left, where only root can.
+fn open_debug_files<'a>(image: &Image, paths: &'a [String]) -> impl Iterator<Item = File> + 'a {
+    let proc = Path::new("/proc");
+    let of_process = Rights::of_process(proc, image.pid).and_then(|rights| Ok((Files::of_process(proc, image.pid)?, rights)));
+    let found = of_process.or_else(|_| Ok::<_, io::Error>((Files::of_directory(Path::new("/"))?, Rights::new(0, 0, Vec::new())))).ok();
+    paths.iter().filter_map(move |path| {
+        let (files, rights) = found.as_ref()?;
+        rights.run(|| files.open_trusted(path, rights.uid())).ok()?.ok()
+    })
+}
+
+/// Where the debugging file of a program may lie, as its process sees it (gdb manual, "Separate Debug Files").
 fn debug_files(image: &Image, elf: &dyn Elf) -> Vec<String> {
     let mut inside = Vec::new();
     if let Some(id) = elf.build_id().filter(|id| (2..=64).contains(&id.len())) {
@@ -208,8 +223,7 @@ fn debug_files(image: &Image, elf: &dyn Elf) -> Vec<String> {
     {
         inside.extend([format!("{directory}/.debug/{link}"), format!("/usr/lib/debug{directory}/{link}")]);
     }
-    let rooted = inside.iter().map(|path| format!("/proc/{}/root{path}", image.pid));
-    rooted.chain(inside.iter().cloned()).collect()
+    inside
 }
 
 /// The name as its programmer wrote it.

@@ -2,7 +2,6 @@
 //! moment after the thread went to sleep; a descriptor that was given away meanwhile may be another by then.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -81,8 +80,8 @@ impl Peers {
     }
 
     fn of_descriptor(&mut self, pid: u32, descriptor: u64) -> Option<Rc<str>> {
-        let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-        if link.to_str()? != "anon_inode:[eventpoll]" {
+        let link = host::descriptor(pid, descriptor)?;
+        if link != "anon_inode:[eventpoll]" {
             return told(self.end(pid, descriptor).into_iter().collect()).map(Into::into);
         }
         if let Some((seen, known)) = self.loops.get(&(pid, descriptor))
@@ -99,8 +98,8 @@ impl Peers {
 
     /// What is behind a descriptor; none where it is no socket of a network or of a path, or may not be looked at.
     fn end(&mut self, pid: u32, descriptor: u64) -> Option<End> {
-        let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-        let inode: u64 = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
+        let link = host::descriptor(pid, descriptor)?;
+        let inode: u64 = link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
         if let Some(known) = self.sockets.get(&inode) {
             return known.clone();
         }
@@ -157,12 +156,8 @@ fn told(ends: BTreeSet<End>) -> Option<String> {
 
 /// The ports at which a process listens.
 fn ports_listened_at(pid: u32) -> HashSet<u16> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return HashSet::new() };
-    let descriptors = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok()).take(DESCRIPTORS_MAX);
-    let sockets = descriptors.filter(|descriptor| {
-        fs::read_link(format!("/proc/{pid}/fd/{descriptor}"))
-            .is_ok_and(|link| link.to_str().is_some_and(|link| link.starts_with("socket:")))
-    });
+    let descriptors = host::descriptors(pid).into_iter().map(u64::from).take(DESCRIPTORS_MAX);
+    let sockets = descriptors.filter(|descriptor| host::descriptor(pid, *descriptor).is_some_and(|link| link.starts_with("socket:")));
     let listeners = sockets.filter_map(|descriptor| duplicate(pid, descriptor).ok()).filter(listens);
     listeners.filter_map(|socket| address(&socket, libc::getsockname)?.port()).collect()
 }

@@ -12,7 +12,7 @@ use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_recording::Outcome;
 
 use crate::assemble::netns_view;
-use crate::root::{Root, reading_of};
+use crate::root::{Root, link_of_path, metadata_of_path, reading_of};
 use crate::table::{Cadence, Redact, ScopeKind, Source};
 
 /// Names under `/run/netns` that are looked at, at most.
@@ -140,7 +140,7 @@ fn known_text(known: &[String]) -> String {
 /// The namespace of the calling thread.
 pub fn own() -> Result<NetnsId, NetnsError> {
     let path = PathBuf::from("/proc/thread-self/ns/net");
-    let link = std::fs::read_link(&path).map_err(|error| NetnsError::Open { path: path.clone(), error })?;
+    let link = link_of_path(&path).map_err(|error| NetnsError::Open { path: path.clone(), error })?;
     link.to_str().and_then(id_of_link).ok_or(NetnsError::NotNetns(path))
 }
 
@@ -215,7 +215,7 @@ fn named(root: &Root) -> Vec<(NetnsId, String, PathBuf)> {
             let path = path(name);
             // A name that was left behind by a crash is an empty file on the ordinary file system.
             is_netns(root, &path).ok().filter(|is| *is)?;
-            Some((NetnsId(std::fs::metadata(&path).ok()?.ino()), name.to_string_lossy().into_owned(), path))
+            Some((NetnsId(metadata_of_path(&path).ok()?.ino()), name.to_string_lossy().into_owned(), path))
         })
         .collect()
 }
@@ -225,7 +225,7 @@ fn is_netns(root: &Root, path: &Path) -> io::Result<bool> {
     /// `NSFS_MAGIC` (linux/magic.h).
     const NSFS_MAGIC: u64 = 0x6e73_6673;
     if !root.is_live() {
-        return Ok(std::fs::metadata(path)?.is_file());
+        return Ok(metadata_of_path(path)?.is_file());
     }
     Ok(rustix::fs::statfs(path)?.f_type as u64 == NSFS_MAGIC)
 }
@@ -240,7 +240,7 @@ pub fn resolve(root: &Root, wanted: &str) -> Result<NetnsRef, NetnsError> {
         return Ok(netns.clone());
     }
     let by_name = root.path(NAMED_DIRECTORY).join(wanted);
-    if !wanted.is_empty() && wanted != "." && wanted != ".." && by_name.exists() {
+    if !wanted.is_empty() && wanted != "." && wanted != ".." && metadata_of_path(&by_name).is_ok() {
         return of_path(&namespaces, root, &by_name); // A second name of one namespace.
     }
     match wanted.parse::<u32>() {

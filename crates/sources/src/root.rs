@@ -1,11 +1,13 @@
 //! Where the host's files are: `/` on a real host, a directory tree in tests. Every read is bounded and tells why it gave nothing.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use chokepoint_foreign::within;
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_recording::Outcome;
 
@@ -15,6 +17,9 @@ pub const WHY_MISSING: &str = "the file does not exist";
 pub const WHY_ENDED: &str = "the process ended";
 /// The user may not read it.
 pub const WHY_DENIED: &str = "permission denied";
+
+/// Time for what the kernel takes out of a process's memory; it has it at once, or after a page was brought in from a disk.
+const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The directory under which the host's `proc`, `sys` and `run` are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +49,36 @@ impl Root {
 
     /// Opens a file for reading without waiting (O_NONBLOCK).
     pub fn open(&self, file: &str) -> io::Result<File> {
-        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(self.path(file))
+        open_path(&self.path(file))
+    }
+
+    /// What the kernel says of a file or directory of its own.
+    pub fn metadata(&self, file: &str) -> io::Result<Metadata> {
+        std::fs::metadata(self.path(file))
+    }
+
+    /// True where there is such a file or directory.
+    pub fn exists(&self, file: &str) -> bool {
+        self.path(file).exists()
+    }
+
+    /// The beginning of a process's command line, in which words end with a zero byte.
+    pub(crate) fn command_line(&self, pid: u32, bytes_max: usize) -> io::Result<Vec<u8>> {
+        let opened = self.open(&format!("proc/{pid}/cmdline"))?;
+        // The process may hold it up.
+        within(MEMORY_TIME_MAX, move || {
+            let mut bytes = Vec::new();
+            opened.take(bytes_max as u64).read_to_end(&mut bytes).map(|_| bytes)
+        })?
+    }
+
+    /// So many bytes of a process's memory.
+    pub(crate) fn memory(&self, pid: u32, address: u64, length: usize) -> io::Result<Vec<u8>> {
+        let opened = self.open(&format!("proc/{pid}/mem"))?;
+        within(MEMORY_TIME_MAX, move || {
+            let mut bytes = vec![0; length];
+            opened.read_exact_at(&mut bytes, address).map(|()| bytes)
+        })?
     }
 
     /// Reads a file of at most `bytes_max` bytes; a longer one is `Failed("longer than N bytes")`. ENOENT and the like are `Absent`, EACCES
@@ -64,7 +98,7 @@ impl Root {
 
     /// Reads the target of a symbolic link, as bytes.
     pub fn link(&self, file: &str, needs: Option<&str>) -> Outcome {
-        match std::fs::read_link(self.path(file)) {
+        match link_of_path(&self.path(file)) {
             Ok(target) => Outcome::Ok(std::os::unix::ffi::OsStringExt::into_vec(target.into_os_string())),
             Err(error) => outcome_of(&error, needs),
         }
@@ -108,6 +142,21 @@ impl Root {
             other => other,
         }
     }
+}
+
+/// Opens without waiting what the kernel or this program's user named: a file of procfs or sysfs, a bound namespace.
+pub(crate) fn open_path(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY).open(path)
+}
+
+/// What the kernel says of such a file.
+pub(crate) fn metadata_of_path(path: &Path) -> io::Result<Metadata> {
+    std::fs::metadata(path)
+}
+
+/// Where a link of the kernel's leads, as it says.
+pub(crate) fn link_of_path(path: &Path) -> io::Result<PathBuf> {
+    std::fs::read_link(path)
 }
 
 /// Room for most files of /proc: one read(2) and the one that finds the end. From an empty buffer it would be half a dozen.

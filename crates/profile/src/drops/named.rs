@@ -1,11 +1,12 @@
 //! Names for the numbers of drops, and one line for many connections that share an end: what both ways of reading them have in common.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Drop;
 use super::reasons::meaning;
+use crate::host::namespace_names;
 use crate::kernel::Kallsyms;
 use crate::tracefs::Format;
 
@@ -140,17 +141,6 @@ fn protocol_name(protocol: u64) -> String {
         0 => "-".to_owned(),
         other => format!("{other:#06x}"),
     }
-}
-
-/// Names of network namespaces by their numbers (ip-netns(8)).
-fn namespace_names() -> HashMap<u64, String> {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(entries) = std::fs::read_dir("/run/netns") else { return HashMap::new() };
-    let named = entries.filter_map(|entry| {
-        let entry = entry.ok()?;
-        Some((std::fs::metadata(entry.path()).ok()?.ino(), entry.file_name().into_string().ok()?))
-    });
-    named.take(1 << 16).collect()
 }
 
 #[cfg(test)]

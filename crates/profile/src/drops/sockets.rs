@@ -81,7 +81,7 @@ impl Sockets {
 
 /// What a kernel lacks that does not describe its types.
 pub(super) fn no_types() -> Option<String> {
-    (!std::path::Path::new(BTF).exists()).then(|| format!("this kernel does not describe its types for BPF ({BTF}, CONFIG_DEBUG_INFO_BTF)"))
+    (!crate::host::exists(BTF)).then(|| format!("this kernel does not describe its types for BPF ({BTF}, CONFIG_DEBUG_INFO_BTF)"))
 }
 
 /// Why the kernel refuses, with what is behind it, and what it takes where it is a privilege.

@@ -12,7 +12,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{NetnsError, NetnsRef, is_netns, own};
 use crate::netlink::Sockets;
-use crate::root::Root;
+use crate::root::{Root, open_path};
 use crate::table::{Notes, Phase, ReadContext};
 
 /// Proof that the thread which has it is inside a namespace. It cannot leave its thread and there is no other way to make one than
@@ -39,7 +39,7 @@ impl Inside {
         let id = netns.id;
         // One's own namespace needs no privilege.
         if own()? != id {
-            let file = std::fs::File::open(&netns.path).map_err(|error| NetnsError::Open { path: netns.path.clone(), error })?;
+            let file = open_path(&netns.path).map_err(|error| NetnsError::Open { path: netns.path.clone(), error })?;
             let found = id_of_file(root, &netns.path, &file)?;
             if found != id {
                 return Err(NetnsError::Gone { wanted: id, found });
@@ -74,7 +74,7 @@ pub(crate) fn spawn_inside<T: Send + 'static>(
 
 /// The namespace behind a path: a bound nsfs file or a link such as `/proc/PID/ns/net`.
 pub(crate) fn id_of_path(root: &Root, path: &Path) -> Result<NetnsId, NetnsError> {
-    let file = std::fs::File::open(path).map_err(|error| NetnsError::Open { path: path.to_path_buf(), error })?;
+    let file = open_path(path).map_err(|error| NetnsError::Open { path: path.to_path_buf(), error })?;
     id_of_file(root, path, &file)
 }
 

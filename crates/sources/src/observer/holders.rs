@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::root::Root;
+use crate::root::{Root, link_of_path};
 
 /// Descriptors of one process that are looked at, at most.
 const FILES_MAX: usize = 65_536;
@@ -50,7 +50,7 @@ fn sockets(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
     let (names, _) = root.names(&directory, FILES_MAX, None).unwrap_or_default();
     let path = root.path(&directory);
     names.into_iter().filter_map(move |name| {
-        let target = std::fs::read_link(path.join(name)).ok()?;
+        let target = link_of_path(&path.join(name)).ok()?;
         target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
     })
 }

@@ -2,13 +2,14 @@
 
 use std::io::Read;
 
+use chokepoint_foreign::open_link;
 use chokepoint_recording::Outcome;
 
 use super::access::{Access, NEEDS, files};
 use crate::root::Root;
 
 /// What is read of a command line.
-const CMDLINE_BYTES_MAX: u64 = 16 << 10;
+const CMDLINE_BYTES_MAX: usize = 16 << 10;
 /// What is read of an executable to find the words with which it was built: nginx has 1 to 20 MB.
 const EXE_BYTES_MAX: u64 = 32 << 20;
 /// What is kept of one text of the executable.
@@ -123,11 +124,7 @@ fn text(root: &Root, file: &str) -> Option<String> {
 
 /// The words of a command line. A title, which a server writes over its arguments, holds them joined by blanks.
 fn words(root: &Root, pid: u32) -> Vec<String> {
-    let mut bytes = Vec::new();
-    let read = root.open(&format!("proc/{pid}/cmdline")).and_then(|file| file.take(CMDLINE_BYTES_MAX).read_to_end(&mut bytes));
-    if read.is_err() {
-        return Vec::new();
-    }
+    let bytes = root.command_line(pid, CMDLINE_BYTES_MAX).unwrap_or_default();
     split(&String::from_utf8_lossy(&bytes))
 }
 
@@ -213,7 +210,7 @@ pub(super) fn absolute(directory: &str, path: &str) -> String {
 /// What `nginx -V` would print, out of the executable's own texts; nothing is run.
 fn built_in(root: &Root, pid: u32) -> Vec<String> {
     let mut bytes = Vec::new();
-    match root.open(&format!("proc/{pid}/exe")).and_then(|file| file.take(EXE_BYTES_MAX).read_to_end(&mut bytes)) {
+    match open_link(&root.path(&format!("proc/{pid}/exe"))).and_then(|file| file.take(EXE_BYTES_MAX).read_to_end(&mut bytes)) {
         Ok(_) => texts(&bytes),
         Err(_) => Vec::new(),
     }

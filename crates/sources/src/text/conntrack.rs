@@ -89,7 +89,7 @@ fn read_cpus(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
 pub(super) fn told(root: &Root, outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Absent(why, _) if why == WHY_MISSING => {
-            let in_use = root.path(COUNT_FILE).exists();
+            let in_use = root.exists(COUNT_FILE);
             let why = if in_use { "the kernel has no CONFIG_NF_CONNTRACK_PROCFS" } else { "conntrack is not in use in this namespace" };
             Outcome::Absent(why.to_owned(), None)
         }

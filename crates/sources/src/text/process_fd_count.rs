@@ -25,7 +25,7 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
 }
 
 fn read_size(root: &Root, pid: u32) -> Outcome {
-    match std::fs::metadata(root.path(&format!("proc/{pid}/fd"))) {
+    match root.metadata(&format!("proc/{pid}/fd")) {
         // A process that ended and waits for its parent has none, either.
         Ok(directory) if directory.size() == 0 => match read_alive(root, NAME, pid) {
             Ok(_) => Outcome::Absent(WHY_UNTOLD.to_owned(), None),

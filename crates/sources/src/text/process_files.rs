@@ -1,7 +1,6 @@
 //! Open file descriptors of one process and which of them are sockets, from the links in `/proc/PID/fd`.
 
 use std::fmt::Write;
-use std::fs::File;
 use std::mem::MaybeUninit;
 
 use chokepoint_model::observation::{Observation, OpenFiles};
@@ -43,7 +42,7 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
 fn read_files(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     let lack = |error: std::io::Error| outcome_of(&error, Some(NEEDS));
     // Links are read relative to the directory: finding each anew from the root is half of the cost of a server with thousands of connections.
-    let directory = File::open(root.path(&format!("proc/{pid}/fd"))).map_err(lack)?;
+    let directory = root.open(&format!("proc/{pid}/fd")).map_err(lack)?;
     let mut names = [MaybeUninit::uninit(); NAMES_BYTES];
     let mut names = RawDir::new(&directory, &mut names);
     let mut count = 0u32;

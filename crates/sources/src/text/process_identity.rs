@@ -56,13 +56,7 @@ fn read_facts(root: &Root, pid: u32, stat: &[u8]) -> Result<Outcome, Outcome> {
 
 /// The beginning of the command line: a bounded read that is no error where there is more.
 fn cmdline(root: &Root, pid: u32) -> Result<Vec<u8>, Outcome> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    let read = root.open(&format!("proc/{pid}/cmdline")).and_then(|file| file.take(CMDLINE_BYTES_MAX as u64).read_to_end(&mut bytes));
-    match read {
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(crate::root::outcome_of(&error, None)),
-    }
+    root.command_line(pid, CMDLINE_BYTES_MAX).map_err(|error| crate::root::outcome_of(&error, None))
 }
 
 /// Reads the facts. Without `exe` and `netns` (no right to read them) the executable is `None` and the namespace 0, which no namespace has.

@@ -1,7 +1,5 @@
 //! What one process waits for: the system call it is in (`/proc/PID/syscall`), and the sockets that it waits for in it.
 
-use std::os::unix::fs::FileExt;
-
 use chokepoint_model::observation::{Observation, Syscall};
 use chokepoint_recording::{Entry, Outcome};
 
@@ -156,9 +154,7 @@ fn memory(root: &Root, pid: u32, address: u64, length: usize) -> Vec<u8> {
     if address == 0 || length == 0 {
         return Vec::new();
     }
-    let mut bytes = vec![0; length];
-    let read = root.open(&format!("proc/{pid}/mem")).and_then(|file| file.read_exact_at(&mut bytes, address));
-    if read.is_ok() { bytes } else { Vec::new() }
+    root.memory(pid, address, length).unwrap_or_default()
 }
 
 /// Reads the facts; there must be as many inodes as `sockets` says.

@@ -82,9 +82,8 @@ fn file(key: &str) -> String {
 /// "rw" where some write bit is set and the mount is writable. The kernel clears the bits of what a namespace may not set:
 /// `nf_conntrack_max` is 0644 in the first namespace and 0444 in all others.
 pub(super) fn mode(root: &Root, file: &str) -> Option<&'static str> {
-    let path = root.path(file);
-    let bits = std::fs::metadata(&path).ok()?.permissions().mode();
-    let mount = rustix::fs::statvfs(&path).ok()?;
+    let bits = root.metadata(file).ok()?.permissions().mode();
+    let mount = rustix::fs::statvfs(root.path(file)).ok()?;
     let writable = bits & 0o222 != 0 && !mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
     Some(if writable { "rw" } else { "ro" })
 }
