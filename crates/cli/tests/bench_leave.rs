@@ -1,4 +1,5 @@
 //! `chokepoint bench` loads what is not known to be this host's, or by a method that may change something, only with leave.
+//! Live: a server counts its connections, a namespace its packets.
 
 mod harness;
 
