@@ -16,6 +16,8 @@ mod long_function;
 mod module_tree;
 mod names;
 mod undeclared_test;
+mod stray_open;
+mod stray_print;
 mod unlinked_document;
 mod unreadable_file;
 mod vague_name;
@@ -52,6 +54,8 @@ const RULES: &[Rule] = &[
     dead_file::RULE,
     impure_crate::RULE,
     host_write::RULE,
+    stray_open::RULE,
+    stray_print::RULE,
     banned_word::RULE,
     undeclared_test::RULE,
     unlinked_document::RULE,

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
         shares_cores: plan.netns.is_none() && plan.cpus.is_none() && is_here(plan.address.tcp()),
         suspended_s: 0.0,
     };
-    let measured = match outputs::is_report(args) && live::is_possible() {
+    let measured = match outputs::is_report(args) && crate::output::is_watched() {
         true => {
             let (measured, suspended) = live::offer(&plan, &target.url, words, interrupt)?;
             asked.suspended_s = suspended.as_secs_f64();

@@ -1,10 +1,11 @@
 //! `chokepoint diagnose`: drives the model's session, live or from a recording.
 
 use std::collections::VecDeque;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use chokepoint_foreign::printable;
 use chokepoint_load::Plan;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
@@ -48,11 +49,10 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             report
         }
     };
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&report)?),
-        false => crate::text::render(&report, &output::style(), words),
-    };
-    output::print(&text)?;
+    match args.json {
+        true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&report)?))?,
+        false => output::print_painted(&crate::text::render(&report, &output::style(), words))?,
+    }
     files::write_all(args, &report, words)?;
     Ok(report.verdict != Verdict::Unknown)
 }
@@ -184,11 +184,11 @@ impl<'a> Live<'a> {
         match action {
             Action::Apply { remedy, .. } if !self.confirmed(remedy)? => bail!("not confirmed"),
             Action::Apply { number, finding, remedy } => {
-                output::note(&format!("applying {}: {}", remedy.id, remedy.runtime.join("; ")));
+                output::note(&format!("applying {}: {}", remedy.id, printable(&remedy.runtime.join("; "))));
                 self.changes()?.apply(*number, finding, remedy, &owner)
             }
             Action::PutBack { number, finding, remedy } => {
-                output::note(&format!("putting back {}: {}", remedy.id, remedy.runtime.join("; ")));
+                output::note(&format!("putting back {}: {}", remedy.id, printable(&remedy.runtime.join("; "))));
                 self.changes()?.apply(*number, finding, remedy, &owner)
             }
             Action::TakeBack { number, remedy } => {
@@ -203,23 +203,23 @@ impl<'a> Live<'a> {
         if self.yes {
             return Ok(true);
         }
-        let mut err = std::io::stderr().lock();
-        writeln!(err, "\n{}\n", remedy.text)?;
-        for command in &remedy.runtime {
-            writeln!(err, "    {command}")?;
-        }
-        for change in &remedy.change {
-            // A file that cannot be read is told by the refusal that follows.
-            if let Ok(Some(diff)) = chokepoint_remedy::diff(change) {
-                write!(err, "\n{diff}")?;
-            }
-        }
-        write!(err, "\nRisk: {}\nUndo: chokepoint undo (or {})\nApply it? [y/N] ", remedy.risk, remedy.undo)?;
-        err.flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
+        // A file that cannot be read is told by the refusal that follows.
+        let diffs = remedy.change.iter().filter_map(|change| chokepoint_remedy::diff(change).ok().flatten());
+        let answer = output::ask(&question(remedy, diffs))?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
+}
+
+/// What is asked before a remedy is applied: what it runs, each command on one line, and what it changes in files.
+fn question(remedy: &Remedy, diffs: impl Iterator<Item = String>) -> String {
+    let mut text = format!("\n{}\n\n", printable(&remedy.text.replace('\n', " ")));
+    for command in &remedy.runtime {
+        text.push_str(&format!("    {}\n", printable(command)));
+    }
+    diffs.for_each(|diff| text.push_str(&format!("\n{diff}")));
+    let (risk, undo) = (printable(&remedy.risk), printable(&remedy.undo));
+    text.push_str(&format!("\nRisk: {risk}\nUndo: chokepoint undo (or {undo})\nApply it? [y/N] "));
+    text
 }
 
 impl Driver for Live<'_> {

@@ -19,16 +19,16 @@ pub(crate) fn run(args: &Explain, words: &Catalogue) -> Result<()> {
         let sections: serde_json::Map<String, serde_json::Value> =
             page.sections.into_iter().map(|(heading, text)| (heading, text.into())).collect();
         let json = serde_json::json!({ "schema": "chokepoint/page/1", "id": page.id, "title": page.title, "sections": sections });
-        return output::print(&format!("{json:#}\n"));
+        return output::print_json(&format!("{json:#}\n"));
     }
-    output::print(&crate::text::page_text(&page, &output::style(), words))
+    output::print_painted(&crate::text::page_text(&page, &output::style(), words))
 }
 
 fn list(json: bool, words: &Catalogue) -> Result<()> {
     let pages = ids().into_iter().filter_map(|id| page(id, words));
     if json {
         let all: Vec<_> = pages.map(|page| serde_json::json!({ "id": page.id, "title": page.title })).collect();
-        return output::print(&format!("{:#}\n", serde_json::json!({ "schema": "chokepoint/pages/1", "pages": all })));
+        return output::print_json(&format!("{:#}\n", serde_json::json!({ "schema": "chokepoint/pages/1", "pages": all })));
     }
     let pages: Vec<_> = pages.collect();
     let width = pages.iter().map(|page| page.id.len()).max().unwrap_or(0);

@@ -287,7 +287,7 @@ fn finding<'a>(
         let undo: &[String] = if remedy.undo.is_empty() { &[] } else { std::slice::from_ref(&remedy.undo) };
         let all = [("report-label-now", &remedy.runtime[..]), ("report-label-keep", &remedy.persistent[..]), ("report-label-undo", undo)];
         let commands = all.into_iter().filter(|(_, lines)| !lines.is_empty());
-        let text = |lines: &[String]| lines.iter().map(|line| sheet::visible(line)).collect();
+        let text = |lines: &[String]| lines.iter().map(|line| sheet::printable(line).into_owned()).collect();
         Fix {
             title: sheet::findings::fix_title(choice, count, phrases),
             report: remedy,

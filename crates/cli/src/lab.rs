@@ -99,7 +99,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     let down = lab.down();
     let ((report, unlike), undo, down, compared, calls) = (report?, undo?, down?, compared.transpose()?, calls.transpose()?);
     if !wanted.json {
-        output::print(&crate::text::render(&report, &output::style(), words))?;
+        output::print_painted(&crate::text::render(&report, &output::style(), words))?;
     }
     let mut failures = expectation::check(&scenario.expect, &report, fix);
     failures.extend(unlike);
@@ -232,7 +232,7 @@ fn list(json: bool) -> Result<()> {
             .map(|one| serde_json::json!({ "name": one.name, "title": one.title, "fix": one.expect.asks_for_fix() }))
             .collect();
         let labs: Vec<_> = up.iter().map(|lab| serde_json::json!({ "name": lab.name, "state": lab.kind.to_string() })).collect();
-        return output::print(&format!(
+        return output::print_json(&format!(
             "{:#}\n",
             serde_json::json!({ "schema": "chokepoint/lab/1", "scenarios": scenarios, "labs": labs })
         ));

@@ -4,7 +4,7 @@ mod page;
 mod screen;
 mod suspend;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -24,12 +24,6 @@ use suspend::Suspend;
 const QUIET: Duration = Duration::from_millis(500);
 /// How often it is drawn: as often as the load tells.
 const EVERY: Duration = Duration::from_millis(100);
-
-/// True where somebody sits before the output: both streams are a terminal that can do more than print.
-pub(crate) fn is_possible() -> bool {
-    let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb" || term.is_empty());
-    io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
-}
 
 /// Offers a load and shows it; beside what was measured, for how long the program was stopped meanwhile. `title`: what is loaded.
 pub(crate) fn offer(plan: &Plan, title: &str, words: &Catalogue, interrupt: &Interrupt) -> Result<(Measured, Duration)> {

@@ -3,14 +3,30 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anyhow::Result;
+use chokepoint_foreign::{printable, printable_json, printable_lines};
 
 use crate::text::Style;
 
 /// Columns of a report where the width is not known.
 const WIDTH_DEFAULT: usize = 100;
 
-/// Writes a result to stdout. A reader that went away (`| head`) ends it quietly.
+/// Writes a result to stdout: lines, in which whatever else could steer a terminal is spelled out. A reader that went away (`| head`) ends it
+/// quietly.
 pub(crate) fn print(text: &str) -> Result<()> {
+    write(&printable_lines(text))
+}
+
+/// [`print`] for lines with inks.
+pub(crate) fn print_painted(text: &Painted) -> Result<()> {
+    write(&text.0)
+}
+
+/// [`print`] for JSON, which stays the same document.
+pub(crate) fn print_json(json: &str) -> Result<()> {
+    write(&printable_json(json))
+}
+
+fn write(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -18,9 +34,59 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a note to stderr; a closed stderr is nobody's business.
+/// Writes a note to stderr, as harmless as [`print`]; a closed stderr is nobody's business.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
+}
+
+/// Asks on stderr, as harmless as [`print`], and gives the line that is answered.
+pub(crate) fn ask(question: &str) -> io::Result<String> {
+    let mut err = io::stderr().lock();
+    err.write_all(printable_lines(question).as_bytes())?;
+    err.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(answer)
+}
+
+/// Lines with inks, in which nothing but the inks steers a terminal: only [`Painted::push`] makes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Painted(String);
+
+impl Painted {
+    /// Adds text of one line, in an ink where there is one: parameters of Select Graphic Rendition (ECMA-48).
+    pub(crate) fn push(&mut self, ink: Option<&'static str>, text: &str) {
+        let text = printable(text);
+        match ink {
+            Some(parameters) => self.0.extend(["\x1b[", parameters, "m", &text, "\x1b[0m"]),
+            None => self.0.push_str(&text),
+        }
+    }
+
+    /// Ends a line.
+    pub(crate) fn end_line(&mut self) {
+        self.0.push('\n');
+    }
+}
+
+impl std::ops::Deref for Painted {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Painted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// True where somebody sits before the output: both streams are a terminal that can do more than print.
+pub(crate) fn is_watched() -> bool {
+    let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb" || term.is_empty());
+    io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
 }
 
 /// Asks on stderr and reads the answer from stdin: true where it is yes.
@@ -50,4 +116,18 @@ fn unicode() -> bool {
         let value = value.to_ascii_lowercase();
         value.contains("utf-8") || value.contains("utf8")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_inks_steers_what_is_painted() {
+        let mut painted = Painted::default();
+        painted.push(Some("1;31"), "a\x1b[8mb\nc");
+        painted.push(None, "\u{202e}d\u{9b}2J");
+        painted.end_line();
+        assert_eq!(&*painted, "\x1b[1;31ma\\x1b[8mb\\nc\x1b[0m\\u{202e}d\\x9b2J\n");
+    }
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     let before = args.diff.as_deref().map(stored).transpose()?;
     write_all(args, &profile, &summary, before.as_ref())?;
     if args.json {
-        return output::print(&json(&profile, &summary)?);
+        return output::print_json(&json(&profile, &summary)?);
     }
     let style = output::style();
     let layout = Layout { width: style.width, unicode: style.unicode, tree_share_min: args.tree / 100.0 };

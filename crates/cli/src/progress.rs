@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use chokepoint_foreign::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Time after which a bar is worth its noise.
@@ -19,7 +20,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// A wait that takes about `length`, where that is known.
     pub(crate) fn new(label: &str, length: Option<Duration>) -> Self {
-        Self { label: label.to_owned(), begin: Instant::now(), length, bar: None }
+        Self { label: printable(label).into_owned(), begin: Instant::now(), length, bar: None }
     }
 
     /// Shows how far it is.
@@ -31,7 +32,7 @@ impl Progress {
         if let Some(bar) = &self.bar {
             let done = self.begin.elapsed().as_millis();
             bar.set_position(u64::try_from(done).unwrap_or(u64::MAX).min(bar.length().unwrap_or(u64::MAX)));
-            bar.set_message(detail.to_owned());
+            bar.set_message(printable(detail).into_owned());
         }
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod wire;
 
 use chokepoint_model::report::Verdict;
 
+pub(crate) use chokepoint_foreign::{printable, steers};
 pub(crate) use phrases::Phrases;
 
 /// What a piece of text looks like where there is colour.
@@ -50,16 +51,4 @@ pub(crate) fn ink(verdict: Verdict) -> Ink {
         Verdict::Healthy => Ink::GoodStrong,
         Verdict::ClientLimited | Verdict::Unknown => Ink::WarnStrong,
     }
-}
-
-/// True for characters that move the cursor, change the terminal or turn the direction of writing.
-pub(crate) fn steers(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// A command or a line of a file as one line to be copied: only characters that steer are spelled out.
-pub(crate) fn visible(text: &str) -> String {
-    let spelled = |character: char| if steers(character) { character.escape_default().to_string() } else { character.to_string() };
-    text.chars().map(spelled).collect()
 }

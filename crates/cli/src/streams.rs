@@ -83,9 +83,9 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
         output::note(&format!("chokepoint: {}: {why}", file.display()));
     }
     if args.json {
-        output::print(&format!("{:#}\n", outcome.json(words)))?;
+        output::print_json(&format!("{:#}\n", outcome.json(words)))?;
     } else if !args.each {
-        output::print(&crate::text::streams_text(&outcome, &output::style(), words))?;
+        output::print_painted(&crate::text::streams_text(&outcome, &output::style(), words))?;
     }
     Ok(outcome.failed.is_empty())
 }
@@ -197,7 +197,7 @@ impl Lines {
 
     fn flush(&mut self) {
         if !self.text.is_empty() {
-            self.failed = output::print(&self.text).err();
+            self.failed = output::print_json(&self.text).err();
             self.text.clear();
         }
     }

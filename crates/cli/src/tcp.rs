@@ -96,9 +96,9 @@ pub(crate) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Resul
         connection.answered = Some(Answered { bytes, time: begin.elapsed(), ended, info: read(&stream)? });
     }
     if args.json {
-        output::print(&format!("{:#}\n", connection.json(words)))?;
+        output::print_json(&format!("{:#}\n", connection.json(words)))?;
     } else {
-        output::print(&crate::text::tcp_text(&connection, &output::style(), words))?;
+        output::print_painted(&crate::text::tcp_text(&connection, &output::style(), words))?;
     }
     Ok(true)
 }

@@ -35,6 +35,7 @@ pub(crate) use tcp_live::tcp_live_text;
 pub(crate) use tcp_watch::{tcp_watch_lines, tcp_watch_plots, tcp_watch_text};
 pub(crate) use wrap::columns;
 
+use crate::output::Painted;
 use crate::sheet::{ink, span};
 
 /// How the report is to look.
@@ -52,7 +53,7 @@ pub(crate) struct Style {
 ///
 /// Text wraps at the width; commands, paths and other single words are never broken and may stand out. Control characters that came from
 /// outside (names, addresses, answers) are made visible, so that nothing in a report can steer the terminal.
-pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> String {
+pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) -> Painted {
     let mut page = Page::new(style, words);
     page.flow(&[], &[], &[span(ink(diagnosis.verdict), &diagnosis.summary)]);
     rounds::write_result(&mut page, diagnosis);

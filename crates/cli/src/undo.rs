@@ -1,6 +1,7 @@
 //! `chokepoint undo`: takes back what was applied, and tells what an earlier run left behind.
 
 use anyhow::Result;
+use chokepoint_foreign::printable;
 use chokepoint_remedy::PendingState;
 use serde_json::json;
 
@@ -18,11 +19,12 @@ pub(crate) fn run(args: &Undo) -> Result<bool> {
         let report = json!({
             "schema": "chokepoint/undo/1", "restored": outcome.restored, "gone": outcome.gone, "problems": outcome.problems,
         });
-        output::print(&format!("{report:#}\n"))?;
+        output::print_json(&format!("{report:#}\n"))?;
     } else if outcome.restored.is_empty() && outcome.gone.is_empty() && outcome.problems.is_empty() {
         output::print("nothing is applied\n")?;
     } else {
-        let lines: String = outcome.restored.iter().chain(&outcome.gone).chain(&outcome.problems).map(|line| format!("{line}\n")).collect();
+        let lines: String =
+            outcome.restored.iter().chain(&outcome.gone).chain(&outcome.problems).map(|line| format!("{}\n", printable(line))).collect();
         output::print(&lines)?;
     }
     Ok(outcome.problems.is_empty())
@@ -39,7 +41,7 @@ fn list(json: bool) -> Result<()> {
             })
         };
         let all: Vec<_> = pending.iter().map(one).collect();
-        return output::print(&format!("{:#}\n", json!({ "schema": "chokepoint/pending/1", "pending": all })));
+        return output::print_json(&format!("{:#}\n", json!({ "schema": "chokepoint/pending/1", "pending": all })));
     }
     if pending.is_empty() {
         return output::print("nothing is applied\n");
@@ -48,7 +50,7 @@ fn list(json: bool) -> Result<()> {
     for set in pending {
         text.push_str(&format!("{}  {} for {} (pid {}, {})\n", set.id, set.purpose.remedy, set.purpose.finding, set.pid, word(set.state)));
         for applied in &set.changes {
-            text.push_str(&format!("   {} (was {})\n", told(&applied.change), applied.was));
+            text.push_str(&format!("   {} (was {})\n", printable(&told(&applied.change)), printable(&applied.was)));
         }
     }
     output::print(&text)
@@ -67,7 +69,7 @@ pub(crate) fn report_leftovers() {
     match pending() {
         Ok(pending) => {
             for set in pending {
-                let changes: Vec<String> = set.changes.iter().map(|applied| told(&applied.change)).collect();
+                let changes: Vec<String> = set.changes.iter().map(|applied| printable(&told(&applied.change)).into_owned()).collect();
                 let what = format!("{} ({})", changes.join(", "), word(set.state));
                 output::note(&format!("note: an earlier run left {what}: chokepoint undo takes it back"));
             }

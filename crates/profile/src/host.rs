@@ -42,7 +42,7 @@ pub(crate) fn descriptors(pid: u32) -> Vec<u32> {
 }
 
 /// True where the kernel has a file.
-pub(crate) fn exists(path: &str) -> bool {
+pub(crate) fn exists(path: impl AsRef<std::path::Path>) -> bool {
     fs::metadata(path).is_ok()
 }
 

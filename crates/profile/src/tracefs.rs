@@ -28,7 +28,7 @@ pub(crate) struct NoTracefs(String);
 impl Tracefs {
     /// Opens the mounted one, or one of its own that is mounted nowhere (fsopen(2), Linux 5.2; takes CAP_SYS_ADMIN).
     pub(crate) fn open() -> Result<Self, NoTracefs> {
-        let mounted = MOUNTED.iter().map(PathBuf::from).find(|directory| directory.join("events/header_page").exists());
+        let mounted = MOUNTED.iter().map(PathBuf::from).find(|directory| crate::host::exists(directory.join("events/header_page")));
         if let Some(directory) = mounted {
             return Ok(Self { directory, _detached: None });
         }

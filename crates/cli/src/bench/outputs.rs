@@ -55,11 +55,10 @@ pub(super) fn write(args: &Bench, report: &Report, judged: &[Judged], words: &Ca
             None => {}
         }
     }
-    let printed = match printed {
-        Some(text) => text,
-        None if args.json => format!("{}\n", serde_json::to_string_pretty(report)?),
-        None => crate::text::bench_text(report, judged, &output::style(), words),
-    };
-    output::print(&printed)?;
+    match printed {
+        Some(text) => output::print(&text)?,
+        None if args.json => output::print_json(&format!("{}\n", serde_json::to_string_pretty(report)?))?,
+        None => output::print_painted(&crate::text::bench_text(report, judged, &output::style(), words))?,
+    }
     written
 }

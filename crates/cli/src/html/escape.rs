@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use chokepoint_foreign::printable_json;
+
 use crate::sheet::steers;
 
 /// The escaper of the templates: markup becomes text, and characters that steer or turn the writing are made visible.
@@ -26,19 +28,7 @@ impl askama::filters::Escaper for Visible {
 /// JSON that may stand in a `<script type="application/json">` (HTML, "Restrictions for contents of script elements"): the same document,
 /// with every character that could end the element, begin a comment or steer the writing as a `\u` escape. Outside of its strings, JSON has none.
 pub(super) fn embedded(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for character in json.chars() {
-        if matches!(character, '<' | '>' | '&') || steers(character) {
-            let mut units = [0; 2];
-            for unit in character.encode_utf16(&mut units) {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        } else {
-            out.push(character);
-        }
-    }
-    out
+    printable_json(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 #[cfg(test)]

@@ -112,7 +112,10 @@ pub(super) fn run(files: &[PathBuf], json: bool) -> Result<()> {
         output::note(&format!("{} lines are no runs and were passed over", runs.others));
     }
     let board = Board::of(&runs);
-    output::print(&if json { format!("{}\n", serde_json::to_string_pretty(&board)?) } else { page::render(&board) })
+    match json {
+        true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&board)?)),
+        false => output::print(&page::render(&board)),
+    }
 }
 
 impl Runs {

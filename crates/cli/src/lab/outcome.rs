@@ -173,7 +173,7 @@ impl RunOutcome {
     /// Prints it.
     pub(super) fn tell(&self, json: bool) -> Result<()> {
         if json {
-            return output::print(&format!("{}\n", serde_json::to_string(self)?));
+            return output::print_json(&format!("{}\n", serde_json::to_string(self)?));
         }
         let mut text = format!("\nScenario {}, run {}: ", self.scenario, self.n);
         text.push_str(if self.ok { "as expected" } else { "NOT as expected" });

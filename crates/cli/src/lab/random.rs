@@ -66,10 +66,14 @@ pub(super) fn run(args: &LabRun, draws: u32, words: &Catalogue, interrupt: &Inte
         };
         errors = 0;
         total.count(&outcome);
-        output::print(&outcome.line(args.json)?)?;
+        print(&outcome.line(args.json)?, args.json)?;
     }
-    output::print(&total.line(args.json)?)?;
+    print(&total.line(args.json)?, args.json)?;
     Ok(total.all_right())
+}
+
+fn print(line: &str, json: bool) -> Result<()> {
+    if json { output::print_json(line) } else { output::print(line) }
 }
 
 /// A seed nobody chose: the microseconds of the clock.

@@ -9,7 +9,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span as Piece};
 
 use crate::sheet::load::{answer, failures};
-use crate::sheet::{Ink, Phrases, Span, visible};
+use crate::sheet::{Ink, Phrases, Span, printable};
 use crate::text::columns;
 
 /// Columns of the widest bar of the time.
@@ -78,7 +78,7 @@ impl Page<'_> {
 
     fn head(&mut self) {
         let (phrases, shown) = (self.phrases, self.shown);
-        self.line(visible(shown.title), Style::new().add_modifier(Modifier::BOLD));
+        self.line(printable(shown.title), Style::new().add_modifier(Modifier::BOLD));
         let seconds = |seconds: f64| phrases.duration_us(seconds.floor() * 1e6);
         let (text, share) = match shown.length_s {
             _ if shown.elapsed_s < 0.0 => {
@@ -192,7 +192,7 @@ impl Page<'_> {
         self.blank();
         self.line(self.phrases.word("bench-samples"), Style::new().add_modifier(Modifier::DIM));
         for sample in &self.shown.view.samples {
-            self.line(visible(sample), Style::new().fg(Color::Yellow));
+            self.line(printable(sample), Style::new().fg(Color::Yellow));
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chokepoint_foreign::printable;
 use ratatui_core::backend::{Backend, ClearType, WindowSize};
 use ratatui_core::buffer::Cell;
 use ratatui_core::layout::{Position, Size};
@@ -114,7 +115,7 @@ impl Backend for Ansi {
                 self.set_look(cell.fg, cell.modifier)?;
                 look = Some((cell.fg, cell.modifier));
             }
-            self.out.extend_from_slice(cell.symbol().as_bytes());
+            self.out.extend_from_slice(printable(cell.symbol()).as_bytes());
             // Behind a character of two columns the place is told anew.
             next = cell.symbol().is_ascii().then_some((x + 1, y));
         }

@@ -1,7 +1,7 @@
 //! What comes from outside (names, addresses, log lines) as harmless text, code spans and fenced code of Markdown (GitHub Flavored Markdown
 //! Spec 0.29).
 
-use crate::sheet::{steers, visible};
+use crate::sheet::{printable, steers};
 
 /// Text on one line in which nothing is markup: for paragraphs, list items and cells of tables.
 pub(super) fn prose(text: &str) -> String {
@@ -46,7 +46,7 @@ pub(super) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let text = visible(text);
+    let text = printable(text);
     let fence = "`".repeat(backticks(&text) + 1);
     // A backtick at an end would join the fence, and one space at both ends is taken away.
     let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
@@ -60,7 +60,7 @@ pub(super) fn cell_code(text: &str) -> String {
 
 /// A fenced block of lines that can be copied as they stand; a line break within one is spelled out.
 pub(super) fn fence(lines: &[String], language: &str) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| visible(line)).collect();
+    let lines: Vec<String> = lines.iter().map(|line| printable(line).into_owned()).collect();
     let longest = lines.iter().map(|line| backticks(line)).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
     format!("{fence}{language}\n{}\n{fence}", lines.join("\n"))

@@ -48,7 +48,7 @@ pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     progress.finish();
     let counts = counts?;
     if args.json {
-        output::print(&(serde_json::to_string(&counts)? + "\n"))?;
+        output::print_json(&(serde_json::to_string(&counts)? + "\n"))?;
     } else {
         output::print(&counts_text::render(&counts))?;
     }

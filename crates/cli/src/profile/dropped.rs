@@ -31,7 +31,10 @@ pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
         }
         Err(error) => drops.notes.push(format!("whose sockets packets came for is not told: {error}")),
     }
-    output::print(&if args.json { serde_json::to_string(&drops)? + "\n" } else { drops_text::render(&drops) })
+    match args.json {
+        true => output::print_json(&(serde_json::to_string(&drops)? + "\n")),
+        false => output::print(&drops_text::render(&drops)),
+    }
 }
 
 /// Enters who holds the sockets that packets came for, and what sockets themselves counted between two readings. `programs` are those of the sockets by

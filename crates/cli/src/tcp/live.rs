@@ -343,9 +343,9 @@ pub(super) fn run(args: &Tcp, words: &Catalogue, interrupt: &Interrupt) -> Resul
     let [mut live, more] = states.map(|state| std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner)));
     live.merge(more);
     if args.json {
-        output::print(&format!("{:#}\n", live.json(&read, cycles.as_ref().map(|cycles| cycles.json(words)))))?;
+        output::print_json(&format!("{:#}\n", live.json(&read, cycles.as_ref().map(|cycles| cycles.json(words)))))?;
     } else {
-        output::print(&crate::text::tcp_live_text(&live, &read, cycles.as_ref(), &output::style(), words))?;
+        output::print_painted(&crate::text::tcp_live_text(&live, &read, cycles.as_ref(), &output::style(), words))?;
     }
     Ok(read.namespaces > 0)
 }

@@ -211,9 +211,9 @@ pub(super) fn run(
         files::write_page(file, &plot::page(&title, &lines, &plots))?;
     }
     if args.json {
-        output::print(&format!("{:#}\n", watched.json()))?;
+        output::print_json(&format!("{:#}\n", watched.json()))?;
     } else {
-        output::print(&crate::text::tcp_watch_text(&watched, &output::style(), words))?;
+        output::print_painted(&crate::text::tcp_watch_text(&watched, &output::style(), words))?;
     }
     Ok(true)
 }

@@ -18,7 +18,7 @@ const MARGIN: &str = "  ";
 const BAR_COLUMNS: usize = 40;
 
 /// The report as text, ending in a newline. `judged`: the conditions of `--fail-if`.
-pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words: &Catalogue) -> String {
+pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words: &Catalogue) -> crate::output::Painted {
     let mut page = Page::new(style, words);
     let is_good = bench.load.failed_share() == Some(0.0) && bench.warnings.is_empty() && bench.failed.is_empty();
     page.flow(&[], &[], &[span(if is_good { Ink::GoodStrong } else { Ink::WarnStrong }, &bench.summary)]);

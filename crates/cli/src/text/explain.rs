@@ -11,7 +11,7 @@ use crate::sheet::{Ink, span};
 const INDENT: &str = "  ";
 
 /// A page as text, ending in a newline.
-pub(crate) fn page_text(explanation: &Explanation, style: &Style, words: &Catalogue) -> String {
+pub(crate) fn page_text(explanation: &Explanation, style: &Style, words: &Catalogue) -> crate::output::Painted {
     let mut page = Page::new(style, words);
     page.flow(&[], &[], &[span(Ink::Strong, &explanation.title), span(Ink::Faint, format!("({})", explanation.id))]);
     let indent = [span(Ink::Plain, INDENT)];

@@ -4,7 +4,8 @@ use chokepoint_model::catalogue::Catalogue;
 
 use super::Style;
 use super::wrap::{Piece, columns, pieces};
-use crate::sheet::{Ink, Phrases, Span, span, steers, visible};
+use crate::output::Painted;
+use crate::sheet::{Ink, Phrases, Span, span, steers};
 
 /// The narrowest page, columns.
 const WIDTH_MIN: usize = 40;
@@ -36,12 +37,12 @@ pub(super) fn columns_of(spans: &[Span]) -> usize {
 pub(super) struct Page<'a> {
     style: &'a Style,
     words: &'a Catalogue,
-    out: String,
+    out: Painted,
 }
 
 impl<'a> Page<'a> {
     pub(super) fn new(style: &'a Style, words: &'a Catalogue) -> Self {
-        Self { style, words, out: String::new() }
+        Self { style, words, out: Painted::default() }
     }
 
     /// Columns of the page.
@@ -66,7 +67,7 @@ impl<'a> Page<'a> {
 
     /// An empty line.
     pub(super) fn blank(&mut self) {
-        self.out.push('\n');
+        self.out.end_line();
     }
 
     /// The title of a part of the report, with an empty line before it.
@@ -85,7 +86,7 @@ impl<'a> Page<'a> {
     /// A line whose last part is to be copied as it stands: a command, or a line of a file. Only control characters are made visible.
     pub(super) fn verbatim(&mut self, before: &[Span], text: &str) {
         let mut spans: Vec<Span> = before.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
-        spans.push(span(Ink::Plain, visible(text)));
+        spans.push(span(Ink::Plain, text));
         self.paint(&spans);
     }
 
@@ -176,21 +177,14 @@ impl<'a> Page<'a> {
         let blank_tail = spans.iter().rposition(|part| !part.text.trim_end().is_empty()).map_or(0, |last| last + 1);
         for (place, part) in spans[..blank_tail].iter().enumerate() {
             let text = if place + 1 == blank_tail { part.text.trim_end() } else { &part.text };
-            if self.style.color && part.ink != Ink::Plain {
-                self.out.push_str("\x1b[");
-                self.out.push_str(parameters(part.ink));
-                self.out.push('m');
-                self.out.push_str(text);
-                self.out.push_str("\x1b[0m");
-            } else {
-                self.out.push_str(text);
-            }
+            let is_inked = self.style.color && part.ink != Ink::Plain;
+            self.out.push(is_inked.then(|| parameters(part.ink)), text);
         }
-        self.out.push('\n');
+        self.out.end_line();
     }
 
     /// The whole text.
-    pub(super) fn finish(self) -> String {
+    pub(super) fn finish(self) -> Painted {
         self.out
     }
 }

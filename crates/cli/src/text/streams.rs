@@ -19,7 +19,7 @@ const ROWS_MAX: usize = 4;
 const LABEL: usize = 24;
 
 /// The report, ending in a newline.
-pub(crate) fn streams_text(outcome: &Outcome, style: &Style, words: &Catalogue) -> String {
+pub(crate) fn streams_text(outcome: &Outcome, style: &Style, words: &Catalogue) -> crate::output::Painted {
     let mut page = Page::new(style, words);
     let phrases = page.phrases();
     let totals = &outcome.report.totals;

@@ -14,7 +14,7 @@ const NAME: usize = 22;
 const VALUE: usize = 26;
 
 /// The connection as text, ending in a newline.
-pub(crate) fn tcp_text(connection: &Connection, style: &Style, words: &Catalogue) -> String {
+pub(crate) fn tcp_text(connection: &Connection, style: &Style, words: &Catalogue) -> crate::output::Painted {
     let mut page = Page::new(style, words);
     let phrases = page.phrases();
     let message = Message::new("tcp-connection")

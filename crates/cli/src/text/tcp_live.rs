@@ -18,7 +18,13 @@ const EDGES_MAX: usize = 20;
 const LABEL: usize = 24;
 
 /// The report, ending in a newline.
-pub(crate) fn tcp_live_text(live: &Live, read: &TcpSocketsRead, cycles: Option<&Cycles>, style: &Style, words: &Catalogue) -> String {
+pub(crate) fn tcp_live_text(
+    live: &Live,
+    read: &TcpSocketsRead,
+    cycles: Option<&Cycles>,
+    style: &Style,
+    words: &Catalogue,
+) -> crate::output::Painted {
     let mut page = Page::new(style, words);
     let phrases = page.phrases();
     let message = Message::new("tcp-live-totals").with("sockets", live.sockets).with("namespaces", read.namespaces);

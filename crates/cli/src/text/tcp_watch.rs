@@ -19,7 +19,7 @@ const COLUMNS_MAX: usize = 100;
 const LETTERS: [&str; 4] = [".", "c", "r", "s"];
 
 /// The transfer as text, ending in a newline.
-pub(crate) fn tcp_watch_text(watched: &Watched, style: &Style, words: &Catalogue) -> String {
+pub(crate) fn tcp_watch_text(watched: &Watched, style: &Style, words: &Catalogue) -> crate::output::Painted {
     let mut page = Page::new(style, words);
     let (title, lines) = tcp_watch_lines(watched, words);
     page.flow(&[], &[], &[span(Ink::Strong, title)]);

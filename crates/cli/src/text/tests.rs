@@ -125,13 +125,13 @@ fn colour_changes_no_character() {
     for (name, diagnosis) in samples::all() {
         let colored = render(&diagnosis, &Style { width: 100, color: true, unicode: true }, &words);
         let mut stripped = String::new();
-        let mut rest = colored.as_str();
+        let mut rest: &str = &colored;
         while let Some((before, after)) = rest.split_once("\x1b[") {
             stripped.push_str(before);
             rest = after.split_once('m').map_or("", |(_, rest)| rest);
         }
         stripped.push_str(rest);
-        assert_eq!(stripped, render(&diagnosis, &plain(100), &words), "{name}");
+        assert_eq!(stripped, *render(&diagnosis, &plain(100), &words), "{name}");
     }
 }
 

@@ -1,0 +1,152 @@
+//! Files that are opened past the functions that open them safely.
+
+use syn::visit::{self, Visit};
+
+use super::names::{self, is_test_only};
+use super::workspace::Place;
+use super::{Breach, Rule};
+
+/// A folder whose code meets files of other processes.
+struct Bound {
+    folder: &'static str,
+    /// Its files that open what is the kernel's own (/proc, /sys, tracefs), in named functions.
+    except: &'static [&'static str],
+}
+
+const BOUND: &[Bound] = &[
+    Bound { folder: "crates/sources/src/", except: &["root.rs"] },
+    Bound { folder: "crates/profile/src/", except: &["host.rs", "tracefs.rs"] },
+    Bound { folder: "crates/remedy/src/server/", except: &["activate.rs", "file.rs", "listener.rs", "master.rs"] },
+];
+
+/// Functions that follow a path without regard to whose it is.
+const OPENING: &[&str] = &[
+    "std::fs::File::open",
+    "std::fs::File::options",
+    "std::fs::OpenOptions",
+    "std::fs::read",
+    "std::fs::read_to_string",
+    "std::fs::read_link",
+    "std::fs::read_dir",
+    "std::fs::metadata",
+    "std::fs::symlink_metadata",
+    "std::fs::canonicalize",
+    "std::fs::exists",
+    "rustix::fs::open",
+    "rustix::fs::openat",
+    "rustix::fs::openat2",
+    "rustix::fs::stat",
+    "rustix::fs::lstat",
+    "rustix::fs::statat",
+    "rustix::fs::readlink",
+    "rustix::fs::readlinkat",
+    "libc::open",
+    "libc::open64",
+    "libc::openat",
+    "libc::openat64",
+    "libc::fopen",
+    "libc::opendir",
+    "libc::stat",
+    "libc::lstat",
+    "libc::fstatat",
+    "libc::readlink",
+    "libc::readlinkat",
+];
+/// The same as methods of a path, which take no arguments. `metadata` is a method of open files, too, and cannot be told from it here.
+const METHODS: &[&str] = &["exists", "try_exists", "read_dir", "read_link", "canonicalize", "symlink_metadata"];
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    name: "stray-open",
+    asks: "sources, profile and remedy's server open files of other processes through `chokepoint_foreign` and the kernel's own in the files named in the rule",
+    check: |workspace| {
+        let mut breaches = Vec::new();
+        for (file, syntax) in workspace.parsed() {
+            if file.place == Place::Test || !is_bound(file.path) {
+                continue;
+            }
+            let opens = |name: &&names::Name| !name.in_test && OPENING.iter().any(|opening| name.is_within(opening));
+            for name in names::names(syntax).iter().filter(opens) {
+                breaches.push(Breach::new(file.path, name.line, format!("`{}` goes past `chokepoint_foreign`", name.path)));
+            }
+            let mut methods = Methods { file: file.path, breaches: &mut breaches };
+            methods.visit_file(syntax);
+        }
+        breaches
+    },
+};
+
+fn is_bound(path: &str) -> bool {
+    let within = |bound: &Bound| path.strip_prefix(bound.folder).is_some_and(|file| !bound.except.contains(&file));
+    BOUND.iter().any(within)
+}
+
+struct Methods<'a> {
+    file: &'a str,
+    breaches: &'a mut Vec<Breach>,
+}
+
+impl<'ast> Visit<'ast> for Methods<'_> {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !is_test_only(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if !is_test_only(&item.attrs) {
+            visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        let name = call.method.to_string();
+        if call.args.is_empty() && METHODS.contains(&name.as_str()) {
+            let line = call.method.span().start().line;
+            self.breaches.push(Breach::new(self.file, line, format!("`.{name}()` goes past `chokepoint_foreign`")));
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::breaches;
+    use super::RULE;
+
+    const MANIFEST: (&str, &str) = ("crates/profile/Cargo.toml", "[package]\nname = \"chokepoint-profile\"");
+
+    #[test]
+    fn fires_on_what_follows_a_path() {
+        for source in [
+            "use std::fs::File; fn f() { File::open(p); }",
+            "use std::fs::File; fn f() { paths.map(File::open); }",
+            "use std::fs; fn f() { fs::read_to_string(p); }",
+            "fn f() { std::fs::metadata(p); }",
+            "use std::fs::OpenOptions as O; fn f() { O::new().read(true).open(p); }",
+            "use rustix::fs::{openat, Mode}; fn f() { openat(d, p, o, m); }",
+            "fn f() { unsafe { libc::open(p, 0) }; }",
+            "fn f() { path.exists(); }",
+            "fn f() { Path::new(p).canonicalize(); }",
+            "use std::fs::*;",
+        ] {
+            let found = breaches(&RULE, &[MANIFEST, ("crates/profile/src/lib.rs", source)]);
+            assert!(!found.is_empty() && found.iter().all(|line| line == "crates/profile/src/lib.rs:1"), "{source}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn silent_on_named_files_tests_and_what_is_open() {
+        for source in [
+            "use std::fs::File; fn f(file: &File) { file.metadata(); }",
+            "fn f() { files.exists(p); root.open(p); Files::of_directory(p).open(q); }",
+            "#[cfg(test)] mod tests { fn f() { std::fs::read(p); path.exists(); } }",
+        ] {
+            let found = breaches(&RULE, &[MANIFEST, ("crates/profile/src/lib.rs", source)]);
+            assert!(found.is_empty(), "{source}: {found:?}");
+        }
+        let lib = ("crates/profile/src/lib.rs", "mod host;");
+        assert!(breaches(&RULE, &[MANIFEST, lib, ("crates/profile/src/host.rs", "fn f() { std::fs::read(p); }")]).is_empty());
+        assert!(breaches(&RULE, &[("crates/cli/src/main.rs", "fn f() { std::fs::read(p); }")]).is_empty());
+    }
+}
