@@ -116,7 +116,7 @@ fn the_outputs_of_an_unstable_test_are_kept() {
 fn the_second_time_within_five_runs_fails_until_its_line_is_deleted() {
     let file = Path::new("target/unstable/history");
     let mut history = History::default();
-    let mut run = |letters: &str, history: &mut History| {
+    let run = |letters: &str, history: &mut History| {
         let bench = Bench::new();
         let mut summary = bench.run(bench.program(&["a", "b"], true, &turns(letters)));
         summary.judge_history(history, file);

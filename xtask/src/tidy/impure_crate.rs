@@ -23,7 +23,7 @@ const PURE: &[Pure] = &[
     Pure { package: "packets", ours: &["chokepoint-model"], theirs: &["flate2", "ruzstd", "serde", "thiserror"] },
 ];
 /// What the tests of a pure crate may use as well.
-const TEST_DEPENDENCIES: &[&str] = &["insta", "proptest", "serde_json", "tempfile"];
+const TEST_DEPENDENCIES: &[&str] = &["chokepoint-hostile", "insta", "proptest", "serde_json", "tempfile"];
 
 /// Names that a pure crate may not use, with all that lies below them.
 const FORBIDDEN: &[&str] = &[

@@ -1,0 +1,65 @@
+//! What the bounds notice, and what damage is made.
+
+use std::panic::catch_unwind;
+
+use super::*;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+fn corpus() -> Corpus {
+    Corpus::text(&["server { listen 80; }\n", "worker_processes 4;\n"])
+}
+
+/// The words of the panic with which a reader is refused.
+fn refused(read: impl Fn(&[u8]) + std::panic::RefUnwindSafe + std::panic::UnwindSafe) -> String {
+    let panic = catch_unwind(|| run("made up", &corpus(), read)).expect_err("it is refused");
+    panic.downcast_ref::<String>().expect("in words").clone()
+}
+
+#[test]
+fn a_reader_without_fault_passes() {
+    run("made up", &corpus(), |input| assert!(input.len() <= LENGTH_MAX));
+}
+
+#[test]
+fn a_panic_is_told_with_a_small_input() {
+    let why = refused(|input| assert!(!input.contains(&b'{'), "a brace"));
+    assert!(why.contains("it panics: a brace; 1 bytes") && why.contains("\"{\""), "{why}");
+}
+
+#[test]
+fn memory_is_counted_also_where_it_is_given_back_at_once() {
+    let why = refused(|input| {
+        let take = if input.len() > 20 { 300 << 20 } else { 1 << 20 };
+        std::hint::black_box(Vec::<u8>::with_capacity(take));
+    });
+    assert!(why.contains("314.6 MB"), "{why}");
+}
+
+#[test]
+fn time_on_the_processor_is_counted() {
+    let why = refused(|input| {
+        let mut sum = input.len() as u64;
+        let begin = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_sec;
+        while !input.is_empty() && rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_sec < begin + 2 {
+            sum = std::hint::black_box(sum.wrapping_mul(3));
+        }
+    });
+    assert!(why.contains("it takes "), "{why}");
+}
+
+#[test]
+fn damage_is_the_same_each_time_and_of_every_kind() {
+    let all: Vec<Vec<u8>> = (0..3_000).map(|case| corpus().damaged(&mut Chance::new(1, "made up", case))).collect();
+    let again: Vec<Vec<u8>> = (0..3_000).map(|case| corpus().damaged(&mut Chance::new(1, "made up", case))).collect();
+    assert!(all == again);
+    let any = |is_so: &dyn Fn(&Vec<u8>) -> bool| all.iter().any(is_so);
+    assert!(any(&|input| input.is_empty()) && any(&|input| input.len() > USUAL) && any(&|input| std::str::from_utf8(input).is_err()));
+    assert!(any(&|input| input.windows(10).any(|part| part == b"{{{{{{{{{{")), "deep nesting");
+    assert!(any(&|input| input.windows(20).any(|part| part == b"18446744073709551616")), "large numbers");
+    assert!(all.iter().filter(|input| input.starts_with(b"server { listen")).count() > 100, "much is as it was");
+}
+
+/// Longer than most.
+const USUAL: usize = 100_000;
