@@ -27,6 +27,7 @@ pub mod dump;
 mod edit;
 pub mod error_log;
 pub mod glob;
+mod hidden;
 mod include;
 pub mod log_format;
 pub mod nginx;
@@ -38,5 +39,6 @@ pub mod sysctl_d;
 pub mod text;
 
 pub use edit::{Edited, Replacement};
+pub use hidden::{HIDDEN, Hidden};
 pub use include::{FILE_BYTES_MAX, FILE_COUNT_MAX, Gap, Resolve, Resolved};
 pub use place::{Node, Origin, Place, Setting};

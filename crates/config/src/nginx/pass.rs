@@ -12,7 +12,7 @@ use crate::{Place, Setting};
 /// Possible targets of one pass through variables that are kept.
 const POSSIBLE_MAX: usize = 32;
 /// Variables within variables that are followed.
-const VARIABLE_DEPTH_MAX: usize = 4;
+pub(super) const VARIABLE_DEPTH_MAX: usize = 4;
 /// Values that are put in for the variables of one pass.
 const VARIABLE_TRIES_MAX: usize = 1_000;
 

@@ -2,6 +2,7 @@
 
 mod asked;
 mod edits;
+mod hide;
 mod in_force;
 mod parsing;
 mod reuse;

@@ -86,6 +86,11 @@ impl Tree {
         }
     }
 
+    /// The files that an include directive brings in; none for any other directive.
+    pub(super) fn included(&self, node: Node) -> &[usize] {
+        self.included.get(&node).map_or(&[], Vec::as_slice)
+    }
+
     /// The include directives that bring in a file; more than one means that an edit of it acts in several places.
     pub fn includers(&self, file: usize) -> Vec<Place> {
         let leads_here = self.included.iter().filter(|(_, files)| files.contains(&file));

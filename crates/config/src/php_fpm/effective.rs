@@ -116,6 +116,12 @@ const POOL: &[(&str, Form, &str)] = &[
 const ARRAYS: &[&str] = &["access.suppress_path", "env", "php_admin_flag", "php_admin_value", "php_flag", "php_value"];
 
 /// The values of one section.
+/// True for a key that php-fpm knows, in any case.
+pub(super) fn is_known(key: &str) -> bool {
+    let is = |known: &str| known.eq_ignore_ascii_case(key);
+    key == "include" || GLOBAL.iter().chain(POOL).any(|(known, ..)| is(known)) || ARRAYS.iter().any(|known| is(known))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Values {
     /// By key in lower case; the last line of a key wins.

@@ -1,0 +1,333 @@
+//! Hides every value of a configuration but those that [`super::kept`] lists. Comments and code go; lines keep their numbers.
+
+use std::collections::BTreeSet;
+
+use super::error::LoadError;
+use super::file::{Body, Directive, File};
+use super::kept::{BLOCKS, Keep, keep};
+use super::pass::{PassKind, VARIABLE_DEPTH_MAX, first_variable};
+use super::quote::quoted;
+use super::tree::Tree;
+use crate::hidden::{HIDDEN, Hidden, is_name};
+use crate::{Node, dump};
+
+/// Hides what is not read in the files of a dump ([`dump::add`]). A configuration that does not parse gives the error that its reader gives.
+pub fn hide(text: &str) -> Result<Hidden, LoadError> {
+    let tree = Tree::from_dump(text)?;
+    let mut hider = Hider { tree: &tree, followed: followed(&tree), out: Hidden::default() };
+    let contexts = contexts(&tree);
+    for (index, file) in tree.files().iter().enumerate() {
+        let hidden = hider.file(index, file, contexts[index]);
+        dump::add(&mut hider.out.text, &file.path, &hidden);
+        hider.out.files += 1;
+    }
+    Ok(hider.out)
+}
+
+/// What a block's names are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Context {
+    /// Directives.
+    Directives,
+    /// Keys or values, of which none is kept.
+    Values,
+    /// The keys of a `map` whose values decide to which server requests go.
+    Servers,
+}
+
+/// What the names in a block of this directive are.
+fn inner(directive: &Directive, outer: Context, followed: &BTreeSet<String>) -> Context {
+    let is_followed = |name: &str| name.strip_prefix('$').is_some_and(|name| followed.contains(name));
+    match directive.name() {
+        "map" if outer == Context::Directives && directive.args().get(1).is_some_and(|word| is_followed(&word.value)) => Context::Servers,
+        name if outer == Context::Directives && BLOCKS.contains(&name) => Context::Directives,
+        _ => Context::Values,
+    }
+}
+
+/// What the names at the top of each file are: what they are around the `include` that brings it in; where several do and differ, values.
+fn contexts(tree: &Tree) -> Vec<Context> {
+    let followed = followed(tree);
+    let mut found: Vec<Option<Context>> = vec![None; tree.files().len()];
+    let mut waiting = vec![(0, Context::Directives)];
+    while let Some((index, context)) = waiting.pop() {
+        let context = match found.get(index).copied().flatten() {
+            None => context,
+            Some(known) if known == context => continue,
+            Some(Context::Values) => continue,
+            Some(_) => Context::Values,
+        };
+        found[index] = Some(context);
+        for (entry, directive) in tree.files()[index].directives.iter().enumerate() {
+            if directive.name() == "include" {
+                let around = around(&tree.files()[index], directive, context, &followed);
+                waiting.extend(tree.included(Node { file: index, entry }).iter().map(|&next| (next, around)));
+            }
+        }
+    }
+    found.into_iter().map(|context| context.unwrap_or(Context::Values)).collect()
+}
+
+/// What the names around a directive of this file are.
+fn around(file: &File, directive: &Directive, top: Context, followed: &BTreeSet<String>) -> Context {
+    let mut blocks = Vec::new();
+    let mut next = directive.parent;
+    while let Some(index) = next {
+        blocks.push(&file.directives[index]);
+        next = file.directives[index].parent;
+    }
+    blocks.into_iter().rev().fold(top, |outer, block| inner(block, outer, followed))
+}
+
+/// The variables that decide to which server requests go or which file answers, with those that their values name.
+fn followed(tree: &Tree) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for directive in tree.files().iter().flat_map(|file| &file.directives) {
+        let args = directive.args();
+        if PassKind::ALL.iter().any(|(name, _)| *name == directive.name()) {
+            args.first().into_iter().for_each(|text| variables(authority(&text.value).1, &mut names));
+        } else if let ("fastcgi_param", [name, text, ..]) = (directive.name(), args)
+            && name.value == "SCRIPT_FILENAME"
+        {
+            variables(&text.value, &mut names);
+        }
+    }
+    let given = given(tree);
+    // Values name further variables, each round one level deeper.
+    for _ in 0..VARIABLE_DEPTH_MAX {
+        let more: Vec<&str> = given.iter().filter(|(name, _)| names.contains(*name)).map(|(_, value)| authority(value).1).collect();
+        more.into_iter().for_each(|value| variables(value, &mut names));
+    }
+    names
+}
+
+/// The variables that `set` and `map` give values to, with each value; a map's entries may stand in a file that it includes.
+fn given(tree: &Tree) -> Vec<(&str, &str)> {
+    let mut given = Vec::new();
+    let mut maps: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); tree.files().len()];
+    for (index, file) in tree.files().iter().enumerate() {
+        for (entry, directive) in file.directives.iter().enumerate() {
+            if let Some(name) = directive.parent.and_then(|parent| map_of(&file.directives[parent])) {
+                given.extend(directive.args().first().map(|value| (name, value.value.as_str())));
+                tree.included(Node { file: index, entry }).iter().for_each(|&next| maps[next].extend([name]));
+            }
+            if let ("set", [name, value]) = (directive.name(), directive.args()) {
+                given.extend(name.value.strip_prefix('$').map(|name| (name, value.value.as_str())));
+            }
+        }
+    }
+    for (file, names) in tree.files().iter().zip(&maps) {
+        let values = file.top.iter().filter_map(|&entry| file.directives[entry].args().first());
+        given.extend(values.flat_map(|value| names.iter().map(move |name| (*name, value.value.as_str()))));
+    }
+    given
+}
+
+/// The variable that a `map` block gives values to.
+fn map_of(block: &Directive) -> Option<&str> {
+    block.args().get(1).filter(|_| block.name() == "map")?.value.strip_prefix('$')
+}
+
+fn variables(text: &str, names: &mut BTreeSet<String>) {
+    let mut rest = text;
+    while let Some((_, name, after)) = first_variable(rest) {
+        names.insert(name.to_owned());
+        rest = after;
+    }
+}
+
+/// Scheme with "://", what stands up to the path or the query, and the rest.
+fn authority(text: &str) -> (&str, &str, &str) {
+    let (scheme, rest) = text.find("://").map_or(("", text), |at| text.split_at(at + "://".len()));
+    // The path of a unix socket holds slashes.
+    let end = if rest.starts_with("unix:") { rest[5..].find([':', '?']).map(|at| at + 5) } else { rest.find(['/', '?']) };
+    let (host, rest) = rest.split_at(end.unwrap_or(rest.len()));
+    (scheme, host, rest)
+}
+
+struct Hider<'t> {
+    tree: &'t Tree,
+    followed: BTreeSet<String>,
+    out: Hidden,
+}
+
+impl Hider<'_> {
+    fn file(&mut self, index: usize, file: &File, top: Context) -> String {
+        let mut text = String::with_capacity(file.text.len());
+        let mut at = 0;
+        for (entry, directive) in file.directives.iter().enumerate() {
+            let context = around(file, directive, top, &self.followed);
+            self.out.directives += 1;
+            let followed = !self.tree.included(Node { file: index, entry }).is_empty();
+            for (word, kept) in directive.words().iter().zip(self.words(directive, context, followed)) {
+                let gap = &file.text[at..word.span.start];
+                // Behind a quote a bracket begins a word of its own.
+                text.push_str(if gap.is_empty() && at > 0 { " " } else { "" });
+                self.between(gap, &mut text);
+                let written = &file.text[word.span.clone()];
+                match kept {
+                    Some(value) if value == word.value => text.push_str(written),
+                    kept => {
+                        self.out.values += 1;
+                        text.push_str(&placeholder(kept, written));
+                    }
+                }
+                at = word.span.end;
+            }
+            if directive.body == Body::Code {
+                self.between(&file.text[at..=directive.end], &mut text);
+                let close = directive.span.end - 1;
+                let code = &file.text[directive.end + 1..close];
+                self.out.values += usize::from(!code.trim().is_empty());
+                text.extend(code.chars().filter(|character| *character == '\n'));
+                at = close;
+            }
+        }
+        self.between(&file.text[at..], &mut text);
+        text
+    }
+
+    /// Blanks and terminators between words; comments are left out.
+    fn between(&mut self, gap: &str, out: &mut String) {
+        let mut comment = false;
+        for character in gap.chars() {
+            match character {
+                '\n' => comment = false,
+                '#' if !comment => {
+                    comment = true;
+                    self.out.comments += 1;
+                }
+                _ => {}
+            }
+            if !comment && matches!(character, ' ' | '\t' | '\r' | '\n' | ';' | '{' | '}') {
+                out.push(character);
+            }
+        }
+    }
+
+    /// What is kept of each word of a directive, its name first; nothing where all of it is hidden.
+    fn words(&mut self, directive: &Directive, context: Context, is_include: bool) -> Vec<Option<String>> {
+        let args = directive.values();
+        let name = directive.name();
+        let count = args.len();
+        let mut kept: Vec<Option<String>> = vec![None; count];
+        let known = context == Context::Directives && is_name(name);
+        if known || is_include {
+            self.args(name, &args, directive.body != Body::Simple, &mut kept);
+        } else if let (Context::Servers, [value]) = (context, args.as_slice()) {
+            kept[0] = Some(self.server(value));
+        }
+        let name = (known || is_include).then(|| name.to_owned());
+        std::iter::once(name).chain(kept).collect()
+    }
+
+    fn args(&mut self, name: &str, args: &[String], is_block: bool, kept: &mut [Option<String>]) {
+        let all = |kept: &mut [Option<String>]| kept.iter_mut().zip(args).for_each(|(kept, arg)| *kept = Some(arg.clone()));
+        let first = |kept: &mut [Option<String>]| kept.iter_mut().zip(args).take(1).for_each(|(kept, arg)| *kept = Some(arg.clone()));
+        match keep(name) {
+            Keep::All => all(kept),
+            Keep::Options(names) => {
+                first(kept);
+                let is_known = |arg: &str| names.contains(&arg.split_once('=').map_or(arg, |(name, _)| name));
+                kept.iter_mut().zip(args).skip(1).filter(|(_, arg)| is_known(arg)).for_each(|(kept, arg)| *kept = Some(arg.clone()));
+            }
+            Keep::Quantity(names) => {
+                let is_quantity = |arg: &str| arg == "auto" || arg.starts_with(|c: char| c.is_ascii_digit()) && is_short_word(arg);
+                kept.iter_mut().zip(args).take(1).filter(|(_, arg)| is_quantity(arg)).for_each(|(kept, arg)| *kept = Some(arg.clone()));
+                kept.iter_mut()
+                    .zip(args)
+                    .skip(1)
+                    .filter(|(_, arg)| names.contains(&arg.as_str()))
+                    .for_each(|(kept, arg)| *kept = Some(arg.clone()));
+            }
+            Keep::Word(words) if args.first().is_some_and(|arg| words.contains(&arg.as_str())) => first(kept),
+            Keep::Status if args.first().is_some_and(|arg| is_status(arg)) => first(kept),
+            Keep::Redirect | Keep::Targets | Keep::Rewrite => self.targets(keep(name), args, kept),
+            Keep::Pair(names) if args.first().is_some_and(|arg| names.iter().any(|name| name.eq_ignore_ascii_case(arg))) => {
+                kept.iter_mut().zip(args).take(2).for_each(|(kept, arg)| *kept = Some(arg.clone()));
+            }
+            Keep::Pass => kept.iter_mut().zip(args).take(1).for_each(|(kept, arg)| *kept = Some(self.pass(arg))),
+            Keep::Variable => {
+                if let [variable, value] = args
+                    && variable.strip_prefix('$').is_some_and(|name| self.followed.contains(name))
+                {
+                    kept[0] = Some(variable.clone());
+                    kept[1] = Some(if value.starts_with('/') { without_values(value) } else { self.server(value) });
+                }
+            }
+            Keep::Name if is_block && name == "map" => {
+                if let Some(variable) = args.get(1).filter(|name| name.strip_prefix('$').is_some_and(|name| self.followed.contains(name))) {
+                    kept[1] = Some(variable.clone());
+                }
+            }
+            Keep::Name | Keep::Word(_) | Keep::Status | Keep::Pair(_) => {}
+        }
+    }
+
+    fn targets(&mut self, which: Keep, args: &[String], kept: &mut [Option<String>]) {
+        let last = args.len().saturating_sub(1);
+        for (index, arg) in args.iter().enumerate() {
+            kept[index] = match which {
+                Keep::Redirect if index != last || !arg.starts_with(['/', '@']) => None,
+                Keep::Rewrite if index == 0 || (index == 2 && ["last", "break", "redirect", "permanent"].contains(&arg.as_str())) => {
+                    Some(arg.clone())
+                }
+                Keep::Rewrite if index != 1 => None,
+                _ => Some(without_values(arg)),
+            };
+        }
+    }
+
+    /// A URL or an address without user information and the values of its query.
+    fn pass(&self, text: &str) -> String {
+        let (scheme, host, rest) = authority(text);
+        let host = host.rsplit_once('@').map_or_else(|| host.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
+        format!("{scheme}{host}{}", without_values(rest))
+    }
+
+    /// As [`Hider::pass`], and without the path, which decides nothing in a variable's value.
+    fn server(&self, text: &str) -> String {
+        let (_, _, rest) = authority(text);
+        let whole = self.pass(&text[..text.len() - rest.len()]);
+        if rest.is_empty() { whole } else { format!("{whole}{}{HIDDEN}", &rest[..1]) }
+    }
+}
+
+/// True for what a number with its unit looks like.
+fn is_short_word(arg: &str) -> bool {
+    arg.len() <= 20 && arg.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn is_status(arg: &str) -> bool {
+    arg.len() == 3 && arg.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A path with its query, of which only what variables fill in is kept.
+fn without_values(text: &str) -> String {
+    let Some((path, query)) = text.split_once('?') else { return text.to_owned() };
+    let parts = query.split('&').map(|part| match part.split_once('=') {
+        Some((name, value)) if !is_variables(value) => format!("{name}={HIDDEN}"),
+        None if !is_variables(part) => HIDDEN.to_owned(),
+        _ => part.to_owned(),
+    });
+    format!("{path}?{}", parts.collect::<Vec<_>>().join("&"))
+}
+
+/// True for text that only variables make.
+fn is_variables(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(("", _, after)) = first_variable(rest) {
+        rest = after;
+    }
+    rest.is_empty()
+}
+
+/// A word with as many line feeds as the one in whose place it stands.
+fn placeholder(kept: Option<String>, written: &str) -> String {
+    let lines = written.matches('\n').count();
+    match kept.map(|value| quoted(&value)) {
+        Some(word) if word.matches('\n').count() == lines => word,
+        _ if lines == 0 => HIDDEN.to_owned(),
+        _ => format!("\"{HIDDEN}{}\"", "\n".repeat(lines)),
+    }
+}
