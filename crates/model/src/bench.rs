@@ -10,6 +10,7 @@ use crate::load::{Bucket, Errors, GeneratorThread, Handshakes, LoadResult, Loop,
 use crate::message::Message;
 use crate::report::LoadReport;
 use crate::traffic;
+use crate::url::without_values;
 
 pub use tcp::{Spread, TcpConnection, TcpSample};
 
@@ -273,7 +274,7 @@ pub fn report(asked: &Asked, measured: Measured, tcp: Vec<TcpConnection>, failed
     };
     Bench {
         schema: SCHEMA,
-        target: Target { url: asked.url.clone(), address: asked.address.clone() },
+        target: Target { url: without_values(&asked.url), address: asked.address.clone() },
         outcome,
         summary,
         offered: Offered {

@@ -29,4 +29,5 @@ pub mod settle;
 pub mod stations;
 pub mod tcp;
 pub mod traffic;
+pub mod url;
 mod wire;

@@ -11,6 +11,8 @@
 
 mod v1;
 
+use std::io::{self, BufRead, Read};
+
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
@@ -24,6 +26,14 @@ pub const TOTAL_BYTES_MAX: u64 = 512 << 20;
 pub const ENTRY_BYTES_MAX: u64 = 64 << 20;
 /// The most entries that a recording may hold: bounds the memory that small entries cost beyond their bytes.
 pub const ENTRY_COUNT_MAX: u64 = 4_000_000;
+
+/// What a recording may take in memory whatever its size, bytes: more than a usual one takes in all.
+pub const UNPACKED_BYTES_MIN: u64 = 32 << 20;
+/// How many times the bytes that were read of a file its entries may take in memory beyond [`UNPACKED_BYTES_MIN`]. Recordings of busy servers
+/// take 10 to 17 times their size; gzip packs what says nothing a thousand times.
+pub const UNPACKED_RATIO_MAX: u64 = 32;
+/// What an entry takes in memory besides its bytes: the structure, its place in a list that grows, and the heap's own.
+const ENTRY_OVERHEAD_BYTES: u64 = 256;
 
 const MAGIC: &[u8] = b"chokepoint-recording ";
 
@@ -75,6 +85,15 @@ pub enum ReadError {
         /// The entry at which the damage shows; the number of entries where it shows behind them.
         at_entry: u64,
     },
+    /// It grows to more than what was read of it may stand for.
+    #[error(
+        "the recording unpacks to more than {} MiB and {UNPACKED_RATIO_MAX} times its size, as none does that chokepoint writes: it is damaged or made to fill the memory",
+        UNPACKED_BYTES_MIN >> 20
+    )]
+    Inflated,
+    /// The file could not be read further.
+    #[error("the recording cannot be read: {0}")]
+    Unreadable(io::ErrorKind),
     /// It holds more than a recording may.
     #[error("the recording holds more than a recording may ({limit})")]
     TooLarge {
@@ -98,19 +117,37 @@ pub fn write(entries: &[Entry], meta: &Meta) -> Vec<u8> {
 /// Turns the bytes of a file into a recording.
 ///
 /// # Errors
-/// [`ReadError`], also for hostile bytes; memory stays within the bounds of this module.
+/// As [`read_from`].
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
-    let Some(rest) = bytes.strip_prefix(MAGIC) else {
-        let begun = !bytes.is_empty() && MAGIC.starts_with(bytes);
+    read_from(bytes)
+}
+
+/// Reads a recording piece by piece: of the file no more is held than its reader's buffer.
+///
+/// # Errors
+/// [`ReadError`], also for hostile bytes. Entries take at most [`UNPACKED_BYTES_MIN`] and [`UNPACKED_RATIO_MAX`] times what was read of the file, and all
+/// else less than 1 MiB.
+pub fn read_from(mut file: impl BufRead) -> Result<Recording, ReadError> {
+    let unreadable = |error: io::Error| ReadError::Unreadable(error.kind());
+    let mut head = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut head).map_err(unreadable)?;
+    if head != MAGIC {
+        let begun = !head.is_empty() && MAGIC.starts_with(&head);
         return Err(if begun { ReadError::Cut { entries_read: 0 } } else { ReadError::NotARecording });
-    };
-    let (version, body) = read_version(rest)?;
+    }
+    let mut digits = Vec::new();
+    file.by_ref().take(VERSION_LINE_MAX).read_until(b'\n', &mut digits).map_err(unreadable)?;
+    let (version, _) = read_version(&digits)?;
+    let body = file;
     match version {
         0 => Err(ReadError::NotARecording),
         1 => v1::read(body, &v1::LIMITS),
         found => Err(ReadError::VersionTooNew { found, known: VERSION }),
     }
 }
+
+/// Longest version line that is looked at, bytes: nine digits and what ends a line.
+const VERSION_LINE_MAX: u64 = 11;
 
 /// Reads "1\n": the version and what follows it.
 fn read_version(rest: &[u8]) -> Result<(u32, &[u8]), ReadError> {

@@ -8,5 +8,8 @@ mod format;
 mod redact;
 
 pub use entry::{Entry, Outcome, Scope};
-pub use format::{ENTRY_BYTES_MAX, ENTRY_COUNT_MAX, Meta, ReadError, Recording, TOTAL_BYTES_MAX, VERSION, read, write};
+pub use format::{
+    ENTRY_BYTES_MAX, ENTRY_COUNT_MAX, Meta, ReadError, Recording, TOTAL_BYTES_MAX, UNPACKED_BYTES_MIN, UNPACKED_RATIO_MAX, VERSION, read,
+    read_from, write,
+};
 pub use redact::{Level, Redactor, UnknownLevel};

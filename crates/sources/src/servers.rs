@@ -3,8 +3,9 @@
 
 mod access;
 mod ask;
-mod config;
-mod follow;
+pub(crate) mod command_line;
+pub(crate) mod config;
+pub(crate) mod follow;
 mod keeps;
 mod levels;
 mod limits;
@@ -15,7 +16,7 @@ mod nginx;
 mod pages;
 mod php_fpm;
 mod selected;
-mod status;
+pub(crate) mod status;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -53,6 +53,8 @@ pub enum Phase {
 pub enum Redact {
     /// Text with addresses, names or secrets in it.
     Text,
+    /// Text of which the parser reads only a part: what is left of it by [`crate::reduce()`] is treated as [`Redact::Text`].
+    Reduced,
     /// Messages of sock_diag(7) for internet sockets, and of unix sockets.
     InetDiag,
     /// Messages of sock_diag(7) for unix sockets alone: paths stay, there are no addresses.

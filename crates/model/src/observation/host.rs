@@ -97,3 +97,11 @@ pub struct KernelLine {
     /// The text, without prefix and continuation lines.
     pub text: String,
 }
+
+impl KernelLine {
+    /// True for a line that the model reads, and that recordings keep: what the kernel logs, at a limited rate, when it drops a packet for want
+    /// of an entry (net/netfilter/nf_conntrack_core.c, `__nf_conntrack_alloc`).
+    pub fn is_read(&self) -> bool {
+        self.text.contains("nf_conntrack") && self.text.contains("table full")
+    }
+}

@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 
 use super::{Context, Placed, StationDef, blank, evidence, lost_first_packets};
 use crate::message::Message;
-use crate::observation::{ConntrackCpu, NetnsId, NetnsView};
+use crate::observation::{ConntrackCpu, KernelLine, NetnsId, NetnsView};
 use crate::report::{At, Confidence, Evidence, Finding, Role, StationKind, StationState};
 
 pub(super) const STATION: StationDef =
     StationDef { id: "conntrack-table", kind: StationKind::Cliff, findings: &["conntrack-table-full"], read, judge };
 
-/// What the kernel logs when it drops for want of an entry (net/netfilter/nf_conntrack_core.c, `__nf_conntrack_alloc`); rate limited.
-const KERNEL_LOG_TABLE_FULL: &str = "table full";
 /// Sysctl with the table's limit.
 pub(crate) const KEY_MAX: &str = "net.netfilter.nf_conntrack_max";
 
@@ -86,11 +84,11 @@ fn sum(cpus: &[ConntrackCpu], name: &str) -> Option<u64> {
 /// another one is not ours.
 fn log_lines(ctx: &Context<'_>, id: NetnsId) -> Option<usize> {
     let lines = ctx.obs.kernel_log.last()?;
-    let ours = |text: &str| {
-        let named = text.split("netns ").nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
-        text.contains("nf_conntrack") && text.contains(KERNEL_LOG_TABLE_FULL) && named.is_none_or(|named| named == id.0.to_string())
+    let ours = |line: &KernelLine| {
+        let named = line.text.split("netns ").nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+        line.is_read() && named.is_none_or(|named| named == id.0.to_string())
     };
-    Some(lines.iter().filter(|line| ours(&line.text)).count())
+    Some(lines.iter().filter(|line| ours(line)).count())
 }
 
 fn growth_per_s(view: &NetnsView) -> f64 {

@@ -10,13 +10,16 @@
 //! end     2 | entries u64 | left out u64
 //! ```
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, ErrorKind, Read, Write};
 
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
-use super::{ENTRY_BYTES_MAX, ENTRY_COUNT_MAX, Meta, ReadError, Recording, TOTAL_BYTES_MAX};
+use super::{
+    ENTRY_BYTES_MAX, ENTRY_COUNT_MAX, ENTRY_OVERHEAD_BYTES, Meta, ReadError, Recording, TOTAL_BYTES_MAX, UNPACKED_BYTES_MIN,
+    UNPACKED_RATIO_MAX,
+};
 use crate::entry::{Entry, Outcome, Scope};
 
 const KIND_META: u8 = 0;
@@ -32,14 +35,48 @@ pub(super) struct Limits {
     pub(super) total_bytes: u64,
     pub(super) entry_bytes: u64,
     pub(super) entry_count: u64,
+    pub(super) unpacked_bytes: u64,
+    pub(super) unpacked_ratio: u64,
+}
+
+impl Limits {
+    /// What entries may take in memory once so much of the file was read.
+    fn unpacked(&self, read: u64) -> u64 {
+        self.unpacked_bytes.saturating_add(read.saturating_mul(self.unpacked_ratio))
+    }
 }
 
 /// The bounds of real recordings.
-pub(super) const LIMITS: Limits = Limits { total_bytes: TOTAL_BYTES_MAX, entry_bytes: ENTRY_BYTES_MAX, entry_count: ENTRY_COUNT_MAX };
+pub(super) const LIMITS: Limits = Limits {
+    total_bytes: TOTAL_BYTES_MAX,
+    entry_bytes: ENTRY_BYTES_MAX,
+    entry_count: ENTRY_COUNT_MAX,
+    unpacked_bytes: UNPACKED_BYTES_MIN,
+    unpacked_ratio: UNPACKED_RATIO_MAX,
+};
 
-/// Appends the compressed frames to `out`.
+/// Appends the compressed frames to `out`. What would unpack to more than readers allow for its size is written without compression.
 pub(super) fn write(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut Vec<u8>) {
-    let mut gzip = GzBuilder::new().mtime(0).write(out, Compression::default());
+    let begin = out.len();
+    if !write_packed(entries, meta, limits, out, Compression::default()) {
+        out.truncate(begin);
+        let written = write_packed(entries, meta, limits, out, Compression::none());
+        assert!(written, "what is not compressed is within the bounds: no entry is smaller than its share");
+    }
+}
+
+/// The smallest entry takes 35 bytes with its frame.
+const _: () = assert!(35 * UNPACKED_RATIO_MAX > 35 + ENTRY_OVERHEAD_BYTES);
+
+/// What entries take in memory, by their number and bytes.
+fn unpacked(entries: u64, bytes: u64) -> u64 {
+    bytes.saturating_add(entries.saturating_mul(ENTRY_OVERHEAD_BYTES))
+}
+
+/// Writes the frames; false, and half of them, where a reader would refuse them.
+fn write_packed(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut Vec<u8>, compression: Compression) -> bool {
+    let begin = out.len();
+    let mut gzip = GzBuilder::new().mtime(0).write(out, compression);
     let mut total = 0;
     // A struct of a string and a unit enum always has a JSON form.
     let mut payload = vec![KIND_META];
@@ -55,6 +92,10 @@ pub(super) fn write(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut V
         }
         write_frame(&payload, &mut gzip, &mut total);
         written += 1;
+        // What the encoder still holds counts as not yet written, as it would for a reader that has come this far.
+        if unpacked(written, total) > limits.unpacked((gzip.get_ref().len() - begin) as u64) {
+            return false;
+        }
     }
 
     payload.clear();
@@ -64,6 +105,7 @@ pub(super) fn write(entries: &[Entry], meta: &Meta, limits: &Limits, out: &mut V
     write_frame(&payload, &mut gzip, &mut total);
     let finished = gzip.finish();
     assert!(finished.is_ok(), "writing to memory cannot fail");
+    true
 }
 
 fn write_frame(payload: &[u8], gzip: &mut GzEncoder<&mut Vec<u8>>, total: &mut u64) {
@@ -129,22 +171,23 @@ fn put_text(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Reads the compressed frames.
-pub(super) fn read(body: &[u8], limits: &Limits) -> Result<Recording, ReadError> {
-    let mut frames = Frames { gzip: GzDecoder::new(body), limits, total: 0, entries_read: 0, payload: Vec::new() };
-    frames.next()?;
+pub(super) fn read(body: impl BufRead, limits: &Limits) -> Result<Recording, ReadError> {
+    let gzip = GzDecoder::new(Counted { inner: body, read: 0 });
+    let mut frames = Frames { gzip, limits, total: 0, entries_read: 0, payload: Vec::new() };
+    frames.next(META_BYTES_MAX)?;
     let meta = frames.payload.strip_prefix(&[KIND_META]).and_then(|json| serde_json::from_slice::<Meta>(json).ok());
     let meta = meta.ok_or(ReadError::Corrupt { at_entry: 0 })?;
 
     let mut entries = Vec::new();
     let left_out = loop {
-        frames.next()?;
+        frames.next(limits.entry_bytes)?;
         let corrupt = ReadError::Corrupt { at_entry: frames.entries_read };
         match frames.payload.split_first() {
-            Some((&KIND_ENTRY, fields)) => {
+            Some((&KIND_ENTRY, _)) => {
                 if frames.entries_read >= limits.entry_count {
                     return Err(ReadError::TooLarge { limit: "4,000,000 entries" });
                 }
-                entries.push(take_entry(fields).ok_or(corrupt)?);
+                entries.push(take_entry(std::mem::take(&mut frames.payload)).ok_or(corrupt)?);
                 frames.entries_read += 1;
             }
             Some((&KIND_END, counts)) => {
@@ -163,8 +206,8 @@ pub(super) fn read(body: &[u8], limits: &Limits) -> Result<Recording, ReadError>
 }
 
 /// Takes frame after frame out of the compressed stream, within the bounds.
-struct Frames<'a> {
-    gzip: GzDecoder<&'a [u8]>,
+struct Frames<'a, R> {
+    gzip: GzDecoder<Counted<R>>,
     limits: &'a Limits,
     total: u64,
     entries_read: u64,
@@ -172,14 +215,44 @@ struct Frames<'a> {
     payload: Vec<u8>,
 }
 
-impl Frames<'_> {
-    fn next(&mut self) -> Result<(), ReadError> {
+/// The file, with a count of what was taken of it.
+struct Counted<R> {
+    inner: R,
+    read: u64,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.read += read as u64;
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.read += amount as u64;
+        self.inner.consume(amount);
+    }
+}
+
+/// The most that the meta frame may hold, bytes; it has a hundred.
+const META_BYTES_MAX: u64 = 64 << 10;
+/// Bytes that are unpacked between two looks at the bounds.
+const PIECE_BYTES: u64 = 64 << 10;
+
+impl<R: BufRead> Frames<'_, R> {
+    fn next(&mut self, bytes_max: u64) -> Result<(), ReadError> {
         let mut head = [0; 8];
         self.fill(&mut head)?;
         let [l0, l1, l2, l3, c0, c1, c2, c3] = head;
         let length = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
         let checksum = u32::from_le_bytes([c0, c1, c2, c3]);
-        if length > self.limits.entry_bytes {
+        if length > bytes_max.min(self.limits.entry_bytes) {
             return Err(ReadError::TooLarge { limit: "64 MiB an entry" });
         }
         self.total += FRAME_HEAD_BYTES + length;
@@ -188,15 +261,25 @@ impl Frames<'_> {
         }
         // `take` grows the buffer with what is really there: a length that lies reserves nothing.
         self.payload.clear();
-        let read = (&mut self.gzip).take(length).read_to_end(&mut self.payload);
-        read.map_err(|error| self.error(error.kind()))?;
-        if (self.payload.len() as u64) < length {
-            return Err(ReadError::Cut { entries_read: self.entries_read });
+        let before = self.total - length;
+        while (self.payload.len() as u64) < length {
+            let piece = (length - self.payload.len() as u64).min(PIECE_BYTES);
+            let read = (&mut self.gzip).take(piece).read_to_end(&mut self.payload);
+            if read.map_err(|error| self.error(error.kind()))? == 0 {
+                return Err(ReadError::Cut { entries_read: self.entries_read });
+            }
+            self.check_size(before + self.payload.len() as u64)?;
         }
+        self.check_size(self.total)?;
         if crc32fast::hash(&self.payload) != checksum {
             return Err(ReadError::Corrupt { at_entry: self.entries_read });
         }
         Ok(())
+    }
+
+    fn check_size(&self, bytes: u64) -> Result<(), ReadError> {
+        let is_within = unpacked(self.entries_read, bytes) <= self.limits.unpacked(self.gzip.get_ref().read);
+        if is_within { Ok(()) } else { Err(ReadError::Inflated) }
     }
 
     fn fill(&mut self, buffer: &mut [u8]) -> Result<(), ReadError> {
@@ -207,7 +290,7 @@ impl Frames<'_> {
     fn finish(mut self) -> Result<(), ReadError> {
         let mut more = [0; 1];
         match self.gzip.read(&mut more) {
-            Ok(0) if self.gzip.get_ref().is_empty() => Ok(()),
+            Ok(0) if self.gzip.get_mut().fill_buf().is_ok_and(<[u8]>::is_empty) => Ok(()),
             Ok(_) => Err(ReadError::Corrupt { at_entry: self.entries_read }),
             Err(error) => Err(self.error(error.kind())),
         }
@@ -221,8 +304,9 @@ impl Frames<'_> {
     }
 }
 
-fn take_entry(fields: &[u8]) -> Option<Entry> {
-    let mut fields = Fields(fields);
+/// The entry of a payload, whose bytes are not copied for it.
+fn take_entry(mut payload: Vec<u8>) -> Option<Entry> {
+    let mut fields = Fields(payload.get(1..)?);
     let at_us = fields.u64()?;
     let scope = match (fields.u8()?, fields.u64()?) {
         (0, 0) => Scope::Host,
@@ -233,7 +317,12 @@ fn take_entry(fields: &[u8]) -> Option<Entry> {
     let source = fields.text()?;
     let item = fields.text()?;
     let outcome = match fields.u8()? {
-        0 => Outcome::Ok(fields.0.to_vec()),
+        0 => {
+            let head = payload.len() - fields.0.len();
+            payload.drain(..head);
+            payload.shrink_to_fit();
+            Outcome::Ok(payload)
+        }
         kind @ (1 | 2) => {
             let why = fields.text()?;
             let needs = match fields.u8()? {
@@ -293,12 +382,12 @@ mod tests {
     fn round(entries: &[Entry], limits: &Limits) -> Result<Recording, ReadError> {
         let mut out = Vec::new();
         write(entries, &meta(), limits, &mut out);
-        read(&out, limits)
+        read(&*out, limits)
     }
 
     #[test]
     fn what_is_beyond_the_bounds_is_said_and_the_rest_survives() {
-        let limits = Limits { total_bytes: 10_000, entry_bytes: 2_000, entry_count: 8 };
+        let limits = Limits { total_bytes: 10_000, entry_bytes: 2_000, entry_count: 8, ..LIMITS };
         let big = round(&[entry(10), entry(5_000), entry(20)], &limits).unwrap();
         assert_eq!((big.entries.len(), big.left_out), (3, 0));
         assert!(matches!(&big.entries[1].outcome, Outcome::Failed(why, None) if why.contains("left out")), "{:?}", big.entries[1]);
@@ -312,14 +401,15 @@ mod tests {
 
     #[test]
     fn a_reader_with_smaller_bounds_refuses() {
-        let wide = Limits { total_bytes: 1 << 20, entry_bytes: 1 << 16, entry_count: 100 };
+        let wide = Limits { total_bytes: 1 << 20, entry_bytes: 1 << 16, entry_count: 100, ..LIMITS };
         let mut out = Vec::new();
         write(&vec![entry(3_000); 10], &meta(), &wide, &mut out);
-        let refused = |total_bytes, entry_bytes, entry_count| read(&out, &Limits { total_bytes, entry_bytes, entry_count }).unwrap_err();
+        let refused =
+            |total_bytes, entry_bytes, entry_count| read(&*out, &Limits { total_bytes, entry_bytes, entry_count, ..LIMITS }).unwrap_err();
         assert_eq!(refused(10_000, 1 << 16, 100), ReadError::TooLarge { limit: "512 MiB in all" });
         assert_eq!(refused(1 << 20, 1_000, 100), ReadError::TooLarge { limit: "64 MiB an entry" });
         assert_eq!(refused(1 << 20, 1 << 16, 9), ReadError::TooLarge { limit: "4,000,000 entries" });
-        assert!(read(&out, &wide).is_ok());
+        assert!(read(&*out, &wide).is_ok());
     }
 
     /// Frames whose checksums are right and whose contents are not.
@@ -332,7 +422,7 @@ mod tests {
                 write_frame(payload, &mut gzip, &mut 0);
             }
             gzip.finish().unwrap();
-            read(&out, &LIMITS)
+            read(&*out, &LIMITS)
         };
         let head: &[u8] = b"\0{\"tool\":\"x\",\"redaction\":\"none\",\"added later\":1}";
         let end = [&[KIND_END][..], &[0; 16]].concat();
@@ -357,6 +447,36 @@ mod tests {
         gzip.write_all(&u32::MAX.to_le_bytes()).unwrap();
         gzip.write_all(&vec![0; 8 << 20]).unwrap();
         gzip.finish().unwrap();
-        assert_eq!(read(&out, &LIMITS), Err(ReadError::TooLarge { limit: "64 MiB an entry" }));
+        assert_eq!(read(&*out, &LIMITS), Err(ReadError::TooLarge { limit: "64 MiB an entry" }));
+    }
+
+    /// A stream of so many tiny entries, or of one large entry, that unpacks to far more than it is.
+    fn bomb(entries: usize, bytes: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut gzip = GzBuilder::new().write(&mut out, Compression::best());
+        write_frame(b"\0{\"tool\":\"x\",\"redaction\":\"none\"}", &mut gzip, &mut 0);
+        let mut payload = Vec::new();
+        put_fields(&entry(bytes), &mut payload);
+        (0..entries).for_each(|_| write_frame(&payload, &mut gzip, &mut 0));
+        gzip.finish().unwrap();
+        out
+    }
+
+    #[test]
+    fn what_grows_beyond_what_was_read_is_refused() {
+        let limits = Limits { unpacked_bytes: 100_000, unpacked_ratio: 4, ..LIMITS };
+        assert_eq!(read(&*bomb(20_000, 0), &limits), Err(ReadError::Inflated));
+        assert_eq!(read(&*bomb(1, 2_000_000), &limits), Err(ReadError::Inflated));
+        let mut padded = bomb(20_000, 0);
+        padded.resize(10_000_000, 0);
+        assert_eq!(read(&*padded, &limits), Err(ReadError::Inflated), "what lies behind it unread allows nothing");
+    }
+
+    #[test]
+    fn what_is_written_is_read_however_well_it_packs() {
+        let limits = Limits { unpacked_bytes: 1_000_000, unpacked_ratio: 32, ..LIMITS };
+        for entries in [vec![entry(0); 20_000], vec![entry(2_000_000)], vec![entry(1)]] {
+            assert_eq!(round(&entries, &limits).unwrap().entries, entries);
+        }
     }
 }

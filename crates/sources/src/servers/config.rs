@@ -12,6 +12,7 @@ use chokepoint_recording::{Entry, Outcome};
 use super::access::{Access, NEEDS, files};
 use super::master::{Kind, Master, master};
 use super::server_of;
+use crate::reduce::Reduction;
 use crate::root::{outcome_of, reading_of};
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
 
@@ -24,7 +25,7 @@ const FILES_MAX: usize = 1_000;
 /// Once for each master of a known kind; nothing for other processes. The text begins with facts, one a line, and goes on with the files as
 /// `nginx -T` prints them, read as the process sees them. A master with ten files costs about a millisecond.
 pub(crate) const SERVER_CONFIG: Source =
-    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Text };
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(pid) = context.pid() else { return Vec::new() };
@@ -229,6 +230,31 @@ pub(super) fn parsed(dump: &str) -> Result<(Head, Parsed), String> {
         _ => php_fpm::Version::FALLBACK,
     };
     Ok((head, Parsed::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))))
+}
+
+/// The text with all values hidden that the model does not read. One that does not parse is the failure that its reader makes of it.
+pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
+    const FACTS: [&str; 7] = ["server", "prefix", "version", "access_log", "error_log", "changed", "unreadable"];
+    let head = match parsed(dump) {
+        Ok((head, _)) => head,
+        Err(why) => return Outcome::Failed(why, None),
+    };
+    let hidden = match head.is_nginx {
+        true => nginx::hide(dump).map_err(|error| error.to_string()),
+        false => php_fpm::hide(dump, Some(&head.prefix).filter(|prefix| !prefix.is_empty()).map(String::as_str))
+            .map_err(|error| error.to_string()),
+    };
+    let hidden = match hidden {
+        Ok(hidden) => hidden,
+        Err(why) => return Outcome::Failed(why, None),
+    };
+    reduction.configurations += hidden.files;
+    reduction.directives += hidden.directives;
+    reduction.values += hidden.values;
+    reduction.comments += hidden.comments;
+    let is_fact = |line: &&str| line.split_once(' ').is_some_and(|(name, _)| FACTS.contains(&name));
+    let facts: String = dump::head(dump).lines().filter(is_fact).map(|line| format!("{line}\n")).collect();
+    Outcome::Ok((facts + &hidden.text).into_bytes())
 }
 
 /// Refuses a configuration of which a part is missing: what is in force cannot be told from the rest.

@@ -17,6 +17,7 @@ use super::pages::MARK;
 use super::server_of;
 use super::status::is_asked;
 use super::tally::{self, Histogram, add_error};
+use crate::reduce::Reduction;
 use crate::root::{Root, outcome_of, reading_of};
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
 
@@ -32,7 +33,7 @@ const ITEM_ERRORS: &str = "error ";
 /// counts of the lines that came meanwhile: logs are counted here and not recorded, for they grow by megabytes a second. A line costs about
 /// half a microsecond, 64 MiB about a quarter of a second, both after the load has ended.
 pub(crate) const SERVER_LOG: Source =
-    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Text };
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(pid) = context.pid() else { return Vec::new() };
@@ -235,7 +236,9 @@ impl Counted {
             Reader::Errors => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(parsed) = NginxLine::parse(&text) {
-                    add_error(&mut self.errors, &nginx_kind(&parsed), &text);
+                    // Where the client came from is the last that nginx tells, and nothing that bears on throughput.
+                    let told = text.split(", referrer: \"").next().unwrap_or_default();
+                    add_error(&mut self.errors, &nginx_kind(&parsed), told);
                 }
             }
             Reader::FpmErrors => {
@@ -320,6 +323,40 @@ fn fpm_kind(line: &FpmLine<'_>) -> String {
         FpmEvent::Ready => "ready".to_owned(),
         FpmEvent::Other => "other".to_owned(),
     }
+}
+
+/// Kinds of which the model quotes a line, by how they begin. Of the others, those among them that hold what a program printed, only the
+/// number is kept.
+const QUOTED: &[&str] = &[
+    "accept",
+    "bind",
+    "client closed",
+    "connect",
+    "delaying",
+    "limiting",
+    "max_children",
+    "no live upstreams",
+    "open",
+    "socket",
+    "transfer",
+    "upstream",
+    "worker_connections",
+];
+
+/// The figures of a log with only those lines that the model quotes.
+pub(crate) fn reduced(text: &str, reduction: &mut Reduction) -> Outcome {
+    let mut kept = String::new();
+    let mut is_quoted = false;
+    for line in text.split_inclusive('\n') {
+        if let Some((_, kind)) = line.strip_prefix("kind ").and_then(|counted| counted.split_once(' ')) {
+            is_quoted = QUOTED.iter().any(|known| kind.starts_with(known));
+        }
+        match line.starts_with("sample ") && !is_quoted {
+            true => reduction.log_lines += 1,
+            false => kept.push_str(line),
+        }
+    }
+    Outcome::Ok(kept.into_bytes())
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {

@@ -13,6 +13,7 @@ use super::config::{collect, parsed};
 use super::master::master;
 use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, Page, pages};
 use super::server_of;
+use crate::reduce::Reduction;
 use crate::root::{Root, WHY_DENIED, reading_of};
 use crate::sock_diag::{LISTENERS, parse_listeners};
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
@@ -27,7 +28,7 @@ const NEEDS: &str = "CAP_SYS_ADMIN";
 /// Once a second at the most, by a thread of its own inside the server's network namespace, for it waits for an answer. A page that is refused
 /// is not asked for again. A pool that has to answer itself is asked only while nobody waits for it.
 pub(crate) const SERVER_STATUS: Source =
-    Source { name: NAME, scope: ScopeKind::Server, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Text };
+    Source { name: NAME, scope: ScopeKind::Server, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
 /// Whether pages of this master are asked for, so that its logs hold lines of ours.
 pub(super) fn is_asked(context: &ReadContext<'_>, pid: u32) -> bool {
@@ -162,6 +163,40 @@ fn put(observation: &mut Observation, entry: &Entry) {
         server.status.entry(entry.item.clone()).or_default().push(entry.at_us, reading);
     }
 }
+
+/// A status page with only the figures that are read; one of another form is a failure without its text.
+pub(crate) fn reduced(item: &str, bytes: &[u8], reduction: &mut Reduction) -> Outcome {
+    let other = || Outcome::Failed("the page is not of the form that is read; its text is not recorded".to_owned(), None);
+    if item == ITEM_NGINX {
+        let Ok(page) = nginx(&String::from_utf8_lossy(bytes)) else { return other() };
+        let [accepts, handled, requests] = [page.accepts, page.handled, page.requests];
+        let text = format!(
+            "Active connections: {} \nserver accepts handled requests\n {accepts} {handled} {requests} \nReading: {} Writing: {} Waiting: {} \n",
+            page.active, page.reading, page.writing, page.waiting
+        );
+        return Outcome::Ok(text.into_bytes());
+    }
+    let Ok(mut page) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes) else { return other() };
+    let all = page.len();
+    page.retain(|name, _| POOL_FIELDS.contains(&name.as_str()));
+    reduction.page_values += all - page.len();
+    serde_json::to_vec(&page).map_or_else(|_| other(), Outcome::Ok)
+}
+
+/// The page's keys that are read, all of them numbers but the pool's name.
+const POOL_FIELDS: [&str; 11] = [
+    "pool",
+    "accepted conn",
+    "listen queue",
+    "max listen queue",
+    "listen queue len",
+    "idle processes",
+    "active processes",
+    "total processes",
+    "max active processes",
+    "max children reached",
+    "slow requests",
+];
 
 /// Reads the page of `stub_status`: four lines, the last ending with a line feed. Forks add a column (Tengine's request_time), which is left out.
 fn nginx(text: &str) -> Result<NginxStatus, String> {

@@ -7,6 +7,7 @@ use chokepoint_model::observation::{KernelLine, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::error::{ParseError, Place, lines, whole};
+use crate::reduce::Reduction;
 use crate::root::{outcome_of, reading_of};
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
 
@@ -26,7 +27,7 @@ const RECORD_BYTES_MAX: usize = 16 << 10;
 /// that one, by their numbers, as the times in the log drift away from every clock that a program can read; and item "lost" where some were
 /// overwritten before they were read, or were more than the bounds allow.
 pub(crate) const KERNEL_LOG: Source =
-    Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Text };
+    Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
 const ITEM_MARK: &str = "mark";
 const ITEM_LOST: &str = "lost";
@@ -131,6 +132,20 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<KernelLine>, ParseError> {
     }
     let text = whole(NAME, bytes)?;
     lines(NAME, &text).filter(|(_, line)| !line.starts_with(' ')).map(|(place, line)| parse_record(place, line)).collect()
+}
+
+/// The records of which the model reads something; the others are left out.
+pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
+    let mut kept = Vec::new();
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let record = std::str::from_utf8(line).ok().and_then(|line| parse_record(Place::new(NAME, 1), line.trim_end_matches('\n')).ok());
+        match record {
+            // The mark of where the log stood holds no text.
+            Some(record) if record.is_read() || record.text.is_empty() => kept.extend_from_slice(line),
+            _ => reduction.log_lines += 1,
+        }
+    }
+    Outcome::Ok(kept)
 }
 
 fn parse_record(place: Place, line: &str) -> Result<KernelLine, ParseError> {

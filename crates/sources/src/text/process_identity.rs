@@ -6,7 +6,9 @@ use chokepoint_recording::{Entry, Outcome};
 use super::error::{ParseError, Place, core_list};
 use super::process_stat::{self, read_while_alive};
 use super::{facts, one, process_of};
+use crate::reduce::Reduction;
 use crate::root::{Root, WHY_ENDED, reading_of};
+use crate::servers::command_line;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
 
 const NAME: &str = "process_identity";
@@ -21,7 +23,7 @@ const STATUS_NAMES: [&str; 2] = ["Uid", "Cpus_allowed_list"];
 /// Once for each process: `stat`, `Uid` and `Cpus_allowed_list` of `status`, `cmdline` (the first 4 KiB), and where the user may read them
 /// the links `exe` and `ns/net`.
 pub(crate) const PROCESS_IDENTITY: Source =
-    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Text };
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(pid) = context.pid() else { return Vec::new() };
@@ -57,6 +59,19 @@ fn read_facts(root: &Root, pid: u32, stat: &[u8]) -> Result<Outcome, Outcome> {
 /// The beginning of the command line: a bounded read that is no error where there is more.
 fn cmdline(root: &Root, pid: u32) -> Result<Vec<u8>, Outcome> {
     root.command_line(pid, CMDLINE_BYTES_MAX).map_err(|error| crate::root::outcome_of(&error, None))
+}
+
+/// The facts with only those words of the command line that readers know.
+pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
+    let Ok(facts) = facts::read(NAME, bytes) else { return crate::reduce::unreadable() };
+    let mut text = Vec::new();
+    for fact in facts {
+        match fact.name {
+            "cmdline" => facts::add(&mut text, fact.name, &command_line::reduced(&fact.value, reduction)),
+            name => facts::add(&mut text, name, &fact.value),
+        }
+    }
+    Outcome::Ok(text)
 }
 
 /// Reads the facts. Without `exe` and `netns` (no right to read them) the executable is `None` and the namespace 0, which no namespace has.
