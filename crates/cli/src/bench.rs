@@ -12,6 +12,7 @@ use chokepoint_model::bench::{self, Asked, Outcome, Ramp, RampStage, TargetList,
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::report::Request;
+use chokepoint_model::url::without_values;
 use chokepoint_sources::{Root, TcpInfo, netns};
 
 use crate::args::Bench;
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
     let (target, targets) = asked_for(args).map_err(usage)?;
     if target.scheme != "https" && (args.insecure || args.cacert.is_some() || args.tls_no_resumption) {
-        bail!(Usage(format!("--insecure, --cacert and --tls-no-resumption go with an https URL: {} is none", target.url)));
+        bail!(Usage(format!("--insecure, --cacert and --tls-no-resumption go with an https URL: {} is none", without_values(&target.url))));
     }
     outputs::check(args).map_err(usage)?;
     let threshold = args.fail_if.as_deref().map(Threshold::parse).transpose().map_err(|error| usage(error.into()))?;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let plan = Plan { netns, ..planned(args, &target, targets).map_err(usage)? };
     plan.check().map_err(|error| usage(error.into()))?;
     let plan = measure::permitted_alone(&plan, request(args, &target)?, args.yes)?;
+    let files = outputs::open(args)?;
     let mut asked = Asked {
         url: target.url.clone(),
         address: plan.address.to_string(),
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     };
     let measured = match outputs::is_report(args) && crate::output::is_watched() {
         true => {
-            let (measured, suspended) = live::offer(&plan, &target.url, words, interrupt)?;
+            let (measured, suspended) = live::offer(&plan, &without_values(&target.url), words, interrupt)?;
             asked.suspended_s = suspended.as_secs_f64();
             measured
         }
@@ -61,7 +63,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let failed = failed.map(|judged| ThresholdFailed { condition: judged.condition.clone(), measured: judged.measured }).collect();
     let tcp = measured.detail.tcp_info.iter().map(|bytes| connection(bytes)).collect();
     let report = bench::report(&asked, measured, tcp, failed, words);
-    outputs::write(args, &report, &judged, words)?;
+    outputs::write(args, files, &report, &judged, words)?;
     Ok(match report.outcome {
         Outcome::NothingAnswered | Outcome::NothingExpected => EXIT_FAILED,
         Outcome::Answered if report.failed.is_empty() => 0,

@@ -25,13 +25,15 @@ use crate::{Usage, bisect, files, output, plan, tap};
 
 /// Runs the verb; true where a verdict was reached.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
-    let report = match &args.replay {
+    let outputs = files::Diagnosed::open(args)?;
+    let (report, recorded) = match &args.replay {
         Some(file) => {
             let events = recordings::load(file)?;
-            match bisect::is_recorded(&events) {
+            let report = match bisect::is_recorded(&events) {
                 true => bisect::drive(&mut bisect::Replay { events: events.into() }, words)?,
                 false => drive(&mut Replay { events: events.into() }, true, words)?,
-            }
+            };
+            (report, Ok(()))
         }
         None => {
             if args.fix && !args.yes && !std::io::stdin().is_terminal() {
@@ -39,21 +41,26 @@ pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> 
             }
             let setup = setup(args)?;
             let (report, events) = live(args, &setup, words, interrupt);
-            if let Some(file) = &args.record {
-                recordings::save(file, &events, args.redact)?;
-            }
-            let report = report?;
+            // Whatever comes of the recording, the report is told.
+            let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &events, args.redact));
+            let report = match report {
+                Ok(report) => report,
+                Err(error) => {
+                    recorded.unwrap_or_else(|failed| output::note(&format!("chokepoint: {failed:#}")));
+                    return Err(error);
+                }
+            };
             if args.fix && report.load.is_none() {
                 output::note("note: nothing was changed: a fix is proven under load, so --fix needs -c, -q, -n or --load");
             }
-            report
+            (report, recorded)
         }
     };
-    match args.json {
-        true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&report)?))?,
-        false => output::print_painted(&crate::text::render(&report, &output::style(), words))?,
-    }
-    files::write_all(args, &report, words)?;
+    let printed = match args.json {
+        true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&report)?)),
+        false => output::print_painted(&crate::text::render(&report, &output::style(), words)),
+    };
+    files::first_error([printed, recorded].into_iter().chain(outputs.pages.write(&report, words)))?;
     Ok(report.verdict != Verdict::Unknown)
 }
 
@@ -205,8 +212,7 @@ impl<'a> Live<'a> {
         }
         // A file that cannot be read is told by the refusal that follows.
         let diffs = remedy.change.iter().filter_map(|change| chokepoint_remedy::diff(change).ok().flatten());
-        let answer = output::ask(&question(remedy, diffs))?;
-        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        Ok(output::ask(&question(remedy, diffs))?)
     }
 }
 
@@ -218,7 +224,7 @@ fn question(remedy: &Remedy, diffs: impl Iterator<Item = String>) -> String {
     }
     diffs.for_each(|diff| text.push_str(&format!("\n{diff}")));
     let (risk, undo) = (printable(&remedy.risk), printable(&remedy.undo));
-    text.push_str(&format!("\nRisk: {risk}\nUndo: chokepoint undo (or {undo})\nApply it? [y/N] "));
+    text.push_str(&format!("\nRisk: {risk}\nUndo: chokepoint undo (or {undo})\nApply it?"));
     text
 }
 

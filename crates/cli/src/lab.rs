@@ -24,6 +24,7 @@ use self::outcome::{Course, RunOutcome};
 use crate::args::{LabRun, LabVerb, RedactLevel};
 use crate::changes::{Changes, UndoOutcome};
 use crate::diagnose::{Live, drive};
+use crate::files::{self, Output};
 use crate::interrupt::Interrupt;
 use crate::measure::Setup;
 use crate::settings::Target;
@@ -55,6 +56,9 @@ fn run_scenario(name: &str, args: &LabRun, words: &Catalogue, interrupt: &Interr
         scenario.load.duration = TimeSpan(Duration::from_secs(u64::from(seconds)));
     }
     let wanted = Wanted { passive: args.passive, fix: !args.passive && !args.no_fix, record: args.record.as_deref(), json: args.json };
+    if let Some(directory) = &args.record {
+        files::make_directory(directory)?;
+    }
     let mut held = true;
     for n in 1..=args.repeat {
         let outcome = run_once(&scenario, n, &wanted, words, interrupt)?;
@@ -89,14 +93,15 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     let wanted_calls = scenario.expect.calls.as_ref().filter(|_| !wanted.passive && report.is_ok() && !interrupt.is_set());
     let calls = wanted_calls.map(|wanted| calls::count(&lab, setup.plan.as_ref(), wanted));
     let verdict_after_ms = live.verdict_after_ms;
-    if let Some(directory) = wanted.record {
-        recordings::make_directory(directory)?;
-        recordings::save(&directory.join(format!("{}-{n}.rec", scenario.name)), &live.events, RedactLevel::Public)?;
-    }
+    let recorded = wanted.record.map_or(Ok(()), |directory| {
+        let file = Output::open(&directory.join(format!("{}-{n}.rec", scenario.name)), "recording")?;
+        recordings::save(file, &live.events, RedactLevel::Public)
+    });
     drop(live);
     // Whatever came of the diagnosis, its changes and the lab are taken back first.
     let undo = Changes::undo_all(Some(&owner));
     let down = lab.down();
+    recorded?;
     let ((report, unlike), undo, down, compared, calls) = (report?, undo?, down?, compared.transpose()?, calls.transpose()?);
     if !wanted.json {
         output::print_painted(&crate::text::render(&report, &output::style(), words))?;

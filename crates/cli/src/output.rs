@@ -39,14 +39,14 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
 }
 
-/// Asks on stderr, as harmless as [`print`], and gives the line that is answered.
-pub(crate) fn ask(question: &str) -> io::Result<String> {
+/// Asks on stderr, as harmless as [`print`], and reads the answer: true where it is yes.
+pub(crate) fn ask(question: &str) -> io::Result<bool> {
     let mut err = io::stderr().lock();
-    err.write_all(printable_lines(question).as_bytes())?;
+    write!(err, "{} [y/N] ", printable_lines(question))?;
     err.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
-    Ok(answer)
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Lines with inks, in which nothing but the inks steers a terminal: only [`Painted::push`] makes them.
@@ -87,16 +87,6 @@ impl std::fmt::Display for Painted {
 pub(crate) fn is_watched() -> bool {
     let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb" || term.is_empty());
     io::stdout().is_terminal() && io::stderr().is_terminal() && !dumb && terminal_size::terminal_size_of(io::stderr()).is_some()
-}
-
-/// Asks on stderr and reads the answer from stdin: true where it is yes.
-pub(crate) fn ask(question: &str) -> Result<bool> {
-    let mut err = io::stderr().lock();
-    write!(err, "{question} [y/N] ")?;
-    err.flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// How stdout wants its report: colour and the terminal's width only on a terminal, no colour under NO_COLOR (no-color.org).

@@ -5,7 +5,7 @@ mod dropped;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_profile::pictures::{firefox, html, pprof, svg};
@@ -15,9 +15,10 @@ use chokepoint_profile::{Clock, Options, Profile, Sampler, Scope, Waiting, diffe
 use serde::Serialize;
 
 use crate::args;
+use crate::files::{Output, first_error};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::{files, output, settings};
+use crate::{output, settings};
 
 /// Bytes of a stored profile at most.
 const STORED_BYTES_MAX: u64 = 512 << 20;
@@ -38,6 +39,7 @@ pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     if args.drops {
         return dropped::run(args, interrupt);
     }
+    let files = Files::open(args)?;
     let profile = match &args.replay {
         None if args.off_cpu => off_cpu(args, interrupt)?,
         Some(file) => stored(file)?,
@@ -45,9 +47,9 @@ pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     };
     let summary = report(&profile);
     let before = args.diff.as_deref().map(stored).transpose()?;
-    write_all(args, &profile, &summary, before.as_ref())?;
+    let written = |files: Files| files.write(&profile, &summary, before.as_ref());
     if args.json {
-        return output::print_json(&json(&profile, &summary)?);
+        return first_error(std::iter::once(output::print_json(&json(&profile, &summary)?)).chain(written(files)));
     }
     let style = output::style();
     let layout = Layout { width: style.width, unicode: style.unicode, tree_share_min: args.tree / 100.0 };
@@ -56,45 +58,61 @@ pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
         let (layers, functions) = (difference::layers(&profile, before), difference::functions(&profile, before));
         text.push_str(&changes(&layers, &functions, &file.display().to_string()));
     }
-    output::print(&text)
+    first_error(std::iter::once(output::print(&text)).chain(written(files)))
 }
 
 fn json(profile: &Profile, summary: &Report) -> Result<String> {
     Ok(serde_json::to_string(&Stored { profile, summary })? + "\n")
 }
 
-/// Writes every file that was asked for.
-fn write_all(args: &args::Profile, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Result<()> {
-    let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
-    let title = format!("{what}: {}", profile.scope);
-    let head = || {
-        let text = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
-        text.split("\n\n").next().unwrap_or_default().to_owned()
-    };
-    let page = || match before {
-        Some(before) => html::difference_page(&difference::join(profile, before), &format!("{title}, against an earlier profile"), &head()),
-        None => html::page(profile, &title, &head()),
-    };
-    if let Some(file) = &args.record {
-        files::write_profile(file, json(profile, summary)?.as_bytes())?;
+/// The files that were asked for, begun before anything is sampled.
+struct Files {
+    record: Option<Output>,
+    html: Option<Output>,
+    svg: Option<Output>,
+    folded: Option<Output>,
+    pprof: Option<Output>,
+    firefox: Option<Output>,
+}
+
+impl Files {
+    fn open(args: &args::Profile) -> Result<Self> {
+        let open = |file: &Option<PathBuf>| Output::open_where(file.as_deref(), "profile");
+        Ok(Self {
+            record: open(&args.record)?,
+            html: open(&args.html)?,
+            svg: open(&args.svg)?,
+            folded: open(&args.folded)?,
+            pprof: open(&args.pprof)?,
+            firefox: open(&args.firefox)?,
+        })
     }
-    if let Some(file) = &args.html {
-        files::write_profile(file, page().as_bytes())?;
-    }
-    if let Some(file) = &args.svg {
-        files::write_profile(file, svg::picture(profile, &title).as_bytes())?;
-    }
-    if let Some(file) = &args.folded {
-        files::write_profile(file, folded::write(profile).as_bytes())?;
-    }
-    if let Some(file) = &args.pprof {
-        files::write_profile(file, &pprof::file(profile))?;
-    }
-    if let Some(file) = &args.firefox {
+
+    /// Writes each; one that fails does not keep the others from being written.
+    fn write(self, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Vec<Result<()>> {
+        let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
+        let title = format!("{what}: {}", profile.scope);
+        let head = || {
+            let text = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
+            text.split("\n\n").next().unwrap_or_default().to_owned()
+        };
+        let page = || match before {
+            Some(before) => {
+                html::difference_page(&difference::join(profile, before), &format!("{title}, against an earlier profile"), &head())
+            }
+            None => html::page(profile, &title, &head()),
+        };
         let product = concat!("chokepoint ", env!("CARGO_PKG_VERSION"));
-        files::write_profile(file, firefox::file(profile, product).as_bytes())?;
+        let results = [
+            self.record.map(|file| json(profile, summary).and_then(|text| file.write(text.as_bytes()))),
+            self.html.map(|file| file.write(page().as_bytes())),
+            self.svg.map(|file| file.write(svg::picture(profile, &title).as_bytes())),
+            self.folded.map(|file| file.write(folded::write(profile).as_bytes())),
+            self.pprof.map(|file| file.write(&pprof::file(profile))),
+            self.firefox.map(|file| file.write(firefox::file(profile, product).as_bytes())),
+        ];
+        results.into_iter().flatten().collect()
     }
-    Ok(())
 }
 
 /// The profile as text.

@@ -1,13 +1,16 @@
 //! Recordings on disk: written whole or not at all, replayed through the same code as a live run.
 
-use std::fs;
+use std::fs::OpenOptions;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use chokepoint_recording::{Entry, Level, Meta, Outcome, Redactor, Scope};
-use chokepoint_sources::{Redact, redact, source};
+use chokepoint_recording::{Entry, Hidden, Level, Meta, Outcome, Redactor, Scope};
+use chokepoint_sources::{Redact, Reduction, redact, reduce, source};
 
 use crate::args::RedactLevel;
+use crate::files::Output;
 use crate::output;
 
 /// Source name of the entry that begins each measurement after the first (a recording of `--fix` holds several).
@@ -48,44 +51,47 @@ pub(crate) enum Event {
     },
 }
 
-/// Writes the events of a run into a file.
-pub(crate) fn save(file: &Path, events: &[Event], level: RedactLevel) -> Result<()> {
+/// Writes the events of a run into a file, and tells what of them was kept and what was hidden.
+pub(crate) fn save(file: Output, events: &[Event], level: RedactLevel) -> Result<()> {
     let level = match level {
         RedactLevel::Public => Level::Public,
         RedactLevel::All => Level::All,
         RedactLevel::None => Level::None,
     };
-    let entries = redacted(flatten(events), level);
+    let (entries, told) = redacted(flatten(events), level);
     let bytes = chokepoint_recording::write(&entries, &Meta { tool: env!("CARGO_PKG_VERSION").to_owned(), redaction: level });
-    // A half-written recording must not stand where a whole one was asked for.
-    let partial = file.with_extension("part");
-    let write = || fs::write(&partial, &bytes).and_then(|()| fs::rename(&partial, file));
-    write().inspect_err(|_| drop(fs::remove_file(&partial))).with_context(|| format!("the recording {} cannot be written", file.display()))
-}
-
-/// Makes the directory that recordings are to be written into.
-pub(crate) fn make_directory(directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))
+    let shown = file.shown();
+    file.write(&bytes)?;
+    output::note(&format!("recording {shown} ({} kB): {told}", bytes.len().div_ceil(1000)));
+    Ok(())
 }
 
 /// Reads the events of a recorded run.
 pub(crate) fn load(file: &Path) -> Result<Vec<Event>> {
     let name = file.display();
-    let length = fs::metadata(file).with_context(|| format!("the recording {name} cannot be read"))?.len();
-    anyhow::ensure!(length <= FILE_BYTES_MAX, "{name} is larger than any recording ({length} bytes)");
-    let bytes = fs::read(file).with_context(|| format!("the recording {name} cannot be read"))?;
-    let recording = chokepoint_recording::read(&bytes).with_context(|| format!("{name} cannot be replayed"))?;
+    // A pipe would be waited for without end; what is no file is none of ours.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
+    let opened = opened.and_then(|file| Ok((file.metadata()?, file))).with_context(|| format!("the recording {name} cannot be read"))?;
+    let (about, file) = opened;
+    anyhow::ensure!(about.is_file(), "the recording {name} is no regular file");
+    anyhow::ensure!(about.len() <= FILE_BYTES_MAX, "{name} is larger than any recording ({} bytes)", about.len());
+    // The file is read piece by piece, and never more of it than it had.
+    let recording = chokepoint_recording::read_from(BufReader::new(file.take(FILE_BYTES_MAX)));
+    let recording = recording.with_context(|| format!("{name} cannot be replayed"))?;
     if recording.left_out > 0 {
         output::note(&format!("note: {} readings were beyond the recording's bounds and are not in it", recording.left_out));
     }
     Ok(split(recording.entries))
 }
 
-/// The entries with addresses and secrets hidden, binary ones included.
-fn redacted(entries: Vec<Entry>, level: Level) -> Vec<Entry> {
+/// The entries with addresses, secrets and what nobody reads hidden, binary ones included, and what that came to in words.
+fn redacted(mut entries: Vec<Entry>, level: Level) -> (Vec<Entry>, String) {
     if level == Level::None {
-        return entries;
+        let told = format!("kept all {} readings as they were read; hid nothing", entries.len());
+        return (entries, told);
     }
+    let mut reduction = Reduction::default();
+    entries.iter_mut().for_each(|entry| *entry = reduce(entry, &mut reduction));
     let mut redactor = Redactor::new(level);
     // First a look at all of it, so that no pseudonym equals an address that stays.
     for entry in &entries {
@@ -103,7 +109,34 @@ fn redacted(entries: Vec<Entry>, level: Level) -> Vec<Entry> {
         (false, true) => redactor.entry(entry),
         (false, false) => entry.clone(),
     };
-    entries.iter().map(one).collect()
+    let entries: Vec<Entry> = entries.iter().map(one).collect();
+    let told = told(entries.len(), &reduction, &redactor.hidden());
+    (entries, told)
+}
+
+/// What was kept and what was hidden, by kind and number.
+fn told(readings: usize, reduction: &Reduction, hidden: &Hidden) -> String {
+    let counted = |count: usize, one: &str, many: &str| (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }));
+    let mut kept = vec![counted(readings, "reading", "readings").unwrap_or_else(|| "no reading".to_owned())];
+    kept.extend(counted(reduction.configurations, "configuration file", "configuration files").map(|files| {
+        format!("{files} with {}", counted(reduction.directives, "directive", "directives").unwrap_or_else(|| "no directive".to_owned()))
+    }));
+    let gone: Vec<String> = [
+        (reduction.values, "value of a directive", "values of directives"),
+        (reduction.comments, "comment", "comments"),
+        (reduction.words, "command-line word", "command-line words"),
+        (reduction.log_lines, "line of a log", "lines of logs"),
+        (reduction.page_values, "value of a status page", "values of status pages"),
+        (hidden.queries, "query value", "query values"),
+        (hidden.secrets, "other secret", "other secrets"),
+        (hidden.addresses, "address", "addresses"),
+        (hidden.hosts, "host name", "host names"),
+    ]
+    .into_iter()
+    .filter_map(|(count, one, many)| counted(count, one, many))
+    .collect();
+    let gone = if gone.is_empty() { "nothing".to_owned() } else { gone.join(", ") };
+    format!("kept {}; hid {gone}", kept.join(", "))
 }
 
 /// True where an entry's bytes are binary messages whose addresses crate `sources` rewrites.
@@ -113,7 +146,7 @@ fn is_binary(entry: &Entry) -> bool {
 
 /// True where an entry is text that may hold addresses or secrets: every entry that no source vouches for.
 fn is_text(entry: &Entry) -> bool {
-    source(&entry.source).is_none_or(|source| source.redact == Redact::Text)
+    source(&entry.source).is_none_or(|source| matches!(source.redact, Redact::Text | Redact::Reduced))
 }
 
 fn flatten(events: &[Event]) -> Vec<Entry> {
@@ -191,7 +224,7 @@ mod tests {
             Event::Part { id: "nginx own".to_owned(), read: Err("it holds no file".to_owned()) },
         ];
         assert_eq!(split(flatten(&events)), events);
-        assert_eq!(split(redacted(flatten(&events), Level::All)), events, "redaction leaves the names of actions");
+        assert_eq!(split(redacted(flatten(&events), Level::All).0), events, "redaction leaves the names of actions");
         assert_eq!(split(Vec::new()), []);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use chokepoint_load::{Address, Protocol};
 use chokepoint_model::report::Request;
+use chokepoint_model::url::without_values;
 
 /// A target as given and resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Target {
             _ => Self::parse_tcp(text)?,
         };
         if target.is_fastcgi() && target.path_and_query.split('?').next() == Some("/") {
-            bail!("\"{text}\" names no script: give its file, as in fcgi://127.0.0.1:9000/srv/app/index.php");
+            bail!("\"{}\" names no script: give its file, as in fcgi://127.0.0.1:9000/srv/app/index.php", without_values(text));
         }
         Ok(target)
     }
@@ -41,11 +42,13 @@ impl Target {
         let without_fragment = rest.split('#').next().unwrap_or(rest);
         let (name, path) = without_fragment.split_once(":/").unwrap_or((without_fragment, ""));
         if !name.starts_with(['/', '@']) {
-            bail!("\"{text}\" names no unix socket by its whole path: {example}");
+            bail!("\"{}\" names no unix socket by its whole path: {example}", without_values(text));
         }
         let address = Address::unix(name).with_context(|| format!("\"{name}\" is no unix socket: {example}"))?;
         let path_and_query = format!("/{path}");
-        path_and_query.parse::<http::uri::PathAndQuery>().with_context(|| format!("\"{path_and_query}\" is not a path"))?;
+        path_and_query
+            .parse::<http::uri::PathAndQuery>()
+            .with_context(|| format!("\"{}\" is not a path", without_values(&path_and_query)))?;
         let mut unix = vec![name.to_owned()];
         if let Address::Unix(address) = &address
             && let Some(led_to) = address.as_pathname().and_then(|path| path.canonicalize().ok())
@@ -63,10 +66,10 @@ impl Target {
         let scheme = scheme.to_owned();
         let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
         if authority.is_empty() {
-            bail!("\"{text}\" has no host: give a URL like http://127.0.0.1/");
+            bail!("\"{}\" has no host: give a URL like http://127.0.0.1/", without_values(text));
         }
         let without_fragment = url.split('#').next().unwrap_or(&url);
-        let uri: http::Uri = without_fragment.parse().with_context(|| format!("\"{text}\" is not a URL"))?;
+        let uri: http::Uri = without_fragment.parse().with_context(|| format!("\"{}\" is not a URL", without_values(text)))?;
         let default_port = match scheme.as_str() {
             "http" => 80,
             "https" => 443,
@@ -74,7 +77,7 @@ impl Target {
             "fcgi" => 9000,
             other => bail!("scheme \"{other}\" is not supported: give a URL like http://127.0.0.1/"),
         };
-        let authority = uri.authority().with_context(|| format!("\"{text}\" has no host"))?;
+        let authority = uri.authority().with_context(|| format!("\"{}\" has no host", without_values(text)))?;
         if authority.as_str().contains('@') {
             bail!("user information in the URL is not sent: give it as a header (-H 'Authorization: ...')");
         }
@@ -123,7 +126,7 @@ impl Target {
         match self.is_fastcgi() {
             true => Ok(Protocol::FastCgi { params }),
             false if params.is_empty() => Ok(Protocol::Http),
-            false => bail!("--fcgi-param goes with a fcgi URL: {} is none", self.url),
+            false => bail!("--fcgi-param goes with a fcgi URL: {} is none", without_values(&self.url)),
         }
     }
 }

@@ -53,6 +53,7 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
         let why = "what comes from stdin or an interface comes once: name the stream to draw by --stream, or keep the packets by --write";
         return Err(Usage(why.to_owned()).into());
     }
+    let page = files::Output::open_where(args.html.as_deref(), "page")?;
     let limits = Limits { streams: args.open_max as usize, ..Limits::default() };
     let mut lines = Lines { wanted: args.each, text: String::new(), failed: None };
     let windows = args.cwnd.as_deref().map(Windows::read).transpose()?;
@@ -74,9 +75,12 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
     if let Some(error) = lines.failed {
         return Err(error);
     }
-    if let (Some(file), Some(gallery)) = (&args.html, gallery) {
-        files::write_page(file, &draw(args, gallery, windows, &report, limits, words, interrupt)?)?;
-    }
+    let drawn = match (page, gallery) {
+        (Some(file), Some(gallery)) => {
+            draw(args, gallery, windows, &report, limits, words, interrupt).and_then(|text| file.write(text.as_bytes()))
+        }
+        _ => Ok(()),
+    };
     let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
     let outcome = Outcome { report, verdicts, failed, open_max: args.open_max, caught };
     for Failed { file, why } in &outcome.failed {
@@ -87,6 +91,7 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
     } else if !args.each {
         output::print_painted(&crate::text::streams_text(&outcome, &output::style(), words))?;
     }
+    drawn?;
     Ok(outcome.failed.is_empty())
 }
 

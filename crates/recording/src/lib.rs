@@ -12,4 +12,4 @@ pub use format::{
     ENTRY_BYTES_MAX, ENTRY_COUNT_MAX, Meta, ReadError, Recording, TOTAL_BYTES_MAX, UNPACKED_BYTES_MIN, UNPACKED_RATIO_MAX, VERSION, read,
     read_from, write,
 };
-pub use redact::{Level, Redactor, UnknownLevel};
+pub use redact::{Hidden, Level, Redactor, UnknownLevel};

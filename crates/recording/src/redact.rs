@@ -66,6 +66,19 @@ impl FromStr for Level {
     }
 }
 
+/// How much was hidden, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// Values of queries in URLs.
+    pub queries: usize,
+    /// User information, values of headers and settings, passwords of commands.
+    pub secrets: usize,
+    /// Different addresses that have a pseudonym.
+    pub addresses: usize,
+    /// Different host names.
+    pub hosts: usize,
+}
+
 /// Rewrites the entries of one recording. One redactor for the whole recording: the same address gets the same pseudonym everywhere.
 ///
 /// Everything may first be shown to [`Redactor::survey`]; then no pseudonym equals an address that stays as it is, and at level All a host
@@ -76,12 +89,19 @@ pub struct Redactor {
     pseudonyms: Pseudonyms,
     hosts: Hosts,
     surveying: bool,
+    /// Without addresses and names, which are counted where they are kept.
+    hidden: Hidden,
 }
 
 impl Redactor {
     /// A redactor that has seen nothing yet.
     pub fn new(level: Level) -> Self {
-        Self { level, pseudonyms: Pseudonyms::default(), hosts: Hosts::default(), surveying: false }
+        Self { level, pseudonyms: Pseudonyms::default(), hosts: Hosts::default(), surveying: false, hidden: Hidden::default() }
+    }
+
+    /// What was hidden until now; what was only surveyed does not count.
+    pub fn hidden(&self) -> Hidden {
+        Hidden { addresses: self.pseudonyms.count(), hosts: self.hosts.count(), ..self.hidden }
     }
 
     /// Its level.
@@ -174,8 +194,16 @@ impl Redactor {
     /// Rewrites text that is not JSON. Addresses come first: what the later steps look at no longer changes its length. Names change theirs, so
     /// that secrets are looked for before and behind them.
     fn plain(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let hidden = secret::rewrite(&scan::rewrite(bytes, self));
-        if self.level == Level::All { secret::rewrite(&self.hosts.rewrite(&hidden)) } else { hidden }
+        let mut counts = Hidden::default();
+        let mut hidden = secret::rewrite(&scan::rewrite(bytes, self), &mut counts);
+        if self.level == Level::All {
+            hidden = secret::rewrite(&self.hosts.rewrite(&hidden), &mut counts);
+        }
+        if !self.surveying {
+            self.hidden.queries += counts.queries;
+            self.hidden.secrets += counts.secrets;
+        }
+        hidden
     }
 }
 

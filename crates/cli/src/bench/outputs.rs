@@ -12,10 +12,24 @@ use chokepoint_model::bench::Bench as Report;
 use chokepoint_model::catalogue::Catalogue;
 
 use crate::args::Bench;
-use crate::{files, markdown, output};
+use crate::files::{Output, first_error};
+use crate::{markdown, output};
 
 /// The name that stands for stdout.
 const STDOUT: &str = "-";
+
+/// The files that were asked for, begun before the load so that none fails behind it for want of a place.
+pub(super) struct Files([Option<Output>; 4]);
+
+/// Begins every file that was asked for.
+pub(super) fn open(args: &Bench) -> Result<Files> {
+    let asked = [&args.csv, &args.hgrm, &args.markdown, &args.junit];
+    let mut files = Vec::new();
+    for file in asked {
+        files.push(Output::open_where(file.as_deref().filter(|file| !is_stdout(Some(file))), "report")?);
+    }
+    Ok(Files(files.try_into().unwrap_or_default()))
+}
 
 /// An error where two things would go to stdout.
 pub(super) fn check(args: &Bench) -> Result<()> {
@@ -39,7 +53,7 @@ fn is_stdout(file: Option<&Path>) -> bool {
 
 /// Writes every file that was asked for and prints the report, or what was to be printed instead. A file that cannot be written keeps neither the
 /// others nor the report from being written; the first error is returned.
-pub(super) fn write(args: &Bench, report: &Report, judged: &[Judged], words: &Catalogue) -> Result<()> {
+pub(super) fn write(args: &Bench, files: Files, report: &Report, judged: &[Judged], words: &Catalogue) -> Result<()> {
     let forms: [(Option<&Path>, &dyn Fn() -> String); 4] = [
         (args.csv.as_deref(), &|| csv::render(report)),
         (args.hgrm.as_deref(), &|| hgrm::render(report)),
@@ -47,18 +61,17 @@ pub(super) fn write(args: &Bench, report: &Report, judged: &[Judged], words: &Ca
         (args.junit.as_deref(), &|| junit::render(report, judged, words)),
     ];
     let mut printed = None;
-    let mut written = Ok(());
-    for (file, render) in forms {
-        match file {
-            Some(_) if is_stdout(file) => printed = Some(render()),
-            Some(file) => written = written.and(files::write_load(file, &render())),
-            None => {}
+    let mut written = Vec::new();
+    for ((file, render), output) in forms.into_iter().zip(files.0) {
+        if is_stdout(file) {
+            printed = Some(render());
         }
+        written.extend(output.map(|output| output.write(render().as_bytes())));
     }
-    match printed {
-        Some(text) => output::print(&text)?,
-        None if args.json => output::print_json(&format!("{}\n", serde_json::to_string_pretty(report)?))?,
-        None => output::print_painted(&crate::text::bench_text(report, judged, &output::style(), words))?,
-    }
-    written
+    let told = match printed {
+        Some(text) => output::print(&text),
+        None if args.json => output::print_json(&format!("{}\n", serde_json::to_string_pretty(report)?)),
+        None => output::print_painted(&crate::text::bench_text(report, judged, &output::style(), words)),
+    };
+    first_error(std::iter::once(told).chain(written))
 }

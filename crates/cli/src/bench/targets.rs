@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use chokepoint_load as load;
+use chokepoint_model::url::without_values;
 
 use crate::plan::{FILE_BYTES_MAX, read_file};
 use crate::settings::Target;
@@ -69,7 +70,9 @@ fn parse_line(line: &str, base: &mut Option<Target>, same: &mut Vec<String>, met
         let parsed = Target::parse(url)?;
         match base {
             Some(base) if is_same(base, &parsed) => {}
-            Some(base) => bail!("{url} is on another server than {}: all targets are asked of one", base.url),
+            Some(base) => {
+                bail!("{} is on another server than {}: all targets are asked of one", without_values(url), without_values(&base.url))
+            }
             None => *base = Some(parsed),
         }
         same.push(begin.to_owned());

@@ -19,10 +19,11 @@ use serde::Serialize;
 use super::{build, expectation, plan, setup, with_background};
 use crate::args::{LabRun, RedactLevel};
 use crate::diagnose::{Live, drive};
+use crate::files::{self, Output};
 use crate::interrupt::Interrupt;
 use crate::recordings::Event;
 use crate::settings::Target;
-use crate::{files, measure, output, recordings};
+use crate::{measure, output, recordings};
 
 use answer::{Answer, Outcome, Total};
 
@@ -38,7 +39,7 @@ pub(super) fn run(args: &LabRun, draws: u32, words: &Catalogue, interrupt: &Inte
     let seed = args.seed.unwrap_or_else(seed_of_clock);
     let last = args.index.checked_add(draws - 1).context("there is no draw of so high a number")?;
     if let Some(directory) = &args.keep {
-        recordings::make_directory(directory)?;
+        files::make_directory(directory)?;
     }
     let (mut total, mut errors) = (Total::new(seed, args.index), 0);
     for index in args.index..=last {
@@ -142,9 +143,9 @@ impl Trial<'_> {
         if let Some(directory) = &self.args.keep {
             let path = |ending: &str| directory.join(format!("{}.{ending}", self.draw.name(With::All)));
             let told = format!("{}.", answer::proof_in_words(&proven));
-            files::write_scenario(&path("toml"), self.draw.kept(&expected, &told)?.text())?;
+            files::write(&path("toml"), "scenario", self.draw.kept(&expected, &told)?.text().as_bytes())?;
             if !answer.right {
-                recordings::save(&path("rec"), &events, RedactLevel::Public)?;
+                recordings::save(Output::open(&path("rec"), "recording")?, &events, RedactLevel::Public)?;
             }
         }
         Ok(Outcome::new(self.draw, self.args.passive, proven, expected, answer, begin.elapsed()))

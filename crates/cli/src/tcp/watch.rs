@@ -204,17 +204,19 @@ pub(super) fn run(
     words: &Catalogue,
     interrupt: &Interrupt,
 ) -> Result<bool> {
+    let page = files::Output::open_where(args.html.as_deref(), "page")?;
     let watched = follow(stream, request, silence, interrupt)?;
-    if let Some(file) = &args.html {
+    let written = page.map_or(Ok(()), |file| {
         let plots = crate::text::tcp_watch_plots(&watched, words);
         let (title, lines) = crate::text::tcp_watch_lines(&watched, words);
-        files::write_page(file, &plot::page(&title, &lines, &plots))?;
-    }
+        file.write(plot::page(&title, &lines, &plots).as_bytes())
+    });
     if args.json {
         output::print_json(&format!("{:#}\n", watched.json()))?;
     } else {
         output::print_painted(&crate::text::tcp_watch_text(&watched, &output::style(), words))?;
     }
+    written?;
     Ok(true)
 }
 

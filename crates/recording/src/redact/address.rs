@@ -50,6 +50,11 @@ impl Pseudonyms {
         }
     }
 
+    /// How many addresses have a pseudonym.
+    pub(super) fn count(&self) -> usize {
+        self.names_v4.len() + self.names_v6.len()
+    }
+
     /// The address that stands for this one.
     pub(super) fn of(&mut self, address: IpAddr, site_too: bool) -> IpAddr {
         match address {

@@ -32,6 +32,11 @@ impl Hosts {
         Some(self.names.entry(name.to_vec()).or_insert_with(|| format!("host-{next}.invalid")))
     }
 
+    /// How many names are known.
+    pub(super) fn count(&self) -> usize {
+        self.names.len()
+    }
+
     /// Rewrites the names that stand where a host stands (a URL, a Host header), and known names of more than one label wherever they stand:
     /// a name of one label ("web") is also the name of processes and files.
     pub(super) fn rewrite(&mut self, text: &[u8]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 
 mod command;
 
-use super::REDACTED;
+use super::{Hidden, REDACTED};
 
 /// A part of a query without "=" that is as long as this is taken for a secret: no name is.
 const BARE_SECRET_MIN: usize = 20;
@@ -51,8 +51,8 @@ const NOT_SECRET_ENDS: &[&str] = &["file", "path", "dir", "tokens", "_length", "
 /// First words of a header's value: what follows them belongs to the value.
 const SCHEMES: &[&str] = &["basic", "bearer", "digest", "negotiate", "token", "ntlm"];
 
-/// Rewrites every secret in the text.
-pub(super) fn rewrite(text: &[u8]) -> Vec<u8> {
+/// Rewrites every secret in the text, and counts those that were not rewritten before.
+pub(super) fn rewrite(text: &[u8], hidden: &mut Hidden) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut command = command::Command::default();
     let mut at = 0;
@@ -61,10 +61,11 @@ pub(super) fn rewrite(text: &[u8]) -> Vec<u8> {
         let value = if is_name_start(text, at) { named(text, at).or_else(|| command.value(text, at)) } else { None };
         if let Some(value) = value.or_else(|| user_information(text, at)) {
             out.extend_from_slice(&text[at..value.start]);
+            hidden.secrets += usize::from(&text[value.start..value.end] != REDACTED);
             out.extend_from_slice(REDACTED);
             at = value.end;
         } else if text[at] == b'?' {
-            at = query(text, at, &mut out);
+            at = query(text, at, &mut out, hidden);
         } else {
             out.push(text[at]);
             at += 1;
@@ -240,7 +241,7 @@ fn user_information(text: &[u8], at: usize) -> Option<Value> {
 }
 
 /// Rewrites the query that begins with the "?" here; gives where it ends.
-fn query(text: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
+fn query(text: &[u8], at: usize, out: &mut Vec<u8>, hidden: &mut Hidden) -> usize {
     let is_stop = |byte: u8| byte <= b' ' || byte == 0x7f || b"\"'<>`|".contains(&byte);
     let length = text[at + 1..].iter().take_while(|byte| !is_stop(**byte)).count();
     let mut end = at + 1 + length;
@@ -259,10 +260,14 @@ fn query(text: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         let (part, separator) = part.split_at(part.len() - usize::from(separated));
         match part.iter().position(|byte| *byte == b'=') {
             Some(equals) if equals + 1 < part.len() => {
+                hidden.queries += usize::from(&part[equals + 1..] != REDACTED);
                 out.extend_from_slice(&part[..=equals]);
                 out.extend_from_slice(REDACTED);
             }
-            None if part.len() >= BARE_SECRET_MIN => out.extend_from_slice(REDACTED),
+            None if part.len() >= BARE_SECRET_MIN => {
+                hidden.queries += 1;
+                out.extend_from_slice(REDACTED);
+            }
             _ => out.extend_from_slice(part),
         }
         out.extend_from_slice(separator);
@@ -276,7 +281,7 @@ mod tests {
     use super::*;
 
     fn hidden(text: &str) -> String {
-        String::from_utf8(rewrite(text.as_bytes())).unwrap()
+        String::from_utf8(rewrite(text.as_bytes(), &mut Hidden::default())).unwrap()
     }
 
     #[test]

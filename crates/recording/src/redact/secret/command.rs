@@ -123,9 +123,10 @@ fn rows_of(name: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::rewrite;
+    use crate::redact::Hidden;
 
     fn hidden(text: &str) -> String {
-        String::from_utf8(rewrite(text.as_bytes())).unwrap()
+        String::from_utf8(rewrite(text.as_bytes(), &mut Hidden::default())).unwrap()
     }
 
     #[test]
