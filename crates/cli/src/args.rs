@@ -202,7 +202,11 @@ pub(crate) struct Diagnose {
     /// Write what was read into this file, for `--replay`
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// What a recording hides: public addresses and secrets; all addresses and names; or nothing
+    /// What a recording hides: public addresses, secrets and what is not read; private addresses and names too; or nothing
+    ///
+    /// At the levels public and all a recording keeps of configurations only the names of directives and the values that the model reads, of command lines
+    /// the program's name and the options that say where its configuration is, of logs counts and the lines that a report quotes. Values of queries, user
+    /// information, headers and passwords are hidden. What was kept and what was hidden is told when the file is written. docs/recording.md lists it.
     #[arg(long, value_name = "LEVEL", default_value = "public", requires = "record")]
     pub(crate) redact: RedactLevel,
     /// Diagnose a recording instead of this host; needs no privilege
@@ -222,9 +226,9 @@ pub(crate) struct Diagnose {
 /// How much of the addresses a recording hides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RedactLevel {
-    /// Public addresses, secrets in command lines and URLs
+    /// Public addresses, secrets, and whatever the model does not read
     Public,
-    /// All addresses but loopback, and host names
+    /// That, private addresses and host names
     All,
     /// Nothing
     None,

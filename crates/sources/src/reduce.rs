@@ -62,4 +62,92 @@ mod tests {
             assert!(known.contains(&source.name), "{}", source.name);
         }
     }
+
+    /// Texts between triple quotes: files of scenarios.
+    fn quoted_texts(scenario: &str) -> Vec<String> {
+        let pieces = |quote: &str| scenario.split(quote).skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        pieces("\"\"\"").into_iter().chain(pieces("'''")).collect()
+    }
+
+    /// What the model gets of a configuration that was read as it is, and of what a recording keeps of it.
+    fn both(server: &str, text: &str) -> Option<[chokepoint_model::observation::ServerConfig; 2]> {
+        use chokepoint_model::observation::{Observation, ServerConfig};
+        use chokepoint_model::report::Request;
+        let mut dump = format!("server {server}\nprefix /etc/x\nversion 8.2\naccess_log \nerror_log \nchanged 1 /etc/x/x.conf\n");
+        chokepoint_config::dump::add(&mut dump, "/etc/x/x.conf", text);
+        let entry = Entry {
+            at_us: 1,
+            source: "server_config".to_owned(),
+            scope: chokepoint_recording::Scope::Process(7),
+            item: String::new(),
+            outcome: Outcome::Ok(dump.into_bytes()),
+        };
+        let reduced = reduce(&entry, &mut Reduction::default());
+        let read = |entry: &Entry| -> Option<ServerConfig> {
+            let request =
+                Request { url: "http://10.0.0.2/index.php?a=b".to_owned(), host: "10.0.0.2".to_owned(), port: 80, ..Request::default() };
+            let mut observation = Observation { request, ..Observation::default() };
+            (source("server_config")?.put)(&mut observation, entry);
+            let mut config = observation.servers.get(&7)?.config.last().cloned()?;
+            // What is sent to a server behind may hold its secrets: it is asked on the host alone.
+            if let ServerConfig::Nginx(nginx) = &mut config {
+                for asks in &mut nginx.asks {
+                    (asks.host, asks.fields) = (String::new(), Vec::new());
+                }
+            }
+            Some(config)
+        };
+        Some([read(&entry)?, read(&reduced).expect("what is kept parses")])
+    }
+
+    #[test]
+    fn the_model_reads_the_same_of_what_is_kept() {
+        let mut compared = (0, 0);
+        let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/scenarios");
+        for file in std::fs::read_dir(scenarios).unwrap() {
+            let Ok(text) = std::fs::read_to_string(file.unwrap().path()) else { continue };
+            for text in quoted_texts(&text) {
+                let is_nginx = text.contains("events {") || text.contains("events{");
+                let is_fpm = text.contains("[www]") || text.contains("pm.max_children");
+                let server = if is_nginx { "nginx" } else { "php-fpm" };
+                if let Some([live, kept]) = (is_nginx || is_fpm).then(|| both(server, &text)).flatten() {
+                    assert_eq!(kept, live, "{text}");
+                    compared = (compared.0 + usize::from(is_nginx), compared.1 + usize::from(!is_nginx));
+                }
+            }
+        }
+        assert!(compared.0 > 20 && compared.1 > 10, "{compared:?} configurations were found");
+    }
+
+    #[test]
+    fn a_configuration_that_does_not_parse_fails_for_the_same_reason() {
+        let mut dump = "server nginx\nprefix /\nversion \naccess_log \nerror_log \n".to_owned();
+        chokepoint_config::dump::add(&mut dump, "/n.conf", "http { set $a 'Secret");
+        let outcome = config::reduced(&dump, &mut Reduction::default());
+        let why = config::parsed(&dump).err().expect("it does not parse");
+        assert_eq!(outcome, Outcome::Failed(why.clone(), None));
+        assert!(why.contains("/n.conf:1") && !why.contains("Secret"), "{why}");
+    }
+
+    #[test]
+    fn of_logs_and_pages_only_what_is_read_is_kept() {
+        let mut reduction = Reduction::default();
+        let kernel = b"4,1,5,-;nf_conntrack: nf_conntrack: table full, dropping packet\n6,2,6,-;usb 1-1: SerialNumber: Secret\n";
+        let Outcome::Ok(kept) = kernel_log::reduced(kernel, &mut reduction) else { panic!("it is text") };
+        assert_eq!(kept, b"4,1,5,-;nf_conntrack: nf_conntrack: table full, dropping packet\n");
+        let log =
+            "rotated 0\nkind 2 connect 111\nsample connect() failed\nkind 1 output www\nsample PHP: Secret\nkind 1 other\nsample Secret\n";
+        let Outcome::Ok(kept) = follow::reduced(log, &mut reduction) else { panic!("it is text") };
+        assert_eq!(
+            String::from_utf8_lossy(&kept),
+            "rotated 0\nkind 2 connect 111\nsample connect() failed\nkind 1 output www\nkind 1 other\n"
+        );
+        let page = br#"{"pool":"www","accepted conn":3,"processes":[{"request uri":"/?a=Secret"}]}"#;
+        let Outcome::Ok(kept) = status::reduced("pool www", page, &mut reduction) else { panic!("it is JSON") };
+        assert_eq!(String::from_utf8_lossy(&kept), r#"{"accepted conn":3,"pool":"www"}"#);
+        let stub = b"Active connections: 2 \nserver accepts handled requests\n 5 6 7 \nReading: 1 Writing: 3 Waiting: 4 \n";
+        assert_eq!(status::reduced("nginx", stub, &mut reduction), Outcome::Ok(stub.to_vec()));
+        assert!(matches!(status::reduced("nginx", b"<html>Secret", &mut reduction), Outcome::Failed(why, _) if !why.contains("Secret")));
+        assert_eq!((reduction.log_lines, reduction.page_values), (3, 1));
+    }
 }

@@ -113,6 +113,66 @@ pub(super) const BLOCKS: &[&str] = &["events", "http", "if", "limit_except", "lo
 mod tests {
     use super::*;
 
+    /// Directives that readers ask for and of which a recording keeps the name alone: whether they are there is what counts, or they are read on
+    /// the host only, for logs and status pages.
+    const NAME_IS_ENOUGH: &[&str] = &[
+        "access_log",
+        "error_log",
+        "fastcgi_split_path_info",
+        "hash",
+        "internal",
+        "ip_hash",
+        "least_conn",
+        "log_format",
+        "random",
+        "ssl_session_cache",
+        "stub_status",
+    ];
+    /// The readers' own texts.
+    const READERS: &[&str] = &[
+        include_str!("asked.rs"),
+        include_str!("effective.rs"),
+        include_str!("limits.rs"),
+        include_str!("listen.rs"),
+        include_str!("location.rs"),
+        include_str!("logs.rs"),
+        include_str!("own.rs"),
+        include_str!("pass.rs"),
+        include_str!("reuse.rs"),
+        include_str!("route.rs"),
+        include_str!("select.rs"),
+        include_str!("server.rs"),
+        include_str!("upstream.rs"),
+        include_str!("../../../sources/src/servers/keeps.rs"),
+        include_str!("../../../sources/src/servers/levels.rs"),
+        include_str!("../../../sources/src/servers/limits.rs"),
+        include_str!("../../../sources/src/servers/nginx.rs"),
+        include_str!("../../../sources/src/servers/pages.rs"),
+        include_str!("../../../sources/src/servers/selected.rs"),
+    ];
+    /// How readers ask for a directive.
+    const ASKING: &[&str] = &["own(", "all(", "one(", "word(", "words(", "flag(", "number(", "bytes(", "time_ms(", "buffers("];
+
+    #[test]
+    fn no_reader_asks_for_a_value_that_is_not_kept() {
+        let mut asked = 0;
+        for text in READERS {
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for ask in ASKING {
+                for (at, _) in code.match_indices(&format!(".{ask}\"")) {
+                    let name = code[at..].split('"').nth(1).unwrap_or_default();
+                    asked += 1;
+                    let is_known = NAME_IS_ENOUGH.contains(&name) || keep(name) != Keep::Name;
+                    assert!(is_known, "a reader asks for \"{name}\": list its arguments in KEPT, or its name in NAME_IS_ENOUGH");
+                }
+            }
+        }
+        assert!(asked > 30, "the readers were found: {asked}");
+        for (name, _) in super::super::pass::PassKind::ALL {
+            assert_eq!(keep(name), Keep::Pass, "{name}");
+        }
+    }
+
     #[test]
     fn the_list_is_sorted_and_names_each_directive_once() {
         assert!(KEPT.windows(2).all(|pair| pair[0].0 < pair[1].0));
