@@ -72,6 +72,16 @@ impl Durations {
         self.max_us = self.max_us.min(whole.max());
     }
 
+    /// Durations that were recorded.
+    pub(crate) fn count(&self) -> u64 {
+        self.histogram.as_ref().map_or(0, Histogram::len)
+    }
+
+    /// The duration that this share (0 to 1) of them does not exceed, microseconds; 0 where nothing was recorded.
+    pub(crate) fn at(&self, share: f64) -> u64 {
+        self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_quantile(share).min(self.max_us))
+    }
+
     /// Mean, microseconds; 0 where nothing was recorded.
     pub(crate) fn mean(&self) -> f64 {
         self.histogram.as_ref().map_or(0.0, Histogram::mean)

@@ -17,7 +17,7 @@
 //! Memory a connection: 256 bytes, with TLS the session of rustls, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], given back above 4 KiB) and the kernel's
 //! socket. Memory a thread: a read buffer of 64 KiB, six histograms of 200 KB, the timeout wheel (at most 144 KB). The result holds one
 //! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day, and at most 6,000 [`chokepoint_model::load::Point`]s, of 10 ms in
-//! a load of up to a minute and of twice that whenever they would be more. Requests of an open loop that wait for a connection are two
+//! a load of up to a minute and of twice that whenever they would be more. How the slowest requests spread over the time is kept in at most 64 pieces a thread, 8 KB. Requests of an open loop that wait for a connection are two
 //! numbers, whatever their count, because their intended starts follow from their numbers. Of at most 16 connections a thread, 64 in all, the kernel's account (1 KiB) is kept. The prepared requests of all targets are at most 256 MiB.
 #![deny(unsafe_code)]
 
@@ -47,6 +47,7 @@ mod shared;
 mod slot;
 mod stages;
 mod stream;
+mod tails;
 mod tally;
 mod targets;
 mod tcp_info;

@@ -12,6 +12,7 @@ use crate::outcome::{Detail, End, Ended, Failure};
 use crate::plan::Plan;
 use crate::series::Timeline;
 use crate::shared::lock;
+use crate::tails::Tails;
 
 /// Length of a slice, nanoseconds.
 pub(crate) const SLICE_NS: u64 = 100_000_000;
@@ -67,6 +68,7 @@ pub(crate) struct Tally {
     slice: Slice,
     slice_end_ns: u64,
     timeline: Timeline,
+    tails: Tails,
     samples: Vec<String>,
     /// Kinds of which there is an example.
     sampled: Vec<(u16, Option<Failure>)>,
@@ -105,6 +107,7 @@ impl Tally {
             slice: Slice::default(),
             slice_end_ns: SLICE_NS,
             timeline: Timeline::new(warm_ns),
+            tails: Tails::new(),
             samples: Vec::new(),
             sampled: Vec::new(),
             published_in_flight: 0,
@@ -139,6 +142,7 @@ impl Tally {
         self.slice = self.slices.pop().unwrap_or_default();
         self.slice.in_flight = 0;
         self.slices.clear();
+        self.tails = Tails::new();
         self.samples.clear();
         self.sampled.clear();
         self.connect = Durations::new();
@@ -165,6 +169,7 @@ impl Tally {
             }
         }
         self.drained += u64::from(drained);
+        self.tails.record_ns(latency_ns);
         if good {
             self.good += 1;
             self.drained_good += u64::from(drained);
@@ -253,6 +258,7 @@ impl Tally {
 
     #[cold]
     fn close_slice(&mut self, number: u64, control: &Control) -> Closed {
+        self.tails.roll();
         let mut slice = std::mem::take(&mut self.slice);
         slice.in_flight = self.in_flight;
         let ended = u64::from(slice.good) + u64::from(slice.wrong) + u64::from(slice.failed);
@@ -319,6 +325,7 @@ impl Tally {
             self.note(sample);
         }
         self.timeline.add(tally.timeline);
+        self.tails.add(tally.tails);
         self.tcp_info.get_or_insert_default().extend(tally.tcp_info.into_iter().flatten());
     }
 
@@ -373,6 +380,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         drained_good: sum.drained_good,
         errors: sum.errors,
         latency_us: latency.percentiles,
+        latency_us_p99_range: latency.p99_us,
         good_latency_us,
         connect_us: sum.connect.percentiles(),
         latency_histogram: latency.text,
@@ -392,6 +400,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
 /// The latency of all requests.
 struct Latency {
     percentiles: load::Percentiles,
+    p99_us: Option<(u64, u64)>,
     text: String,
 }
 
@@ -411,7 +420,7 @@ fn detail(plan: &Plan, sum: &mut Tally) -> (Latency, load::Detail) {
     };
     let mut latency = answered;
     latency.add(&sum.failed_latency);
-    let told = Latency { percentiles: latency.percentiles(), text: latency.text() };
+    let told = Latency { percentiles: latency.percentiles(), p99_us: sum.tails.p99_us(&latency), text: latency.text() };
     let detail = load::Detail {
         warm_up_us: plan.options.warm_up.as_micros() as u64,
         first_byte_us,

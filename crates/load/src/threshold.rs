@@ -168,6 +168,7 @@ mod tests {
             drained_good: 0,
             errors: Errors { reset: 1, ..Errors::default() },
             latency_us: Percentiles { p50: 100, p75: 150, p90: 200, p95: 300, p99: 250_000, p999: 260_000, max: 300_000 },
+            latency_us_p99_range: None,
             good_latency_us: Percentiles::default(),
             connect_us: Percentiles::default(),
             latency_histogram: String::new(),

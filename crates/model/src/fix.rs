@@ -4,13 +4,16 @@
 //! where the signal that the remedy named improved and nothing got worse beyond noise, or the loss is explained by the next cause. Where no
 //! cause is left and something was mended, what could be faster is tried in the same way, for goodput within the objective. The
 //! **whole** is then held against the best state seen on the way, the start included; changes that only led away from it are taken back.
-//! Last, each change is **left out** alone: what is missed is put back and final, what is not stays out. So no change is kept that was not
-//! measured to be needed beside the others. An improvement is left out first and put back last: the others are judged without it.
+//! Last, each change is **left out** alone: what is missed is put back and final, what is not worse without it within the noise that was measured in this
+//! very run stays out, and what cannot be told stays in, for it was proven to help. An improvement is left out first and put back last: the others are
+//! judged without it. What is left is **confirmed**: what a change that was left out would mend there puts it back, for good.
 
 mod chain;
+mod confirm;
 mod judge;
 mod leave_out;
 mod made;
+mod noise;
 mod rounds;
 
 use std::collections::VecDeque;
@@ -26,9 +29,10 @@ use made::Made;
 
 /// Changes that are applied at the most, the alternatives of one group counted singly.
 pub const ROUNDS_MAX: u32 = 8;
-/// Measurements at the most: the first, one a change, each of them left out once more after each that was dropped, three to confirm.
-pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) / 2 + 3;
-/// Relative change of goodput between two runs alike that noise alone explains: 30 runs alike had a standard deviation of 3 %, so that of the
+/// Measurements at the most: the first, one a change, each of them left out once more after each that was dropped and measured twice then, and what stays
+/// twice, once more after each time that changes were put back.
+pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) + 2 * (ROUNDS_MAX + 1);
+/// Of the chain, where a state is measured once and before anything else is known of its noise: relative change of goodput between two runs alike that noise alone explains: 30 runs alike had a standard deviation of 3 %, so that of the
 /// difference of two is 4.2 %, and 98 % of the differences are smaller than this (docs/measuring.md, "Noise floor").
 pub const NOISE_SHARE: f64 = 0.10;
 /// The same for p99: a standard deviation of 7.9 %, 11 % for a difference, and 97 % of the differences are smaller than this.
@@ -112,8 +116,8 @@ enum Step {
     Without(u32),
     /// Whether a change that is needed could be put back.
     PuttingBack(u32),
-    /// The measurement with all that stays; the number of times it was taken.
-    Confirming(u32),
+    /// The measurement with all that stays.
+    Confirming,
     /// The measurement of what is left where the last phase broke off.
     Stranded,
     /// Whether a change could be put back that was dropped; the others follow.
@@ -194,7 +198,7 @@ impl<'w> Session<'w> {
             }
             Step::Trying(number) => self.tried(number, after),
             Step::Without(number) => self.left_out(number, after),
-            Step::Confirming(times) => self.confirmed(times, after),
+            Step::Confirming => self.confirmed(after),
             Step::Stranded => self.seen_stranded(after),
             other => self.unasked(other),
         }

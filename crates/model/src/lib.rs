@@ -26,6 +26,7 @@ pub mod remedies;
 pub mod report;
 pub mod series;
 pub mod settle;
+pub mod spread;
 pub mod stations;
 pub mod tcp;
 pub mod traffic;

@@ -147,6 +147,9 @@ pub struct LoadResult {
     pub errors: Errors,
     /// From the intended start to the last byte of the answer.
     pub latency_us: Percentiles,
+    /// The 95 % interval of its p99, microseconds, by how much the parts of the load differed; nothing where it was too short, or too few requests ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_us_p99_range: Option<(u64, u64)>,
     /// The same of good answers alone.
     pub good_latency_us: Percentiles,
     /// From connect() to the established connection, of connections that were established.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Activation, Change};
 use crate::load::{Errors, Percentiles};
 use crate::observation::NetnsId;
+use crate::spread::Spread;
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
@@ -225,6 +226,9 @@ pub struct LoadReport {
     pub errors: Errors,
     /// Response times, timed-out requests included.
     pub latency_us: Percentiles,
+    /// How surely they are known; nothing where the load does not tell it.
+    #[serde(skip)]
+    pub spread: Option<Spread>,
 }
 
 impl LoadReport {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::load::{Errors, LoadResult};
 use crate::observation::AccessLog;
 use crate::report::LoadReport;
+use crate::spread::Spread;
 use crate::stations::Context;
 
 /// Of the load, else of the traffic that was watched; nothing where neither can be told.
@@ -22,6 +23,7 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
         status: load.status.iter().map(|(status, count)| (status.to_string(), *count)).collect(),
         errors: load.errors,
         latency_us: load.latency_us,
+        spread: Spread::of(load),
     }
 }
 
@@ -53,6 +55,7 @@ fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
         status: status.iter().map(|(code, count)| (code.to_string(), *count)).collect(),
         errors: Errors::default(),
         latency_us: largest.request_time_us.or(largest.duration_us).unwrap_or_default(),
+        spread: None,
     })
 }
 

@@ -301,6 +301,7 @@ fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> 
     prop_assert!(end.goodput_rps >= start.goodput_rps * (1.0 - NOISE_SHARE), "{} -> {}\n{told}", start.goodput_rps, end.goodput_rps);
     // What the report says stays is what differs from the start.
     prop_assert_eq!(ended.settings == world.start(), kept(&ended.report).is_empty(), "{}", told);
+    prop_assert!(ended.choked_by_what_was_left_out().is_empty(), "{:?}\n{told}", ended.choked_by_what_was_left_out());
     for round in &ended.report.rounds {
         prop_assert!(!round.why.is_empty() && !round.why.contains('['), "{}", round.why);
         prop_assert!(round.kept != Kept::Provisional, "{}", told);
@@ -345,8 +346,14 @@ fn what_could_not_be_put_back_leaves_nothing_worse() {
     }
 }
 
+/// A thousand cases of each, or as many as PROPTEST_CASES says.
+fn cases() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(1_000);
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+    #![proptest_config(cases())]
 
     #[test]
     fn whatever_the_couplings_it_ends_and_does_no_harm(

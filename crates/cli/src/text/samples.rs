@@ -487,6 +487,7 @@ fn collapsed() -> LoadReport {
             p999: 2_011_000,
             max: 2_013_000,
         },
+        spread: None,
     }
 }
 
@@ -499,6 +500,7 @@ fn served(rate: f64, requests: u64) -> LoadReport {
         status: BTreeMap::from([("200".into(), requests)]),
         errors: Errors::default(),
         latency_us: Percentiles { p50: 850, p75: 1_200, p90: 2_340, p95: 3_100, p99: 12_340, p999: 31_000, max: 212_000 },
+        spread: None,
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use super::judge::{Judgement, Place, Seen, Worse, figures, goodput, is_gain, judge, judge_improvement, meets, worse};
+use super::noise::Gain;
 use super::rounds::entry;
 use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
 use crate::change::Change;
 use crate::message::Message;
-use crate::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind, Signal};
+use crate::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind};
 
 /// Times that a remedy is tried: once more where it did nothing the first time and other changes were kept since, which may have hidden it.
 const ATTEMPTS_MAX: u32 = 2;
@@ -102,11 +103,7 @@ impl Session<'_> {
         let Some((place, improves, remedy)) = self.trial.as_mut().filter(|_| budget).and_then(pop) else { return self.choose() };
         let attempt = self.attempt(&place.finding, &remedy);
         (attempt.times, attempt.rejected_beside) = (attempt.times + 1, None);
-        let refused = match (&remedy.signal, &self.current) {
-            (Signal::Refusals { station }, Some(current)) => place.refusals(current, station),
-            _ => 0.0,
-        };
-        let number = self.made.add(entry(&place, remedy.clone(), refused, improves));
+        let number = self.made.add(entry(&place, remedy.clone(), improves));
         self.step = Step::Applying(number);
         Action::Apply { number, finding: place.finding, remedy: Box::new(remedy) }
     }
@@ -201,8 +198,9 @@ impl Session<'_> {
         let mut kept = None;
         for tried in trial.results {
             if tried.number == number {
+                let gain = self.current.as_ref().map(|before| Gain::of(before, &tried.after)).unwrap_or_default();
                 if let Some(made) = self.made.get_mut(number) {
-                    made.explained = tried.judged.explained;
+                    (made.explained, made.gain) = (tried.judged.explained, gain);
                 }
                 kept = Some(tried.after);
             } else if let (true, Some(before)) = (tried.judged.works, &self.current) {

@@ -1,8 +1,10 @@
 //! How two measurements compare: whether the second is better or worse than the first beyond noise, and by what.
 
+use super::noise::{self, Figures, Gain, Metric, is_more_often};
 use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
 use crate::message::Message;
 use crate::report::{At, Diagnosis, Finding, Remedy, Role, Signal, StationState, Verdict};
+use crate::spread::Range;
 
 /// What counts besides goodput.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,8 +36,6 @@ pub(super) enum Need {
     Worse(Worse),
     /// Without it its station refuses, this many a second.
     Refusals(String, f64),
-    /// Without it p99 is higher, which is the signal that it named.
-    Latency,
     /// Without it its finding is a cause again.
     Finding,
 }
@@ -97,7 +97,7 @@ pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().and_then(|load| load.failed_share()).unwrap_or(1.0)
 }
 
-fn p99(diagnosis: &Diagnosis) -> f64 {
+pub(super) fn p99(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, |load| load.latency_us.p99 as f64)
 }
 
@@ -107,7 +107,7 @@ pub(super) fn meets(diagnosis: &Diagnosis, objective: Objective) -> bool {
     diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && within
 }
 
-fn rose(before: f64, after: f64) -> bool {
+pub(super) fn rose(before: f64, after: f64) -> bool {
     after > before * (1.0 + NOISE_SHARE)
 }
 
@@ -120,7 +120,7 @@ fn slower(before: &Diagnosis, after: &Diagnosis) -> bool {
     p99(after) > p99(before) * (1.0 + LATENCY_NOISE_SHARE)
 }
 
-fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
+pub(super) fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
     p99(after) < p99(before) * (1.0 - LATENCY_NOISE_SHARE)
 }
 
@@ -149,7 +149,7 @@ pub(super) fn is_gain(before: &Diagnosis, after: &Diagnosis, objective: Objectiv
 }
 
 /// True where at most half as many requests failed, and that by more than noise.
-fn fails_less(before: &Diagnosis, after: &Diagnosis) -> bool {
+pub(super) fn fails_less(before: &Diagnosis, after: &Diagnosis) -> bool {
     let (was, is) = (failed_share(before), failed_share(after));
     is + FAILED_SHARE_NOISE < was && 2.0 * is <= was
 }
@@ -228,29 +228,62 @@ pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective
     told(true, "kept-yes")
 }
 
-/// Why a change is needed: what `without` it is worse than `with` all of them; nothing where it does nothing beside the others.
-/// `refused_before` is what its station refused a second before it was made, `start` the first measurement.
-pub(super) fn need(
-    (start, with, without): (&Diagnosis, &Diagnosis, &Diagnosis),
-    place: &Place,
-    remedy: &Remedy,
-    refused_before: f64,
-    objective: Objective,
-) -> Option<Need> {
-    if let Some(loss) = worse(with, without, objective).or_else(|| worse(start, without, objective)) {
-        return Some(Need::Worse(loss));
-    }
-    match &remedy.signal {
-        Signal::Refusals { station } => {
-            let refused = place.refusals(without, station);
-            if refused > REFUSALS_LEFT_MAX * refused_before && rose(place.refusals(with, station), refused) {
-                return Some(Need::Refusals(station.clone(), refused));
-            }
+/// What shows that a change is needed whatever the figures are: its station refuses again, or its finding is a cause again, in `without` and not in `with`
+/// all of them.
+pub(super) fn is_back((with, without): (&Diagnosis, &Diagnosis), place: &Place, remedy: &Remedy) -> Option<Need> {
+    if let Signal::Refusals { station } = &remedy.signal {
+        let rate =
+            |diagnosis: &Diagnosis| (place.refusals(diagnosis, station), diagnosis.load.as_ref().map_or(0.0, |load| load.duration_s));
+        if is_more_often(rate(with), rate(without)) {
+            return Some(Need::Refusals(station.clone(), rate(without).0));
         }
-        Signal::LatencyP99 if slower(with, without) => return Some(Need::Latency),
-        Signal::LatencyP99 | Signal::Goodput => {}
     }
     (place.is_cause(without) && !place.is_cause(with)).then_some(Need::Finding)
+}
+
+/// What a measurement without a change says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Missed {
+    /// It is needed.
+    Yes(Need),
+    /// Only the figures say that it is needed: they are to be measured again, since two loads differ by more than the parts of one.
+    Perhaps(Need),
+    /// It cannot be told: as much as it gave may be lost without it.
+    Unsure,
+    /// It cannot be told: it is not known by how much two measurements differ by chance.
+    Unknown,
+    /// It does nothing beside the others.
+    No,
+}
+
+/// Whether a change is missed: `start` is the first measurement, `with` that of all changes, `without` those without this one, the newest last.
+pub(super) fn missed(
+    (start, with, without): (&Diagnosis, &Diagnosis, &[&Diagnosis]),
+    (place, remedy, gain): (&Place, &Remedy, Gain),
+    objective: Objective,
+) -> Missed {
+    let Some((last, before)) = without.split_last() else { return Missed::Unknown };
+    // A measurement without a load shows nothing; then the safe side is the state that was measured.
+    if last.load.is_none() {
+        return Missed::Yes(Need::Finding);
+    }
+    let told = without.iter().map(|one| Figures::of(one)).reduce(|all, one| Some(all?.joined(one?))).flatten();
+    let both = Figures::of(with).zip(told);
+    let loss = both.as_ref().and_then(|(with, without)| noise::worse(with, without, objective)).map(|metric| match metric {
+        Metric::Goodput => Worse::Goodput,
+        Metric::Failed => Worse::Failed,
+        Metric::Latency if objective.latency_us_p99.is_some_and(|most| p99(last) > most as f64) => Worse::Objective,
+        Metric::Latency => Worse::Latency,
+    });
+    let back = is_back((with, last), place, remedy).or_else(|| worse(start, last, objective).map(Need::Worse));
+    match (back, loss.map(Need::Worse), both) {
+        (Some(back), loss, _) => Missed::Yes(loss.unwrap_or(back)),
+        (None, Some(loss), _) if before.is_empty() => Missed::Perhaps(loss),
+        (None, Some(loss), _) => Missed::Yes(loss),
+        (None, None, None) => Missed::Unknown,
+        (None, None, Some((with, without))) if gain.may_be_lost(&with, &without).is_some() => Missed::Unsure,
+        (None, None, Some(_)) => Missed::No,
+    }
 }
 
 impl Need {
@@ -260,7 +293,7 @@ impl Need {
             Need::Worse(Worse::Goodput) => figures("round-needed-goodput", with, without),
             Need::Worse(Worse::Failed) => figures("round-needed-failed", with, without),
             Need::Worse(Worse::Objective) => figures("round-needed-objective", with, without),
-            Need::Worse(Worse::Latency) | Need::Latency => figures("round-needed-latency", with, without),
+            Need::Worse(Worse::Latency) => figures("round-needed-latency", with, without),
             Need::Finding => figures("round-needed-finding", with, without),
             Need::Refusals(station, refused) => {
                 figures("round-needed-refusals", with, without).with("station", station.as_str()).with("refused", *refused)
@@ -269,14 +302,25 @@ impl Need {
     }
 }
 
-/// A message with the figures of two measurements.
+/// A message with the figures of two measurements, and the intervals of the first where they are known.
 pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -> Message {
+    let known = Figures::of(before);
+    let range = |figure: fn(&Figures) -> Range, value: f64| known.as_ref().map_or(Range { low: value, high: value }, figure);
+    let good = range(|known| known.goodput_rps.range, goodput(before));
+    let failed = range(|known| known.failed_share.range, failed_share(before));
+    let latency = range(|known| known.latency_us_p99.range, p99(before));
     Message::new(id)
         .with("before", goodput(before))
+        .with("low", good.low)
+        .with("high", good.high)
         .with("after", goodput(after))
         .with("share_before", failed_share(before) * 100.0)
+        .with("share_low", failed.low * 100.0)
+        .with("share_high", failed.high * 100.0)
         .with("share_after", failed_share(after) * 100.0)
         .with("p99_before_ms", p99(before) / 1e3)
+        .with("p99_low_ms", latency.low / 1e3)
+        .with("p99_high_ms", latency.high / 1e3)
         .with("p99_after_ms", p99(after) / 1e3)
 }
 
@@ -292,7 +336,8 @@ mod tests {
         let mut seen = 0;
         for id in ids.filter(|id| !id.starts_with('#')) {
             let figures = ["before", "after", "share_before", "share_after", "p99_before_ms", "p99_after_ms", "refused"];
-            let message = figures.into_iter().fold(Message::new(id), |message, name| message.with(name, 12.5));
+            let ranges = ["low", "high", "share_low", "share_high", "p99_low_ms", "p99_high_ms"];
+            let message = figures.into_iter().chain(ranges).fold(Message::new(id), |message, name| message.with(name, 12.5));
             let names = ["remedy", "station", "why"];
             let text = words.text(&names.into_iter().fold(message, |message, name| message.with(name, "name")));
             assert!(!text.starts_with('[') && !text.contains('{'), "{id}: {text}");

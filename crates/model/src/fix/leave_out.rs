@@ -1,30 +1,33 @@
-//! The last phase: each change is left out alone. What is missed goes back and is final; what is not stays out.
+//! The last phase: each change is left out alone. What is missed goes back and is final, and so does what cannot be told; what is not missed stays out.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
-use super::judge::{figures, is_gain, need, worse};
+use super::judge::{Missed, figures, is_gain, missed};
 use super::{Action, Session, Step};
 use crate::message::Message;
 use crate::report::{Diagnosis, Kept, RoundKind};
-
-/// Measurements that confirm what stays before it is believed that it got worse.
-const CONFIRMATIONS_MAX: u32 = 2;
 
 /// How far the phase is.
 pub(super) struct LeaveOut {
     /// The measurement with all changes, which every measurement without one is held against. It does not slide along with changes that
     /// are dropped, or many small losses would add up; it rises where one was found to do harm.
-    with: Diagnosis,
+    pub(super) with: Diagnosis,
     /// Changes that were left out since the last one was dropped, and are needed.
     seen: BTreeSet<u32>,
-    /// Changes that were dropped, in this order.
-    dropped: Vec<u32>,
+    /// The measurement without the change that is out now, where it is to be measured again, and its round.
+    again: Option<(Diagnosis, Option<usize>)>,
+    /// Changes that were dropped and did not come back, in this order.
+    pub(super) dropped: Vec<u32>,
+    /// Changes that a later one replaced and that did not come back.
+    pub(super) folded: Vec<u32>,
+    /// The last confirmation, where it fell short and was to be taken again.
+    pub(super) short: Option<Diagnosis>,
     /// True where the last measurement was of the host as it now is.
-    is_measured: bool,
+    pub(super) is_measured: bool,
     /// Improvements that are needed and stay out until the others were judged, with the measurement that had them: an improvement may hide
     /// for the time of a measurement what a fix is needed for.
-    held: Vec<u32>,
-    whole: Option<Diagnosis>,
+    pub(super) held: Vec<u32>,
+    pub(super) whole: Option<Diagnosis>,
 }
 
 impl Session<'_> {
@@ -36,8 +39,8 @@ impl Session<'_> {
             _ => false,
         };
         let Some(with) = self.current.clone().filter(|_| !is_proven && !self.broken) else { return self.end() };
-        let (seen, dropped, held) = (BTreeSet::new(), Vec::new(), Vec::new());
-        self.leave_out = Some(LeaveOut { with, seen, dropped, is_measured: true, held, whole: None });
+        let (seen, dropped, folded, held) = (BTreeSet::new(), Vec::new(), Vec::new(), Vec::new());
+        self.leave_out = Some(LeaveOut { with, seen, again: None, dropped, folded, short: None, is_measured: true, held, whole: None });
         self.leave_out_next()
     }
 
@@ -59,43 +62,67 @@ impl Session<'_> {
     pub(super) fn folded(&mut self, number: u32) -> Action {
         self.made.fall(number);
         self.close(number, Kept::No, &Message::new("kept-no-replaced"));
+        if let Some(phase) = &mut self.leave_out {
+            phase.folded.push(number);
+        }
         self.leave_out_next()
     }
 
     /// Judges the measurement without a change.
     pub(super) fn left_out(&mut self, number: u32, without: Diagnosis) -> Action {
-        let (Some(phase), Some(first), Some(made)) = (&self.leave_out, &self.first, self.made.get(number)) else {
+        let (Some(phase), Some(first), Some(made)) = (&mut self.leave_out, &self.first, self.made.get(number)) else {
             return self.unasked(Step::Without(number));
         };
         let with = phase.with.clone();
-        let need = match &without.load {
-            // A measurement without a load shows nothing; then the safe side is the state that was measured.
-            None => Some(super::judge::Need::Finding),
-            Some(_) => need((first, &with, &without), &made.place, &made.remedy, made.refused_before, self.objective),
-        };
-        let improves = made.improves;
+        let again = phase.again.take();
+        let seen: Vec<&Diagnosis> = again.iter().map(|(before, _)| before).chain([&without]).collect();
+        let judged = missed((first, &with, &seen), (&made.place, &made.remedy, made.gain), self.objective);
+        let (improves, needed) = (made.improves, made.needed);
         self.current = Some(without.clone());
         self.set_measured(true);
-        match need {
-            Some(need) => {
-                let why = need.told(&with, &without);
-                self.push_round(RoundKind::Without, Some(number), (&with, &without), Kept::Final, &why);
-                if improves { self.hold(number, without) } else { self.put_back(number, Step::PuttingBack(number)) }
-            }
-            None => {
-                self.push_round(RoundKind::Without, Some(number), (&with, &without), Kept::No, &figures("round-idle", &with, &without));
-                self.close(number, Kept::No, &figures("kept-no-idle", &with, &without));
-                let gained = is_gain(&with, &without, self.objective);
+        let kept = match &judged {
+            Missed::No => Kept::No,
+            // What is out now, and would be if the run ended here.
+            Missed::Perhaps(_) if !needed => Kept::No,
+            _ => Kept::Final,
+        };
+        let why = match &judged {
+            Missed::Yes(need) => need.told(&with, &without),
+            Missed::Perhaps(_) => figures("round-again", &with, &without),
+            Missed::Unsure => figures("round-unsure", &with, &without),
+            Missed::Unknown => figures("round-unknown", &with, &without),
+            Missed::No => figures("round-idle", &with, &without),
+        };
+        let round = self.push_round(RoundKind::Without, Some(number), (&with, &without), kept, &why);
+        if let Some((_, Some(before))) = again {
+            self.set_fate(before, kept);
+        }
+        match judged {
+            Missed::Perhaps(_) => {
                 if let Some(phase) = &mut self.leave_out {
-                    phase.dropped.push(number);
-                    phase.seen.clear();
-                    if gained {
-                        phase.with = without;
-                    }
+                    phase.again = Some((without, round));
                 }
-                self.leave_out_next()
+                self.step = Step::Without(number);
+                Action::Measure
+            }
+            Missed::No => self.drop_change(number, &with, without),
+            _ if improves => self.hold(number, without),
+            _ => self.put_back(number, Step::PuttingBack(number)),
+        }
+    }
+
+    /// A change that does nothing beside the others stays out.
+    fn drop_change(&mut self, number: u32, with: &Diagnosis, without: Diagnosis) -> Action {
+        self.close(number, Kept::No, &figures("kept-no-idle", with, &without));
+        let gained = is_gain(with, &without, self.objective);
+        if let Some(phase) = &mut self.leave_out {
+            phase.dropped.push(number);
+            phase.seen.clear();
+            if gained {
+                phase.with = without;
             }
         }
+        self.leave_out_next()
     }
 
     /// An improvement that is needed stays out while the others are judged.
@@ -139,7 +166,7 @@ impl Session<'_> {
         self.leave_out.as_ref().is_none_or(|phase| phase.is_measured)
     }
 
-    fn set_measured(&mut self, is_measured: bool) {
+    pub(super) fn set_measured(&mut self, is_measured: bool) {
         if let Some(phase) = &mut self.leave_out {
             phase.is_measured = is_measured;
         }
@@ -150,76 +177,5 @@ impl Session<'_> {
         self.set_measured(true);
         self.current = Some(now);
         self.break_off()
-    }
-
-    /// Measures once more what stays, with the improvements that were held, unless the last measurement did that.
-    fn confirm(&mut self) -> Action {
-        if let Some(phase) = &mut self.leave_out
-            && let Some(number) = phase.held.pop()
-        {
-            if let Some(whole) = phase.whole.take() {
-                phase.with = whole;
-            }
-            return self.put_back(number, Step::PuttingBack(number));
-        }
-        match &self.leave_out {
-            Some(phase) if !phase.is_measured => {
-                self.step = Step::Confirming(1);
-                Action::Measure
-            }
-            _ => self.end(),
-        }
-    }
-
-    /// Judges a measurement of all that stays.
-    pub(super) fn confirmed(&mut self, times: u32, after: Diagnosis) -> Action {
-        let (Some(phase), Some(first)) = (&mut self.leave_out, &self.first) else { return self.unasked(Step::Confirming(times)) };
-        let with = phase.with.clone();
-        let fell = worse(&with, &after, self.objective).is_some();
-        let worse_than_first = worse(first, &after, self.objective).is_some();
-        let dropped = std::mem::take(&mut phase.dropped);
-        phase.is_measured = true;
-        let again = fell && times < CONFIRMATIONS_MAX;
-        if again {
-            phase.dropped.clone_from(&dropped);
-        }
-        let why = figures(if fell { "round-confirm-fell" } else { "round-confirm" }, &with, &after);
-        self.push_round(RoundKind::Confirm, None, (&with, &after), Kept::Final, &why);
-        self.current = Some(after.clone());
-        if !fell {
-            return self.end();
-        }
-        if again {
-            self.step = Step::Confirming(times + 1);
-            return Action::Measure;
-        }
-        if times == CONFIRMATIONS_MAX && !dropped.is_empty() {
-            // What seemed idle one by one may be missed together.
-            let why = figures("kept-yes-together", &with, &after);
-            dropped.iter().for_each(|number| self.close(*number, Kept::Final, &why));
-            return self.restore_next(dropped.into());
-        }
-        self.warn(&figures("warning-not-confirmed", &with, &after));
-        if worse_than_first { self.break_off() } else { self.end() }
-    }
-
-    /// A dropped change is back; then the next, and one measurement of them all.
-    pub(super) fn restored(&mut self, number: u32, rest: VecDeque<u32>) -> Action {
-        self.made.stand(number);
-        if let Some(made) = self.made.get_mut(number) {
-            made.needed = true;
-        }
-        self.set_measured(false);
-        self.restore_next(rest)
-    }
-
-    fn restore_next(&mut self, mut rest: VecDeque<u32>) -> Action {
-        match rest.pop_front() {
-            Some(number) => self.put_back(number, Step::Restoring(number, rest)),
-            None => {
-                self.step = Step::Confirming(CONFIRMATIONS_MAX + 1);
-                Action::Measure
-            }
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! The changes that a session made: which stand, which lie over which, and what putting one back means.
 
 use super::judge::Place;
+use super::noise::Gain;
 use crate::change::Change;
 use crate::report::Remedy;
 
@@ -11,8 +12,8 @@ pub(super) struct Entry {
     pub(super) remedy: Remedy,
     /// Index of its round, once it was measured.
     pub(super) round: Option<usize>,
-    /// Refused a second at the station of its signal before it was made.
-    pub(super) refused_before: f64,
+    /// What it gave when it was kept, beyond chance.
+    pub(super) gain: Gain,
     /// True where it cost goodput and stays only because the next cause explains that.
     pub(super) explained: bool,
     /// True where leaving it out showed that it is needed.

@@ -2,6 +2,7 @@
 
 use super::judge::Place;
 use super::made::Entry;
+use super::noise::Gain;
 use super::{Action, Session, Step};
 use crate::message::Message;
 use crate::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
@@ -60,6 +61,13 @@ impl Session<'_> {
         }
     }
 
+    /// Says what became of a change in a round that judged it.
+    pub(super) fn set_fate(&mut self, index: usize, kept: Kept) {
+        if let Some(round) = self.rounds.get_mut(index) {
+            round.kept = kept;
+        }
+    }
+
     fn round_of(&mut self, number: u32) -> Option<&mut Round> {
         let index = self.made.get(number)?.round?;
         self.rounds.get_mut(index)
@@ -105,6 +113,6 @@ impl Session<'_> {
 }
 
 /// An entry for a change that is about to be made.
-pub(super) fn entry(place: &Place, remedy: crate::report::Remedy, refused_before: f64, improves: bool) -> Entry {
-    Entry { place: place.clone(), remedy, round: None, refused_before, explained: false, needed: false, improves }
+pub(super) fn entry(place: &Place, remedy: crate::report::Remedy, improves: bool) -> Entry {
+    Entry { place: place.clone(), remedy, round: None, gain: Gain::default(), explained: false, needed: false, improves }
 }

@@ -13,6 +13,7 @@ use chokepoint_model::fix::{Action, MEASUREMENTS_MAX, Objective, Session};
 use chokepoint_model::load::{Errors, Percentiles};
 use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::*;
+use chokepoint_model::spread::{Range, Spread};
 
 /// The time after which a request is given up, microseconds.
 pub(crate) const TIMEOUT_US: u64 = 2_000_000;
@@ -79,6 +80,14 @@ pub(crate) struct Cure {
 /// What decides what is measured.
 pub(crate) trait World {
     fn truth(&self, settings: &Settings) -> Truth;
+    /// What a measurement sees of it, where chance decides that.
+    fn seen(&self, settings: &Settings, _random: &mut Random) -> Truth {
+        self.truth(settings)
+    }
+    /// How far a measurement says that chance may have led it, either way, where it was led so far at the most.
+    fn noise_told(&self, noise: f64) -> f64 {
+        noise
+    }
     /// The settings as they are found.
     fn start(&self) -> Settings;
     /// The diagnosis as the model would give it: names and places of its own, and its order.
@@ -113,10 +122,13 @@ pub(crate) struct Host<'w> {
     /// Settings of each measurement, in order.
     pub(crate) measured: Vec<Settings>,
     pub(crate) actions: Vec<String>,
+    last: Option<Diagnosis>,
 }
 
 /// How a run ended.
 pub(crate) struct Ended {
+    /// The last measurement.
+    pub(crate) last: Diagnosis,
     pub(crate) report: Diagnosis,
     pub(crate) settings: Settings,
     pub(crate) measurements: u32,
@@ -138,6 +150,7 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
         measurements: 0,
         measured: Vec::new(),
         actions: Vec::new(),
+        last: None,
     };
     let mut action = Action::Measure;
     while action != Action::Done {
@@ -155,7 +168,29 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
     }
     assert!(host.measurements <= MEASUREMENTS_MAX, "{} measurements: {:?}", host.measurements, host.actions);
     let report = session.report().expect("a first measurement");
-    Ended { report, settings: host.settings, measurements: host.measurements, measured: host.measured, actions: host.actions }
+    let last = host.last.expect("a first measurement");
+    Ended { last, report, settings: host.settings, measurements: host.measurements, measured: host.measured, actions: host.actions }
+}
+
+impl Ended {
+    /// Remedies that were kept and then left out, with nothing put over them.
+    pub(crate) fn left_out(&self) -> Vec<&str> {
+        let applied = self.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply);
+        let out = applied.clone().filter(|round| round.kept == Kept::No && round.why.contains("does nothing beside"));
+        // One may have been tried twice, with another value or beside other changes.
+        let stays = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.kept != Kept::No);
+        out.map(|round| round.remedy.as_str()).filter(|remedy| !stays(remedy)).collect()
+    }
+
+    /// Causes of the last measurement that a remedy mends which was kept and then left out.
+    pub(crate) fn choked_by_what_was_left_out(&self) -> Vec<&str> {
+        let out = self.left_out();
+        let causes = self.last.findings.iter().filter(|finding| finding.role == Role::Cause);
+        causes
+            .filter(|cause| cause.remedies.iter().any(|remedy| out.contains(&remedy.id.as_str())))
+            .map(|cause| cause.id.as_str())
+            .collect()
+    }
 }
 
 impl Host<'_> {
@@ -192,19 +227,34 @@ impl Host<'_> {
     fn measure(&mut self) -> Diagnosis {
         self.measurements += 1;
         self.measured.push(self.settings.clone());
-        let truth = self.world.truth(&self.settings);
+        let truth = self.world.seen(&self.settings, &mut self.random);
         let noise = self.noise;
         let mut noisy = |value: f64| value * (1.0 + noise * (2.0 * self.random.share() - 1.0));
         let (good, failed, p99) = (noisy(truth.goodput_rps), noisy(truth.failed_rps), noisy(truth.latency_us_p99));
         let path = truth.refusals.iter().map(|(id, rate)| station(id, noisy(*rate))).collect();
         let findings: Vec<Finding> = truth.findings.iter().map(|found| finding(found, &self.settings)).collect();
         let improvements = truth.improvements.iter().map(|found| finding(found, &self.settings)).collect();
-        self.world.told(Diagnosis { improvements, ..diagnosis(load(good, failed, p99), path, findings) })
+        let spread = spread((good, failed, p99), self.world.noise_told(noise));
+        let load = LoadReport { spread: Some(spread), ..load(good, failed, p99) };
+        let told = self.world.told(Diagnosis { improvements, ..diagnosis(load, path, findings) });
+        self.last = Some(told.clone());
+        told
     }
 }
 
 fn read(change: &Change) -> (String, u32, u32) {
     (change.key(), change.from().parse().expect("a number"), change.to().parse().expect("a number"))
+}
+
+/// All that the truth may be where each figure is off by `noise` at the most.
+fn spread((good, failed, p99): (f64, f64, f64), noise: f64) -> Spread {
+    let share = |failed: f64, good: f64| if failed + good > 0.0 { failed / (failed + good) } else { 0.0 };
+    let (less, more) = (1.0 / (1.0 + noise), 1.0 / (1.0 - noise));
+    Spread {
+        goodput_rps: Range { low: good * less, high: good * more },
+        failed_share: Range { low: share(failed * less, good * more), high: share(failed * more, good * less) },
+        latency_us_p99: Some(Range { low: p99 * less, high: p99 * more }),
+    }
 }
 
 fn load(good: f64, failed: f64, p99: f64) -> LoadReport {
@@ -216,6 +266,7 @@ fn load(good: f64, failed: f64, p99: f64) -> LoadReport {
         status: BTreeMap::new(),
         errors: Errors::default(),
         latency_us: Percentiles { p99: p99 as u64, ..Percentiles::default() },
+        spread: None,
     }
 }
 

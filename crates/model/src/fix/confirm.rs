@@ -1,0 +1,136 @@
+//! The confirmation: what stays is measured once more, and what it shows to be missed after all goes back, for good.
+
+use std::collections::VecDeque;
+
+use super::judge::{figures, is_back, worse};
+use super::noise::{self, Figures};
+use super::{Action, Session, Step};
+use crate::change::Change;
+use crate::report::{Diagnosis, Kept, Role, RoundKind};
+
+impl Session<'_> {
+    /// Measures once more what stays, with the improvements that were held, unless the last measurement did that. Where something was dropped it is measured
+    /// all the same: that it is not missed rests on one measurement until then.
+    pub(super) fn confirm(&mut self) -> Action {
+        if let Some(phase) = &mut self.leave_out
+            && let Some(number) = phase.held.pop()
+        {
+            if let Some(whole) = phase.whole.take() {
+                phase.with = whole;
+            }
+            return self.put_back(number, Step::PuttingBack(number));
+        }
+        match &self.leave_out {
+            Some(phase) if !phase.is_measured || !phase.dropped.is_empty() => {
+                self.step = Step::Confirming;
+                Action::Measure
+            }
+            _ => self.end(),
+        }
+    }
+
+    /// Judges a measurement of all that stays.
+    pub(super) fn confirmed(&mut self, after: Diagnosis) -> Action {
+        let (Some(phase), Some(first)) = (&self.leave_out, &self.first) else { return self.unasked(Step::Confirming) };
+        let with = phase.with.clone();
+        let worse_than_first = worse(first, &after, self.objective).is_some();
+        let missed = self.missed_after_all(&with, &after);
+        let fell = self.fell_short(&with, &after);
+        let id = match (missed.is_empty(), fell) {
+            (false, _) => "round-confirm-missed",
+            (true, true) => "round-confirm-fell",
+            (true, false) => "round-confirm",
+        };
+        let why = figures(id, &with, &after);
+        self.push_round(RoundKind::Confirm, None, (&with, &after), Kept::Final, &why);
+        self.set_measured(true);
+        self.current = Some(after.clone());
+        let Some(phase) = &mut self.leave_out else { return self.end() };
+        let short = phase.short.take();
+        if !missed.is_empty() {
+            return self.restore("kept-yes-missed", missed, &with, &after);
+        }
+        if !fell {
+            return self.end();
+        }
+        if short.is_none() {
+            phase.short = Some(after);
+            self.step = Step::Confirming;
+            return Action::Measure;
+        }
+        if !phase.dropped.is_empty() {
+            // What seemed idle one by one may be missed together.
+            let all = phase.dropped.clone();
+            return self.restore("kept-yes-together", all, &with, &after);
+        }
+        self.warn(&figures("warning-not-confirmed", &with, &after));
+        if worse_than_first { self.break_off() } else { self.end() }
+    }
+
+    /// Changes that are out and would mend what the confirmation shows: their cause is back, their station refuses again, or a cause has their remedy.
+    fn missed_after_all(&self, with: &Diagnosis, after: &Diagnosis) -> Vec<u32> {
+        let Some(phase) = &self.leave_out else { return Vec::new() };
+        let causes = || after.findings.iter().filter(|finding| finding.role == Role::Cause);
+        let is_missed = |number: &u32| {
+            self.made.get(*number).is_some_and(|made| {
+                let is_same = |change: &[Change]| {
+                    change.len() == made.remedy.change.len()
+                        && change.iter().zip(&made.remedy.change).all(|(one, other)| one.is_same_setting(other))
+                };
+                let mends =
+                    causes().flat_map(|finding| &finding.remedies).any(|remedy| remedy.id == made.remedy.id && is_same(&remedy.change));
+                mends || made.place.is_cause(after) || is_back((with, after), &made.place, &made.remedy).is_some()
+            })
+        };
+        // What a later change sets again would change nothing.
+        let folded = phase.folded.iter().filter(|number| !self.made.is_replaced(**number));
+        phase.dropped.iter().chain(folded).copied().filter(|number| is_missed(number)).collect()
+    }
+
+    /// True where what stays gives less than all changes did. With the same changes as then, only what noise of two runs alike cannot explain counts; without
+    /// some of them, what the noise of this run cannot explain.
+    fn fell_short(&self, with: &Diagnosis, after: &Diagnosis) -> bool {
+        let Some(phase) = self.leave_out.as_ref().filter(|phase| !phase.dropped.is_empty()) else {
+            return worse(with, after, self.objective).is_some();
+        };
+        let now = match &phase.short {
+            Some(before) => Figures::of(before).zip(Figures::of(after)).map(|(before, after)| before.joined(after)),
+            None => Figures::of(after),
+        };
+        match Figures::of(with).zip(now) {
+            Some((with, now)) => noise::worse(&with, &now, self.objective).is_some(),
+            None => worse(with, after, self.objective).is_some(),
+        }
+    }
+
+    /// Puts changes back for good, and confirms anew.
+    fn restore(&mut self, id: &'static str, numbers: Vec<u32>, with: &Diagnosis, after: &Diagnosis) -> Action {
+        let why = figures(id, with, after);
+        numbers.iter().for_each(|number| self.close(*number, Kept::Final, &why));
+        if let Some(phase) = &mut self.leave_out {
+            phase.dropped.retain(|number| !numbers.contains(number));
+            phase.folded.retain(|number| !numbers.contains(number));
+        }
+        self.restore_next(numbers.into())
+    }
+
+    /// A dropped change is back; then the next, and one measurement of them all.
+    pub(super) fn restored(&mut self, number: u32, rest: VecDeque<u32>) -> Action {
+        self.made.stand(number);
+        if let Some(made) = self.made.get_mut(number) {
+            made.needed = true;
+        }
+        self.set_measured(false);
+        self.restore_next(rest)
+    }
+
+    fn restore_next(&mut self, mut rest: VecDeque<u32>) -> Action {
+        match rest.pop_front() {
+            Some(number) => self.put_back(number, Step::Restoring(number, rest)),
+            None => {
+                self.step = Step::Confirming;
+                Action::Measure
+            }
+        }
+    }
+}

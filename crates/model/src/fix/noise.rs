@@ -1,0 +1,183 @@
+//! Whether one measurement is worse than another beyond what was measured of chance: by goodput, failures and p99, each with its interval. No threshold
+//! stands here: the intervals come out of the loads themselves (`crate::spread`) and out of measurements of the same state that were repeated.
+
+use super::judge::{Objective, failed_share, fails_less, faster, goodput, p99, rose};
+use crate::report::Diagnosis;
+use crate::spread::Range;
+
+/// A figure with its 95 % interval; of a state that was measured again, the mean and all that either interval holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Figure {
+    pub(super) value: f64,
+    pub(super) range: Range,
+}
+
+/// What a state is judged by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Figures {
+    pub(super) goodput_rps: Figure,
+    /// Of the requests that ended, 0 to 1.
+    pub(super) failed_share: Figure,
+    pub(super) latency_us_p99: Figure,
+}
+
+/// Which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Metric {
+    Goodput,
+    Failed,
+    Latency,
+}
+
+impl Figure {
+    fn new(value: f64, range: Range) -> Self {
+        Self { value, range: Range { low: range.low.min(value), high: range.high.max(value) } }
+    }
+
+    fn joined(self, other: Self) -> Self {
+        let range = Range { low: self.range.low.min(other.range.low), high: self.range.high.max(other.range.high) };
+        Self { value: (self.value + other.value) / 2.0, range }
+    }
+
+    /// True where all that this may be lies below all that the other may be.
+    fn is_below(&self, other: &Self) -> bool {
+        self.range.high < other.range.low
+    }
+}
+
+impl Figures {
+    /// Of a measurement; nothing where it does not tell how surely each of them is known.
+    pub(super) fn of(diagnosis: &Diagnosis) -> Option<Self> {
+        let load = diagnosis.load.as_ref()?;
+        let spread = load.spread?;
+        Some(Self {
+            goodput_rps: Figure::new(goodput(diagnosis), spread.goodput_rps),
+            failed_share: Figure::new(load.failed_share()?, spread.failed_share),
+            latency_us_p99: Figure::new(load.latency_us.p99 as f64, spread.latency_us_p99?),
+        })
+    }
+
+    /// Of two measurements of the same state: that they differ is chance, however narrow the interval of each is.
+    pub(super) fn joined(self, other: Self) -> Self {
+        Self {
+            goodput_rps: self.goodput_rps.joined(other.goodput_rps),
+            failed_share: self.failed_share.joined(other.failed_share),
+            latency_us_p99: self.latency_us_p99.joined(other.latency_us_p99),
+        }
+    }
+}
+
+/// By what `without` is worse than `with` beyond chance. More goodput makes up for failures and a longer p99, but not for one beyond the objective.
+pub(super) fn worse(with: &Figures, without: &Figures, objective: Objective) -> Option<Metric> {
+    if without.goodput_rps.is_below(&with.goodput_rps) {
+        return Some(Metric::Goodput);
+    }
+    let is_slower = with.latency_us_p99.is_below(&without.latency_us_p99);
+    let is_over = |most: u64| without.latency_us_p99.value > most as f64;
+    if with.goodput_rps.is_below(&without.goodput_rps) {
+        return (is_slower && objective.latency_us_p99.is_some_and(is_over)).then_some(Metric::Latency);
+    }
+    if with.failed_share.is_below(&without.failed_share) {
+        return Some(Metric::Failed);
+    }
+    is_slower.then_some(Metric::Latency)
+}
+
+/// What a change gave when it was made, of the figures in which that was more than chance, or what the chain kept it for.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Gain {
+    /// Goodput before as a share of that after.
+    goodput: Option<f64>,
+    /// By how much the share of failed requests fell.
+    failed: Option<f64>,
+    /// p99 before as a multiple of that after.
+    latency: Option<f64>,
+}
+
+impl Gain {
+    pub(super) fn of(before: &Diagnosis, after: &Diagnosis) -> Self {
+        let both = Figures::of(before).zip(Figures::of(after));
+        let is_clear = |better: fn(&Figures, &Figures) -> bool| both.as_ref().is_some_and(|(before, after)| better(before, after));
+        let goodput_rose =
+            rose(goodput(before), goodput(after)) || is_clear(|before, after| before.goodput_rps.is_below(&after.goodput_rps));
+        let failed_fell = fails_less(before, after) || is_clear(|before, after| after.failed_share.is_below(&before.failed_share));
+        let latency_fell = faster(before, after) || is_clear(|before, after| after.latency_us_p99.is_below(&before.latency_us_p99));
+        Self {
+            goodput: goodput_rose.then(|| goodput(before) / goodput(after)),
+            failed: failed_fell.then(|| failed_share(before) - failed_share(after)),
+            latency: (latency_fell && p99(after) > 0.0).then(|| p99(before) / p99(after)),
+        }
+    }
+
+    /// In which figure as much as the change gave may be lost without it, as far as the intervals tell: then nobody can say that it does nothing.
+    pub(super) fn may_be_lost(&self, with: &Figures, without: &Figures) -> Option<Metric> {
+        let goodput = self.goodput.is_some_and(|share| without.goodput_rps.range.low <= with.goodput_rps.value * share);
+        let failed = self.failed.is_some_and(|fall| without.failed_share.range.high >= with.failed_share.value + fall);
+        let latency = self.latency.is_some_and(|times| without.latency_us_p99.range.high >= with.latency_us_p99.value * times);
+        let metrics = [(goodput, Metric::Goodput), (failed, Metric::Failed), (latency, Metric::Latency)];
+        metrics.into_iter().find(|(is_lost, _)| *is_lost).map(|(_, metric)| metric)
+    }
+}
+
+/// True where events are more frequent beyond chance in the second of two measurements, given a second each and the seconds that they lasted: the difference of
+/// two counts has the sum of both as its variance (Poisson). What comes in bursts varies more; then a change stays that might have gone.
+pub(super) fn is_more_often((before_per_s, before_s): (f64, f64), (after_per_s, after_s): (f64, f64)) -> bool {
+    /// The normal distribution's two-sided 95 %.
+    const Z_95: f64 = 1.959_964;
+    let variance = |per_s: f64, seconds: f64| if seconds > 0.0 { per_s / seconds } else { 0.0 };
+    after_per_s > before_per_s
+        && after_per_s - before_per_s > Z_95 * (variance(before_per_s, before_s) + variance(after_per_s, after_s)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(low: f64, value: f64, high: f64) -> Figure {
+        Figure { value, range: Range { low, high } }
+    }
+
+    fn figures(goodput: [f64; 3], failed: [f64; 3], p99: [f64; 3]) -> Figures {
+        let of = |[low, value, high]: [f64; 3]| figure(low, value, high);
+        Figures { goodput_rps: of(goodput), failed_share: of(failed), latency_us_p99: of(p99) }
+    }
+
+    const NONE: Objective = Objective { latency_us_p99: None, timeout_us: None };
+
+    #[test]
+    fn each_figure_decides_by_its_own_interval() {
+        let with = figures([980.0, 1000.0, 1020.0], [0.0, 0.0, 0.001], [95.0, 100.0, 105.0]);
+        let [goodput, failed, p99] = [[970.0, 990.0, 1010.0], [0.0, 0.0005, 0.002], [90.0, 103.0, 110.0]];
+        assert_eq!(worse(&with, &figures(goodput, failed, p99), NONE), None);
+        assert_eq!(worse(&with, &figures([930.0, 950.0, 970.0], failed, p99), NONE), Some(Metric::Goodput));
+        assert_eq!(worse(&with, &figures(goodput, [0.002, 0.003, 0.004], p99), NONE), Some(Metric::Failed));
+        assert_eq!(worse(&with, &figures(goodput, failed, [110.0, 115.0, 120.0]), NONE), Some(Metric::Latency));
+        let more = [1100.0, 1200.0, 1300.0];
+        let slower = figures(more, [0.002, 0.003, 0.004], [110.0, 115.0, 120.0]);
+        assert_eq!(worse(&with, &slower, NONE), None, "more goodput makes up for it");
+        assert_eq!(worse(&with, &slower, Objective { latency_us_p99: Some(110), timeout_us: None }), Some(Metric::Latency));
+    }
+
+    #[test]
+    fn a_state_that_was_measured_twice_is_known_as_badly_as_the_two_differ() {
+        let twice = figures([980.0, 1000.0, 1020.0], [0.0; 3], [1.0; 3]).joined(figures([880.0, 900.0, 920.0], [0.0; 3], [1.0; 3]));
+        assert_eq!(twice.goodput_rps, figure(880.0, 950.0, 1020.0));
+    }
+
+    #[test]
+    fn a_gain_that_may_be_lost_is_not_called_idle() {
+        let gain = Gain { goodput: Some(0.9), failed: None, latency: None };
+        let with = figures([950.0, 1000.0, 1050.0], [0.0; 3], [1.0; 3]);
+        let without = |low: f64| figures([low, low + 50.0, low + 100.0], [0.0; 3], [1.0; 3]);
+        assert_eq!(gain.may_be_lost(&with, &without(950.0)), None);
+        assert_eq!(gain.may_be_lost(&with, &without(890.0)), Some(Metric::Goodput));
+        assert_eq!(Gain::default().may_be_lost(&with, &without(0.0)), None, "what was kept for another reason has nothing to lose here");
+    }
+
+    #[test]
+    fn counts_differ_by_chance_as_much_as_their_root() {
+        assert!(is_more_often((0.0, 10.0), (1.0, 10.0)), "ten where there were none");
+        assert!(!is_more_often((0.0, 10.0), (0.3, 10.0)), "three may be chance");
+        assert!(!is_more_often((100.0, 10.0), (105.0, 10.0)) && is_more_often((100.0, 10.0), (120.0, 10.0)));
+    }
+}
