@@ -39,8 +39,8 @@ impl Flicker {
             (truth.goodput_rps, truth.latency_us_p99) = (1_000.0, 900_000.0);
             truth.findings.push(cause("pool", Signal::Goodput));
         } else if settings["queue"] == 0 && overflows {
-            // It costs the tail of a few and no goodput.
-            truth.latency_us_p99 = 1_100_000.0;
+            // It costs a few clients their time, and no goodput.
+            truth.latency_us_p99 = 220_000.0;
             truth.refusals.insert("queue".to_owned(), 80.0);
             truth.findings.push(cause("queue", Signal::Refusals { station: "queue".to_owned() }));
         }
