@@ -228,6 +228,8 @@ pub fn set(path: &str, before: &str, values: &[(&str, &str)]) -> Edited {
         });
         match own {
             Some((old, _)) if old == value => {}
+            // Two values for one key replace the same span; the first stands.
+            Some((_, span)) if replacements.iter().any(|known: &Replacement| known.span == *span) => {}
             Some((_, span)) => replacements.push(Replacement { span: span.clone(), text: value.to_owned() }),
             None => added.push_str(&format!("{key} = {value}{ending}")),
         }
@@ -257,14 +259,7 @@ pub fn remove(path: &str, before: &str, keys: &[&str]) -> Edited {
 }
 
 fn edited(path: &str, before: &str, replacements: &[Replacement]) -> Edited {
-    // Two values for one key replace the same span; the first stands.
-    let mut unique: Vec<Replacement> = Vec::new();
-    for replacement in replacements {
-        if !unique.iter().any(|known| known.span == replacement.span) {
-            unique.push(replacement.clone());
-        }
-    }
-    let after = apply(before, &unique).unwrap_or_else(|_| before.to_owned());
+    let after = apply(before, replacements).unwrap_or_else(|_| before.to_owned());
     Edited { path: path.to_owned(), before: before.to_owned(), after }
 }
 
@@ -281,6 +276,16 @@ mod tests {
 
     fn value(boot: &Boot, key: &str) -> Option<(String, String)> {
         boot.value(key).map(|setting| (setting.value.clone(), setting.origin.to_string()))
+    }
+
+    #[test]
+    fn a_key_is_added_behind_one_without_a_value() {
+        for before in ["fs.file-max=", "fs.file-max = \n"] {
+            let after = set("/etc/sysctl.d/a.conf", before, &[("net.core.somaxconn", "8192"), ("fs.file-max", "7"), ("fs.file-max", "8")]).after;
+            let boot = boot(&[("/etc/sysctl.d/a.conf", &after)], Loader::Procps);
+            let values = ["net.core.somaxconn", "fs.file-max"].map(|key| value(&boot, key).map(|(value, _)| value));
+            assert_eq!(values, [Some("8192".to_owned()), Some("7".to_owned())], "{after:?}");
+        }
     }
 
     #[test]

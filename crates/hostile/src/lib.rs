@@ -22,7 +22,7 @@ const CASES: u64 = 300;
 /// # Panics
 /// Where `read` panics, takes longer than [`TIME_MAX`] or more than [`MEMORY_MAX`]: with the smallest such input that was found, which is kept in a file
 /// below the directory for temporary files. Where it does not end, the process is ended in the same way.
-pub fn run(kind: &str, corpus: &Corpus, read: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
+pub fn run(kind: &str, corpus: &Corpus, read: impl Fn(&[u8])) {
     for input in &corpus.inputs {
         if let Err(why) = bounds::within(kind, input, &read) {
             refuse(kind, "a valid input", input.clone(), why, &read);
@@ -35,7 +35,7 @@ pub fn run(kind: &str, corpus: &Corpus, read: impl Fn(&[u8]) + std::panic::RefUn
 ///
 /// # Panics
 /// As [`run`].
-pub fn run_made(kind: &str, make: impl Fn(&mut Chance) -> Vec<u8>, read: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
+pub fn run_made(kind: &str, make: impl Fn(&mut Chance) -> Vec<u8>, read: impl Fn(&[u8])) {
     let (cases, seed) = (number("CASES").unwrap_or(CASES), number("SEED").unwrap_or(0));
     let mut worst = bounds::Cost::default();
     let begin = std::time::Instant::now();
