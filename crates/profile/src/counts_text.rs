@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::count::{Count, Counts, ProgramCount};
-use crate::text::printable;
+use chokepoint_foreign::printable;
 
 /// Programs of one thing at most.
 const PROGRAMS_MAX: usize = 12;

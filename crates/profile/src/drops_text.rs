@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::drops::{Drop, Drops, Holder};
-use crate::text::printable;
+use chokepoint_foreign::printable;
 
 /// Places of one reason at most.
 const PLACES_MAX: usize = 8;
@@ -98,7 +98,7 @@ fn held(drop: &Drop) -> String {
 
 fn name(holder: &Holder) -> String {
     let program = printable(&holder.program);
-    holder.namespace.as_ref().map_or_else(|| program.clone(), |namespace| format!("{program} in {namespace}"))
+    holder.namespace.as_ref().map_or_else(|| program.clone().into_owned(), |namespace| format!("{program} in {namespace}"))
 }
 
 /// What sockets themselves counted.

@@ -109,7 +109,7 @@ fn frame(name: &str) -> Frame {
 
 /// A name that can stand in a folded stack.
 fn plain(name: &str) -> String {
-    name.chars().map(|letter| if letter == ';' || letter.is_control() { ' ' } else { letter }).collect()
+    name.chars().map(|letter| if letter == ';' || chokepoint_foreign::steers(letter) { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]

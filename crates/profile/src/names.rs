@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use chokepoint_foreign::{Files, Rights};
+use chokepoint_foreign::{Files, Rights, steers};
 
 use crate::host;
 use crate::image::{Bytes, Elf, Image};
@@ -244,7 +244,7 @@ pub(crate) fn demangle(name: &str) -> String {
 
 /// A name of bounded length without what would break a line or a folded stack.
 fn shorten(name: &str) -> String {
-    name.chars().take(NAME_MAX).map(|letter| if letter.is_control() || letter == ';' { ' ' } else { letter }).collect()
+    name.chars().take(NAME_MAX).map(|letter| if steers(letter) || letter == ';' { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]

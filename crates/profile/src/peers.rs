@@ -12,7 +12,7 @@ use crate::event::{Registers, arguments};
 use crate::host;
 use crate::profile::{Frame, FrameKind};
 use crate::record::Sample;
-use crate::text::printable;
+use chokepoint_foreign::printable;
 
 /// Sockets at most of which it is kept what they are; beyond it all are looked up anew.
 const SOCKETS_MAX: usize = 1 << 16;
@@ -245,7 +245,7 @@ fn parse_address(bytes: &[u8]) -> Option<Address> {
         Some((0, hidden)) if !hidden.is_empty() => format!("@{}", String::from_utf8_lossy(hidden)),
         _ => String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or(name)).into_owned(),
     };
-    Some(Address::Path(printable(&text)))
+    Some(Address::Path(printable(&text).into_owned()))
 }
 
 /// `struct sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)); nothing of another family.

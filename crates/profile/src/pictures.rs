@@ -5,7 +5,10 @@ pub mod html;
 pub mod pprof;
 pub mod svg;
 
-/// Text that can stand in HTML, XML and their attributes. Letters that XML 1.0 does not allow become spaces.
+use chokepoint_foreign::steers;
+
+/// Text that can stand in HTML, XML and their attributes. Letters that XML 1.0 does not allow, and those that
+/// would turn or hide the text beside them, become spaces.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -15,7 +18,8 @@ fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            letter if (letter < ' ' && letter != '\n') || matches!(letter, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
+            '\n' => escaped.push('\n'),
+            letter if steers(letter) || matches!(letter, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
             letter => escaped.push(letter),
         }
     }
@@ -26,6 +30,6 @@ fn escape(text: &str) -> String {
 mod tests {
     #[test]
     fn nothing_escapes() {
-        assert_eq!(super::escape("<a b=\"c\">&'\u{1}"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39; ");
+        assert_eq!(super::escape("<a b=\"c\">&'\u{1}\n\u{9b}\u{202e}"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39; \n  ");
     }
 }

@@ -1,5 +1,6 @@
 //! A profile as text: what was sampled and how well, layers by program, bounds, the hottest functions, the tree.
 
+use chokepoint_foreign::printable;
 use std::fmt::Write;
 
 use crate::difference::Change;
@@ -15,11 +16,6 @@ const CORES_MAX: usize = 16;
 const LINE_SHARE_MIN: f64 = 0.005;
 /// Share of broken stacks, or of names made of addresses, from which it is said aloud.
 const FLAW_SHARE: f64 = 0.02;
-
-/// A name as a terminal may show it: what came from outside can do nothing to it.
-pub(crate) fn printable(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
-}
 
 /// How the text is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +99,7 @@ fn head(profile: &Profile, report: &Report) -> String {
         let _ = writeln!(text, "note: {} samples fell on other processes", profile.outside);
     }
     for note in &profile.notes {
-        let _ = writeln!(text, "note: {note}");
+        let _ = writeln!(text, "note: {}", printable(note));
     }
     let _ = writeln!(text, "sampling, unwinding and naming took {:.2} s of CPU time in this program", profile.cost_cpu_s);
     text
@@ -111,7 +107,7 @@ fn head(profile: &Profile, report: &Report) -> String {
 
 fn layers(report: &Report, layout: &Layout) -> String {
     let programs: Vec<_> = report.programs.iter().take(COLUMNS_MAX).collect();
-    let names: Vec<String> = programs.iter().map(|program| program.program.chars().take(14).collect()).collect();
+    let names: Vec<String> = programs.iter().map(|program| printable(&program.program).chars().take(14).collect()).collect();
     let widths: Vec<usize> = names.iter().map(|name| name.chars().count().max(6)).collect();
     let title = layout.width.saturating_sub(10 + widths.iter().map(|width| width + 2).sum::<usize>()).clamp(20, 48);
     let row = |first: &str, all: String, cells: &[String]| {
@@ -158,7 +154,8 @@ fn bounds(report: &Report) -> String {
 }
 
 fn sentence(bound: &Bound) -> String {
-    let program = bound.program.as_ref().map_or_else(String::new, |(name, share)| format!(", {} % of {name}'s time", percent(*share)));
+    let program =
+        bound.program.as_ref().map_or_else(String::new, |(name, share)| format!(", {} % of {}'s time", percent(*share), printable(name)));
     let by = bound.by.map_or_else(String::new, |by| format!(" with {by}"));
     let gain = if bound.factor < 1.5 { format!("+{:.0} %", 100.0 * (bound.factor - 1.0)) } else { format!("{:.1}x", bound.factor) };
     format!("{} {} % ({} to {}){program}: at most {gain}{by}", bound.what, percent(bound.share), percent(bound.low), percent(bound.high))
@@ -168,8 +165,8 @@ fn hottest(report: &Report, layout: &Layout) -> String {
     let mut text = "\nhottest functions, own time\n".to_owned();
     let room = layout.width.saturating_sub(60).clamp(24, 60);
     for function in report.hottest.iter().take(10) {
-        let name: String = function.name.chars().take(room).collect();
-        let module: String = function.module.chars().take(20).collect();
+        let name: String = printable(&function.name).chars().take(room).collect();
+        let module: String = printable(&function.module).chars().take(20).collect();
         let _ = writeln!(text, "{:>6} %  {name:room$} {module:20} {}", percent(function.share), function.layer.def().id);
     }
     text
@@ -187,12 +184,12 @@ pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
         if share < layout.tree_share_min {
             continue;
         }
-        let mut names = vec![node.name(profile)];
+        let mut names = vec![printable(node.name(profile))];
         while let [only] = node.children.as_slice()
             && only.total == node.total
         {
             node = only;
-            names.push(node.name(profile));
+            names.push(printable(node.name(profile)));
         }
         let indent = if depth == 0 { String::new() } else { bar.repeat(depth - 1) + corner };
         let line = format!("{:>6} % {indent}{}", percent(share), names.join(" > "));
@@ -205,11 +202,11 @@ pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
 
 /// What changed against an earlier profile.
 pub fn changes(layers: &[Change], functions: &[Change], before: &str) -> String {
-    let mut text = format!("\nagainst {before}, % of busy time (* beyond what chance does with so many samples)\n");
+    let mut text = format!("\nagainst {}, % of busy time (* beyond what chance does with so many samples)\n", printable(before));
     for (title, changes) in [("layers", layers), ("functions, own time", functions)] {
         let _ = writeln!(text, "{title:48} before     now");
         for change in changes.iter().filter(|change| (change.now - change.before).abs() >= LINE_SHARE_MIN).take(12) {
-            let name: String = change.name.chars().take(48).collect();
+            let name: String = printable(&change.name).chars().take(48).collect();
             let mark = if change.beyond_chance { " *" } else { "" };
             let _ = writeln!(text, "{name:48} {:>6}  {:>6}{mark}", percent(change.before), percent(change.now));
         }

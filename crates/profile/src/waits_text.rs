@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::profile::Profile;
-use crate::text::{Layout, printable, tree};
+use crate::text::{Layout, tree};
 use crate::waits::{WaitShare, waits};
+use chokepoint_foreign::printable;
 
 /// Programs at most, those that waited longest.
 const PROGRAMS_MAX: usize = 12;

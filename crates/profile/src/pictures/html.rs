@@ -1,5 +1,6 @@
 //! A flame graph as one page that needs nothing else: to be searched, zoomed, and narrowed down to programs, threads, cores, layers and times.
 
+use chokepoint_foreign::printable_json;
 use serde::Serialize;
 
 use super::escape;
@@ -93,7 +94,7 @@ fn columns(stacks: &[Stack], samples: &[Sample]) -> Columns {
 
 fn write(title: &str, head: &str, data: &Data<'_>) -> String {
     // Numbers and texts alone: this cannot fail. No "<" is left in it, so that no name can end the script.
-    let json = serde_json::to_string(data).unwrap_or_default().replace('<', "\\u003c");
+    let json = printable_json(&serde_json::to_string(data).unwrap_or_default()).replace('<', "\\u003c");
     let title = escape(title);
     let head: String = head.lines().map(|line| format!("<p>{}</p>\n", escape(line))).collect();
     format!(

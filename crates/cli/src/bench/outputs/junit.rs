@@ -6,7 +6,7 @@ use chokepoint_load::Judged;
 use chokepoint_model::bench::{Bench, Outcome};
 use chokepoint_model::catalogue::Catalogue;
 
-use crate::sheet::{Phrases, bench::condition};
+use crate::sheet::{Phrases, bench::condition, steers};
 
 /// One test case: its name and, where it failed, why.
 struct Case {
@@ -55,6 +55,7 @@ fn escape(text: &str) -> String {
                 let _ = write!(out, "&#{};", u32::from(character));
             }
             '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push(char::REPLACEMENT_CHARACTER),
+            character if steers(character) => out.push(char::REPLACEMENT_CHARACTER),
             _ => out.push(character),
         }
     }
