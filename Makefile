@@ -32,8 +32,11 @@ check: ## the quick half of `make test`: no tests, no packages
 	@$(CARGO) xtask tidy
 	@$(CARGO) xtask docs --check
 
-fuzz: ## millions of damaged, cut and random captures through the readers (CASES=N of each kind)
-	@PROPTEST_CASES=$${CASES:-1000000} $(CARGO) test --release --package chokepoint-packets --test hostile
+fuzz: ## damaged configurations, logs, recordings, captures, maps and program files through the readers (CASES=N of each kind)
+	@export CASES=$${CASES:-1000000}; export PROPTEST_CASES=$$CASES SEED=$${SEED:-$$(date +%s)}; echo "SEED=$$SEED CASES=$$CASES"; \
+	$(CARGO) test --release --package chokepoint-config --package chokepoint-packets --package chokepoint-recording --package chokepoint-sources \
+	    --test hostile -- --nocapture && \
+	$(CARGO) test --release --package chokepoint-profile --lib hostile -- --nocapture
 
 fmt: ## format the code and write the generated pages
 	@$(CARGO) fmt --all

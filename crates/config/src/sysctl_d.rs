@@ -281,7 +281,8 @@ mod tests {
     #[test]
     fn a_key_is_added_behind_one_without_a_value() {
         for before in ["fs.file-max=", "fs.file-max = \n"] {
-            let after = set("/etc/sysctl.d/a.conf", before, &[("net.core.somaxconn", "8192"), ("fs.file-max", "7"), ("fs.file-max", "8")]).after;
+            let after =
+                set("/etc/sysctl.d/a.conf", before, &[("net.core.somaxconn", "8192"), ("fs.file-max", "7"), ("fs.file-max", "8")]).after;
             let boot = boot(&[("/etc/sysctl.d/a.conf", &after)], Loader::Procps);
             let values = ["net.core.somaxconn", "fs.file-max"].map(|key| value(&boot, key).map(|(value, _)| value));
             assert_eq!(values, [Some("8192".to_owned()), Some("7".to_owned())], "{after:?}");

@@ -4,8 +4,12 @@
 
 use std::io::Write;
 
+use chokepoint_hostile::{Allocator, Corpus, run};
 use chokepoint_packets::{Analyzer, Capture, CaptureError, Limits, Packet};
 use proptest::prelude::*;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 /// Reads all that can be read; says how many packets there were and why it ended early, where it did.
 fn read(bytes: &[u8]) -> (u64, Option<CaptureError>) {
@@ -142,6 +146,25 @@ fn more_streams_than_may_be_open_are_summarised_early() {
     let report = analyzer.finish(&mut |_| {});
     assert_eq!((report.totals.streams, early, report.totals.dropped_for_room), (1000, 990, 990));
     assert!(report.edges.len() <= 9);
+}
+
+#[test]
+fn damaged_captures_stay_within_the_bounds() {
+    let rst = fixture("rst");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&rst).unwrap();
+    let zstd = include_bytes!("data/keepalive.pcap.zst").to_vec();
+    let captures = vec![
+        as_pcapng(&rst, false),
+        as_pcapng(&rst, true),
+        fixture("snapped"),
+        fixture("qinq"),
+        fixture("keepalive"),
+        zstd,
+        gzip.finish().unwrap(),
+        rst,
+    ];
+    run("capture", &Corpus::bytes(captures), |input| drop(read(input)));
 }
 
 proptest! {

@@ -14,6 +14,8 @@ mod error;
 mod event;
 pub mod folded;
 mod host;
+#[cfg(test)]
+mod hostile;
 mod image;
 mod inline;
 mod jit;

@@ -97,6 +97,15 @@ impl Space {
         space
     }
 
+    /// An address space of one file, loaded `bias` above its own addresses.
+    #[cfg(test)]
+    pub(crate) fn of_one(image: &Image, bias: u64, mapping: &Mapping) -> Self {
+        let mut space = Self { mappings: Mappings::default(), images: vec![Some((0, bias))], native: Native::new() };
+        space.mappings.insert(mapping.clone());
+        space.native.add_module(module(image, mapping, bias));
+        space
+    }
+
     /// The place of an address; none where nothing executable is mapped.
     fn place(&self, address: u64) -> Option<Place> {
         let index = self.mappings.index(address)?;
@@ -272,12 +281,7 @@ mod tests {
             stubs: Vec::new(),
             entry: 0,
         };
-        let mapping = Mapping { start: 0x10000, end: 0x20000, offset: 0, backing: Backing::Anonymous };
-        let mut mappings = Mappings::default();
-        mappings.insert(mapping.clone());
-        let mut native = Native::new();
-        native.add_module(module(&image, &mapping, 0x10000));
-        Space { mappings, images: vec![Some((0, 0x10000))], native }
+        Space::of_one(&image, 0x10000, &Mapping { start: 0x10000, end: 0x20000, offset: 0, backing: Backing::Anonymous })
     }
 
     fn walk(space: &Space, registers: [u64; 4], stack: &[u8]) -> (Vec<Place>, StackEnd) {

@@ -22,6 +22,9 @@ const RECORDINGS: &[&str] = &[
     "data/packet-loss.rec",
     "data/port-search.rec",
     "data/quota-throttled.rec",
+    "misses/delayed-ack.rec",
+    "misses/haproxy-maxconn.rec",
+    "misses/receiver-small.rec",
     "misses/worker-connections-few-watched.rec",
 ];
 /// Longest entry that is damaged; longer ones of the same source are left out.

@@ -1,0 +1,174 @@
+//! What other programs hand to the profiler, damaged: maps, program files with their tables and debugging information, stored profiles. Each is read
+//! within the bounds of `docs/fuzzing.md`.
+
+use chokepoint_hostile::{Allocator, Chance, Corpus, run, run_made};
+use object::{Object, ObjectSection};
+
+use crate::image::{Bytes, Image};
+use crate::jit::PerfMap;
+use crate::kernel::Kallsyms;
+use crate::maps::{Backing, Mapping, Mappings};
+use crate::names::{self, Raw};
+use crate::profile::Profile;
+use crate::unwind::{Space, Unwinder};
+use crate::{difference, folded, parts, pictures, record, report, text, tracefs, waits_text};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+const MAPS: &str = "\
+55d0c0a00000-55d0c0a2f000 r--p 00000000 fe:00 1573                       /usr/sbin/nginx
+55d0c0a2f000-55d0c0aef000 r-xp 0002f000 fe:00 1573                       /usr/sbin/nginx
+7f0000000000-7f0000001000 rwxs 00000000 00:01 7                          /dev/zero (deleted)
+7f0000002000-7f0000003000 r-xp 00001000 00:2f 88                         /srv/a b (deleted)
+7ffd1b3f4000-7ffd1b3f6000 r-xp 00000000 00:00 0                          [vdso]
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+";
+const PERF_MAP: &str =
+    "1000 20 LazyCompile:*f /a b.js:1\n0x1040 10 g\n1040 8 g2\n7f00a0000000 1f0 Stub:CEntry_Return1\nffffffffffffff00 fff end\n";
+const KALLSYMS: &str =
+    "ffffffff81000000 T _stext\nffffffff81000100 t do_one\nffffffffc0000000 t nf_conntrack_in\t[nf_conntrack]\n0000000000000000 A zero\n";
+const FORMAT: &str = "name: kfree_skb\nID: 1\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+    \tfield:void * skbaddr;\toffset:8;\tsize:8;\tsigned:0;\n\tfield:enum skb_drop_reason reason;\toffset:28;\tsize:4;\tsigned:0;\n\n\
+    print fmt: \"%s\", __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" }, { 3, \"NO_SOCKET\" })\n";
+const FOLDED: &[&str] = &[
+    include_str!("../tests/data/port-search.folded"),
+    "nginx;main;malloc 30\nnginx;main;write;ksys_write_[k];sock_write_iter_[k];tcp_sendmsg_[k] 70\nphp-fpm;main;run_[j] 4\n",
+];
+/// Names as compilers write them.
+const NAMES: &[&str] = &[
+    "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+    "_RNvNtCs1234_7mycrate3foo3bar",
+    "_ZN2v88internal4Heap14CollectGarbageEv",
+    "_ZNSt6vectorIiSaIiEE9push_backERKi",
+    "_ZNKSt8functionIFvT_DpT0_EEclIJRKS0_EEEvv",
+    "_RINvNtC3std3mem8align_ofNtNtC3std3mem12DiscriminantE",
+    "memcpy@@GLIBC_2.14",
+];
+/// Program files made of `tests/data/programs/small.c`.
+const PROGRAMS: &[&[u8]] = &[
+    include_bytes!("../tests/data/programs/dwarf5.elf"),
+    include_bytes!("../tests/data/programs/dwarf4-packed.elf"),
+    include_bytes!("../tests/data/programs/split.elf"),
+    include_bytes!("../tests/data/programs/stripped.elf"),
+];
+
+#[test]
+fn text_that_other_programs_write() {
+    run("perf map", &Corpus::text(&[PERF_MAP]), |input| {
+        let map = PerfMap::parse(&String::from_utf8_lossy(input));
+        [0, 0x1000, 0x1047, u64::MAX].iter().for_each(|address| drop(map.find(*address).map(str::to_owned)));
+    });
+    run("maps", &Corpus::text(&[MAPS]), |input| {
+        let maps = Mappings::parse(&String::from_utf8_lossy(input));
+        let starts: Vec<u64> = maps.iter().flat_map(|mapping| [mapping.start, mapping.end]).collect();
+        assert!(starts.is_sorted());
+        assert!([0, 0x55d0_c0a2_f000, u64::MAX].iter().all(|address| maps.find(*address).is_none_or(|found| found.start <= *address)));
+    });
+    run("kallsyms", &Corpus::text(&[KALLSYMS]), |input| {
+        let text = String::from_utf8_lossy(input);
+        let kallsyms = Kallsyms::parse(&text);
+        let _ = (kallsyms.find(0xffff_ffff_8100_0000), kallsyms.find(u64::MAX), kallsyms.find(0));
+    });
+    run("tracepoint format", &Corpus::text(&[FORMAT]), |input| {
+        let format = tracefs::Format::parse(&String::from_utf8_lossy(input));
+        for name in ["reason", "skbaddr", "common_type"] {
+            let _ = (format.number(name, input), format.bytes(name, &[7; 40]).map(<[u8]>::len));
+        }
+    });
+    run("name", &Corpus::text(NAMES), |input| drop(names::demangle(&String::from_utf8_lossy(input))));
+    run("samples", &Corpus::bytes(vec![vec![9, 0, 0, 0, 2, 0, 40, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]]), |input| {
+        record::parse(input, &mut Vec::new());
+    });
+}
+
+/// What is asked of a profile when it is shown: one of the ways, so that many can be tried.
+fn show(profile: &Profile, way: usize) {
+    let layout = text::Layout { width: 100, unicode: true, tree_share_min: 0.01 };
+    let before = || profile.only(|sample, _| sample.weight % 2 == 0);
+    match way % 10 {
+        0 => drop(text::render(profile, &report::report(profile), &layout)),
+        1 => drop((waits_text::render(profile, &layout), profile.quality())),
+        2 => drop((parts::parts(profile, 8), parts::functions(profile, 8))),
+        3 => drop(folded::write(profile)),
+        4 => drop(pictures::svg::picture(profile, "t")),
+        5 => drop(pictures::html::page(profile, "t", "")),
+        6 => drop(pictures::pprof::file(profile)),
+        7 => drop(pictures::firefox::file(profile, "p")),
+        8 => drop((difference::layers(profile, &before()), difference::functions(profile, &before()))),
+        _ => drop(difference::join(profile, &before())),
+    }
+}
+
+#[test]
+fn stored_profiles() {
+    let small = folded::read(FOLDED[1]).expect("it is folded");
+    let stored = serde_json::to_string(&small).expect("it can be written");
+    run("stored profile", &Corpus { parts: false, ..Corpus::text(&[&stored]) }, |input| {
+        if let Ok(profile) = Profile::from_json(&String::from_utf8_lossy(input)) {
+            show(&profile, input.len());
+        }
+    });
+    run("folded stacks", &Corpus::text(FOLDED), |input| {
+        if let Ok(profile) = folded::read(&String::from_utf8_lossy(input)) {
+            show(&profile, input.len());
+        }
+    });
+}
+
+/// The parts of a program file that are read: its headers, the table of its sections, and each section.
+fn regions(program: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let elf = object::File::parse(program).expect("a program");
+    let table = usize::try_from(u64::from_le_bytes(program[40..48].try_into().expect("eight bytes"))).expect("it lies in the file");
+    let sections = elf.sections().filter_map(|section| section.file_range());
+    let sections = sections.filter_map(|(start, length)| Some(usize::try_from(start).ok()?..usize::try_from(start + length).ok()?));
+    [0..64, 64..600, table..program.len()].into_iter().chain(sections.filter(|region| !region.is_empty())).collect()
+}
+
+/// A program file, damaged in one part alone or as a whole.
+fn damaged(programs: &[(&[u8], Vec<std::ops::Range<usize>>)], chance: &mut Chance) -> Vec<u8> {
+    let Some((program, regions)) = chance.of(programs) else { return Vec::new() };
+    if chance.once_in(4) {
+        return Corpus::bytes(vec![program.to_vec()]).damaged(chance);
+    }
+    let mut program = program.to_vec();
+    for _ in 0..1 + chance.below(3) {
+        let Some(region) = chance.of(regions).cloned() else { continue };
+        let new = Corpus::bytes(vec![program[region.clone()].to_vec()]).damaged(chance);
+        // What is longer or shorter does not move what lies behind.
+        program[region].iter_mut().zip(new).for_each(|(old, new)| *old = new);
+    }
+    program
+}
+
+/// Everything that is read of a program file.
+fn read_program(input: &[u8]) {
+    let Some(image) = Image::new("/usr/bin/odd".to_owned(), 0, Bytes::Memory(input.to_vec())) else { return };
+    let mapping = Mapping { start: 0x10000, end: 0x20000, offset: 0, backing: Backing::Anonymous };
+    let addresses: Vec<u64> = [0, 1, 0x1000, 0x1013, 0x1080, 0x10f0, 0x40_1010, 0x40_1090, u64::MAX].to_vec();
+    let _ = (image.bias(&mapping), image.function_offset("outer"), image.code(0x1000, 64));
+    assert!(addresses.iter().all(|address| image.function_start(*address).is_none_or(|start| start <= *address)));
+    image.with_elf(|elf| {
+        (elf.build_id(), elf.debug_link(), elf.find("small::mangled"), elf.section(".debug_info", 1 << 20).map(|bytes| bytes.len()))
+    });
+    let space = Space::of_one(&image, 0x10000, &mapping);
+    for address in [0x11000_u64, 0x11013, 0x11080, 0x110f0] {
+        let mut places = Vec::new();
+        Unwinder::new().walk(&space, [0, 0, 0x7010, 0x7000, address, address], &[0x11; 512], |_| None, &mut places);
+    }
+    let images = [image];
+    names::resolve(addresses.into_iter().map(|address| Raw::Image(0, address)), &images, |_| true);
+}
+
+#[test]
+fn program_files() {
+    let programs: Vec<_> = PROGRAMS.iter().map(|program| (*program, regions(program))).collect();
+    let image = Image::new("small".to_owned(), 0, Bytes::Memory(PROGRAMS[0].to_vec())).expect("a program");
+    let (frames, _) = names::resolve((0x1000..0x1120).map(|address| Raw::Image(0, address)), &[image], |_| true);
+    let named = |name: &str| frames.values().flatten().any(|frame| frame.name == name);
+    assert!(named("outer") && named("inner") && named("innermost"), "functions and what was put into them are found: {frames:?}");
+    for program in PROGRAMS {
+        read_program(program);
+    }
+    run_made("program file", |chance| damaged(&programs, chance), read_program);
+}
