@@ -113,6 +113,15 @@ pub enum Activation {
 }
 
 impl ServerKind {
+    /// The kind of server whose program has this file name ("nginx", "nginx-debug", "openresty", "php-fpm8.2"); nothing for any other. A process
+    /// chooses its command line, and not the name of the file that it executes.
+    pub fn of_program(name: &str) -> Option<Self> {
+        if ["nginx", "openresty", "freenginx", "angie"].into_iter().any(|known| name.starts_with(known)) {
+            return Some(Self::Nginx);
+        }
+        name.starts_with("php-fpm").then_some(Self::PhpFpm)
+    }
+
     /// The program's name.
     pub fn name(self) -> &'static str {
         match self {
@@ -300,7 +309,7 @@ fn written(dir: &str, file: &str, value: &str) -> String {
 }
 
 /// A value as one word of a shell command.
-fn quoted(value: &str) -> String {
+pub fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
     if !value.is_empty() && value.chars().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', "'\\''")) }
 }

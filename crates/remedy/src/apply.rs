@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use chokepoint_model::change::Change;
 
 use crate::error::ApplyError;
-use crate::record::{How, Intent, Purpose, Record};
-use crate::setting::{self, Setting, State, Toward};
+use crate::record::{Backup, How, Intent, Purpose, Record};
+use crate::setting::{self, Around, Setting, State, Toward};
 use crate::store::Guard;
 
 /// A set of changes that is in force.
@@ -42,6 +42,18 @@ pub enum Step {
     Applied,
 }
 
+/// What the user agreed to beyond the changes themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Consent {
+    /// Nothing: a server is reloaded only where that puts no more in force than the change.
+    #[default]
+    Nothing,
+    /// That these files and directories, which [`ApplyError::Unread`] named, come into force as well.
+    Unread(Vec<String>),
+    /// That everything comes into force which the server has not read.
+    AnyUnread,
+}
+
 /// A setting that is to be changed, with what was found.
 type Open = (Box<dyn Setting>, Intent);
 
@@ -53,9 +65,23 @@ impl Guard {
     /// # Errors
     /// [`ApplyError`]; the host is then as it was, [`ApplyError::LeftBehind`] apart.
     pub fn apply(&mut self, changes: &[Change], purpose: &Purpose, checkpoint: &mut dyn FnMut(Step)) -> Result<Applied, ApplyError> {
+        self.apply_agreed(changes, purpose, &Consent::Nothing, checkpoint)
+    }
+
+    /// [`Guard::apply`] with what the user agreed to.
+    ///
+    /// # Errors
+    /// As of [`Guard::apply`].
+    pub fn apply_agreed(
+        &mut self,
+        changes: &[Change],
+        purpose: &Purpose,
+        consent: &Consent,
+        checkpoint: &mut dyn FnMut(Step),
+    ) -> Result<Applied, ApplyError> {
         self.store.refuse_corrupt(&self.content)?;
         self.mend()?;
-        let opened = self.read_all(changes)?;
+        let opened = self.read_all(changes, consent)?;
         checkpoint(Step::Read);
 
         let id = self.content.ledger.next_id.max(1);
@@ -84,7 +110,8 @@ impl Guard {
     }
 
     /// Reads every setting and refuses the set where one is not as the change supposes.
-    fn read_all(&self, changes: &[Change]) -> Result<Vec<Open>, ApplyError> {
+    fn read_all(&self, changes: &[Change], consent: &Consent) -> Result<Vec<Open>, ApplyError> {
+        let around = Around { consent, backups: self.backups() };
         let bad = |key: String, why: &str| ApplyError::BadChange { key, why: why.to_owned() };
         if changes.is_empty() {
             return Err(bad(String::new(), "the set of changes is empty"));
@@ -106,10 +133,16 @@ impl Guard {
                 return Err(ApplyError::Changed { key, proposed_from: change.from().to_owned(), found: found.value });
             }
             let earlier: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
-            let backup = setting.backup(change.to(), &earlier)?;
+            let backup = setting.backup(change.to(), &earlier, &around)?;
             opened.push((setting, Intent { change: change.clone(), was: found.value, place: found.place, backup }));
         }
         Ok(opened)
+    }
+
+    /// Of the changes that are not taken back.
+    pub(crate) fn backups(&self) -> Vec<&Backup> {
+        let open = self.content.ledger.sets.iter().flat_map(|set| set.changes.iter().zip(&set.closed));
+        open.filter(|(_, closed)| !**closed).filter_map(|(intent, _)| intent.backup.as_ref()).collect()
     }
 
     /// An interrupted set that may or may not have changed this setting: what it holds is then not known to be anyone's.

@@ -181,6 +181,20 @@ pub enum ApplyError {
         /// Why, and what to do instead.
         why: String,
     },
+    /// A reload would put in force more than this change, which was not agreed to.
+    #[error(
+        "{key} is not changed: a reload would also put in force what {server} has not read, as far as can be shown: {}. Look at it and reload \
+         {server} yourself, or agree to it (diagnose --reload-unseen)",
+        .files.join(", ")
+    )]
+    Unread {
+        /// The setting.
+        key: String,
+        /// The server's name.
+        server: &'static str,
+        /// Files that were changed, and directories in which names were, since the server read its configuration.
+        files: Vec<String>,
+    },
     /// The server's test refuses the configuration.
     #[error("{key} is not changed: the server refuses the configuration{when}: {said}")]
     ServerRefuses {

@@ -34,10 +34,10 @@ mod store;
 mod sysctl;
 mod undo;
 
-pub use apply::{Applied, AppliedChange, Step};
+pub use apply::{Applied, AppliedChange, Consent, Step};
 pub use error::{ApplyError, RemedyError};
 pub use record::Purpose;
-pub use server::diff;
+pub use server::{Activating, Plan, Unread, diff, plan};
 pub use state_dir::{boot_id, default_state_dir};
 pub use store::{Guard, Pending, PendingState, Store};
 pub use undo::{Conflict, Failed, Filter, Gone, Restored, UndoReport, UndoStep};

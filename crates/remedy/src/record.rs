@@ -38,6 +38,12 @@ pub(crate) struct Backup {
     pub(crate) before: String,
     /// What it may be after the change: more than one where an earlier change of the same file was taken back from below this one.
     pub(crate) after: Vec<Print>,
+    /// The server's master, by which an undo finds it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) master: Option<crate::server::Known>,
+    /// Paths of the configuration with what php-fpm had read of each before the edit; empty where that was not shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) in_force: Vec<(String, Print)>,
 }
 
 /// What a file's bytes are known by.

@@ -1,11 +1,16 @@
 //! One setting in the configuration of a running server: the file is edited whole, tested by the server itself, and put in force.
 
 mod activate;
+mod confined;
 mod edit;
 mod file;
+mod known;
 mod listener;
 mod master;
+mod plan;
 mod trial;
+mod unread;
+mod view;
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +19,15 @@ use chokepoint_config::nginx::FastcgiReuse;
 use chokepoint_config::text;
 use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 
+use crate::apply::Consent;
 use crate::error::ApplyError;
 use crate::record::{Backup, Intent, Print};
-use crate::setting::{Found, Setting, State, Toward};
+use crate::setting::{Around, Found, Setting, State, Toward};
+pub(crate) use known::Known;
 use master::Master;
+pub use plan::{Activating, Plan, Unread, plan};
+use trial::Instead;
+use view::View;
 
 /// Longest number that is set, bytes.
 const NUMBER_BYTES_MAX: usize = 20;
@@ -44,7 +54,8 @@ pub fn diff(change: &Change) -> Result<Option<String>, ApplyError> {
         return Ok(None);
     }
     let server = Server::open(change)?;
-    Ok(Some(edit::edited(&server.main, &server.setting, change.to(), &[]).map_err(|why| server.bad(why))?.diff()))
+    let view = server.view(None)?;
+    Ok(Some(edit::edited(&view, &server.main, &server.setting, change.to(), &[]).map_err(|why| server.bad(why))?.diff()))
 }
 
 impl Server {
@@ -76,18 +87,31 @@ impl Server {
         }
     }
 
-    /// The master as it is now; nothing where the server does not run.
-    fn master(&self) -> Result<Option<Master>, ApplyError> {
-        let found = Master::find(self.kind, self.pid, self.start_ticks, &self.main);
-        found.map_err(|why| ApplyError::NotHere { key: self.key.clone(), why })
+    fn not_here(&self, why: String) -> ApplyError {
+        ApplyError::NotHere { key: self.key.clone(), why }
+    }
+
+    /// The master as it is now, by what the journal knows of it; nothing where the server does not run.
+    fn master(&self, known: Option<&Known>) -> Result<Option<Master>, ApplyError> {
+        let found = Master::find(self.kind, self.pid, self.start_ticks, &self.main, known).map_err(|why| self.not_here(why))?;
+        match found.as_ref().and_then(Master::is_elsewhere) {
+            Some(why) => Err(self.not_here(elsewhere(why, &self.setting, &self.main))),
+            None => Ok(found),
+        }
     }
 
     fn running(&self) -> Result<Master, ApplyError> {
-        let gone = || ApplyError::NotHere {
-            key: self.key.clone(),
-            why: format!("{} (process {}, {}) does not run any more", self.kind.name(), self.pid, self.main),
+        let gone = || self.not_here(format!("{} (process {}, {}) does not run any more", self.kind.name(), self.pid, self.main));
+        self.master(None)?.ok_or_else(gone)
+    }
+
+    /// The configuration as the server may read it. To read it no master is needed: where none is known, it is what its owner may read.
+    fn view(&self, known: Option<&Known>) -> Result<View, ApplyError> {
+        let master = match Master::find(self.kind, self.pid, self.start_ticks, &self.main, known) {
+            Ok(_) => self.master(known)?,
+            Err(_) => None,
         };
-        self.master()?.ok_or_else(gone)
+        View::of(master.as_ref(), &self.main).map_err(|why| self.bad(why))
     }
 
     /// A file's bytes now.
@@ -98,11 +122,12 @@ impl Server {
     /// A file's text with this setting at a value, where the file's text is this one and all other files are as they are.
     pub(crate) fn edit(&self, path: &str, text: &str, value: &str) -> Result<String, ApplyError> {
         let over = [(path.to_owned(), text.to_owned())];
+        let view = self.view(None)?;
         let unset = value == ServerSetting::UNSET;
-        if unset || edit::value(&self.main, &self.setting, &over).is_ok_and(|now| now == value) {
+        if unset || edit::value(&view, &self.main, &self.setting, &over).is_ok_and(|now| now == value) {
             return Ok(text.to_owned());
         }
-        let edited = edit::edited(&self.main, &self.setting, value, &over).map_err(|why| self.bad(why))?;
+        let edited = edit::edited(&view, &self.main, &self.setting, value, &over).map_err(|why| self.bad(why))?;
         if real_path(&edited.path).as_deref() != Some(path) {
             return Err(self.bad(format!("it is set in {} now, and no longer in {path}", edited.path)));
         }
@@ -111,26 +136,58 @@ impl Server {
 
     /// Replaces a file that is as expected, tested before and after by the server, and puts the setting in force where its value is given (else
     /// the configuration as a whole).
-    pub(crate) fn put_file(&self, path: &str, expected: &[u8], bytes: &[u8], value: Option<&String>) -> Result<(), ApplyError> {
-        let target = Path::new(path);
-        let master = self.master()?;
+    pub(crate) fn put_file(&self, backup: &Backup, expected: &[u8], bytes: &[u8], value: Option<&String>) -> Result<(), ApplyError> {
+        let path = Path::new(&backup.path);
+        let changed = || ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
         let refused = |said| ApplyError::ServerRefuses { key: self.key.clone(), when: "", said };
-        let fresh = file::beside(target, bytes).map_err(|error| self.io(error))?;
+        let target = file::Target::open(path).map_err(|error| self.io(error))?;
+        if target.bytes() != expected {
+            return Err(changed());
+        }
+        let master = self.master(backup.master.as_ref())?;
         if let Some(master) = &master {
-            trial::run(master, &self.main, Some((fresh.path(), target))).map_err(refused)?;
+            trial::run(master, &self.main, Some(Instead { path, meta: target.meta(), bytes })).map_err(refused)?;
         }
-        if self.file_now(path)? != expected {
-            return Err(ApplyError::FileChanged { key: self.key.clone(), path: path.to_owned() });
+        // What comes into force without a reload leaves the workers with what they have read.
+        let is_live = value.is_some() && activate::is_live(&self.setting);
+        let was_read = |master: &Master| {
+            let unread = View::of(Some(master), &self.main).and_then(|view| unread::of(master, &view, &self.main, &[backup]));
+            unread.is_ok_and(|unread| unread.is_empty())
+        };
+        let is_read = !is_live || master.as_ref().is_some_and(was_read);
+        if !target.replace(bytes).map_err(|error| self.io(error))? {
+            return Err(changed());
         }
-        fresh.rename_over(target).map_err(|error| self.io(error))?;
         let Some(master) = master else { return Ok(()) };
         trial::run(&master, &self.main, None).map_err(refused)?;
-        self.activate(&master, value.map(String::as_str))
+        self.activate(&master, value.map(String::as_str), is_read)
     }
 
-    fn activate(&self, master: &Master, value: Option<&str>) -> Result<(), ApplyError> {
-        let done = activate::run(master, &self.main, &self.setting, value);
-        done.map_err(|why| ApplyError::NotActivated { key: self.key.clone(), why })
+    /// Puts the configuration in force. Where all of it is then what the server has read, that is remembered.
+    fn activate(&self, master: &Master, value: Option<&str>, is_read: bool) -> Result<(), ApplyError> {
+        let failed = |why| ApplyError::NotActivated { key: self.key.clone(), why };
+        let view = View::of(Some(master), &self.main).map_err(failed)?;
+        let master = activate::run(master, &view, &self.main, &self.setting, value).map_err(failed)?;
+        if is_read {
+            unread::remember(&master, &view, &self.main);
+        }
+        Ok(())
+    }
+
+    /// What a reload for a change would put in force beside it, where it takes a reload.
+    fn unread(&self, master: &Master, around: &[&Backup]) -> Result<Vec<String>, ApplyError> {
+        if activate::is_live(&self.setting) {
+            return Ok(Vec::new());
+        }
+        let view = View::of(Some(master), &self.main).map_err(|why| self.bad(why))?;
+        unread::of(master, &view, &self.main, around).map_err(|why| self.bad(why))
+    }
+
+    /// What php-fpm has read, for a later process; empty where something is not shown to be read.
+    fn in_force(&self, master: &Master, view: &View, around: &[&Backup]) -> Vec<(String, Print)> {
+        let reloads = !activate::is_live(&self.setting);
+        let is_read = || unread::of(master, view, &self.main, around).is_ok_and(|unread| unread.is_empty());
+        if self.kind == ServerKind::PhpFpm && (reloads || is_read()) { unread::prints(view, &self.main, self.kind) } else { Vec::new() }
     }
 
     /// Makes a change for which there is a backup.
@@ -145,7 +202,7 @@ impl Server {
         if !backup.after.contains(&Print::of(&after)) {
             return Err(changed());
         }
-        self.put_file(&backup.path, &now, &after, Some(&intent.change.to().to_owned()))
+        self.put_file(backup, &now, &after, Some(&intent.change.to().to_owned()))
     }
 
     /// Puts the old file back, where the file is as the change left it.
@@ -154,21 +211,21 @@ impl Server {
         let before = text::encode(&backup.before);
         if now == before {
             // It was put back by an undo that did not come to its end, or a reload is all that is missing.
-            return match self.master()? {
-                Some(master) => self.activate(&master, Some(&intent.was)),
+            return match self.master(backup.master.as_ref())? {
+                Some(master) => self.activate(&master, Some(&intent.was), !activate::is_live(&self.setting)),
                 None => Ok(()),
             };
         }
         if !backup.after.contains(&Print::of(&now)) {
             return Err(ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() });
         }
-        self.put_file(&backup.path, &now, &before, Some(&intent.was))
+        self.put_file(backup, &now, &before, Some(&intent.was))
     }
 }
 
 impl Setting for Server {
     fn read(&self) -> Result<Found, ApplyError> {
-        let value = edit::value(&self.main, &self.setting, &[]).map_err(|why| self.bad(why))?;
+        let value = edit::value(&self.view(None)?, &self.main, &self.setting, &[]).map_err(|why| self.bad(why))?;
         Ok(Found { value, place: None })
     }
 
@@ -196,12 +253,9 @@ impl Setting for Server {
         one == other
     }
 
-    fn backup(&self, to: &str, earlier: &[Intent]) -> Result<Option<Backup>, ApplyError> {
+    fn backup(&self, to: &str, earlier: &[Intent], around: &Around<'_>) -> Result<Option<Backup>, ApplyError> {
         let master = self.running()?;
         let refused = |said| ApplyError::ServerRefuses { key: self.key.clone(), when: " as it is, before any change", said };
-        if earlier.is_empty() {
-            trial::run(&master, &self.main, None).map_err(refused)?;
-        }
         if to == ServerSetting::UNSET {
             return Err(self.bad("a value is to be set, not taken away".to_owned()));
         }
@@ -211,21 +265,27 @@ impl Setting for Server {
             over.retain(|(path, _)| *path != backup.path);
             over.push((backup.path.clone(), Self::open(&intent.change)?.edit(&backup.path, &backup.before, intent.change.to())?));
         }
-        let edited = edit::edited(&self.main, &self.setting, to, &over).map_err(|why| self.bad(why))?;
+        let view = View::of(Some(&master), &self.main).map_err(|why| self.bad(why))?;
+        let edited = edit::edited(&view, &self.main, &self.setting, to, &over).map_err(|why| self.bad(why))?;
         let path = real_path(&edited.path).ok_or_else(|| self.bad(format!("the path of {} is no text", edited.path)))?;
-        if !master.sees_our(Path::new(&path)) {
-            return Err(ApplyError::NotHere { key: self.key.clone(), why: elsewhere(&self.setting, &path, to) });
+        // Before anything is executed for it.
+        file::Target::open(Path::new(&path)).map_err(|error| self.io(error))?;
+        if earlier.is_empty() {
+            trial::run(&master, &self.main, None).map_err(refused)?;
         }
-        // A php-fpm whose backlog was changed in place has a file newer than its workers.
-        if self.kind == ServerKind::Nginx && master.is_older_than(Path::new(&path)) {
-            let why = format!(
-                "{path} was edited after {} read it: a reload now would put that in force too; reload it yourself first, then diagnose again",
-                self.kind.name()
-            );
-            return Err(ApplyError::NotHere { key: self.key.clone(), why });
+        let unread = self.unread(&master, &around.backups)?;
+        let is_agreed = |file: &String| match around.consent {
+            Consent::Nothing => false,
+            Consent::Unread(agreed) => agreed.contains(file),
+            Consent::AnyUnread => true,
+        };
+        if !unread.iter().all(is_agreed) {
+            return Err(ApplyError::Unread { key: self.key.clone(), server: self.kind.name(), files: unread });
         }
         let after = Print::of(&text::encode(&edited.after));
-        Ok(Some(Backup { path, before: edited.before, after: vec![after] }))
+        let in_force = self.in_force(&master, &view, &around.backups);
+        let known = Known::of(&master.identity);
+        Ok(Some(Backup { path, before: edited.before, after: vec![after], master: Some(known), in_force }))
     }
 
     fn state(&self, intent: &Intent) -> Result<State, ApplyError> {
@@ -236,7 +296,7 @@ impl Setting for Server {
         };
         if now == text::encode(&backup.before) {
             // A file that was put back and not put in force: the process was ended between the two.
-            let pending = self.master()?.is_some_and(|master| master.is_older_than(Path::new(&backup.path)));
+            let pending = self.master(backup.master.as_ref())?.is_some_and(|master| master.is_older_than(Path::new(&backup.path)));
             return Ok(if pending { State::Ours } else { State::Old });
         }
         if backup.after.contains(&Print::of(&now)) {
@@ -252,10 +312,9 @@ fn real_path(path: &str) -> Option<String> {
 }
 
 /// What to do where the file is in an image.
-fn elsewhere(setting: &ServerSetting, path: &str, to: &str) -> String {
+fn elsewhere(why: &str, setting: &ServerSetting, main: &str) -> String {
     format!(
-        "the server has another file system than this program (a container): an edit there vanishes with it. Set {} to {to} in {path} of its image, \
-         or mount such a file over it in the compose file or the Kubernetes manifest (a ConfigMap), and roll it out",
+        "{why} (a container, or a service with PrivateTmp=): an edit in a container vanishes with it. Set {} in the configuration of its image          ({main}), or mount such a file over it in the compose file or the Kubernetes manifest (a ConfigMap), and roll it out",
         setting.told()
     )
 }

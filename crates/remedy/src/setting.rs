@@ -5,6 +5,7 @@ use std::path::Path;
 
 use chokepoint_model::change::Change;
 
+use crate::apply::Consent;
 use crate::cgroup::Cgroup;
 use crate::error::ApplyError;
 use crate::record::{Backup, Intent};
@@ -40,6 +41,14 @@ pub(crate) enum State {
     Gone(&'static str),
 }
 
+/// What else counts for a change: what the user agreed to, and what the journal holds.
+#[derive(Debug)]
+pub(crate) struct Around<'a> {
+    pub(crate) consent: &'a Consent,
+    /// Of the changes that are not taken back.
+    pub(crate) backups: Vec<&'a Backup>,
+}
+
 /// One setting of the host. A new kind is one file with this trait and one line in [`open`] and [`survives_boot`].
 pub(crate) trait Setting: Debug {
     /// Reads it now.
@@ -55,7 +64,7 @@ pub(crate) trait Setting: Debug {
     fn same(&self, one: &str, other: &str) -> bool;
 
     /// What the journal must hold, beyond the old value, for the change to be taken back. `earlier` are those of the changes before it in its set.
-    fn backup(&self, _to: &str, _earlier: &[Intent]) -> Result<Option<Backup>, ApplyError> {
+    fn backup(&self, _to: &str, _earlier: &[Intent], _around: &Around<'_>) -> Result<Option<Backup>, ApplyError> {
         Ok(None)
     }
 

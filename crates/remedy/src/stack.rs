@@ -40,8 +40,7 @@ impl Guard {
             self.rebased(*id, *index, intent)?;
         }
         let covered = overs.iter().any(|(.., over)| setting::same_setting(&over.change, &intent.change));
-        let put =
-            if covered && text == now { Ok(()) } else { server.put_file(&backup.path, &now, &text, (!covered).then_some(&intent.was)) };
+        let put = if covered && text == now { Ok(()) } else { server.put_file(backup, &now, &text, (!covered).then_some(&intent.was)) };
         if let Err(error) = put {
             // The change stays, and what lies over it lies over it again.
             for (id, index, intent) in &overs {
@@ -95,7 +94,7 @@ fn rebase(intent: &Intent, backup: &Backup, overs: &[Over]) -> Result<(Vec<Over>
             over.was.clone_from(&intent.was);
             inherits = false;
         }
-        over.backup = Some(Backup { path: old.path.clone(), before: text, after: prints });
+        over.backup = Some(Backup { before: text, after: prints, ..old.clone() });
         rebased.push((*id, *index, over));
         text = after;
     }

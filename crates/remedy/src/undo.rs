@@ -148,7 +148,7 @@ impl Guard {
     }
 
     /// Open changes that the filter names, newest first.
-    fn named_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
+    pub(crate) fn named_by(&self, filter: &Filter) -> Vec<(u64, usize)> {
         let sets = self.content.ledger.sets.iter().rev().filter(|set| match filter {
             Filter::All => true,
             Filter::Id(id) => set.id == *id,
@@ -158,7 +158,7 @@ impl Guard {
         open.collect()
     }
 
-    fn intent(&self, id: u64, index: usize) -> Option<&Intent> {
+    pub(crate) fn intent(&self, id: u64, index: usize) -> Option<&Intent> {
         self.content.ledger.sets.iter().find(|set| set.id == id)?.changes.get(index)
     }
 

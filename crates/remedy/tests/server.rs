@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use chokepoint_model::change::{Activation, ServerSetting};
-use chokepoint_remedy::{ApplyError, Filter, Guard, PendingState, Purpose, RemedyError, Step};
+use chokepoint_remedy::{ApplyError, Consent, Filter, Guard, PendingState, Purpose, RemedyError, Step};
 use servers::{Nginx, PhpFpm, apply, established_to, limit_of, store, until};
 
 fn backlog(nginx: &Nginx) -> ServerSetting {
@@ -331,7 +331,7 @@ fn a_php_fpm_that_dies_at_the_reload_is_told_and_its_file_is_put_back() {
     let added = format!("[two]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\npm = static\npm.max_children = 1\n");
     let before = fs::read_to_string(fpm.main()).unwrap() + &added;
     fs::write(fpm.main(), &before).unwrap();
-    let failed = apply(guard, &[change]).unwrap_err();
+    let failed = guard.apply_agreed(&[change], &servers::purpose(), &Consent::AnyUnread, &mut |_| {}).unwrap_err();
     assert!(failed.to_string().contains("the server ended as it reloaded"), "{failed}");
     assert_eq!(fs::read_to_string(fpm.main()).unwrap(), before);
     assert!(guard.pending().is_empty(), "{:?}", guard.pending());

@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use chokepoint_config::php_fpm::Manager;
 use chokepoint_model::change::{ServerKind, ServerSetting};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, pidfd_send_signal};
 
 use super::edit;
+use super::known::Known;
 use super::listener;
-use super::master::{Master, Worker, now_ticks, stat};
+use super::master::{Master, Worker, now_ticks};
+use super::view::View;
 use crate::netns;
 
 /// How long a reload may take until new workers are there.
@@ -21,32 +23,31 @@ const RELOAD_TIME_MAX: Duration = Duration::from_secs(20);
 const RELOAD_POLL: Duration = Duration::from_millis(50);
 /// For how long a php-fpm without workers (`ondemand`) must live on after its reload.
 const QUIET_TIME: Duration = Duration::from_millis(500);
+/// For how long old workers of nginx may go on as if nothing had been: one that is busy for longer proves nothing about the reload.
+const OLD_WORKERS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Puts the configuration in force, and waits for the evidence that it is. Without a value only the reload is waited for. The error is a clause.
+/// Puts the configuration in force, and waits for the evidence that it is; gives the master as it is then. Without a value only the reload is
+/// waited for. The error is a clause.
 ///
 /// nginx: SIGHUP; it calls listen() again for addresses whose `backlog=` changed. php-fpm: SIGUSR2, which ends requests in flight unless
 /// `process_control_timeout` is set. `listen.backlog` it takes up only when it is started; listen(2), called on a duplicate of its socket, gives
 /// the queue its new limit at once and costs nobody a request.
-pub(super) fn run(master: &Master, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<(), String> {
+pub(super) fn run(master: &Master, view: &View, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<Master, String> {
     if let (ServerSetting::PhpFpmBacklog { pool }, Some(value)) = (setting, value) {
-        return listen_again(master, main, pool, value);
+        return listen_again(master, view, main, pool, value).map(|()| master.clone());
     }
     let before = now_ticks();
-    let old_start = stat(master.pid).map(|(_, start)| start).ok_or("the server ended")?;
-    let signal = match master.kind {
-        ServerKind::Nginx => Signal::HUP,
-        ServerKind::PhpFpm => Signal::USR2,
-    };
-    let pid = i32::try_from(master.pid).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
-    kill_process(pid, signal).map_err(|error| format!("the reload's signal could not be sent ({error})"))?;
+    let known = Known::of(&master.identity);
+    let process = master.hold()?;
+    pidfd_send_signal(&process, signal(master.kind)).map_err(|error| format!("the reload's signal could not be sent ({error})"))?;
     let start = Instant::now();
     let mut why = "no new worker was started".to_owned();
     while start.elapsed() < RELOAD_TIME_MAX {
         thread::sleep(RELOAD_POLL);
         // A php-fpm that runs in the background gets another pid as it reloads.
-        match Master::find(master.kind, master.pid, old_start, main) {
-            Ok(Some(now)) => match in_force(&now, before, start.elapsed(), main, setting, value) {
-                Ok(()) => return Ok(()),
+        match Master::find(master.kind, master.pid(), master.identity.start_ticks, main, Some(&known)) {
+            Ok(Some(now)) => match in_force(&now, view, before, start.elapsed(), main, setting, value) {
+                Ok(()) => return Ok(now),
                 Err(error) => why = error,
             },
             Ok(None) => why = "the server ended as it reloaded: start it again".to_owned(),
@@ -57,8 +58,29 @@ pub(super) fn run(master: &Master, main: &str, setting: &ServerSetting, value: O
     Err(format!("{why}, {} s after the reload: its error log tells more", RELOAD_TIME_MAX.as_secs()))
 }
 
+/// What tells a master to read its configuration again.
+pub(super) fn signal(kind: ServerKind) -> Signal {
+    match kind {
+        ServerKind::Nginx => Signal::HUP,
+        ServerKind::PhpFpm => Signal::USR2,
+    }
+}
+
+/// True where a setting comes into force without a reload.
+pub(super) fn is_live(setting: &ServerSetting) -> bool {
+    matches!(setting, ServerSetting::PhpFpmBacklog { .. })
+}
+
 /// Whether what was asked for is in force in a server that was told to reload at this tick.
-fn in_force(master: &Master, since: u64, waited: Duration, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<(), String> {
+fn in_force(
+    master: &Master,
+    view: &View,
+    since: u64,
+    waited: Duration,
+    main: &str,
+    setting: &ServerSetting,
+    value: Option<&str>,
+) -> Result<(), String> {
     let workers = master.workers();
     let is_new = |worker: &&Worker| worker.start_ticks >= since;
     let fresh: Vec<&Worker> = workers.iter().filter(is_new).collect();
@@ -67,7 +89,7 @@ fn in_force(master: &Master, since: u64, waited: Duration, main: &str, setting: 
         (ServerSetting::PhpFpmMaxChildren { pool }, Some(value)) => {
             let of_pool = format!("php-fpm: pool {pool}");
             let count = fresh.iter().filter(|worker| worker.title == of_pool).count();
-            let is_static = edit::php_fpm_pool(main, pool).is_some_and(|(manager, _)| manager == Some(Manager::Static));
+            let is_static = edit::php_fpm_pool(view, main, pool).is_some_and(|(manager, _)| manager == Some(Manager::Static));
             if workers.len() != fresh.len() {
                 Err("old workers did not end yet".to_owned())
             } else if is_static && count.to_string() != value {
@@ -80,6 +102,8 @@ fn in_force(master: &Master, since: u64, waited: Duration, main: &str, setting: 
         }
         _ if master.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
         _ if fresh.is_empty() => Err(no_worker_yet()),
+        // nginx tells its old workers to end a moment after it started new ones: until then nobody can tell by them what is in force.
+        _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers did not end yet".to_owned()),
         (ServerSetting::NginxListenBacklog { address }, Some(value)) => backlog_in_force(master, address, value),
         (ServerSetting::NginxWorkerRlimitNofile, Some(value)) if value != ServerSetting::UNSET => {
             let limit = files_limit(fresh[0].pid);
@@ -103,7 +127,7 @@ fn files_limit(pid: u32) -> Option<String> {
 fn backlog_in_force(master: &Master, address: &str, value: &str) -> Result<(), String> {
     let Some(place) = listener::Place::parse(address) else { return Ok(()) };
     // Without the right to look, the new workers are the evidence.
-    let Ok(sockets) = listener::of(master.pid, &place) else { return Ok(()) };
+    let Ok(sockets) = master.hold().and_then(|process| listener::of(&process, master.pid(), &place)) else { return Ok(()) };
     limits_are(master, &sockets, value)
 }
 
@@ -117,14 +141,14 @@ fn limits_are(master: &Master, sockets: &[OwnedFd], value: &str) -> Result<(), S
 }
 
 fn somaxconn(master: &Master) -> Option<u64> {
-    let place = netns::Place::find(master.netns()?, Path::new("/")).ok()?;
+    let place = netns::Place::find(master.netns(), Path::new("/")).ok()?;
     place.run(|| fs::read_to_string("/proc/sys/net/core/somaxconn")).ok()?.ok()?.trim().parse().ok()
 }
 
-fn listen_again(master: &Master, main: &str, pool: &str, value: &str) -> Result<(), String> {
-    let listen = edit::php_fpm_pool(main, pool).and_then(|(_, listen)| listen).ok_or("the pool has no address that is known")?;
+fn listen_again(master: &Master, view: &View, main: &str, pool: &str, value: &str) -> Result<(), String> {
+    let listen = edit::php_fpm_pool(view, main, pool).and_then(|(_, listen)| listen).ok_or("the pool has no address that is known")?;
     let place = listener::Place::parse(&listen.to_string()).ok_or_else(|| format!("{listen} is no address that can be found"))?;
-    let sockets = listener::of(master.pid, &place)?;
+    let sockets = listener::of(&master.hold()?, master.pid(), &place)?;
     if sockets.is_empty() {
         return Err(format!("the server does not listen on {listen}"));
     }

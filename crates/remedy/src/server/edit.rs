@@ -1,54 +1,98 @@
 //! Settings in configuration files: their values as the server reads them, and the one file with another value.
 
-use std::ffi::{CStr, CString};
-use std::path::Path;
-
+use chokepoint_config::Edited;
 use chokepoint_config::nginx::{self, FastcgiReuse, ListenSocket, Nginx, Position};
 use chokepoint_config::php_fpm::{self, Fpm};
-use chokepoint_config::{Edited, Resolved, text};
+use chokepoint_foreign::Files;
 use chokepoint_model::change::{ServerKind, ServerSetting};
 
-use super::file;
+use super::view::{Over, Reading, View, resolve};
 
 /// nginx whose defaults are taken where a file does not say; those of the settings edited here are the same in all versions since 1.9.
 const NGINX: nginx::Version = nginx::Version(1, 22, 1);
-/// Paths that one pattern may match.
-const MATCHES_MAX: usize = 16_384;
+/// Directives whose last argument is a file that nginx executes as a part of itself; so are those that end with `_by_lua_file`.
+const PROGRAM_DIRECTIVES: [&str; 5] = ["load_module", "perl_modules", "perl_require", "js_import", "js_include"];
 
-/// Texts that stand for files which are not written yet, by path with its links resolved.
-type Over<'a> = &'a [(String, String)];
+/// A configuration, whichever server's.
+enum Tree {
+    Nginx(nginx::Tree),
+    PhpFpm(php_fpm::Tree),
+}
 
-/// The value in force once the server has read its files; the error is a sentence without its end.
-pub(super) fn value(main: &str, setting: &ServerSetting, over: Over<'_>) -> Result<String, String> {
-    let mut resolve = |pattern: &str| resolve(pattern, over);
-    match setting.server() {
-        ServerKind::Nginx => {
-            let tree = nginx::Tree::load(main, None, &mut resolve).map_err(|error| error.to_string())?;
-            let nginx = Nginx::of(&tree, NGINX);
-            nginx_value(&nginx, setting).ok_or_else(|| format!("{main} has no {}", setting.told()))
-        }
-        ServerKind::PhpFpm => {
-            let tree = php_fpm::Tree::load(main, None, &mut resolve).map_err(|error| error.to_string())?;
-            php_fpm_value(&tree, setting).ok_or_else(|| format!("{main} has no {}", setting.told()))
-        }
+/// What a server's configuration consists of.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// Its files and the directories that it searches, each once.
+    pub(super) reading: Reading,
+    /// Files that the server executes, as its directives have them: "modules/x.so".
+    pub(super) programs: Vec<String>,
+    /// php-fpm's file with its master's number.
+    pub(super) pid_file: Option<String>,
+    /// php-fpm's pools whose workers are all started at its start and stay.
+    pub(super) lasting_pools: Vec<String>,
+    /// Files that could not be read, each with the reason.
+    pub(super) gaps: Vec<String>,
+}
+
+fn load(files: &Files, main: &str, kind: ServerKind, over: Over<'_>, reading: &mut Reading) -> Result<Tree, String> {
+    let mut resolve = |pattern: &str| resolve(files, pattern, over, reading);
+    match kind {
+        ServerKind::Nginx => nginx::Tree::load(main, None, &mut resolve).map(Tree::Nginx).map_err(|error| error.to_string()),
+        ServerKind::PhpFpm => php_fpm::Tree::load(main, None, &mut resolve).map(Tree::PhpFpm).map_err(|error| error.to_string()),
     }
 }
 
-/// The file that changes; the error is a sentence without its end.
-pub(super) fn edited(main: &str, setting: &ServerSetting, to: &str, over: Over<'_>) -> Result<Edited, String> {
-    let mut resolve = |pattern: &str| resolve(pattern, over);
-    let mut files = match setting.server() {
-        ServerKind::Nginx => {
-            let tree = nginx::Tree::load(main, None, &mut resolve).map_err(|error| error.to_string())?;
-            nginx_edited(&tree, setting, to)?
+/// What the configuration consists of; the error is a sentence without its end.
+pub(super) fn parts(view: &View, main: &str, kind: ServerKind) -> Result<Parts, String> {
+    view.run(|files| {
+        let mut parts = Parts::default();
+        match load(files, main, kind, &[], &mut parts.reading)? {
+            Tree::Nginx(tree) => {
+                let directives = tree.files().iter().flat_map(|file| file.directives());
+                let is_program = |name: &str| PROGRAM_DIRECTIVES.contains(&name) || name.ends_with("_by_lua_file");
+                let programs = directives.filter(|directive| is_program(directive.name()));
+                parts.programs = programs.filter_map(|directive| directive.values().pop()).collect();
+                parts.gaps = tree.gaps.iter().map(|gap| format!("{} ({})", gap.path, gap.why)).collect();
+            }
+            Tree::PhpFpm(tree) => {
+                let fpm = Fpm::of(&tree, php_fpm::Version::FALLBACK);
+                parts.pid_file = fpm.global.text("pid").map(|setting| setting.value);
+                let lasts = |pool: &&php_fpm::Pool| {
+                    let is_static = pool.manager().is_some_and(|manager| manager.value == php_fpm::Manager::Static);
+                    is_static && pool.number("pm.max_requests").is_none_or(|requests| requests.value == 0)
+                };
+                parts.lasting_pools = fpm.pools.iter().filter(lasts).map(|pool| pool.name.clone()).collect();
+                parts.gaps = tree.gaps.iter().map(|gap| format!("{} ({})", gap.path, gap.why)).collect();
+            }
         }
-        ServerKind::PhpFpm => {
-            let tree = php_fpm::Tree::load(main, None, &mut resolve).map_err(|error| error.to_string())?;
+        for list in [&mut parts.reading.files, &mut parts.reading.directories] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        Ok(parts)
+    })?
+}
+
+/// The value in force once the server has read its files; the error is a sentence without its end.
+pub(super) fn value(view: &View, main: &str, setting: &ServerSetting, over: Over<'_>) -> Result<String, String> {
+    let missing = || format!("{main} has no {}", setting.told());
+    view.run(|files| match load(files, main, setting.server(), over, &mut Reading::default())? {
+        Tree::Nginx(tree) => nginx_value(&Nginx::of(&tree, NGINX), setting).ok_or_else(missing),
+        Tree::PhpFpm(tree) => php_fpm_value(&tree, setting).ok_or_else(missing),
+    })?
+}
+
+/// The file that changes; the error is a sentence without its end.
+pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str, over: Over<'_>) -> Result<Edited, String> {
+    let all = view.run(|files| match load(files, main, setting.server(), over, &mut Reading::default())? {
+        Tree::Nginx(tree) => nginx_edited(&tree, setting, to),
+        Tree::PhpFpm(tree) => {
             let (pool, key) = php_fpm_key(setting).ok_or_else(|| "it is no setting of php-fpm".to_owned())?;
             let mut editor = php_fpm::Editor::new(&tree);
-            editor.set(pool, key, to).and_then(|()| editor.finish()).map_err(|error| error.to_string())?
+            editor.set(pool, key, to).and_then(|()| editor.finish()).map_err(|error| error.to_string())
         }
-    };
+    });
+    let mut files = all??;
     match (files.pop(), files.len()) {
         (Some(file), 0) => Ok(file),
         (None, _) => Err(format!("{} is {to} already", setting.told())),
@@ -129,47 +173,12 @@ fn php_fpm_value(tree: &php_fpm::Tree, setting: &ServerSetting) -> Option<String
 }
 
 /// The pool's way of managing its workers and its listening address.
-pub(super) fn php_fpm_pool(main: &str, pool: &str) -> Option<(Option<php_fpm::Manager>, Option<php_fpm::Listen>)> {
-    let tree = php_fpm::Tree::load(main, None, &mut |pattern: &str| resolve(pattern, &[])).ok()?;
-    let fpm = Fpm::of(&tree, php_fpm::Version::FALLBACK);
-    let pool = fpm.pool(pool)?;
-    Some((pool.manager().map(|manager| manager.value), pool.listen().map(|listen| listen.value)))
-}
-
-/// The files of a path or pattern.
-fn resolve(pattern: &str, over: Over<'_>) -> Vec<Resolved> {
-    let paths = if pattern.contains(['*', '?', '[']) { glob(pattern) } else { vec![pattern.to_owned()] };
-    let read = |path: String| {
-        let real = super::real_path(&path);
-        if let Some((_, text)) = over.iter().find(|(over, _)| Some(over) == real.as_ref()) {
-            return Some((path, Ok(text.clone())));
-        }
-        match file::read(Path::new(&path)) {
-            Ok(bytes) => Some((path, Ok(text::decode(&bytes)))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => Some((path, Err(error.to_string()))),
-        }
-    };
-    paths.into_iter().filter_map(read).collect()
-}
-
-/// Paths that match, in the order of glob(3), which both servers use.
-#[allow(unsafe_code)]
-fn glob(pattern: &str) -> Vec<String> {
-    let Ok(pattern) = CString::new(pattern) else { return Vec::new() };
-    // SAFETY: all-zero is a valid glob_t: no paths and null pointers.
-    let mut found: libc::glob_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the pattern ends with a zero, `found` lives through the call, and there is no error function.
-    let result = unsafe { libc::glob(pattern.as_ptr(), 0, None, &raw mut found) };
-    let mut paths = Vec::new();
-    if result == 0 {
-        for index in 0..found.gl_pathc.min(MATCHES_MAX) {
-            // SAFETY: glob(3) gave `gl_pathc` pointers to strings that end with a zero; they live until globfree(3).
-            let path = unsafe { CStr::from_ptr(*found.gl_pathv.add(index)) };
-            paths.extend(path.to_str().map(str::to_owned));
-        }
-    }
-    // SAFETY: `found` was filled by glob(3) or is all zero.
-    unsafe { libc::globfree(&raw mut found) };
-    paths
+pub(super) fn php_fpm_pool(view: &View, main: &str, pool: &str) -> Option<(Option<php_fpm::Manager>, Option<php_fpm::Listen>)> {
+    let found = view.run(|files| {
+        let Ok(Tree::PhpFpm(tree)) = load(files, main, ServerKind::PhpFpm, &[], &mut Reading::default()) else { return None };
+        let fpm = Fpm::of(&tree, php_fpm::Version::FALLBACK);
+        let pool = fpm.pool(pool)?;
+        Some((pool.manager().map(|manager| manager.value), pool.listen().map(|listen| listen.value)))
+    });
+    found.ok().flatten()
 }

@@ -1,84 +1,174 @@
-//! Configuration files: read within a bound, replaced in one step with owner, mode and extended attributes kept.
+//! A configuration file and the directory that holds it, both held open: what was looked at is what is replaced, in one step, with owner, mode and
+//! extended attributes kept.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::Path;
 
-use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+use chokepoint_foreign::{FileId, Files, trusted};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, XattrFlags, fgetxattr, flistxattr, fsetxattr, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 /// Largest file that is edited, bytes: the journal keeps a copy of it.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the names of a file's extended attributes, and of one value (the kernel's own bounds, xattr(7)).
 const XATTR_BYTES_MAX: usize = 65_536;
+/// Names of the directory that are looked at for what a process that was ended left behind.
+const NAMES_MAX: usize = 100_000;
+/// Behind the file's own name in the name of a new one.
+const FRESH_MARK: &str = ".chokepoint-";
 
 /// A file's bytes. Refuses what is no regular file or is too large.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other(format!("{} is no regular file", path.display())));
-    }
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!("{} has more than 1 MiB", path.display())));
-    }
-    Ok(bytes)
+    let below = path.strip_prefix("/").map_err(io::Error::other)?;
+    Ok(Files::of_directory(Path::new("/"))?.read(below, FILE_BYTES_MAX)?.0)
 }
 
-/// A whole new file beside the one that it is to replace; gone when dropped.
+/// A file that is to be replaced, in a directory that is held: wherever their names lead meanwhile, these two are meant.
 #[derive(Debug)]
-pub(super) struct Fresh {
-    path: PathBuf,
+pub(super) struct Target {
+    directory: File,
+    name: OsString,
+    old: File,
+    meta: Metadata,
+    bytes: Vec<u8>,
 }
 
-/// Writes the new file to disk, with owner, mode and attributes of the old one. `target` is no link. Its name begins with a dot, so that no
-/// `include DIR/*` takes it up (glob(3)).
-pub(super) fn beside(target: &Path, bytes: &[u8]) -> io::Result<Fresh> {
-    let old = File::open(target)?;
-    let meta = old.metadata()?;
-    if meta.nlink() > 1 {
-        return Err(io::Error::other(format!("{} has several names (hard links), which replacing it would part", target.display())));
+impl Target {
+    /// Opens and reads the file at a path without links. Refuses what somebody else than root and the own user may change: between a look and a
+    /// write he could put anything there.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let own = rustix::process::geteuid().as_raw();
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::Error::other(format!("{} is no file in a directory", path.display())));
+        };
+        let refused = |why: chokepoint_foreign::Untrusted| match why {
+            chokepoint_foreign::Untrusted::Io { source, .. } => source,
+            why => {
+                io::Error::other(format!("{why}, and so it is not edited by user {own}: edit it by hand, or run chokepoint as its owner"))
+            }
+        };
+        let directory = trusted(parent, own).map_err(refused)?;
+        // To be synced a directory must be open for more than its name.
+        let directory = File::from(openat(&directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?);
+        trusted(path, own).map_err(refused)?;
+        let (old, meta) = open_regular(&directory, name)?;
+        if meta.nlink() > 1 {
+            return Err(io::Error::other(format!("{} has several names (hard links), which replacing it would part", path.display())));
+        }
+        let mut bytes = Vec::new();
+        (&old).take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > FILE_BYTES_MAX {
+            return Err(io::Error::other(format!("{} has more than 1 MiB", path.display())));
+        }
+        Ok(Self { directory, name: name.to_owned(), old, meta, bytes })
     }
-    let (Some(dir), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else {
-        return Err(io::Error::other(format!("{} is no file in a directory", target.display())));
-    };
-    let path = dir.join(format!(".{name}.chokepoint-new"));
-    // One that is there was left by a process that ended in the middle: the host's lock is ours.
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+
+    /// What it held when it was opened.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    let fresh = Fresh { path };
-    file.write_all(bytes)?;
+
+    /// Owner and mode, when it was opened.
+    pub(super) fn meta(&self) -> &Metadata {
+        &self.meta
+    }
+
+    /// Puts new bytes in its place, in one step and for good; false where it is not what was opened any more, and then nothing is done.
+    pub(super) fn replace(&self, bytes: &[u8]) -> io::Result<bool> {
+        self.tidy();
+        let fresh = self.fresh(bytes)?;
+        if !self.is_unchanged()? {
+            return Ok(false);
+        }
+        renameat(&self.directory, &fresh.name, &self.directory, &self.name)?;
+        self.directory.sync_all()?;
+        Ok(true)
+    }
+
+    fn is_unchanged(&self) -> io::Result<bool> {
+        let (now, meta) = match open_regular(&self.directory, &self.name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            opened => opened?,
+        };
+        if FileId::of(&meta) != FileId::of(&self.meta) || meta.len() != self.bytes.len() as u64 {
+            return Ok(false);
+        }
+        let mut bytes = Vec::new();
+        now.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes == self.bytes)
+    }
+
+    /// Writes the new file beside the old one, to disk, with its owner, mode and attributes. Its name begins with a dot, so that no
+    /// `include DIR/*` takes it up (glob(3)), and ends as nobody can foresee.
+    fn fresh(&self, bytes: &[u8]) -> io::Result<Fresh<'_>> {
+        let mut name = self.prefix();
+        name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.directory, &name, flags, Mode::RUSR | Mode::WUSR)?);
+        let fresh = Fresh { directory: &self.directory, name };
+        file.write_all(bytes)?;
+        take_owner_and_mode(&file, &self.meta)?;
+        copy_attributes(&self.old, &file)?;
+        file.sync_all()?;
+        Ok(fresh)
+    }
+
+    fn prefix(&self) -> OsString {
+        let mut prefix = OsString::from(".");
+        prefix.push(&self.name);
+        prefix.push(FRESH_MARK);
+        prefix
+    }
+
+    /// Takes away what processes left that were ended in the middle: the host's lock is ours, so none of them runs.
+    fn tidy(&self) {
+        let prefix = self.prefix();
+        let Ok(names) = Dir::read_from(self.directory.as_fd()) else { return };
+        for name in names.take(NAMES_MAX).flatten() {
+            let name = OsStr::from_bytes(name.file_name().to_bytes());
+            if name.as_bytes().starts_with(prefix.as_bytes()) {
+                let _ = unlinkat(&self.directory, name, AtFlags::empty());
+            }
+        }
+    }
+}
+
+/// Gives a file another one's owner, group and mode.
+pub(super) fn take_owner_and_mode(file: &File, from: &Metadata) -> io::Result<()> {
     let made = file.metadata()?;
-    if (made.uid(), made.gid()) != (meta.uid(), meta.gid()) {
-        fchown(&file, Some(meta.uid()), Some(meta.gid()))?;
+    if (made.uid(), made.gid()) != (from.uid(), from.gid()) {
+        fchown(file, Some(from.uid()), Some(from.gid()))?;
     }
-    file.set_permissions(fs::Permissions::from_mode(meta.mode() & 0o7777))?;
-    copy_attributes(&old, &file)?;
-    file.sync_all()?;
-    Ok(fresh)
+    file.set_permissions(fs::Permissions::from_mode(from.mode() & 0o7777))
 }
 
-impl Fresh {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Takes the old file's place, in one step and for good.
-    pub(super) fn rename_over(self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)?;
-        target.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
-    }
+/// A whole new file beside the one that it is to replace; gone when dropped, unless it took its place.
+struct Fresh<'t> {
+    directory: &'t File,
+    name: OsString,
 }
 
-impl Drop for Fresh {
+impl Drop for Fresh<'_> {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
     }
+}
+
+/// Opens a regular file of a directory, which is no link.
+fn open_regular(directory: &File, name: &OsStr) -> io::Result<(File, Metadata)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match openat(directory, name, flags, Mode::empty()) {
+        Err(Errno::LOOP) => return Err(io::Error::other("it is no regular file")),
+        opened => File::from(opened?),
+    };
+    let meta = file.metadata()?;
+    if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is no regular file")) }
 }
 
 fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
@@ -102,6 +192,14 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
 
     #[test]
     fn a_file_is_replaced_with_its_mode_and_attributes() {
@@ -110,8 +208,11 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let attributes = rustix::fs::setxattr(&path, "user.note", b"kept", XattrFlags::empty()).is_ok();
-        fs::write(dir.path().join(".x.conf.chokepoint-new"), "left by a crash").unwrap();
-        beside(&path, b"new").unwrap().rename_over(&path).unwrap();
+        for left in [".x.conf.chokepoint-new", ".x.conf.chokepoint-0123456789abcdef"] {
+            fs::write(dir.path().join(left), "left by a crash").unwrap();
+        }
+        fs::write(dir.path().join(".y.conf.chokepoint-1"), "another file's").unwrap();
+        assert!(Target::open(&path).unwrap().replace(b"new").unwrap());
         let meta = fs::metadata(&path).unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), meta.mode() & 0o7777), ("new", 0o640));
         let mut value = [0; 8];
@@ -120,7 +221,7 @@ mod tests {
         } else {
             println!("skipped: this file system has no user attributes");
         }
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(names(dir.path()), [".y.conf.chokepoint-1", "x.conf"], "nothing is left beside it");
     }
 
     #[test]
@@ -128,13 +229,55 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.conf");
         fs::write(&path, "old").unwrap();
-        drop(beside(&path, b"new").unwrap());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "a new file that is not used goes");
+        drop(Target::open(&path).unwrap().fresh(b"new").unwrap());
+        assert_eq!(names(dir.path()), ["x.conf"], "a new file that is not used goes");
         fs::hard_link(&path, dir.path().join("y.conf")).unwrap();
-        assert!(beside(&path, b"new").unwrap_err().to_string().contains("hard links"));
+        assert!(Target::open(&path).unwrap_err().to_string().contains("hard links"));
         assert!(read(dir.path()).is_err());
         let large = dir.path().join("large");
-        File::create(&large).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
-        assert!(read(&large).unwrap_err().to_string().contains("1 MiB"));
+        File::create(&large).unwrap().set_len(FILE_BYTES_MAX as u64 + 1).unwrap();
+        assert!(Target::open(&large).unwrap_err().to_string().contains("1 MiB"));
+        assert!(read(&large).is_err());
+    }
+
+    #[test]
+    fn a_directory_or_file_that_was_swapped_leads_nowhere_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (conf, other) = (dir.path().join("conf"), dir.path().join("other"));
+        for directory in [&conf, &other] {
+            fs::create_dir(directory).unwrap();
+            fs::write(directory.join("x.conf"), "old").unwrap();
+        }
+        let target = Target::open(&conf.join("x.conf")).unwrap();
+        fs::rename(&conf, dir.path().join("moved")).unwrap();
+        symlink(&other, &conf).unwrap();
+        assert!(target.replace(b"new").unwrap());
+        assert_eq!(fs::read_to_string(other.join("x.conf")).unwrap(), "old");
+        assert_eq!(fs::read_to_string(dir.path().join("moved/x.conf")).unwrap(), "new", "the directory that was looked at");
+
+        let path = other.join("x.conf");
+        let target = Target::open(&path).unwrap();
+        fs::write(other.join("y.conf"), "old").unwrap();
+        fs::rename(other.join("y.conf"), &path).unwrap();
+        assert!(!target.replace(b"new").unwrap(), "another file with the same bytes");
+        fs::remove_file(&path).unwrap();
+        symlink("/etc/passwd", &path).unwrap();
+        assert!(target.replace(b"new").is_err());
+        assert_eq!((fs::read_link(&path).unwrap(), names(&other)), ("/etc/passwd".into(), vec!["x.conf".to_owned()]));
+    }
+
+    #[test]
+    fn what_others_may_change_is_not_edited() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.conf");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let why = Target::open(&path).unwrap_err().to_string();
+        assert!(why.contains("can be changed by everybody"), "{why}");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(Target::open(&path).is_err());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(Target::open(&path).is_ok());
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::sockopt::socket_acceptconn;
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getsockname};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
 /// Descriptors of one process that are looked at.
 const DESCRIPTORS_MAX: usize = 65_536;
@@ -43,18 +43,16 @@ impl Place {
     }
 }
 
-/// Duplicates of the sockets with which a process listens at a place; several with `reuseport`. The error is a clause.
-pub(super) fn of(pid: u32, place: &Place) -> Result<Vec<OwnedFd>, String> {
+/// Duplicates of the sockets with which a process, held by a descriptor, listens at a place; several with `reuseport`. The error is a clause.
+pub(super) fn of(process: &OwnedFd, pid: u32, place: &Place) -> Result<Vec<OwnedFd>, String> {
     let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be reached (pidfd_getfd(2): {error})");
-    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
-    let process = pidfd_open(raw, PidfdFlags::empty()).map_err(failed)?;
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
     let mut found = Vec::new();
     for entry in entries.take(DESCRIPTORS_MAX).flatten() {
         let is_socket = fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"socket:["));
         let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
         let (true, Some(number)) = (is_socket, number) else { continue };
-        let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
+        let socket = match pidfd_getfd(process, number, PidfdGetfdFlags::empty()) {
             // Closed since it was listed.
             Err(rustix::io::Errno::BADF) => continue,
             taken => taken.map_err(failed)?,
@@ -86,7 +84,8 @@ mod tests {
     fn the_limit_of_an_own_listener_is_read_and_raised() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let place = Place::Tcp(listener.local_addr().unwrap());
-        let found = match of(std::process::id(), &place) {
+        let own = rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty()).unwrap();
+        let found = match of(&own, std::process::id(), &place) {
             Ok(found) => found,
             Err(why) => return println!("skipped: {why}"),
         };

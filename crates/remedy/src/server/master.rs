@@ -1,24 +1,33 @@
 //! The master process of a server: found by pid, or by its main file where a reload gave it another pid, with its workers.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use chokepoint_foreign::{FileId, Identity};
 use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::NetnsId;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
+
+use super::known::{Known, path_of};
+
+/// Where procfs is mounted.
+const PROC: &str = "/proc";
 
 /// Process entries that are looked at: the kernel's bound on pids (pid_max, proc_sys_kernel(5)).
 const PROCESSES_MAX: usize = 1 << 22;
-/// How much newer than its workers a file must be for them not to have read it, seconds: file times lag by a tick of the kernel's clock.
-const FILE_SLACK_S: f64 = 1.0;
+/// How much newer than its workers a file must be for them not to have read it, seconds: their start is told in ticks of 10 ms, rounded down.
+const FILE_SLACK_S: f64 = 0.02;
 
 /// A running master.
 #[derive(Debug, Clone)]
 pub(super) struct Master {
     pub(super) kind: ServerKind,
-    pub(super) pid: u32,
-    /// Its arguments, or php-fpm's main file.
+    /// What it is known by.
+    pub(super) identity: Identity,
+    /// Its arguments, or php-fpm's main file: what the process itself says, and so read only once it is known.
     title: String,
 }
 
@@ -33,28 +42,90 @@ pub(super) struct Worker {
 }
 
 impl Master {
-    /// The process with this pid and start time, else the one that runs with this main file. Nothing where there is none; the error is a clause.
-    pub(super) fn find(kind: ServerKind, pid: u32, start_ticks: u64, main: &str) -> Result<Option<Self>, String> {
-        if stat(pid).is_some_and(|(_, start)| start == start_ticks)
-            && let Some(master) = Self::of(kind, pid)
+    /// The process with this pid and start time, else the one that runs with this main file: the same server as the journal knows it, or, where it
+    /// does not, one of root's or of the own user. Nothing where there is none; the error is a clause.
+    ///
+    /// Only what executes a server's program counts, and only in the own mount and user namespaces: a command line proves nothing.
+    pub(super) fn find(kind: ServerKind, pid: u32, start_ticks: u64, main: &str, known: Option<&Known>) -> Result<Option<Self>, String> {
+        if let Ok(identity) = Identity::of(Path::new(PROC), pid)
+            && identity.start_ticks == start_ticks
         {
-            let other = master.main().filter(|own| own != main);
-            return other.map_or(Ok(Some(master)), |own| Err(format!("process {pid} runs with {own} and not with {main}")));
+            match (Self::of(kind, identity), known) {
+                (Ok(master), _) => {
+                    let other = master.main().filter(|own| own != main);
+                    return other.map_or(Ok(Some(master)), |own| Err(format!("process {pid} runs with {own} and not with {main}")));
+                }
+                (Err(why), None) => return Err(why),
+                // The server that was changed executes another program by now: it is no more.
+                (Err(_), Some(_)) => {}
+            }
         }
-        let mut found: Vec<Self> = processes().filter_map(|pid| Self::of(kind, pid)).filter(|master| master.runs_with(main)).collect();
+        let own = rustix::process::geteuid().as_raw();
+        let is_it = |master: &Self| match known {
+            Some(known) => known.is(&master.identity),
+            None => master.identity.uids.iter().all(|uid| *uid == 0 || *uid == own),
+        };
+        let masters = processes().filter(|pid| executes(*pid, kind)).filter_map(|pid| {
+            let identity = Identity::of(Path::new(PROC), pid).ok()?;
+            Self::of(kind, identity).ok()
+        });
+        let mut found: Vec<Self> =
+            masters.filter(|master| is_it(master) && master.is_elsewhere().is_none() && master.runs_with(main)).collect();
+        // A worker that was only just forked still has its master's title.
+        let pids: Vec<u32> = found.iter().map(Self::pid).collect();
+        found.retain(|master| stat(master.pid()).is_none_or(|(parent, _)| !pids.contains(&parent)));
         match found.len() {
             0 | 1 => Ok(found.pop()),
             count => Err(format!("{count} {} run with {main}: which of them is meant is not known", kind.name())),
         }
     }
 
-    fn of(kind: ServerKind, pid: u32) -> Option<Self> {
-        let line = command_line(pid)?;
-        let marker = match kind {
-            ServerKind::Nginx => "nginx: master process",
-            ServerKind::PhpFpm => "php-fpm: master process",
-        };
-        Some(Self { kind, pid, title: line.strip_prefix(marker)?.trim().to_owned() })
+    /// The master that a process is; the error says why it is none.
+    fn of(kind: ServerKind, identity: Identity) -> Result<Self, String> {
+        let pid = identity.pid;
+        let executable = path_of(&identity);
+        if program_kind(&executable) != Some(kind) {
+            return Err(format!("process {pid} is no {}: it executes {executable}", kind.name()));
+        }
+        let line = command_line(pid).unwrap_or_default();
+        let title = line.split_once(": master process").filter(|(program, _)| !program.contains([' ', '/']));
+        match title {
+            Some((_, rest)) => Ok(Self { kind, identity, title: rest.trim().to_owned() }),
+            None => Err(format!("process {pid} is no master process of {}", kind.name())),
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.identity.pid
+    }
+
+    /// Where it sees other files, or other users, than this program: a clause; nothing where both see the same.
+    pub(super) fn is_elsewhere(&self) -> Option<&'static str> {
+        let Ok(own) = Identity::of(Path::new(PROC), std::process::id()) else { return Some("the own namespaces cannot be looked at") };
+        let root = |pid: u32| fs::metadata(format!("{PROC}/{pid}/root")).ok().map(|meta| FileId::of(&meta));
+        if self.identity.namespaces.user != own.namespaces.user {
+            return Some("the server is in another user namespace than this program");
+        }
+        if self.identity.namespaces.mount != own.namespaces.mount || root(self.pid()).is_none() || root(self.pid()) != root(own.pid) {
+            return Some("the server has another file system than this program");
+        }
+        None
+    }
+
+    /// True while the process is what was looked at.
+    pub(super) fn is_same(&self) -> bool {
+        Identity::of(Path::new(PROC), self.pid()).is_ok_and(|now| {
+            let (then, now) = (&self.identity, &now);
+            (then.start_ticks, then.executable, then.uids, then.namespaces) == (now.start_ticks, now.executable, now.uids, now.namespaces)
+        })
+    }
+
+    /// A descriptor of the process: what is done with it is done to this master, and to no later process with its number.
+    pub(super) fn hold(&self) -> Result<OwnedFd, String> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
+        let held = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|error| format!("process {} cannot be held (pidfd_open(2): {error})", self.pid()))?;
+        if self.is_same() { Ok(held) } else { Err(format!("process {} is another one by now", self.pid())) }
     }
 
     /// Its main file, where its title tells.
@@ -81,32 +152,33 @@ impl Master {
     }
 
     /// True where a path is the same file for the master and for us: it is in no image of its own.
-    pub(super) fn sees_our(&self, path: &Path) -> bool {
+    fn sees_our(&self, path: &Path) -> bool {
         let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
         let Ok(below) = path.strip_prefix("/") else { return false };
-        let theirs = identity(&Path::new("/proc").join(self.pid.to_string()).join("root").join(below));
+        let theirs = identity(&Path::new(PROC).join(self.pid().to_string()).join("root").join(below));
         theirs.is_some() && theirs == identity(path)
     }
 
     /// Its network namespace.
-    pub(super) fn netns(&self) -> Option<NetnsId> {
-        fs::metadata(format!("/proc/{}/ns/net", self.pid)).ok().map(|meta| NetnsId(meta.ino()))
+    pub(super) fn netns(&self) -> NetnsId {
+        NetnsId(self.identity.namespaces.network)
     }
 
     /// Its workers: for nginx those that take connections, without its cache's helpers and those that are shutting down.
     pub(super) fn workers(&self) -> Vec<Worker> {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid));
+        let own = self.pid();
+        let children = fs::read_to_string(format!("{PROC}/{own}/task/{own}/children"));
         let pids: Vec<u32> = match children {
             Ok(list) => list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
-            Err(_) => processes().filter(|pid| stat(*pid).is_some_and(|(parent, _)| parent == self.pid)).collect(),
+            Err(_) => processes().filter(|pid| stat(*pid).is_some_and(|(parent, _)| parent == own)).collect(),
         };
         let worker = |pid: u32| {
             let (title, (parent, start_ticks)) = (command_line(pid)?, stat(pid)?);
             let is_worker = match self.kind {
-                ServerKind::Nginx => title == "nginx: worker process",
+                ServerKind::Nginx => title.ends_with(": worker process"),
                 ServerKind::PhpFpm => title.starts_with("php-fpm: pool "),
             };
-            (is_worker && parent == self.pid).then_some(Worker { pid, start_ticks, title })
+            (is_worker && parent == own).then_some(Worker { pid, start_ticks, title })
         };
         pids.into_iter().filter_map(worker).collect()
     }
@@ -114,15 +186,39 @@ impl Master {
     /// True where a file is newer than all workers: they did not read it.
     pub(super) fn is_older_than(&self, path: &Path) -> bool {
         let Some(newest) = self.workers().iter().map(|worker| worker.start_ticks).max() else { return false };
-        let Ok(meta) = fs::metadata(path) else { return false };
-        let modified_s = meta.mtime() as f64 + meta.mtime_nsec() as f64 / 1e9;
-        let since_boot_s = |clock| {
-            let now = clock_gettime(clock);
-            now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
-        };
-        let booted_s = since_boot_s(ClockId::Realtime) - since_boot_s(ClockId::Boottime);
-        modified_s > booted_s + newest as f64 / ticks_per_second() as f64 + FILE_SLACK_S
+        fs::metadata(path).is_ok_and(|meta| is_newer_than(changed_s(&meta), since_1970_s(newest)))
     }
+}
+
+/// When a file, its mode or its name was changed last, seconds since 1970. Its time of modification can be set back; that of its status cannot.
+pub(super) fn changed_s(meta: &fs::Metadata) -> f64 {
+    let seconds = |whole: i64, rest: i64| whole as f64 + rest as f64 / 1e9;
+    seconds(meta.mtime(), meta.mtime_nsec()).max(seconds(meta.ctime(), meta.ctime_nsec()))
+}
+
+/// True where a change came after a reading at this time, both in seconds since 1970.
+pub(super) fn is_newer_than(changed_s: f64, read_s: f64) -> bool {
+    changed_s > read_s + FILE_SLACK_S
+}
+
+/// A process's start, seconds since 1970.
+pub(super) fn since_1970_s(start_ticks: u64) -> f64 {
+    let now_s = |clock| {
+        let now = clock_gettime(clock);
+        now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+    };
+    now_s(ClockId::Realtime) - now_s(ClockId::Boottime) + start_ticks as f64 / ticks_per_second() as f64
+}
+
+/// The kind of server whose program a file is.
+fn program_kind(path: &str) -> Option<ServerKind> {
+    ServerKind::of_program(path.rsplit('/').next().unwrap_or_default())
+}
+
+/// A first look, before a process is looked at closely.
+fn executes(pid: u32, kind: ServerKind) -> bool {
+    let path = fs::read_link(format!("{PROC}/{pid}/exe")).unwrap_or_default();
+    program_kind(path.to_string_lossy().trim_end_matches(" (deleted)")) == Some(kind)
 }
 
 fn ticks_per_second() -> u64 {
@@ -164,8 +260,12 @@ fn command_line(pid: u32) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn own() -> Identity {
+        Identity::of(Path::new(PROC), std::process::id()).unwrap()
+    }
+
     fn master(kind: ServerKind, title: &str) -> Master {
-        Master { kind, pid: 1, title: title.to_owned() }
+        Master { kind, identity: own(), title: title.to_owned() }
     }
 
     #[test]
@@ -178,6 +278,35 @@ mod tests {
         assert_eq!(nginx.argument("-p").as_deref(), Some("/srv/"));
         assert_eq!(master(ServerKind::Nginx, "nginx").main(), None);
         assert_eq!(master(ServerKind::PhpFpm, "(").main(), None);
+    }
+
+    #[test]
+    fn a_process_is_known_by_what_it_executes() {
+        let why = Master::of(ServerKind::Nginx, own()).unwrap_err();
+        assert!(why.contains("is no nginx: it executes /"), "{why}");
+        for (path, kind) in [
+            ("/usr/sbin/nginx", Some(ServerKind::Nginx)),
+            ("/usr/sbin/nginx-debug", Some(ServerKind::Nginx)),
+            ("/usr/sbin/php-fpm8.2", Some(ServerKind::PhpFpm)),
+            ("/nginx/sh", None),
+            ("/bin/my-nginx", None),
+        ] {
+            assert_eq!(program_kind(path), kind, "{path}");
+        }
+        let master = master(ServerKind::Nginx, "");
+        assert!(master.is_same() && master.is_elsewhere().is_none() && master.hold().is_ok());
+        let later = Master { identity: Identity { start_ticks: 1, ..own() }, ..master };
+        assert!(!later.is_same() && later.hold().is_err());
+    }
+
+    #[test]
+    fn a_time_that_was_set_back_does_not_hide_an_edit() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_modified(std::time::UNIX_EPOCH).unwrap();
+        let meta = file.as_file().metadata().unwrap();
+        let (_, own) = stat(std::process::id()).unwrap();
+        assert_eq!(meta.mtime(), 0);
+        assert!(changed_s(&meta) > since_1970_s(own));
     }
 
     #[test]

@@ -1,43 +1,93 @@
-//! The server's own test of its configuration (`nginx -t`, `php-fpm -t`), also of a file that is not in its place yet.
+//! The server's own test of its configuration (`nginx -t`, `php-fpm -t`), also with a file that is not in its place yet. It executes what the
+//! master executes, so it is run only where nobody else controls any of that, and with the master's rights.
 
 use std::ffi::CString;
-use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::fs::{File, Metadata};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chokepoint_foreign::{FileId, trusted};
 use chokepoint_model::change::ServerKind;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::confined;
+use super::edit::{self, Parts};
+use super::file::take_owner_and_mode;
+use super::known::path_of;
 use super::master::Master;
+use super::view::View;
 use crate::netns;
 
 /// How long a test may take: nginx looks up every upstream's name in it.
 const TEST_TIME_MAX: Duration = Duration::from_secs(60);
 /// How often it is looked whether it ended.
-const TEST_POLL: Duration = Duration::from_millis(10);
+const TEST_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// Bytes of its words that are kept.
-const SAID_BYTES_MAX: u64 = 65_536;
+const SAID_BYTES_MAX: usize = 65_536;
 /// Lines of its words that are told.
 const SAID_LINES_MAX: usize = 5;
+/// What is read of an executable to find the prefix with which it was built: nginx has 1 to 20 MB.
+const EXECUTABLE_BYTES_MAX: u64 = 32 << 20;
+/// Write permission of group and others.
+const WRITE_GROUP: u32 = 0o020;
+const WRITE_OTHERS: u32 = 0o002;
+/// Directories of which one exists on every host: a file system is mounted there, seen by the test alone, for the time of its making.
+const MOUNT_POINTS: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
 
-/// Tests the configuration; with `instead`, as it would be with that file in place of the other. The error is what the server said.
-///
-/// The test runs the master's own program in the master's network namespace, because nginx tries to bind what it listens on. The file in place of
-/// the other is mounted over it in a mount namespace that only the test sees; where that is not allowed, the test is left to the one that follows
-/// once the file is in its place.
-pub(super) fn run(master: &Master, main: &str, instead: Option<(&Path, &Path)>) -> Result<(), String> {
-    let place = match master.netns().map(|id| netns::Place::find(id, Path::new("/"))) {
-        Some(Ok(place)) => place,
-        _ => return Err(format!("the network namespace of process {} cannot be found", master.pid)),
+/// Bytes that are to stand in place of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instead<'a> {
+    /// The file, links resolved.
+    pub(super) path: &'a Path,
+    /// Owner and mode of the file.
+    pub(super) meta: &'a Metadata,
+    pub(super) bytes: &'a [u8],
+}
+
+/// Arguments of the server's test of its configuration.
+fn arguments(master: &Master, main: &str) -> Vec<String> {
+    let mut arguments: Vec<String> = match master.kind {
+        ServerKind::Nginx => ["-t", "-c", main].map(str::to_owned).into(),
+        ServerKind::PhpFpm => ["-t", "-y", main].map(str::to_owned).into(),
     };
+    if master.kind == ServerKind::Nginx {
+        for option in ["-p", "-g", "-e"] {
+            arguments.extend(master.argument(option).into_iter().flat_map(|value| [option.to_owned(), value]));
+        }
+    }
+    arguments
+}
+
+/// The test as it is executed: the program and its arguments.
+pub(super) fn command_line(master: &Master, main: &str) -> Vec<String> {
+    std::iter::once(path_of(&master.identity)).chain(arguments(master, main)).collect()
+}
+
+/// Tests the configuration; with `instead`, as it would be with these bytes in that file. The error is what the server said, or why it was not asked.
+///
+/// The test runs in the master's network namespace, because nginx tries to bind what it listens on. What stands in place of a file is mounted over
+/// it in a mount namespace that only the test sees; where that is not allowed, the test is left to the one that follows once the file is in its place.
+pub(super) fn run(master: &Master, main: &str, instead: Option<Instead<'_>>) -> Result<(), String> {
+    let program = checked(master, main)?;
+    let pid = master.pid();
+    let Ok(place) = netns::Place::find(master.netns(), Path::new("/")) else {
+        return Err(format!("the network namespace of process {pid} cannot be found"));
+    };
+    // Everything above was about this very process.
+    if !master.is_same() {
+        return Err(format!("process {pid} is another one by now"));
+    }
     // A thread of its own: what it does to its mount namespace ends with it.
     let tested = place.run(|| {
         thread::scope(|scope| {
-            let work = || match instead.map(|(new, old)| mount_over(new, old)) {
+            let work = || match instead.map(|instead| put_over(&instead, master.identity.uid())) {
                 Some(Err(_)) => Ok(()),
-                _ => test(master, main),
+                _ => test(&program, master, main),
             };
             let Ok(handle) = thread::Builder::new().name("trial".to_owned()).spawn_scoped(scope, work) else {
                 return Err("no thread can be started".to_owned());
@@ -48,44 +98,120 @@ pub(super) fn run(master: &Master, main: &str, instead: Option<(&Path, &Path)>) 
     tested.unwrap_or_else(|error| Err(format!("its network namespace cannot be entered ({error})")))
 }
 
-fn test(master: &Master, main: &str) -> Result<(), String> {
-    // The running program, also where an upgrade replaced its file.
-    let mut command = Command::new(format!("/proc/{}/exe", master.pid));
-    match master.kind {
-        ServerKind::Nginx => {
-            command.args(["-t", "-c", main]);
-            for option in ["-p", "-g", "-e"] {
-                if let Some(value) = master.argument(option) {
-                    command.args([option, &value]);
-                }
-            }
-        }
-        ServerKind::PhpFpm => {
-            command.args(["-t", "-y", main]);
+/// The master's program, where neither it nor anything that it takes up in its test can be changed by another user. Executes nothing.
+pub(super) fn checked(master: &Master, main: &str) -> Result<File, String> {
+    let not_run = |why: String| format!("its test was not run, because {why}");
+    if let Some(why) = master.is_elsewhere() {
+        return Err(not_run(why.to_owned()));
+    }
+    let uid = master.identity.uid();
+    let program = program(master).map_err(not_run)?;
+    let view = View::of(Some(master), main)?;
+    let parts = edit::parts(&view, main, master.kind)?;
+    let files = parts.reading.files.iter().chain(&parts.reading.directories).map(PathBuf::from);
+    for path in files.chain(programs(master, &program, &parts, main)) {
+        match trusted(&path, uid) {
+            // The server says itself what is missing.
+            Err(chokepoint_foreign::Untrusted::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            looked => drop(looked.map_err(|why| not_run(why.to_string()))?),
         }
     }
-    let child = command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| format!("its test cannot be started ({error})"))?;
-    let pipe = child.stderr.take();
-    let words = thread::spawn(move || {
-        let mut said = Vec::new();
-        let Some(mut pipe) = pipe else { return said };
-        let _ = pipe.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut said);
-        // Read on, so that the test does not wait for a full pipe.
-        let _ = io::copy(&mut pipe, &mut io::sink());
-        said
-    });
-    let passed = wait(&mut child)?;
-    let said = words.join().unwrap_or_default();
-    if passed { Ok(()) } else { Err(told(&String::from_utf8_lossy(&said))) }
+    Ok(program)
 }
 
-fn wait(child: &mut Child) -> Result<bool, String> {
+/// The file that the master executes. One that was replaced at its path is still what it was; only its own owner and mode count then.
+fn program(master: &Master) -> Result<File, String> {
+    let identity = &master.identity;
+    let path = path_of(identity);
+    let unreadable = |error: io::Error| format!("{path}: {error}");
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let opened = rustix::fs::open(format!("/proc/{}/exe", master.pid()), flags, rustix::fs::Mode::empty());
+    let program = File::from(opened.map_err(|error| unreadable(error.into()))?);
+    let meta = program.metadata().map_err(unreadable)?;
+    if !meta.is_file() || FileId::of(&meta) != identity.executable {
+        return Err(format!("process {} is another one by now", master.pid()));
+    }
+    let writable = meta.mode() & WRITE_OTHERS != 0 || meta.mode() & WRITE_GROUP != 0 && meta.gid() != 0;
+    if writable || (meta.uid() != 0 && meta.uid() != identity.uid()) {
+        return Err(format!("{path} can be changed by others than root and user {}", identity.uid()));
+    }
+    if !identity.executable_path.to_string_lossy().ends_with(" (deleted)") {
+        let at_path = trusted(Path::new(&path), identity.uid()).map_err(|why| why.to_string())?;
+        if FileId::of(&at_path.metadata().map_err(unreadable)?) != identity.executable {
+            return Err(format!("{path} is not what process {} executes", master.pid()));
+        }
+    }
+    Ok(program)
+}
+
+/// Where the files may be that the configuration has the server execute: their paths are taken against its prefix or the main file's directory.
+fn programs(master: &Master, program: &File, parts: &Parts, main: &str) -> Vec<PathBuf> {
+    let prefix = || master.argument("-p").or_else(|| built_in_prefix(program)).unwrap_or_else(|| "/usr/local/nginx".to_owned());
+    let directories: Vec<PathBuf> = if parts.programs.iter().all(|path| path.starts_with('/')) {
+        vec![PathBuf::from("/")]
+    } else {
+        Path::new(main).parent().map(Path::to_owned).into_iter().chain([PathBuf::from(prefix())]).collect()
+    };
+    parts.programs.iter().flat_map(|path| directories.iter().map(move |directory| directory.join(path))).collect()
+}
+
+/// The prefix of `nginx -V`, out of the executable's own texts; nothing is run.
+fn built_in_prefix(program: &File) -> Option<String> {
+    let name = b"--prefix=";
+    let mut bytes = Vec::new();
+    let readable = File::open(format!("/proc/self/fd/{}", program.as_raw_fd())).ok()?;
+    readable.take(EXECUTABLE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let at = bytes.windows(name.len()).position(|window| window == name)? + name.len();
+    let rest = bytes.get(at..)?;
+    let end = rest.iter().position(|byte| matches!(byte, 0 | b' ' | b'\n')).unwrap_or(rest.len());
+    Some(String::from_utf8_lossy(&rest[..end]).trim_matches('\'').to_owned()).filter(|prefix| prefix.starts_with('/'))
+}
+
+fn test(program: &File, master: &Master, main: &str) -> Result<(), String> {
+    let mut command = confined::command(program, &path_of(&master.identity), &master.identity)?;
+    let failed = |error: io::Error| format!("its test cannot be started ({error})");
+    let (said, pipe) = io::pipe().map_err(failed)?;
+    if rustix::process::geteuid().as_raw() == 0 {
+        // So that an `error_log /dev/stderr` can be opened by the master's user.
+        fchown(&pipe, Some(master.identity.uid()), Some(master.identity.gids[1])).map_err(failed)?;
+    }
+    command.args(arguments(master, main)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(pipe));
+    let mut child = command.spawn().map_err(failed)?;
+    // Its copy of the pipe's end.
+    drop(command);
+    let mut words = Vec::new();
+    let passed = wait(&mut child, said, &mut words)?;
+    if passed { Ok(()) } else { Err(told(&String::from_utf8_lossy(&words))) }
+}
+
+/// Waits for the test's end, and reads what it says meanwhile. What it may have started beside itself is not waited for.
+fn wait(child: &mut Child, mut said: PipeReader, words: &mut Vec<u8>) -> Result<bool, String> {
     let start = Instant::now();
+    let mut is_open = true;
     loop {
-        match child.try_wait() {
+        let ended = child.try_wait();
+        while is_open {
+            let mut ready = [PollFd::new(&said, PollFlags::IN)];
+            let pause = if matches!(ended, Ok(None)) { TEST_POLL } else { Timespec { tv_sec: 0, tv_nsec: 0 } };
+            if !poll(&mut ready, Some(&pause)).is_ok_and(|count| count > 0) {
+                break;
+            }
+            let mut piece = [0_u8; 4096];
+            match said.read(&mut piece) {
+                Ok(0) | Err(_) => is_open = false,
+                Ok(count) => words.extend_from_slice(&piece[..count.min(SAID_BYTES_MAX.saturating_sub(words.len()))]),
+            }
+            if start.elapsed() > TEST_TIME_MAX {
+                break;
+            }
+        }
+        match ended {
             Ok(Some(status)) => return Ok(status.success()),
-            Ok(None) if start.elapsed() < TEST_TIME_MAX => thread::sleep(TEST_POLL),
+            Ok(None) if start.elapsed() < TEST_TIME_MAX => {
+                if !is_open {
+                    thread::sleep(Duration::from_nanos(TEST_POLL.tv_nsec.unsigned_abs()));
+                }
+            }
             other => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -106,19 +232,42 @@ fn told(said: &str) -> String {
     if chosen.is_empty() { "it gives no reason".to_owned() } else { chosen.join("; ") }
 }
 
-/// Lets the calling thread, and what it starts, see one file in place of another.
+/// Lets the calling thread, and what it starts, see these bytes in place of a file. They lie in a file system of their own, so that the directory of
+/// the file is not touched.
 #[allow(unsafe_code)]
-fn mount_over(new: &Path, old: &Path) -> io::Result<()> {
-    let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
-    let (new, old) = (path(new)?, path(old)?);
-    let failed = |result: libc::c_int| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+fn put_over(instead: &Instead<'_>, uid: u32) -> io::Result<()> {
     // SAFETY: takes no pointers; the thread gets a mount namespace, root and current directory of its own, which nothing else in it relies on.
-    failed(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    let (root, none) = (c"/", std::ptr::null::<libc::c_char>());
-    // SAFETY: the path ends with a zero; the kernel takes no source, type and data for this flag (mount(2)). Mounts made here stay here.
-    failed(unsafe { libc::mount(none, root.as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()) })?;
-    // SAFETY: both paths end with a zero and live through the call; a bind mount takes no type and data.
-    failed(unsafe { libc::mount(new.as_ptr(), old.as_ptr(), none, libc::MS_BIND, std::ptr::null()) })
+    done(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    mount(None, Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE)?;
+    let old = trusted(instead.path, uid).map_err(io::Error::other)?;
+    if FileId::of(&old.metadata()?) != FileId::of(instead.meta) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let point = MOUNT_POINTS.into_iter().map(Path::new).find(|point| point.is_dir()).ok_or(io::ErrorKind::NotFound)?;
+    mount(Some(Path::new("tmpfs")), point, Some("tmpfs"), libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC)?;
+    let mut new = File::options().write(true).create_new(true).mode(0o600).open(point.join("new"))?;
+    new.write_all(instead.bytes)?;
+    take_owner_and_mode(&new, instead.meta)?;
+    let of = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    mount(Some(&of(&new)), &of(&old), None, libc::MS_BIND)?;
+    let point = CString::new(point.as_os_str().as_encoded_bytes()).map_err(io::Error::other)?;
+    // SAFETY: the path ends with a zero and lives through the call.
+    done(unsafe { libc::umount2(point.as_ptr(), libc::MNT_DETACH) })
+}
+
+/// mount(2); what is mounted here is seen by the calling thread's namespace alone.
+#[allow(unsafe_code)]
+fn mount(source: Option<&Path>, target: &Path, kind: Option<&str>, flags: libc::c_ulong) -> io::Result<()> {
+    let text = |text: &[u8]| CString::new(text).map_err(io::Error::other);
+    let source = source.map(|path| text(path.as_os_str().as_encoded_bytes())).transpose()?;
+    let (target, kind) = (text(target.as_os_str().as_encoded_bytes())?, kind.map(|kind| text(kind.as_bytes())).transpose()?);
+    let pointer = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+    // SAFETY: all texts end with a zero and live through the call; mount(2) takes no source or type for some flags, and needs no data.
+    done(unsafe { libc::mount(pointer(&source), target.as_ptr(), pointer(&kind), flags, std::ptr::null()) })
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

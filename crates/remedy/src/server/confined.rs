@@ -1,0 +1,204 @@
+//! A program run with the rights of a server's master, and no more: its users, groups and capabilities, nothing inherited, no way to gain rights.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use chokepoint_foreign::Identity;
+
+/// The only variable of its environment.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+/// Capabilities that a set may hold.
+const CAPABILITIES_MAX: u32 = 64;
+/// Descriptors that are looked at where the kernel cannot close all at once (before Linux 5.11).
+const DESCRIPTORS_MAX: libc::c_int = 65_536;
+
+/// What the child becomes before it executes the program.
+#[derive(Debug, Clone)]
+struct Confinement {
+    uids: [u32; 3],
+    gids: [u32; 3],
+    groups: Vec<u32>,
+    /// The master's effective capabilities, as far as they are ours.
+    capabilities: u64,
+    /// Whether this program may take others' rights at all.
+    is_root: bool,
+    /// Whether the program may gain rights by its file.
+    gains_rights: bool,
+}
+
+/// A command that executes an open file as a process with this identity would. Who is not root runs it with the own rights, which must be the
+/// process's: the error is a clause.
+pub(super) fn command(program: &File, name: &str, identity: &Identity) -> Result<Command, String> {
+    let own = rustix::process::geteuid().as_raw();
+    let uids = identity.uids;
+    if own != 0 && uids.iter().any(|uid| *uid != own) {
+        return Err(format!(
+            "it runs as user {}, whose rights user {own} cannot take: run chokepoint as that user, or as root",
+            identity.uid()
+        ));
+    }
+    let ours = rustix::thread::capabilities(None).map_err(|error| format!("the own capabilities cannot be read ({error})"))?;
+    let ours = ours.permitted.bits();
+    let confinement = Confinement {
+        uids: [uids[0], uids[1], uids[2]],
+        gids: [identity.gids[0], identity.gids[1], identity.gids[2]],
+        groups: identity.groups.clone(),
+        capabilities: identity.capabilities & ours,
+        is_root: own == 0,
+        // A user's own server that listens by a capability of its file needs that again to be tested; the user may run it so at any time.
+        gains_rights: own != 0 && identity.capabilities & !ours != 0,
+    };
+    // By the descriptor: what was looked at is what is executed, wherever its path leads by now.
+    let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    command.arg0(name).current_dir("/").env_clear().env("PATH", PATH);
+    let confine = move || confinement.take();
+    #[allow(unsafe_code)]
+    // SAFETY: between fork and exec the closure makes system calls only: it neither allocates nor takes locks.
+    unsafe {
+        command.pre_exec(confine);
+    }
+    Ok(command)
+}
+
+fn done(result: libc::c_long) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[allow(unsafe_code)]
+fn control(option: libc::c_int, one: libc::c_ulong, two: libc::c_ulong) -> io::Result<libc::c_int> {
+    // SAFETY: the options used here take numbers alone (prctl(2)), and change the calling process, which is about to execute a program.
+    let result = unsafe { libc::prctl(option, one, two, 0, 0) };
+    done(result.into()).map(|()| result)
+}
+
+impl Confinement {
+    /// Makes the calling process so; it is the child's last act before it executes the program. System calls only.
+    #[allow(unsafe_code)]
+    fn take(&self) -> io::Result<()> {
+        // SAFETY: takes no pointers. A session of its own: no terminal to write commands into (tty_ioctl(4), TIOCSTI).
+        unsafe { libc::setsid() };
+        keep_no_descriptors();
+        if self.is_root {
+            // SAFETY: the kernel reads `len` numbers from the vector, which lives through the call.
+            done(unsafe { libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()) })?;
+            // SAFETY: takes numbers.
+            done(unsafe { libc::syscall(libc::SYS_setresgid, self.gids[0], self.gids[1], self.gids[2]) })?;
+            for capability in 0..CAPABILITIES_MAX {
+                // Beyond the kernel's last one the question is an error.
+                let Ok(has) = control(libc::PR_CAPBSET_READ, capability.into(), 0) else { break };
+                if has == 1 && self.capabilities >> capability & 1 == 0 {
+                    control(libc::PR_CAPBSET_DROP, capability.into(), 0)?;
+                }
+            }
+            control(libc::PR_SET_KEEPCAPS, 1, 0)?;
+            // SAFETY: takes numbers.
+            done(unsafe { libc::syscall(libc::SYS_setresuid, self.uids[0], self.uids[1], self.uids[2]) })?;
+        }
+        control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, 0)?;
+        // Root has them from being root; any other user keeps those of the master only as ambient ones (capabilities(7)).
+        let is_ambient = self.is_root && self.uids[1] != 0;
+        set_capabilities(self.capabilities, if is_ambient { self.capabilities } else { 0 })?;
+        if is_ambient {
+            for capability in (0..CAPABILITIES_MAX).filter(|capability| self.capabilities >> capability & 1 == 1) {
+                control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong, capability.into())?;
+            }
+        }
+        if !self.gains_rights {
+            control(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+        }
+        Ok(())
+    }
+}
+
+/// Has every descriptor but the standard ones closed as the program is executed.
+#[allow(unsafe_code)]
+fn keep_no_descriptors() {
+    // SAFETY: takes numbers; it marks descriptors and closes none yet.
+    let marked = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if marked != 0 {
+        for descriptor in 3..DESCRIPTORS_MAX {
+            // SAFETY: takes numbers; one that is not open is an error and nothing more.
+            unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+}
+
+/// capset(2), for the calling thread, without memory of its own.
+#[allow(unsafe_code)]
+fn set_capabilities(permitted: u64, inheritable: u64) -> io::Result<()> {
+    /// `_LINUX_CAPABILITY_VERSION_3` (linux/capability.h).
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    let (low, high) = (|set: u64| set as u32, |set: u64| (set >> 32) as u32);
+    // Effective, permitted and inheritable, the lower halves first.
+    let data = [low(permitted), low(permitted), low(inheritable), high(permitted), high(permitted), high(inheritable)];
+    // SAFETY: the kernel reads a header of two numbers and, by its version, two records of three from arrays that live through the call.
+    done(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn own() -> Identity {
+        Identity::of(Path::new("/proc"), std::process::id()).unwrap()
+    }
+
+    /// What a command prints of its own rights, descriptors and environment.
+    fn status(identity: &Identity) -> String {
+        let shell = File::open("/bin/sh").unwrap();
+        let script = "cat /proc/self/status; echo fds $(ls /proc/self/fd | wc -l); echo session $(cut -d' ' -f6 /proc/self/stat); env";
+        let output = command(&shell, "sh", identity).unwrap().args(["-c", script]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn line<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+        text.lines().find_map(|line| line.strip_prefix(name)).unwrap().split_whitespace().collect()
+    }
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn nothing_is_inherited() {
+        let open = File::open("/").unwrap();
+        // SAFETY: the descriptor is open; it is to be inherited.
+        unsafe { libc::fcntl(open.as_raw_fd(), libc::F_SETFD, 0) };
+        let text = status(&own());
+        // Three and the one with which ls reads the directory.
+        assert_eq!(line(&text, "fds"), ["4"], "{text}");
+        assert_eq!(line(&text, "NoNewPrivs:"), ["1"]);
+        assert!(!text.contains("CARGO") && text.contains("PATH=/usr/sbin:"), "{text}");
+        let session = fs::read_to_string("/proc/self/stat").unwrap().split_whitespace().nth(5).map(str::to_owned).unwrap();
+        assert_ne!(line(&text, "session"), [session.as_str()]);
+    }
+
+    #[test]
+    fn the_rights_are_those_of_the_process_and_no_more() {
+        if rustix::process::geteuid().as_raw() != 0 {
+            let why = command(&File::open("/bin/sh").unwrap(), "sh", &Identity { uids: [0; 4], ..own() }).unwrap_err();
+            assert!(why.contains("cannot take"), "{why}");
+            println!("skipped: only root takes others' rights");
+            return;
+        }
+        let root = own();
+        let nobody = Identity { uids: [65_534; 4], gids: [65_533; 4], groups: vec![7, 9], capabilities: 0, ..root.clone() };
+        let text = status(&nobody);
+        assert_eq!(
+            (line(&text, "Uid:"), line(&text, "Gid:"), line(&text, "Groups:")),
+            (vec!["65534"; 4], vec!["65533"; 4], vec!["7", "9"])
+        );
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(line(&text, set), ["0000000000000000"], "{set}");
+        }
+        // CAP_NET_BIND_SERVICE, as a service manager gives it.
+        let text = status(&Identity { capabilities: 1 << 10, ..nobody });
+        assert_eq!((line(&text, "CapEff:"), line(&text, "CapBnd:")), (vec!["0000000000000400"], vec!["0000000000000400"]));
+        let text = status(&Identity { capabilities: 1 << 10, groups: Vec::new(), ..root });
+        assert_eq!((line(&text, "Uid:"), line(&text, "CapEff:")), (vec!["0"; 4], vec!["0000000000000400"]));
+    }
+}

@@ -1,0 +1,132 @@
+//! What a change of a server's setting would do, to be shown before it is done; and what its undo would put in force beside it.
+
+use std::fmt;
+
+use chokepoint_model::change::{Change, ServerSetting, quoted};
+use rustix::process::Signal;
+
+use super::master::Master;
+use super::view::View;
+use super::{Server, activate, edit, trial};
+use crate::error::ApplyError;
+use crate::store::Guard;
+use crate::undo::Filter;
+
+/// All that a [`Change::Server`] executes, sends and writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The edit, as a unified diff.
+    pub diff: String,
+    /// The test that is executed before and after the edit: program and arguments.
+    pub test: Vec<String>,
+    /// User and group with whose rights it is executed: the master's.
+    pub user: (u32, u32),
+    /// What puts the edit in force.
+    pub activating: Activating,
+    /// What the reload puts in force as well: files that were changed, and directories in which names were, since the server read them.
+    pub unread: Vec<String>,
+}
+
+/// What puts an edit in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activating {
+    /// A signal to the master.
+    Signal {
+        /// Its name without "SIG".
+        name: &'static str,
+        /// The master.
+        pid: u32,
+    },
+    /// listen(2), called on duplicates of the master's sockets.
+    Listen {
+        /// Their new backlog.
+        backlog: String,
+        /// The master.
+        pid: u32,
+        /// The pool whose address they listen on.
+        pool: String,
+    },
+}
+
+impl fmt::Display for Activating {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signal { name, pid } => write!(out, "kill -{name} {pid}"),
+            Self::Listen { backlog, pid, pool } => {
+                write!(out, "listen(2) with backlog {backlog} on the socket of [{pool}] in process {pid}")
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// The test as a shell would take it.
+    pub fn test_command(&self) -> String {
+        self.test.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a [`Change::Server`] would do; nothing for other kinds of change, whose command is all. Reads, and neither executes nor changes anything.
+///
+/// # Errors
+/// Why the change would be refused.
+pub fn plan(change: &Change) -> Result<Option<Plan>, ApplyError> {
+    if !matches!(change, Change::Server { .. }) {
+        return Ok(None);
+    }
+    let server = Server::open(change)?;
+    let master = server.running()?;
+    let view = View::of(Some(&master), &server.main).map_err(|why| server.bad(why))?;
+    let diff = edit::edited(&view, &server.main, &server.setting, change.to(), &[]).map_err(|why| server.bad(why))?.diff();
+    trial::checked(&master, &server.main).map_err(|why| server.not_here(why))?;
+    Ok(Some(Plan {
+        diff,
+        test: trial::command_line(&master, &server.main),
+        user: (master.identity.uid(), master.identity.gids[1]),
+        activating: activating(&master, &server.setting, change.to()),
+        unread: server.unread(&master, &[])?,
+    }))
+}
+
+fn activating(master: &Master, setting: &ServerSetting, to: &str) -> Activating {
+    match setting {
+        ServerSetting::PhpFpmBacklog { pool } => Activating::Listen { backlog: to.to_owned(), pid: master.pid(), pool: pool.clone() },
+        _ => {
+            let name = if activate::signal(master.kind) == Signal::HUP { "HUP" } else { "USR2" };
+            Activating::Signal { name, pid: master.pid() }
+        }
+    }
+}
+
+/// What an undo's reload of a server puts in force beside the old value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The server's name.
+    pub server: &'static str,
+    /// Files that were changed, and directories in which names were, since the server read them.
+    pub files: Vec<String>,
+}
+
+impl Guard {
+    /// What taking back the changes that the filter names would put in force beside their old values, because others changed it and did not reload:
+    /// to be told before and after. An undo does not wait for an answer. Servers that do not run are reloaded by nobody.
+    pub fn unread(&self, filter: &Filter) -> Vec<Unread> {
+        let backups = self.backups();
+        let mut found: Vec<Unread> = Vec::new();
+        for (id, index) in self.named_by(filter) {
+            let Some(intent) = self.intent(id, index) else { continue };
+            let (Some(backup), Ok(server)) = (&intent.backup, Server::open(&intent.change)) else { continue };
+            let Ok(Some(master)) = server.master(backup.master.as_ref()) else { continue };
+            let files = server.unread(&master, &backups).unwrap_or_default();
+            // The file that is put back is what the undo is about.
+            let own: Vec<&str> = backups.iter().map(|backup| backup.path.as_str()).collect();
+            let files: Vec<String> =
+                files.into_iter().filter(|file| super::real_path(file).is_none_or(|real| !own.contains(&real.as_str()))).collect();
+            let unread = Unread { server: server.kind.name(), files };
+            if !unread.files.is_empty() && !found.contains(&unread) {
+                found.push(unread);
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,149 @@
+//! Configuration that a server has not read since it was changed: a reload for one edit would put that in force as well.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use chokepoint_model::change::ServerKind;
+
+use super::edit::{self, Parts};
+use super::file;
+use super::master::{Master, changed_s, is_newer_than, since_1970_s};
+use super::view::View;
+use crate::record::{Backup, Print};
+
+/// Files and directories of one configuration whose contents are remembered.
+const PRINTS_MAX: usize = 4096;
+/// Servers that are remembered.
+const SERVERS_MAX: usize = 256;
+/// Names of one directory that are looked at.
+const NAMES_MAX: usize = 100_000;
+
+/// What a configuration was when this process put it in force: afterwards a file may be newer than the workers and still be what they read.
+#[derive(Debug)]
+struct InForce {
+    pid: u32,
+    start_ticks: u64,
+    main: String,
+    prints: Vec<(String, Print)>,
+}
+
+/// What this process itself put in force; of use as long as it runs.
+static IN_FORCE: Mutex<Vec<InForce>> = Mutex::new(Vec::new());
+
+/// Files and directories of a configuration that its server has not read since they were changed, or of which that cannot be shown. `journal` holds
+/// what we edited: a file with such content is no stranger's edit. The error is a clause.
+pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) -> Result<Vec<String>, String> {
+    let parts = edit::parts(view, main, master.kind)?;
+    let read_s = read_at_s(master, &parts);
+    let ours = |path: &str| {
+        let Some(print) = print(path) else { return false };
+        let edited = |backup: &&Backup| backup.path == path && !backup.in_force.is_empty() && backup.after.contains(&print);
+        let was_read = |prints: &[(String, Print)]| prints.iter().any(|(known, then)| known == path && *then == print);
+        let in_force = IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = in_force.iter().filter(|seen| seen.is_of(master, main)).any(|seen| was_read(&seen.prints));
+        seen || journal.iter().any(|backup| edited(&backup) || was_read(&backup.in_force))
+    };
+    let is_unread = |path: &&String| {
+        let real = super::real_path(path);
+        changed(path).is_none_or(|changed_s| is_newer_than(changed_s, read_s)) && !ours(real.as_ref().unwrap_or(path))
+    };
+    let mut unread: Vec<String> = parts.reading.files.iter().chain(&parts.reading.directories).filter(is_unread).cloned().collect();
+    unread.extend(parts.gaps);
+    Ok(unread)
+}
+
+/// When a file, or the link that leads to it, was changed last. Nothing where it cannot be looked at.
+fn changed(path: &str) -> Option<f64> {
+    let (file, link) = (fs::metadata(path).ok()?, fs::symlink_metadata(path).ok()?);
+    let link_s = if link.is_symlink() { changed_s(&link) } else { 0.0 };
+    Some(changed_s(&file).max(link_s))
+}
+
+/// What everything that a configuration consists of is known by now; empty where it is too much to be kept.
+pub(super) fn prints(view: &View, main: &str, kind: ServerKind) -> Vec<(String, Print)> {
+    let Ok(parts) = edit::parts(view, main, kind) else { return Vec::new() };
+    let paths = parts.reading.files.iter().chain(&parts.reading.directories).filter_map(|path| super::real_path(path));
+    let prints: Vec<(String, Print)> = paths.filter_map(|path| print(&path).map(|print| (path, print))).take(PRINTS_MAX + 1).collect();
+    if prints.len() > PRINTS_MAX { Vec::new() } else { prints }
+}
+
+/// Remembers that the configuration as it is now is in force.
+pub(super) fn remember(master: &Master, view: &View, main: &str) {
+    let prints = prints(view, main, master.kind);
+    let mut in_force = IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner);
+    in_force.retain(|seen| seen.main != main);
+    if in_force.len() < SERVERS_MAX {
+        in_force.push(InForce { pid: master.pid(), start_ticks: master.identity.start_ticks, main: main.to_owned(), prints });
+    }
+}
+
+impl InForce {
+    fn is_of(&self, master: &Master, main: &str) -> bool {
+        (self.pid, self.start_ticks) == (master.pid(), master.identity.start_ticks) && self.main == main
+    }
+}
+
+/// What a file's bytes, or a directory's names, are known by.
+fn print(path: &str) -> Option<Print> {
+    let path = Path::new(path);
+    if !path.is_dir() {
+        return file::read(path).ok().map(|bytes| Print::of(&bytes));
+    }
+    // Names with a dot match no pattern of an include (glob(7)).
+    let names = fs::read_dir(path).ok()?.take(NAMES_MAX).flatten().map(|entry| entry.file_name().into_encoded_bytes());
+    let mut names: Vec<Vec<u8>> = names.filter(|name| !name.starts_with(b".")).collect();
+    names.sort_unstable();
+    Some(Print::of(&names.join(&0)))
+}
+
+/// When the server read its configuration, seconds since 1970: the earliest time that can be shown.
+///
+/// nginx starts workers as it has read it, so its oldest worker tells. A php-fpm that reloads executes itself anew and writes its pid file; its
+/// workers tell only where they stay as long as it does. Without either it is known to have read what it found when it was started.
+fn read_at_s(master: &Master, parts: &Parts) -> f64 {
+    let started_s = since_1970_s(master.identity.start_ticks);
+    let workers = master.workers();
+    let oldest = |is_told: &dyn Fn(&str) -> bool| {
+        workers.iter().filter(|worker| is_told(&worker.title)).map(|worker| worker.start_ticks).min().map(since_1970_s)
+    };
+    let told_s = match master.kind {
+        ServerKind::Nginx => oldest(&|_| true),
+        ServerKind::PhpFpm => {
+            let lasts = |title: &str| parts.lasting_pools.iter().any(|pool| title.strip_prefix("php-fpm: pool ") == Some(pool));
+            pid_file_s(master, parts).or_else(|| oldest(&lasts))
+        }
+    };
+    told_s.map_or(started_s, |told_s| told_s.max(started_s))
+}
+
+/// When php-fpm wrote its pid file, where that is its own: `touch` by somebody else proves nothing.
+fn pid_file_s(master: &Master, parts: &Parts) -> Option<f64> {
+    let path = parts.pid_file.as_ref().filter(|path| path.starts_with('/'))?;
+    let bytes = file::read(Path::new(path)).ok()?;
+    chokepoint_foreign::trusted(Path::new(path), master.identity.uid()).ok()?;
+    let meta = fs::metadata(path).ok()?;
+    let says = String::from_utf8_lossy(&bytes).trim().parse() == Ok(master.pid());
+    let modified = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    says.then_some(modified.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_known_by_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        let empty = print(path).unwrap();
+        fs::write(dir.path().join(".hidden"), "").unwrap();
+        assert_eq!(print(path), Some(empty));
+        fs::write(dir.path().join("x.conf"), "1").unwrap();
+        let one = print(path).unwrap();
+        assert_ne!(one, empty);
+        fs::rename(dir.path().join("x.conf"), dir.path().join("y.conf")).unwrap();
+        assert_ne!(print(path), Some(one));
+        assert_eq!(print("/no/such/file"), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! A server's configuration as its master may read it: with the rights of its user, and never waited for.
+
+use std::fs;
+
+use chokepoint_config::{FILE_BYTES_MAX, Resolved, glob, text};
+use chokepoint_foreign::{Files, Rights};
+
+use super::master::Master;
+use super::real_path;
+
+/// Paths that one pattern may match.
+const MATCHES_MAX: usize = 16_384;
+
+/// Texts that stand for files which are not written yet, by path with its links resolved.
+pub(super) type Over<'a> = &'a [(String, String)];
+
+/// The files of this host, and whose rights they are read with.
+#[derive(Debug)]
+pub(super) struct View {
+    files: Files,
+    rights: Rights,
+}
+
+/// What a configuration was read from.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Files that were asked for.
+    pub(super) files: Vec<String>,
+    /// Directories whose names were looked at for a pattern.
+    pub(super) directories: Vec<String>,
+}
+
+impl View {
+    /// As the master sees it, which has the same files as this program. Without a master, with the rights of the main file's owner.
+    pub(super) fn of(master: Option<&Master>, main: &str) -> Result<Self, String> {
+        let files = Files::of_directory("/".as_ref()).map_err(|error| format!("/: {error}"))?;
+        let rights = match master {
+            Some(master) => master.identity.rights(),
+            None => Rights::of_owner(&fs::metadata(main).map_err(|error| format!("{main}: {error}"))?),
+        };
+        Ok(Self { files, rights })
+    }
+
+    /// Does something with these rights; the error is a clause.
+    pub(super) fn run<T: Send>(&self, work: impl FnOnce(&Files) -> T + Send) -> Result<T, String> {
+        self.rights.run(|| work(&self.files)).map_err(|error| format!("the rights of user {} cannot be taken ({error})", self.rights.uid()))
+    }
+}
+
+/// The files of a path or pattern, noted down.
+pub(super) fn resolve(files: &Files, pattern: &str, over: Over<'_>, reading: &mut Reading) -> Vec<Resolved> {
+    reading.directories.extend(searched(files, pattern));
+    let paths = match files.matching(pattern, MATCHES_MAX) {
+        Ok(paths) => paths,
+        Err(error) => return vec![(pattern.to_owned(), Err(error.to_string()))],
+    };
+    let read = |path: String| {
+        reading.files.push(path.clone());
+        let real = real_path(&path);
+        if let Some((_, text)) = over.iter().find(|(over, _)| Some(over) == real.as_ref()) {
+            return Some((path, Ok(text.clone())));
+        }
+        match files.read(&path, FILE_BYTES_MAX) {
+            Ok((bytes, _)) => Some((path, Ok(text::decode(&bytes)))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => Some((path, Err(error.to_string()))),
+        }
+    };
+    paths.into_iter().filter_map(read).collect()
+}
+
+/// The directories in which a pattern's wildcards are looked for.
+fn searched(files: &Files, pattern: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in pattern.match_indices('/') {
+        let component = pattern[at + 1..].split('/').next().unwrap_or_default();
+        if glob::is_pattern(component) {
+            let before = if at == 0 { "/" } else { &pattern[..at] };
+            found.extend(files.matching(before, MATCHES_MAX).unwrap_or_default());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_looked_at_is_noted() {
+        let tree = tempfile::tempdir().unwrap();
+        for directory in ["a", "b"] {
+            fs::create_dir(tree.path().join(directory)).unwrap();
+            fs::write(tree.path().join(directory).join("x.conf"), "x").unwrap();
+        }
+        let files = Files::of_directory(tree.path()).unwrap();
+        let mut reading = Reading::default();
+        assert_eq!(resolve(&files, "/*/*.conf", &[], &mut reading).len(), 2);
+        assert_eq!(resolve(&files, "/a/x.conf", &[], &mut reading).len(), 1);
+        assert_eq!(reading.files, ["/a/x.conf", "/b/x.conf", "/a/x.conf"]);
+        assert_eq!(reading.directories, ["/", "/a", "/b"]);
+    }
+}
