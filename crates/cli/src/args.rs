@@ -193,6 +193,10 @@ pub(crate) struct Diagnose {
     /// Do not ask before changing a setting, loading a host that is not this one, or loading by a method that may change something
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
+    /// With --fix: also put configuration edits in force that the server has not read yet. A reload for one change does that with every file edited
+    /// since; without this flag --fix asks, and with --yes it refuses
+    #[arg(long, requires = "fix")]
+    pub(crate) reload_unseen: bool,
     /// Take no profile in the last third of the time
     #[arg(long, conflicts_with = "replay")]
     pub(crate) no_profile: bool,

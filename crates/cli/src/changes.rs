@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use chokepoint_model::change::Change;
 use chokepoint_model::report::Remedy;
-use chokepoint_remedy::{Filter, Guard, Pending, Purpose, Store, UndoReport};
+use chokepoint_remedy::{Consent, Filter, Guard, Pending, Purpose, Store, UndoReport, Unread};
+
+use crate::output;
 
 /// The changes of one run, under the host's lock.
 pub(crate) struct Changes {
@@ -22,6 +24,8 @@ pub(crate) struct UndoOutcome {
     pub(crate) restored: Vec<String>,
     /// What needed no undo because it is gone.
     pub(crate) gone: Vec<String>,
+    /// What the reload of a server put in force beside its old value.
+    pub(crate) unread: Vec<String>,
     /// What could not be put back, and what was left alone because someone else changed it since.
     pub(crate) problems: Vec<String>,
 }
@@ -33,9 +37,9 @@ impl Changes {
     }
 
     /// Applies a remedy's changes as one: all of them, in force, or none.
-    pub(crate) fn apply(&mut self, number: u32, finding: &str, remedy: &Remedy, owner: &str) -> Result<()> {
+    pub(crate) fn apply(&mut self, number: u32, finding: &str, remedy: &Remedy, owner: &str, consent: &Consent) -> Result<()> {
         let purpose = Purpose { finding: finding.to_owned(), remedy: remedy.id.clone(), owner: owner.to_owned() };
-        let applied = self.guard.apply(&remedy.change, &purpose, &mut |_| {})?;
+        let applied = self.guard.apply_agreed(&remedy.change, &purpose, consent, &mut |_| {})?;
         self.applied.insert(number, applied.id);
         Ok(())
     }
@@ -44,7 +48,9 @@ impl Changes {
     /// both.
     pub(crate) fn take_back(&mut self, number: u32) -> Result<()> {
         let id = *self.applied.get(&number).context("it is not in force")?;
-        let outcome = UndoOutcome::of(self.guard.undo(&Filter::Id(id)));
+        let filter = Filter::Id(id);
+        reloaded_as_well(&self.guard, &filter);
+        let outcome = UndoOutcome::of(self.guard.undo(&filter));
         if !outcome.problems.is_empty() {
             bail!(outcome.problems.join("; "));
         }
@@ -60,7 +66,9 @@ impl Changes {
             return Ok(UndoOutcome::default());
         }
         let filter = owner.map_or(Filter::All, |owner| Filter::Owner(owner.to_owned()));
-        Ok(UndoOutcome::of(store()?.lock()?.undo(&filter)))
+        let mut guard = store()?.lock()?;
+        let unread = reloaded_as_well(&guard, &filter);
+        Ok(UndoOutcome { unread, ..UndoOutcome::of(guard.undo(&filter)) })
     }
 }
 
@@ -79,9 +87,22 @@ impl UndoOutcome {
         Self {
             restored: report.restored.iter().map(|restored| format!("{} is {} again", key_of(&restored.change), restored.value)).collect(),
             gone: report.gone.iter().map(|gone| format!("{}: {}", told(&gone.change), gone.why)).collect(),
+            unread: Vec::new(),
             problems,
         }
     }
+}
+
+/// Tells what an undo puts in force beside the old values, and gives it for the report of what was done.
+fn reloaded_as_well(guard: &Guard, filter: &Filter) -> Vec<String> {
+    let unread = guard.unread(filter);
+    let told = |will: &str| -> Vec<String> {
+        let one =
+            |unread: &Unread| format!("the reload of {} {will} also what it had not read: {}", unread.server, unread.files.join(", "));
+        unread.iter().map(one).collect()
+    };
+    told("puts in force").iter().for_each(|line| output::note(&format!("note: {line}")));
+    told("put in force")
 }
 
 /// Changes that were applied and not taken back, by this or an earlier run.

@@ -12,6 +12,7 @@ use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::fix::{Action, Objective, Session};
 use chokepoint_model::observation::Observation;
 use chokepoint_model::report::{Diagnosis, Remedy, Request, Verdict};
+use chokepoint_remedy::{ApplyError, Consent};
 use chokepoint_sources::Root;
 use chokepoint_sources::netns;
 
@@ -21,7 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
 use crate::recordings::{self, Event};
 use crate::settings::{self, Target};
-use crate::{Usage, bisect, files, output, plan, tap};
+use crate::{Usage, bisect, confirm, files, output, plan, tap};
 
 /// Runs the verb; true where a verdict was reached.
 pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -72,6 +73,7 @@ fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt
         return (bisect::drive(&mut live, words), live.events);
     }
     let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
+    live.consent = if args.reload_unseen { Consent::AnyUnread } else { Consent::Nothing };
     (drive(&mut live, args.fix, words), live.events)
 }
 
@@ -147,6 +149,8 @@ pub(crate) struct Live<'a> {
     yes: bool,
     owner: String,
     changes: Option<Changes>,
+    /// What the user agreed to that a reload puts in force beside a change.
+    consent: Consent,
     measured: u32,
     /// True where the events are to be recorded.
     keep: bool,
@@ -168,6 +172,7 @@ impl<'a> Live<'a> {
             yes,
             owner: owner.to_owned(),
             changes: None,
+            consent: Consent::Nothing,
             measured: 0,
             keep,
             stopped: false,
@@ -191,12 +196,12 @@ impl<'a> Live<'a> {
         match action {
             Action::Apply { remedy, .. } if !self.confirmed(remedy)? => bail!("not confirmed"),
             Action::Apply { number, finding, remedy } => {
-                output::note(&format!("applying {}: {}", remedy.id, printable(&remedy.runtime.join("; "))));
-                self.changes()?.apply(*number, finding, remedy, &owner)
+                output::note(&format!("applying {}: {}", remedy.id, printable(&confirm::commands(remedy).join("; "))));
+                self.apply(*number, finding, remedy, &owner)
             }
             Action::PutBack { number, finding, remedy } => {
-                output::note(&format!("putting back {}: {}", remedy.id, printable(&remedy.runtime.join("; "))));
-                self.changes()?.apply(*number, finding, remedy, &owner)
+                output::note(&format!("putting back {}: {}", remedy.id, printable(&confirm::commands(remedy).join("; "))));
+                self.apply(*number, finding, remedy, &owner)
             }
             Action::TakeBack { number, remedy } => {
                 output::note(&format!("taking back {remedy}"));
@@ -206,26 +211,23 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn confirmed(&self, remedy: &Remedy) -> Result<bool> {
-        if self.yes {
-            return Ok(true);
+    /// Applies a remedy. What a reload would put in force beside it is asked for, where somebody can answer.
+    fn apply(&mut self, number: u32, finding: &str, remedy: &Remedy, owner: &str) -> Result<()> {
+        let consent = self.consent.clone();
+        let error = match self.changes()?.apply(number, finding, remedy, owner, &consent) {
+            Err(error) => error,
+            Ok(()) => return Ok(()),
+        };
+        let Some(ApplyError::Unread { server, files, .. }) = error.downcast_ref() else { return Err(error) };
+        if self.yes || !std::io::stdin().is_terminal() || !confirm::unread(server, files)? {
+            return Err(error);
         }
-        // A file that cannot be read is told by the refusal that follows.
-        let diffs = remedy.change.iter().filter_map(|change| chokepoint_remedy::diff(change).ok().flatten());
-        Ok(output::ask(&question(remedy, diffs))?)
+        self.changes()?.apply(number, finding, remedy, owner, &Consent::Unread(files.clone()))
     }
-}
 
-/// What is asked before a remedy is applied: what it runs, each command on one line, and what it changes in files.
-fn question(remedy: &Remedy, diffs: impl Iterator<Item = String>) -> String {
-    let mut text = format!("\n{}\n\n", printable(&remedy.text.replace('\n', " ")));
-    for command in &remedy.runtime {
-        text.push_str(&format!("    {}\n", printable(command)));
+    fn confirmed(&self, remedy: &Remedy) -> Result<bool> {
+        if self.yes { Ok(true) } else { confirm::remedy(remedy) }
     }
-    diffs.for_each(|diff| text.push_str(&format!("\n{diff}")));
-    let (risk, undo) = (printable(&remedy.risk), printable(&remedy.undo));
-    text.push_str(&format!("\nRisk: {risk}\nUndo: chokepoint undo (or {undo})\nApply it?"));
-    text
 }
 
 impl Driver for Live<'_> {

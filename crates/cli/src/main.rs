@@ -5,6 +5,7 @@ mod bench;
 mod beside;
 mod bisect;
 mod changes;
+mod confirm;
 mod diagnose;
 mod explain;
 mod files;

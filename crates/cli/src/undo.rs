@@ -17,14 +17,15 @@ pub(crate) fn run(args: &Undo) -> Result<bool> {
     let outcome = Changes::undo_all(None)?;
     if args.json {
         let report = json!({
-            "schema": "chokepoint/undo/1", "restored": outcome.restored, "gone": outcome.gone, "problems": outcome.problems,
+            "schema": "chokepoint/undo/1", "restored": outcome.restored, "gone": outcome.gone, "reloaded_as_well": outcome.unread, "problems": outcome.problems,
         });
         output::print_json(&format!("{report:#}\n"))?;
     } else if outcome.restored.is_empty() && outcome.gone.is_empty() && outcome.problems.is_empty() {
         output::print("nothing is applied\n")?;
     } else {
-        let lines: String =
-            outcome.restored.iter().chain(&outcome.gone).chain(&outcome.problems).map(|line| format!("{}\n", printable(line))).collect();
+        let told = outcome.restored.iter().chain(&outcome.gone).chain(&outcome.unread).chain(&outcome.problems);
+        let lines: String = told.map(|line| format!("{}
+", printable(line))).collect();
         output::print(&lines)?;
     }
     Ok(outcome.problems.is_empty())

@@ -41,7 +41,7 @@ pub fn established_to(port: u16) -> usize {
     String::from_utf8_lossy(&output.stdout).lines().count()
 }
 
-fn can_run(program: &str) -> bool {
+pub fn can_run(program: &str) -> bool {
     let runs = rustix::process::geteuid().is_root() && Command::new(program).arg("-v").output().is_ok_and(|output| output.status.success());
     if !runs {
         println!("skipped: needs root and {program}");
@@ -49,7 +49,7 @@ fn can_run(program: &str) -> bool {
     runs
 }
 
-fn temporary(name: &str) -> TempDir {
+pub fn temporary(name: &str) -> TempDir {
     tempfile::Builder::new().prefix(&format!("t-s5-{name}-")).tempdir().unwrap()
 }
 
@@ -65,23 +65,39 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn start_ticks(pid: u32) -> u64 {
+pub fn start_ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
 }
 
-fn children_of(pid: u32) -> Vec<u32> {
+pub fn children_of(pid: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-fn kill(pid: u32) {
+fn arguments(dir: &Path) -> Vec<String> {
+    let text = |path: &str| dir.join(path).display().to_string();
+    vec!["-c".into(), text("nginx.conf"), "-p".into(), text(""), "-g".into(), "daemon off;".into()]
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits until a tenth of a second has passed since the last of these processes was started.
+pub fn age(pids: &[u32]) {
+    let newest = pids.iter().map(|pid| start_ticks(*pid)).max().unwrap_or(0) as f64 / 100.0;
+    let uptime = || fs::read_to_string("/proc/uptime").unwrap().split(' ').next().unwrap().parse::<f64>().unwrap();
+    until("time passes", || uptime() > newest + 0.1);
+}
+
+pub fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }
 
-fn change(
+pub fn change(
     server: ServerKind,
     pid: u32,
     ticks: u64,
@@ -122,6 +138,20 @@ impl Nginx {
         Some(nginx)
     }
 
+    /// By a copy of its program in its directory.
+    pub fn start_copy(name: &str) -> Option<Self> {
+        if !can_run("nginx") || !Path::new("/usr/sbin/nginx").exists() {
+            return None;
+        }
+        let owned = temporary(name);
+        let copy = owned.path().join("bin/nginx");
+        fs::create_dir(owned.path().join("bin")).unwrap();
+        fs::copy("/usr/sbin/nginx", &copy).unwrap();
+        let mut nginx = Self::launch(owned.path(), &mut Command::new(&copy), &[RETURNS])?;
+        nginx._owned = Some(owned);
+        Some(nginx)
+    }
+
     /// In a mount namespace with another file system over its directory.
     pub fn start_in_image(name: &str) -> Option<Self> {
         let owned = temporary(name);
@@ -154,12 +184,28 @@ impl Nginx {
             fs::write(dir.join("available").join(&name), site).unwrap();
             std::os::unix::fs::symlink(format!("../available/{name}"), dir.join("enabled").join(&name)).unwrap();
         }
-        command.args(["-c", &text("nginx.conf"), "-p", &text(""), "-g", "daemon off;"]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = spawn(command.args(arguments(dir)));
         let mut nginx = Self { dir: dir.to_owned(), _owned: None, port, ticks: 0, child };
         until("nginx answers", || nginx.answers());
         nginx.ticks = start_ticks(nginx.child.id());
         Some(nginx)
+    }
+
+    /// Ends it and starts it anew: the same server with another pid.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.child = spawn(Command::new("nginx").args(arguments(&self.dir)));
+        until("nginx answers again", || self.answers());
+    }
+
+    pub fn reload(&self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+
+    /// Waits until a file written now is later than its workers, in ticks of the kernel's clock.
+    pub fn age(&self) {
+        age(&self.workers());
     }
 
     pub fn dir(&self) -> &Path {
@@ -219,13 +265,18 @@ pub struct PhpFpm {
 
 impl PhpFpm {
     pub fn start(name: &str, background: bool) -> Option<Self> {
+        Self::start_with(name, background, "pm = static\npm.max_children = 2 ; few\n")
+    }
+
+    /// With this in its pool.
+    pub fn start_with(name: &str, background: bool, pool: &str) -> Option<Self> {
         if !can_run(PHP_FPM) {
             return None;
         }
         let (owned, port) = (temporary(name), free_port());
         let main = owned.path().join("fpm.conf");
         let text = format!(
-            "[global]\npid = {0}/fpm.pid\nerror_log = {0}/fpm.log\n\n[www]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\nlisten.backlog = 5\nping.path = /ping\npm = static\npm.max_children = 2 ; few\n",
+            "[global]\npid = {0}/fpm.pid\nerror_log = {0}/fpm.log\n\n[www]\nuser = nobody\ngroup = nogroup\nlisten = 127.0.0.1:{port}\nlisten.backlog = 5\nping.path = /ping\n{pool}",
             owned.path().display()
         );
         fs::write(&main, text).unwrap();
@@ -236,7 +287,8 @@ impl PhpFpm {
             let _ = child.wait();
         }
         let mut fpm = Self { owned, port, pid: 0, ticks: 0, child, background };
-        until("php-fpm starts its workers", || fpm.workers() == 2);
+        let workers = if pool.contains("ondemand") { 0 } else { 2 };
+        until("php-fpm starts its workers", || fpm.master() != 0 && fpm.workers() == workers);
         fpm.pid = fpm.master();
         fpm.ticks = start_ticks(fpm.pid);
         Some(fpm)
@@ -253,6 +305,10 @@ impl PhpFpm {
     fn master(&self) -> u32 {
         let written = fs::read_to_string(self.dir().join("fpm.pid")).ok().and_then(|text| text.trim().parse().ok());
         written.unwrap_or(0)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
 
     pub fn workers(&self) -> usize {

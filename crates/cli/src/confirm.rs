@@ -1,0 +1,63 @@
+//! Questions before a change is made, with exactly what will be executed, sent and written.
+
+use anyhow::Result;
+use chokepoint_foreign::printable;
+use chokepoint_model::change::Change;
+use chokepoint_model::report::Remedy;
+use chokepoint_remedy::{ApplyError, Plan, plan};
+
+use crate::output;
+
+/// What is executed or sent for a remedy, a line each.
+pub(crate) fn commands(remedy: &Remedy) -> Vec<String> {
+    let of_change = |change: &Change| match plan(change) {
+        Ok(Some(plan)) => of_server(&plan),
+        Ok(None) => vec![change.command()],
+        Err(error) => vec![will_be_refused(&error)],
+    };
+    if remedy.change.is_empty() { remedy.runtime.clone() } else { remedy.change.iter().flat_map(of_change).collect() }
+}
+
+fn of_server(plan: &Plan) -> Vec<String> {
+    let (user, group) = plan.user;
+    vec![format!("as user {user}, group {group}: {}", plan.test_command()), plan.activating.to_string()]
+}
+
+fn will_be_refused(error: &ApplyError) -> String {
+    format!("nothing: it will be refused ({error})")
+}
+
+/// Asks whether a remedy is to be applied.
+pub(crate) fn remedy(remedy: &Remedy) -> Result<bool> {
+    // Why a file cannot be read is told in place of its commands.
+    let plans: Vec<Plan> = remedy.change.iter().filter_map(|change| plan(change).ok().flatten()).collect();
+    Ok(output::ask(&question(remedy, &commands(remedy), &plans))?)
+}
+
+/// What is asked before a remedy is applied: what it runs, each command on one line, and what it changes in files.
+fn question(remedy: &Remedy, commands: &[String], plans: &[Plan]) -> String {
+    let mut text = format!("\n{}\n\n", printable(&remedy.text.replace('\n', " ")));
+    for command in commands {
+        text.push_str(&format!("    {}\n", printable(command)));
+    }
+    for plan in plans {
+        text.push_str(&format!("\n{}", plan.diff));
+        if !plan.unread.is_empty() {
+            text.push_str(&format!("\n{}", beside(&plan.unread)));
+        }
+    }
+    text.push_str(&format!("\nRisk: {}\nUndo: chokepoint undo (or {})\nApply it?", printable(&remedy.risk), printable(&remedy.undo)));
+    text
+}
+
+/// Asks whether a reload may put in force what else was changed.
+pub(crate) fn unread(server: &str, files: &[String]) -> Result<bool> {
+    Ok(output::ask(&format!("\n{}\nReload {} all the same?", beside(files), printable(server)))?)
+}
+
+fn beside(files: &[String]) -> String {
+    let list: String = files.iter().map(|file| format!("    {}\n", printable(file))).collect();
+    format!(
+        "The server has not read these files and directories since they were changed, as far as can be shown; the reload puts them in force too:\n{list}"
+    )
+}
