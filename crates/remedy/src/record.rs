@@ -40,7 +40,7 @@ pub(crate) struct Backup {
     pub(crate) after: Vec<Print>,
     /// The server's master, by which an undo finds it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) master: Option<crate::server::Known>,
+    pub(crate) master: Option<Box<crate::server::Known>>,
     /// Paths of the configuration with what php-fpm had read of each before the edit; empty where that was not shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) in_force: Vec<(String, Print)>,

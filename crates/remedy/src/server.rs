@@ -144,7 +144,7 @@ impl Server {
         if target.bytes() != expected {
             return Err(changed());
         }
-        let master = self.master(backup.master.as_ref())?;
+        let master = self.master(backup.master.as_deref())?;
         if let Some(master) = &master {
             trial::run(master, &self.main, Some(Instead { path, meta: target.meta(), bytes })).map_err(refused)?;
         }
@@ -211,7 +211,7 @@ impl Server {
         let before = text::encode(&backup.before);
         if now == before {
             // It was put back by an undo that did not come to its end, or a reload is all that is missing.
-            return match self.master(backup.master.as_ref())? {
+            return match self.master(backup.master.as_deref())? {
                 Some(master) => self.activate(&master, Some(&intent.was), !activate::is_live(&self.setting)),
                 None => Ok(()),
             };
@@ -285,7 +285,7 @@ impl Setting for Server {
         let after = Print::of(&text::encode(&edited.after));
         let in_force = self.in_force(&master, &view, &around.backups);
         let known = Known::of(&master.identity);
-        Ok(Some(Backup { path, before: edited.before, after: vec![after], master: Some(known), in_force }))
+        Ok(Some(Backup { path, before: edited.before, after: vec![after], master: Some(Box::new(known)), in_force }))
     }
 
     fn state(&self, intent: &Intent) -> Result<State, ApplyError> {
@@ -296,7 +296,7 @@ impl Setting for Server {
         };
         if now == text::encode(&backup.before) {
             // A file that was put back and not put in force: the process was ended between the two.
-            let pending = self.master(backup.master.as_ref())?.is_some_and(|master| master.is_older_than(Path::new(&backup.path)));
+            let pending = self.master(backup.master.as_deref())?.is_some_and(|master| master.is_older_than(Path::new(&backup.path)));
             return Ok(if pending { State::Ours } else { State::Old });
         }
         if backup.after.contains(&Print::of(&now)) {

@@ -40,6 +40,13 @@ impl Impostor {
         command.args(["-c", &at("own.conf"), "-p", &at(""), "-g", &format!("daemon off; error_log {};", at("marker"))]);
         let impostor = Self { child: spawn(&mut command), home };
         until("the impostor has its title", || impostor.title().starts_with("nginx: master process") && impostor.marker().exists());
+        // A worker that was only just forked still has its master's title.
+        until("its worker has its own title", || {
+            let workers = servers::children_of(impostor.child.id());
+            let is_worker =
+                |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|title| title.contains("worker process"));
+            !workers.is_empty() && workers.iter().all(is_worker)
+        });
         fs::remove_file(impostor.marker()).unwrap();
         impostor
     }
@@ -50,7 +57,7 @@ impl Impostor {
     }
 
     fn titled(main: &Path) -> Self {
-        let script = format!(r#"exec -a "nginx: master process /usr/sbin/nginx -c {}" sleep 600"#, main.display());
+        let script = format!(r#"exec -a "nginx: master process /usr/sbin/nginx -c {} -g" sleep 600"#, main.display());
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script]);
         let impostor = Self { child: spawn(&mut command), home: home_of_nobody() };

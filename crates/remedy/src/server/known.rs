@@ -59,6 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_journal_of_before_is_read() {
+        let backup: crate::record::Backup = serde_json::from_str(r#"{"path":"/x","before":"","after":[]}"#).unwrap();
+        assert!(backup.master.is_none() && backup.in_force.is_empty());
+    }
+
+    #[test]
     fn another_user_program_or_network_is_another_server() {
         let own = Identity::of(Path::new("/proc"), std::process::id()).unwrap();
         let known = Known::of(&own);

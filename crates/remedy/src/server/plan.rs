@@ -116,7 +116,7 @@ impl Guard {
         for (id, index) in self.named_by(filter) {
             let Some(intent) = self.intent(id, index) else { continue };
             let (Some(backup), Ok(server)) = (&intent.backup, Server::open(&intent.change)) else { continue };
-            let Ok(Some(master)) = server.master(backup.master.as_ref()) else { continue };
+            let Ok(Some(master)) = server.master(backup.master.as_deref()) else { continue };
             let files = server.unread(&master, &backups).unwrap_or_default();
             // The file that is put back is what the undo is about.
             let own: Vec<&str> = backups.iter().map(|backup| backup.path.as_str()).collect();

@@ -38,11 +38,11 @@ pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) 
     let read_s = read_at_s(master, &parts);
     let ours = |path: &str| {
         let Some(print) = print(path) else { return false };
-        let edited = |backup: &&Backup| backup.path == path && !backup.in_force.is_empty() && backup.after.contains(&print);
+        let edited = |backup: &Backup| backup.path == path && !backup.in_force.is_empty() && backup.after.contains(&print);
         let was_read = |prints: &[(String, Print)]| prints.iter().any(|(known, then)| known == path && *then == print);
         let in_force = IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = in_force.iter().filter(|seen| seen.is_of(master, main)).any(|seen| was_read(&seen.prints));
-        seen || journal.iter().any(|backup| edited(&backup) || was_read(&backup.in_force))
+        seen || journal.iter().any(|backup| edited(backup) || was_read(&backup.in_force))
     };
     let is_unread = |path: &&String| {
         let real = super::real_path(path);

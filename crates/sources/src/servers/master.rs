@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use chokepoint_foreign::open_link;
+use chokepoint_model::change::ServerKind;
 use chokepoint_recording::Outcome;
 
 use super::access::{Access, NEEDS, files};
@@ -72,8 +73,12 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
 
 fn kind(comm: &str, exe: &str) -> Option<Kind> {
     let name = exe.rsplit('/').next().unwrap_or_default();
-    let is = |known: &str| comm.starts_with(known) || name.starts_with(known);
-    if ["nginx", "openresty", "freenginx", "angie"].into_iter().any(is) { Some(Kind::Nginx) } else { is("php-fpm").then_some(Kind::PhpFpm) }
+    let kinds = [comm, name].map(ServerKind::of_program);
+    match kinds {
+        _ if kinds.contains(&Some(ServerKind::Nginx)) => Some(Kind::Nginx),
+        [None, None] => None,
+        _ => Some(Kind::PhpFpm),
+    }
 }
 
 /// A worker says so in its title; without titles a master is one whose parent is another program. A worker that was only just forked still has its
