@@ -10,7 +10,7 @@ use deferred::Deferred;
 
 /// Finds the one place on a request's path that holds a server back, proves it, fixes it reversibly and proves the fix.
 #[derive(Debug, Parser)]
-#[command(name = "chokepoint", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "chokepoint", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100, after_help = PROGRAM_HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -22,6 +22,7 @@ pub(crate) enum Verb {
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(Deferred<Diagnose>),
     /// Take back every change that was applied
+    #[command(after_help = UNDO_HELP)]
     Undo(Deferred<Undo>),
     /// Say what packet captures show of TCP: who set connections up, what they carried, what was lost, who closed them, whether they are kept
     #[command(after_help = STREAMS_HELP)]
@@ -41,6 +42,28 @@ pub(crate) enum Verb {
     /// Explain a station or a finding: what it limits, how it shows, how sure, remedies
     Explain(Deferred<Explain>),
 }
+
+const PROGRAM_HELP: &str = "\
+Exit status:
+  0    done
+  1    it could not be done; undo: something is left that was not taken back
+  2    the command line makes no sense
+  99   a condition of --fail-if held
+  129  stopped by SIGHUP (the terminal went away), 130 by SIGINT (Ctrl-C), 131 by SIGQUIT, 143 by SIGTERM: 128 + the signal
+
+A signal stops the program in order: changes of --fix that were not proven yet are taken back. A second one ends it at once; while changes
+are taken back only the third does, and `chokepoint undo` takes back what is left.";
+
+const UNDO_HELP: &str = "\
+What someone else changed since is left alone and stays in the journal: each undo tells it and ends with 1, until the setting holds one of the
+two values again (set it by hand) or you give it up with --forget. In a file that someone else edited, the change alone is taken out.
+
+Only root takes back what root applied; other users are told what that is.
+
+Examples:
+  chokepoint undo               take back every change
+  chokepoint undo --list        show them, with their numbers
+  chokepoint undo --forget 3    leave the settings of number 3 as they are, for good";
 
 const DIAGNOSE_HELP: &str = "\
 Without -c, -q, -n or --load nothing is sent: the traffic that is there is watched.
@@ -393,6 +416,9 @@ pub(crate) struct Undo {
     /// Only show what is applied; change nothing
     #[arg(long)]
     pub(crate) list: bool,
+    /// Leave the settings of this number (see --list) as they are, and take them out of the journal
+    #[arg(long, value_name = "N", conflicts_with = "list")]
+    pub(crate) forget: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Res
     let netns = client_netns(args)?;
     let plan = Plan { netns, ..planned(args, &target, targets).map_err(usage)? };
     plan.check().map_err(|error| usage(error.into()))?;
-    let plan = measure::permitted_alone(&plan, request(args, &target)?, args.yes)?;
+    let plan = measure::permitted_alone(&plan, request(args, &target)?, args.yes, interrupt)?;
     let files = outputs::open(args)?;
     let mut asked = Asked {
         url: target.url.clone(),

@@ -6,7 +6,8 @@ use chokepoint_model::change::Change;
 use chokepoint_model::report::Remedy;
 use chokepoint_remedy::{ApplyError, Plan, plan};
 
-use crate::output;
+use crate::interrupt::Interrupt;
+use crate::prompt;
 
 /// What is executed or sent for a remedy, a line each.
 pub(crate) fn commands(remedy: &Remedy) -> Vec<String> {
@@ -28,10 +29,10 @@ fn will_be_refused(error: &ApplyError) -> String {
 }
 
 /// Asks whether a remedy is to be applied.
-pub(crate) fn remedy(remedy: &Remedy) -> Result<bool> {
+pub(crate) fn remedy(remedy: &Remedy, interrupt: &Interrupt) -> Result<bool> {
     // Why a file cannot be read is told in place of its commands.
     let plans: Vec<Plan> = remedy.change.iter().filter_map(|change| plan(change).ok().flatten()).collect();
-    Ok(output::ask(&question(remedy, &commands(remedy), &plans))?)
+    prompt::ask(&question(remedy, &commands(remedy), &plans), interrupt)
 }
 
 /// What is asked before a remedy is applied: what it runs, each command on one line, and what it changes in files.
@@ -51,8 +52,8 @@ fn question(remedy: &Remedy, commands: &[String], plans: &[Plan]) -> String {
 }
 
 /// Asks whether a reload may put in force what else was changed.
-pub(crate) fn unread(server: &str, files: &[String]) -> Result<bool> {
-    Ok(output::ask(&format!("\n{}\nReload {} all the same?", beside(files), printable(server)))?)
+pub(crate) fn unread(server: &str, files: &[String], interrupt: &Interrupt) -> Result<bool> {
+    prompt::ask(&format!("\n{}\nReload {} all the same?", beside(files), printable(server)), interrupt)
 }
 
 fn beside(files: &[String]) -> String {

@@ -74,7 +74,11 @@ fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt
     }
     let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
     live.consent = if args.reload_unseen { Consent::AnyUnread } else { Consent::Nothing };
-    (drive(&mut live, args.fix, words), live.events)
+    let report = drive(&mut live, args.fix, words);
+    if args.fix && interrupt.is_set() {
+        live.tell_stop();
+    }
+    (report, live.events)
 }
 
 /// Whether an action is to be carried out.
@@ -98,6 +102,8 @@ pub(crate) trait Driver {
     fn act(&mut self, action: &Action) -> std::result::Result<(), String>;
     /// Told when the last measurement has been judged.
     fn judged(&mut self) {}
+    /// Told before each action how many changes are not proven yet.
+    fn unproven(&mut self, _changes: usize) {}
 }
 
 /// Runs a session to its end.
@@ -106,6 +112,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
     let mut action = Action::Measure;
     let mut failure = None;
     while action != Action::Done {
+        driver.unproven(session.unproven());
         action = match driver.permit(&action) {
             Permit::Over => break,
             Permit::Stopped => session.interrupted(),
@@ -125,6 +132,7 @@ pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Re
             Permit::Go => session.acted(driver.act(&action)),
         };
     }
+    driver.unproven(0);
     match failure {
         Some(error) => Err(error.context("the changes that were not proven yet were taken back")),
         None => session.report().context("interrupted before anything was measured"),
@@ -156,6 +164,8 @@ pub(crate) struct Live<'a> {
     keep: bool,
     /// True once the session was told that the user asked to stop.
     stopped: bool,
+    /// What was taken back after that, and what could not be, in words.
+    retreat: Vec<String>,
     /// When the last load ended.
     ended: Option<Instant>,
     /// Milliseconds from the end of the first load to its diagnosis.
@@ -176,6 +186,7 @@ impl<'a> Live<'a> {
             measured: 0,
             keep,
             stopped: false,
+            retreat: Vec::new(),
             ended: None,
             verdict_after_ms: None,
             events: Vec::new(),
@@ -194,7 +205,9 @@ impl<'a> Live<'a> {
     fn carry_out(&mut self, action: &Action) -> Result<()> {
         let owner = self.owner.clone();
         match action {
-            Action::Apply { remedy, .. } if !self.confirmed(remedy)? => bail!("not confirmed"),
+            Action::Apply { remedy, .. } if !self.confirmed(remedy)? => {
+                bail!(if self.interrupt.is_set() { "interrupted" } else { "not confirmed" })
+            }
             Action::Apply { number, finding, remedy } => {
                 output::note(&format!("applying {}: {}", remedy.id, printable(&confirm::commands(remedy).join("; "))));
                 self.apply(*number, finding, remedy, &owner)
@@ -205,7 +218,14 @@ impl<'a> Live<'a> {
             }
             Action::TakeBack { number, remedy } => {
                 output::note(&format!("taking back {remedy}"));
-                self.changes()?.take_back(*number)
+                let taken = self.changes()?.take_back(*number);
+                if self.interrupt.is_set() {
+                    self.retreat.extend(match &taken {
+                        Ok(lines) => lines.clone(),
+                        Err(error) => vec![format!("{remedy} could not be taken back ({error:#}): run `chokepoint undo`")],
+                    });
+                }
+                taken.map(drop)
             }
             Action::Measure | Action::Done => Ok(()),
         }
@@ -219,14 +239,28 @@ impl<'a> Live<'a> {
             Ok(()) => return Ok(()),
         };
         let Some(ApplyError::Unread { server, files, .. }) = error.downcast_ref() else { return Err(error) };
-        if self.yes || !std::io::stdin().is_terminal() || !confirm::unread(server, files)? {
+        if self.yes || !std::io::stdin().is_terminal() || !confirm::unread(server, files, self.interrupt)? {
             return Err(error);
         }
         self.changes()?.apply(number, finding, remedy, owner, &Consent::Unread(files.clone()))
     }
 
     fn confirmed(&self, remedy: &Remedy) -> Result<bool> {
-        if self.yes { Ok(true) } else { confirm::remedy(remedy) }
+        if self.yes { Ok(true) } else { confirm::remedy(remedy, self.interrupt) }
+    }
+
+    /// Tells how a run that was stopped leaves the host.
+    fn tell_stop(&self) {
+        for line in &self.retreat {
+            output::note(&format!("stopped: {line}"));
+        }
+        let kept = self.changes.as_ref().map(Changes::told).unwrap_or_default();
+        for change in &kept {
+            output::note(&format!("stopped: {change} stays: `chokepoint undo` takes it back"));
+        }
+        if self.retreat.is_empty() && kept.is_empty() {
+            output::note("stopped: nothing was changed");
+        }
     }
 }
 
@@ -269,6 +303,10 @@ impl Driver for Live<'_> {
             self.events.push(Event::Acted { action: action.name(), failure: result.clone().err() });
         }
         result
+    }
+
+    fn unproven(&mut self, changes: usize) {
+        self.interrupt.set_unproven(changes);
     }
 
     fn judged(&mut self) {

@@ -1,34 +1,174 @@
-//! Ctrl-C and SIGTERM: the first asks everything to stop in order, the second ends the program at once.
+//! Signals that ask to stop: the first asks everything to end in order, a further one ends the program at once. While changes that were not proven are
+//! in force the second says what is being done, and only the third ends it.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 use anyhow::Result;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+/// Signals that stop the program: Ctrl-C, a supervisor, a terminal that went away, Ctrl-\.
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Those that stay ignored where they are when the program starts: nohup(1), and jobs that a shell put in the background.
+const LEFT_IGNORED: [i32; 2] = [SIGHUP, SIGQUIT];
+/// What shells add to the number of a signal in the exit status.
+const STATUS_BASE: i32 = 128;
 
 /// Set once the user asked to stop.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<Asked>);
+
+#[derive(Debug, Default)]
+struct Asked {
+    is_set: AtomicBool,
+    /// The first signal; 0 where none came.
+    signal: AtomicI32,
+    times: AtomicU32,
+    /// Changes that would be left unproven if the program ended now.
+    unproven: AtomicUsize,
+}
+
+/// What a signal brings about.
+#[derive(Debug, PartialEq, Eq)]
+enum Effect {
+    /// The program ends in order.
+    Stop,
+    /// It goes on taking back so many changes, and says so.
+    Tell(usize),
+    /// It ends here and now.
+    End,
+    Nothing,
+}
+
+impl Asked {
+    /// Takes a signal in. Runs in a signal handler (signal-safety(7)): atomics only.
+    fn receive(&self, signal: i32) -> Effect {
+        // A terminal that goes away may send it twice, from the kernel and from the shell; nobody is there to insist.
+        if signal == SIGHUP && self.is_set.load(Ordering::SeqCst) {
+            return Effect::Nothing;
+        }
+        let nth = self.times.fetch_add(1, Ordering::SeqCst) + 1;
+        match (nth, self.unproven.load(Ordering::SeqCst)) {
+            (1, _) => {
+                self.signal.store(signal, Ordering::SeqCst);
+                self.is_set.store(true, Ordering::SeqCst);
+                Effect::Stop
+            }
+            (2, changes @ 1..) => Effect::Tell(changes),
+            _ => Effect::End,
+        }
+    }
+}
 
 impl Interrupt {
     /// Installs the handlers.
     pub(crate) fn install() -> Result<Self> {
-        let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // Registered first, so that it runs first: while the flag is still unset it does nothing.
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
-            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        let interrupt = Self::default();
+        let ignored = ignored_signals();
+        for signal in SIGNALS {
+            if LEFT_IGNORED.contains(&signal) && ignored & (1 << (signal - 1)) != 0 {
+                continue;
+            }
+            let asked = Arc::clone(&interrupt.0);
+            let handle = move || match asked.receive(signal) {
+                Effect::Tell(changes) => tell(changes),
+                Effect::End => signal_hook::low_level::exit(STATUS_BASE + signal),
+                Effect::Stop | Effect::Nothing => {}
+            };
+            register(signal, handle)?;
         }
-        Ok(Self(flag))
+        Ok(interrupt)
     }
 
     /// The flag itself, for those who look at it on their own.
     pub(crate) fn flag(&self) -> &AtomicBool {
-        &self.0
+        &self.0.is_set
     }
 
     /// True once the user asked to stop.
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_set.load(Ordering::SeqCst)
+    }
+
+    /// The exit status of a program that was asked to stop, 128 + the signal's number, as shells tell it; nothing where it was not.
+    pub(crate) fn status(&self) -> Option<u8> {
+        let signal = self.is_set().then(|| self.0.signal.load(Ordering::SeqCst))?;
+        u8::try_from(STATUS_BASE + signal).ok()
+    }
+
+    /// Says how many changes would be left unproven if the program ended now: until there are none, the second signal does not end it.
+    pub(crate) fn set_unproven(&self, changes: usize) {
+        self.0.unproven.store(changes, Ordering::SeqCst);
+    }
+}
+
+/// Installs one handler.
+#[allow(unsafe_code)]
+fn register(signal: i32, handle: impl Fn() + Send + Sync + 'static) -> Result<()> {
+    // SAFETY: the handler touches atomics, a buffer on its own stack, write(2) and _exit(2), all of which are async-signal-safe; it cannot panic.
+    unsafe { signal_hook::low_level::register(signal, handle) }?;
+    Ok(())
+}
+
+/// Says on stderr what is being done. Runs in a signal handler: no allocation and no lock.
+fn tell(changes: usize) {
+    let mut line = Line { text: [0; 128], length: 0 };
+    let (plural, them) = if changes == 1 { ("", "it") } else { ("s", "them") };
+    let _ = writeln!(line, "\ntaking back {changes} change{plural}; a third Ctrl-C leaves {them} in the journal: `chokepoint undo`");
+    // A terminal that went away takes nothing; that is nobody's business.
+    let _ = rustix::io::write(std::io::stderr(), line.text.get(..line.length).unwrap_or_default());
+}
+
+/// A line on the stack.
+struct Line {
+    text: [u8; 128],
+    length: usize,
+}
+
+impl std::fmt::Write for Line {
+    fn write_str(&mut self, more: &str) -> std::fmt::Result {
+        let room = self.text.get_mut(self.length..self.length + more.len()).ok_or(std::fmt::Error)?;
+        room.copy_from_slice(more.as_bytes());
+        self.length += more.len();
+        Ok(())
+    }
+}
+
+/// Signals that were ignored when the program was started, one bit each (`SigIgn`, proc_pid_status(5)).
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_signal_ends_it_unless_changes_are_unproven() {
+        let asked = Asked::default();
+        assert_eq!((asked.receive(SIGTERM), asked.receive(SIGHUP), asked.receive(SIGINT)), (Effect::Stop, Effect::Nothing, Effect::End));
+        let interrupt = Interrupt::default();
+        assert_eq!(interrupt.status(), None);
+        interrupt.set_unproven(2);
+        let effects = [SIGHUP, SIGHUP, SIGINT, SIGINT].map(|signal| interrupt.0.receive(signal));
+        assert_eq!(effects, [Effect::Stop, Effect::Nothing, Effect::Tell(2), Effect::End]);
+        assert_eq!(interrupt.status(), Some(129));
+        // Once they are taken back the second one is enough.
+        let interrupt = Interrupt::default();
+        interrupt.set_unproven(1);
+        assert_eq!(interrupt.0.receive(SIGINT), Effect::Stop);
+        interrupt.set_unproven(0);
+        assert_eq!((interrupt.0.receive(SIGQUIT), interrupt.status()), (Effect::End, Some(130)));
+    }
+
+    #[test]
+    fn the_longest_line_has_room() {
+        let mut line = Line { text: [0; 128], length: 0 };
+        assert!(
+            writeln!(line, "\ntaking back {} changes; a third Ctrl-C leaves them in the journal: `chokepoint undo`", usize::MAX).is_ok()
+        );
     }
 }

@@ -21,6 +21,7 @@ mod plan;
 mod plot;
 mod profile;
 mod progress;
+mod prompt;
 mod recordings;
 mod settings;
 mod sheet;
@@ -45,8 +46,6 @@ const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 /// Exit status: a condition of `--fail-if` held.
 const EXIT_THRESHOLD: u8 = 99;
-/// Exit status after Ctrl-C, as shells tell it (128 + SIGINT).
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// The command line makes no sense.
 #[derive(Debug, thiserror::Error)]
@@ -64,15 +63,11 @@ fn main() -> ExitCode {
         Ok(interrupt) => interrupt,
         Err(error) => return fail(&error),
     };
-    match run(&cli, &words, &interrupt) {
-        Ok(_) if interrupt.is_set() => ExitCode::from(EXIT_INTERRUPTED),
+    let ended = match run(&cli, &words, &interrupt) {
         Ok(status) => ExitCode::from(status),
-        Err(error) if interrupt.is_set() => {
-            fail(&error);
-            ExitCode::from(EXIT_INTERRUPTED)
-        }
         Err(error) => fail(&error),
-    }
+    };
+    interrupt.status().map_or(ended, ExitCode::from)
 }
 
 /// The version, whether BPF is built in, and what this build and the kernel at hand lack for counting and sampling.
@@ -101,7 +96,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
             }
             diagnose::run(args, words, interrupt)?
         }
-        Verb::Undo(args) => undo::run(args)?,
+        Verb::Undo(args) => undo::run(args, interrupt)?,
         Verb::Streams(args) => streams::run(args, words, interrupt)?,
         Verb::Tcp(args) => tcp::run(args, words, interrupt)?,
         Verb::Lab(args) => lab::run(&args.verb, words, interrupt)?,

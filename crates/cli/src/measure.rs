@@ -18,7 +18,7 @@ use chokepoint_sources::{ObserveOptions, Observer, assemble};
 use crate::beside::Beside;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::{Usage, last_third, output, tap};
+use crate::{Usage, last_third, prompt, tap};
 
 /// What stops a load on a host that is not this one, or one that may change something there.
 const GUARD_FOREIGN: &str = "errors>20% || p99>5s";
@@ -136,7 +136,7 @@ pub(crate) fn permit(setup: &Setup) -> Result<()> {
 
 /// The plan as it may be carried out without a diagnosis, by the same rule. No connection is made to tell. Without leave a terminal is asked, and where
 /// there is none the command line is at fault.
-pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool) -> Result<Plan> {
+pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool, interrupt: &Interrupt) -> Result<Plan> {
     // Where nothing can be observed, nobody knows that it is this host which answers.
     let watched = Request { loaded: false, ..request };
     let answers = Observer::start(ObserveOptions::new(watched)).is_ok_and(|observer| observer.path_found());
@@ -148,7 +148,7 @@ pub(crate) fn permitted_alone(plan: &Plan, request: Request, has_leave: bool) ->
         bail!(Usage(refused(what).to_string()));
     }
     let guard = plan.guards.first().map_or_else(|| GUARD_FOREIGN.to_owned(), ToString::to_string);
-    if !output::ask(&format!("{what} only with your leave, and stopped where {guard}.\nSend it?"))? {
+    if !prompt::ask(&format!("{what} only with your leave, and stopped where {guard}.\nSend it?"), interrupt)? {
         bail!("nothing was sent");
     }
     permitted(plan, true, answers).map_err(refused)

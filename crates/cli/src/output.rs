@@ -39,14 +39,11 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
 }
 
-/// Asks on stderr, as harmless as [`print`], and reads the answer: true where it is yes.
-pub(crate) fn ask(question: &str) -> io::Result<bool> {
+/// Writes a question to stderr, as harmless as [`print`]; the answer is to follow on its line.
+pub(crate) fn question(text: &str) -> io::Result<()> {
     let mut err = io::stderr().lock();
-    write!(err, "{} [y/N] ", printable_lines(question))?;
-    err.flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    write!(err, "{} [y/N] ", printable_lines(text))?;
+    err.flush()
 }
 
 /// Lines with inks, in which nothing but the inks steers a terminal: only [`Painted::push`] makes them.

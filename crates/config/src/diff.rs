@@ -9,7 +9,7 @@ const DISTANCE_MAX: usize = 1_000;
 
 /// One line of the script from old to new, by index into the old and the new lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Keep(usize, usize),
     Remove(usize),
     Add(usize),
@@ -37,7 +37,7 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 /// The shortest edit script, found from the ends inwards.
-fn script(old: &[&str], new: &[&str]) -> Vec<Step> {
+pub(crate) fn script(old: &[&str], new: &[&str]) -> Vec<Step> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
     let (old_middle, new_middle) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);

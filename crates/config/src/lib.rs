@@ -30,6 +30,7 @@ pub mod glob;
 mod hidden;
 mod include;
 pub mod log_format;
+pub mod merge;
 pub mod nginx;
 pub mod php_fpm;
 mod place;

@@ -284,6 +284,21 @@ impl<'w> Session<'w> {
         self.retreat_next(back)
     }
 
+    /// How many changes an interruption would take back now, or is taking back.
+    pub fn unproven(&self) -> usize {
+        let standing = self.made.standing.iter().filter(|number| !self.made.get(**number).is_some_and(|entry| entry.needed)).count();
+        match &self.step {
+            Step::First | Step::Ended => 0,
+            Step::Retreating(_, rest) | Step::Rescuing(_, rest) => 1 + rest.len(),
+            Step::Without(_) | Step::Confirming | Step::Stranded => standing,
+            Step::Applying(_) | Step::Trying(_) | Step::Rejecting(_) | Step::Choosing(_) | Step::PuttingBack(_) | Step::Restoring(..) => {
+                standing + 1
+            }
+            // These stand until they are out.
+            Step::Folding(_) | Step::LeavingOut(_) => standing.max(1),
+        }
+    }
+
     /// The report: what was found at first, and the rounds.
     pub fn report(mut self) -> Option<Diagnosis> {
         if !self.broken

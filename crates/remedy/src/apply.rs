@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use chokepoint_model::change::Change;
 
 use crate::error::ApplyError;
+use crate::process;
 use crate::record::{Backup, How, Intent, Purpose, Record};
 use crate::setting::{self, Around, Setting, State, Toward};
 use crate::store::Guard;
@@ -90,6 +91,7 @@ impl Guard {
             id,
             at_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             pid: std::process::id(),
+            start_ticks: process::start_ticks(std::process::id()).unwrap_or(0),
             boot_id: self.store.boot_id.clone(),
             purpose: purpose.clone(),
             changes: intents,
@@ -126,7 +128,7 @@ impl Guard {
             setting.check(change.to())?;
             let found = setting.read()?;
             setting.check(&found.value)?;
-            if let Some(id) = self.unfinished(change, found.place) {
+            if let Some(id) = self.unfinished(change, found.place, setting.as_ref()) {
                 return Err(ApplyError::Unfinished { key, id });
             }
             if !setting.same(&found.value, change.from()) {
@@ -134,7 +136,7 @@ impl Guard {
             }
             let earlier: Vec<Intent> = opened.iter().map(|(_, intent)| intent.clone()).collect();
             let backup = setting.backup(change.to(), &earlier, &around)?;
-            opened.push((setting, Intent { change: change.clone(), was: found.value, place: found.place, backup }));
+            opened.push((setting, Intent { change: change.clone(), was: found.value, place: found.place, backup, restoring: false }));
         }
         Ok(opened)
     }
@@ -145,11 +147,15 @@ impl Guard {
         open.filter(|(_, closed)| !**closed).filter_map(|(intent, _)| intent.backup.as_ref()).collect()
     }
 
-    /// An interrupted set that may or may not have changed this setting: what it holds is then not known to be anyone's.
-    fn unfinished(&self, change: &Change, place: Option<u64>) -> Option<u64> {
+    /// An interrupted set that may or may not have changed this setting: what it holds is then not known to be anyone's. A value that is neither of
+    /// the set's two is somebody else's: that conflict stays pending and stands in nobody's way.
+    fn unfinished(&self, change: &Change, place: Option<u64>, setting: &dyn Setting) -> Option<u64> {
         let sets = self.content.ledger.sets.iter().filter(|set| !set.applied && !self.store.is_over(set, change));
         let mut open = sets.flat_map(|set| set.changes.iter().zip(&set.closed).map(move |(intent, closed)| (set.id, intent, closed)));
-        let is_it = |intent: &Intent| setting::same_setting(&intent.change, change) && intent.place == place;
+        let is_it = |intent: &Intent| {
+            let same = setting::same_setting(&intent.change, change) && intent.place == place;
+            same && !matches!(setting.state(intent), Ok(State::Other(_)))
+        };
         open.find(|(_, intent, closed)| !**closed && is_it(intent)).map(|(id, ..)| id)
     }
 
@@ -158,9 +164,9 @@ impl Guard {
         let mut left = Vec::new();
         let mut why = String::new();
         for (index, (setting, intent)) in opened.iter().enumerate().rev() {
-            // Where the last one did not come into force, what it holds now came from our write.
-            let ours = index + 1 == opened.len() && matches!(cause, ApplyError::NotInForce { .. });
-            match put_back(setting.as_ref(), intent, ours) {
+            let last = index + 1 == opened.len();
+            self.restoring(id, index, intent);
+            match put_back(setting.as_ref(), intent, &cause, last) {
                 // Where the journal cannot be written either, an undo finds the old value and has nothing to do.
                 Ok(how) => drop(self.record(Record::Closed { id, index, how, into: None })),
                 Err(error) => {
@@ -199,14 +205,19 @@ fn make(setting: &dyn Setting, intent: &Intent, index: usize, checkpoint: &mut d
     Ok(())
 }
 
-/// Returns one setting to its old value; a value that is neither is someone else's, unless our write left it.
-fn put_back(setting: &dyn Setting, intent: &Intent, ours: bool) -> Result<How, ApplyError> {
+/// Returns one setting to its old value after a failure of the last one. A value that is neither is someone else's, unless our write left it.
+fn put_back(setting: &dyn Setting, intent: &Intent, cause: &ApplyError, last: bool) -> Result<How, ApplyError> {
     match setting.state(intent)? {
         State::Old => Ok(How::TakenBack),
         // That it cannot be read is why the set failed, and stays in the journal for an undo to tell.
         State::Gone(_) => setting.read().map(|_| How::Gone),
-        State::Other(_) if !ours => Ok(How::Conflict),
-        State::Ours | State::Other(_) => restore(setting, intent).map(|()| How::TakenBack),
+        // What did not come into force came from our write.
+        State::Other(_) if last && matches!(cause, ApplyError::NotInForce { .. }) => restore(setting, intent).map(|()| How::TakenBack),
+        // It was never written, or replaced at once.
+        State::Other(_) if last => Ok(How::Conflict),
+        // It was in force, and what it holds now may have been built on it: a person decides.
+        State::Other(found) => Err(ApplyError::SetByOthers { key: intent.change.key(), found }),
+        State::Ours | State::Edited => restore(setting, intent).map(|()| How::TakenBack),
     }
 }
 

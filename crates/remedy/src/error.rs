@@ -35,12 +35,23 @@ pub enum RemedyError {
         path: PathBuf,
     },
     /// Others could write false entries into the journal.
-    #[error("{} {why}: its entries are written to the host, so make it yours alone (chown, chmod 0700)", .path.display())]
+    #[error("{} {why}: its entries are written to the host, so make it yours alone (chown, chmod go-w)", .path.display())]
     UnsafeDirectory {
         /// The directory or file.
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// Somebody else could lead root's journal elsewhere.
+    #[error("{0}: root's journal does not belong there; name another directory with CHOKEPOINT_STATE_DIR, or make that one root's alone")]
+    Untrusted(chokepoint_foreign::Untrusted),
+    /// What root applied cannot be known.
+    #[error("what root applied on this host cannot be told ({}: {source}): run `sudo chokepoint undo --list`", .path.display())]
+    Untold {
+        /// The summary.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
     },
     /// A line before the last one is damaged.
     #[error("the journal {} is damaged in line {line}: `chokepoint undo` takes back what is readable and sets it aside", .path.display())]
@@ -212,6 +223,14 @@ pub enum ApplyError {
         key: String,
         /// The file.
         path: String,
+    },
+    /// Someone else set it after we did.
+    #[error("{key} is {found} now, which someone else set")]
+    SetByOthers {
+        /// The setting.
+        key: String,
+        /// What it holds.
+        found: String,
     },
     /// The server did not take the configuration up.
     #[error("{key} did not come into force: {why}")]

@@ -5,11 +5,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::RemedyError;
 use crate::record::{Ledger, Record};
+use crate::state_dir::HOST_STATE_DIR;
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -47,16 +48,48 @@ impl Journal {
         &self.path
     }
 
-    /// Makes the directory (0700) where it is missing, and refuses one in which others could write.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A file of this name in the journal's directory.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Makes the directory where it is missing, and refuses one in which others could write. Root's can be read by everybody, for the summary in
+    /// it; the journal and the lock cannot.
     pub(crate) fn prepare_dir(&self) -> Result<(), RemedyError> {
+        let failed = |doing| move |error| RemedyError::io(doing, &self.dir, error);
+        let (root, readable) = (rustix::process::geteuid().is_root(), fs::Permissions::from_mode(0o755));
         if !self.dir.is_dir() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
-            made.map_err(|error| RemedyError::io("create", &self.dir, error))?;
+            let mode = if root { 0o755 } else { 0o700 };
+            fs::DirBuilder::new().recursive(true).mode(mode).create(&self.dir).map_err(failed("create"))?;
+            if root {
+                fs::set_permissions(&self.dir, readable).map_err(failed("create"))?;
+            }
             if let Some(parent) = self.dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 File::open(parent).and_then(|dir| dir.sync_all()).map_err(|error| RemedyError::io("sync", parent, error))?;
             }
         }
-        self.check_owner(&self.dir, &fs::metadata(&self.dir).map_err(|error| RemedyError::io("open", &self.dir, error))?)
+        self.check_dir()?;
+        // Earlier versions kept all of it to root.
+        let closed = |meta: fs::Metadata| meta.mode() & 0o777 == 0o700;
+        if root && self.dir == Path::new(HOST_STATE_DIR) && fs::metadata(&self.dir).is_ok_and(closed) {
+            fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755)).map_err(failed("open"))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a directory in which others could write; for root, also one to which others could lead another way.
+    fn check_dir(&self) -> Result<(), RemedyError> {
+        let failed = |error| RemedyError::io("open", &self.dir, error);
+        self.check_owner(&self.dir, &fs::metadata(&self.dir).map_err(failed)?)?;
+        if rustix::process::geteuid().is_root() {
+            let whole = std::path::absolute(&self.dir).map_err(failed)?;
+            chokepoint_foreign::trusted(&whole, 0).map_err(RemedyError::Untrusted)?;
+        }
+        Ok(())
     }
 
     fn check_owner(&self, path: &Path, meta: &fs::Metadata) -> Result<(), RemedyError> {
@@ -73,6 +106,9 @@ impl Journal {
     /// Reads the journal without changing it; a missing one is empty.
     pub(crate) fn read(&self) -> Result<Content, RemedyError> {
         let failed = |error| RemedyError::io("read", &self.path, error);
+        if fs::symlink_metadata(&self.dir).is_ok() {
+            self.check_dir()?;
+        }
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&self.path);
         let file = match opened {
             Ok(file) => file,
@@ -236,8 +272,8 @@ mod tests {
             to: "4096".into(),
         };
         let purpose = Purpose { finding: "f".into(), remedy: "r".into(), owner: "diagnose".into() };
-        let changes = vec![Intent { change, was: "128".into(), place: Some(9), backup: None }];
-        Record::Intent { id, at_s: 1, pid: 2, boot_id: "b".into(), purpose, changes }
+        let changes = vec![Intent { change, was: "128".into(), place: Some(9), backup: None, restoring: false }];
+        Record::Intent { id, at_s: 1, pid: 2, start_ticks: 3, boot_id: "b".into(), purpose, changes }
     }
 
     fn journal() -> (tempfile::TempDir, Journal) {

@@ -21,10 +21,13 @@
 
 mod apply;
 mod cgroup;
+mod conflict;
 mod error;
+mod host;
 mod journal;
 mod lock;
 mod netns;
+mod process;
 mod record;
 mod server;
 mod setting;
@@ -35,9 +38,11 @@ mod sysctl;
 mod undo;
 
 pub use apply::{Applied, AppliedChange, Consent, Step};
+pub use conflict::Forgotten;
 pub use error::{ApplyError, RemedyError};
+pub use host::{HostChange, HostPending, HostSet};
 pub use record::Purpose;
 pub use server::{Activating, Plan, Unread, diff, plan};
-pub use state_dir::{boot_id, default_state_dir};
+pub use state_dir::{boot_id, default_state_dir, host_state_dir};
 pub use store::{Guard, Pending, PendingState, Store};
 pub use undo::{Conflict, Failed, Filter, Gone, Restored, UndoReport, UndoStep};

@@ -1,8 +1,8 @@
-//! One writer per host: an advisory lock (flock(2)) on a file that names the process that holds it.
+//! One writer of root's per host, and one of each other user: an advisory lock (flock(2)) on a file that names the process that holds it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -28,6 +28,8 @@ impl Lock {
             _ => Err(error),
         });
         let mut file = opened.map_err(|error| failed("open", error))?;
+        // Whoever may open it may hold it, for ever.
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(RemedyError::Held { lock: path.to_owned(), pid: holder(&mut file) }),

@@ -27,6 +27,9 @@ pub(crate) struct Intent {
     /// The file that is edited, for settings that lie in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) backup: Option<Backup>,
+    /// True where an undo was about to put the old file back: whether the server was told of it is then not known.
+    #[serde(skip)]
+    pub(crate) restoring: bool,
 }
 
 /// A file as it was before a change, and what it is known by after it.
@@ -66,7 +69,7 @@ impl Print {
 pub(crate) enum How {
     /// Its old value is back.
     Restored,
-    /// Someone else changed it since: left alone and reported.
+    /// Someone else changed it before it was complete, or (in journals of earlier versions) at any time since.
     Conflict,
     /// What it was made in (the boot, the namespace) is no more.
     Gone,
@@ -74,6 +77,8 @@ pub(crate) enum How {
     TakenBack,
     /// A later change of ours lies over it and took over its old value.
     Folded,
+    /// The user said that it is to stay as it is.
+    Forgotten,
 }
 
 /// One line of the journal.
@@ -95,6 +100,9 @@ pub(crate) enum Record {
         at_s: u64,
         /// The process that makes it.
         pid: u32,
+        /// When that started, clock ticks since boot; 0 in journals of earlier versions.
+        #[serde(default)]
+        start_ticks: u64,
         /// The boot in which it is made.
         boot_id: String,
         /// Why.
@@ -118,6 +126,13 @@ pub(crate) enum Record {
         /// The file to which its undo returns now.
         backup: Backup,
     },
+    /// Written before the old file of a change is put back.
+    Restoring {
+        /// Number of the set.
+        id: u64,
+        /// Which of its changes.
+        index: usize,
+    },
     /// One change of a set needs nothing more.
     Closed {
         /// Number of the set.
@@ -138,6 +153,7 @@ pub(crate) struct Set {
     pub(crate) id: u64,
     pub(crate) at_s: u64,
     pub(crate) pid: u32,
+    pub(crate) start_ticks: u64,
     pub(crate) boot_id: String,
     pub(crate) purpose: Purpose,
     pub(crate) changes: Vec<Intent>,
@@ -165,10 +181,10 @@ impl Ledger {
     pub(crate) fn take(&mut self, record: Record) {
         match record {
             Record::Head { next_id, .. } => self.next_id = self.next_id.max(next_id),
-            Record::Intent { id, at_s, pid, boot_id, purpose, changes } => {
+            Record::Intent { id, at_s, pid, start_ticks, boot_id, purpose, changes } => {
                 self.next_id = self.next_id.max(id.saturating_add(1));
                 let closed = vec![false; changes.len()];
-                self.sets.push(Set { id, at_s, pid, boot_id, purpose, changes, closed, applied: false });
+                self.sets.push(Set { id, at_s, pid, start_ticks, boot_id, purpose, changes, closed, applied: false });
             }
             Record::Applied { id } => {
                 if let Some(set) = self.set(id) {
@@ -179,6 +195,11 @@ impl Ledger {
                 if let Some(intent) = self.set(id).and_then(|set| set.changes.get_mut(index)) {
                     intent.was = was;
                     intent.backup = Some(backup);
+                }
+            }
+            Record::Restoring { id, index } => {
+                if let Some(intent) = self.set(id).and_then(|set| set.changes.get_mut(index)) {
+                    intent.restoring = true;
                 }
             }
             Record::Closed { id, index, into, .. } => {

@@ -7,6 +7,7 @@ mod file;
 mod known;
 mod listener;
 mod master;
+mod merge;
 mod plan;
 mod trial;
 mod unread;
@@ -119,6 +120,14 @@ impl Server {
         file::read(Path::new(path)).map_err(|error| self.io(error))
     }
 
+    /// Takes away what a process that was ended left beside a file.
+    pub(crate) fn clear_leftovers(path: &str) {
+        // A file that may not be edited has none.
+        if let Ok(target) = file::Target::open(Path::new(path)) {
+            target.tidy();
+        }
+    }
+
     /// A file's text with this setting at a value, where the file's text is this one and all other files are as they are.
     pub(crate) fn edit(&self, path: &str, text: &str, value: &str) -> Result<String, ApplyError> {
         let over = [(path.to_owned(), text.to_owned())];
@@ -205,7 +214,7 @@ impl Server {
         self.put_file(backup, &now, &after, Some(&intent.change.to().to_owned()))
     }
 
-    /// Puts the old file back, where the file is as the change left it.
+    /// Puts the old file back where the file is as the change left it, and takes the change alone out of one that someone edited since.
     fn put_old(&self, intent: &Intent, backup: &Backup) -> Result<(), ApplyError> {
         let now = self.file_now(&backup.path)?;
         let before = text::encode(&backup.before);
@@ -216,10 +225,16 @@ impl Server {
                 None => Ok(()),
             };
         }
-        if !backup.after.contains(&Print::of(&now)) {
-            return Err(ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() });
+        if backup.after.contains(&Print::of(&now)) {
+            return self.put_file(backup, &now, &before, Some(&intent.was));
         }
-        self.put_file(backup, &now, &before, Some(&intent.was))
+        let changed = |_| ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
+        let text = merge::without(self, intent, backup, &now).map_err(changed)?;
+        match self.master(backup.master.as_deref())? {
+            Some(master) if text == now => self.activate(&master, Some(&intent.was), !activate::is_live(&self.setting)),
+            None if text == now => Ok(()),
+            _ => self.put_file(backup, &now, &text, Some(&intent.was)),
+        }
     }
 }
 
@@ -296,14 +311,14 @@ impl Setting for Server {
         };
         if now == text::encode(&backup.before) {
             // A file that was put back and not put in force: the process was ended between the two.
-            let pending = self.master(backup.master.as_deref())?.is_some_and(|master| master.is_older_than(Path::new(&backup.path)));
+            let older = |master: Master| intent.restoring || master.is_older_than(Path::new(&backup.path));
+            let pending = self.master(backup.master.as_deref())?.is_some_and(older);
             return Ok(if pending { State::Ours } else { State::Old });
         }
         if backup.after.contains(&Print::of(&now)) {
             return Ok(State::Ours);
         }
-        let value = self.read().map_or_else(|_| "not readable".to_owned(), |found| found.value);
-        Ok(State::Other(format!("{value} in a file that someone edited since ({})", backup.path)))
+        Ok(merge::state(self, intent, backup, &now))
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum State {
     Old,
     /// As the change left it.
     Ours,
+    /// As the change left it, in a file in which someone else edited something else since.
+    Edited,
     /// As someone else left it.
     Other(String),
     /// It is no more, and why.

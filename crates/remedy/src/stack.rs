@@ -1,4 +1,5 @@
-//! Taking back a change of a file over which later changes of the same file may lie: those are made again on the file without it.
+//! Taking back a change of a file over which later changes of the same file may lie: those are made again on the file without it. Where someone else
+//! edited the file as well, the change alone is taken out of it.
 
 use crate::apply::restore;
 use crate::error::ApplyError;
@@ -12,7 +13,7 @@ use crate::undo::Outcome;
 type Over = (u64, usize, Intent);
 
 impl Guard {
-    /// Takes back one change of a file, whatever of ours lies over it. A file that someone else edited since is left alone.
+    /// Takes back one change of a file, whatever of ours lies over it. What someone else edited since stays.
     pub(crate) fn take_back_file(
         &mut self,
         id: u64,
@@ -23,18 +24,16 @@ impl Guard {
         state: State,
     ) -> Result<Outcome, ApplyError> {
         let overs = self.overs(id, index, &backup.path);
-        let Some((.., top)) = overs.last() else {
-            return match state {
-                State::Ours => restore(setting, intent).map(|()| Outcome::Restored),
-                State::Other(found) => Ok(Outcome::Conflict(found)),
-                State::Old | State::Gone(_) => Ok(Outcome::Restored),
-            };
-        };
+        let Some((.., top)) = overs.last() else { return self.take_back_alone(id, index, intent, setting, state) };
         let server = Server::open(&intent.change)?;
         let now = server.file_now(&backup.path)?;
         if !is_chain(backup, &overs) || !top.backup.as_ref().is_some_and(|top| top.after.contains(&Print::of(&now))) {
-            return Ok(Outcome::Conflict(setting.read()?.value));
+            return match overs.iter().find(|(.., over)| setting::same_setting(&over.change, &intent.change)) {
+                Some(over) => self.fold(intent, backup, over, &server),
+                None => self.take_back_alone(id, index, intent, setting, state),
+            };
         }
+        self.restoring(id, index, intent);
         let (rebased, text) = rebase(intent, backup, &overs)?;
         for (id, index, intent) in &rebased {
             self.rebased(*id, *index, intent)?;
@@ -48,7 +47,58 @@ impl Guard {
             }
             return Err(error);
         }
-        Ok(Outcome::Restored)
+        Ok(Outcome::Restored { edited: false })
+    }
+
+    /// Takes back a change by what its file holds now.
+    fn take_back_alone(
+        &mut self,
+        id: u64,
+        index: usize,
+        intent: &Intent,
+        setting: &dyn Setting,
+        state: State,
+    ) -> Result<Outcome, ApplyError> {
+        let edited = state == State::Edited;
+        match state {
+            State::Ours | State::Edited => {
+                self.restoring(id, index, intent);
+                restore(setting, intent).map(|()| Outcome::Restored { edited })
+            }
+            State::Other(found) => Ok(Outcome::Conflict(found)),
+            State::Old | State::Gone(_) => Ok(Outcome::Restored { edited }),
+        }
+    }
+
+    /// Leaves it to a later change of the same setting to return to the value before both, in a file that someone edited in between or since.
+    fn fold(&mut self, intent: &Intent, backup: &Backup, (id, index, over): &Over, server: &Server) -> Result<Outcome, ApplyError> {
+        let (to, mut over) = (intent.change.to(), over.clone());
+        if over.was != to {
+            // A process ended just here before; or someone else set it between the two, and the later change has nothing of this one below it.
+            return Ok(if over.was == intent.was { Outcome::Restored { edited: false } } else { Outcome::Conflict(over.was) });
+        }
+        let Some(old) = over.backup.take() else { return Ok(Outcome::Conflict(over.was)) };
+        let without = |with: String| chokepoint_config::merge::take_out(&backup.before, &with, &old.before);
+        let below = server.edit(&backup.path, &backup.before, to).ok().and_then(without);
+        over.was.clone_from(&intent.was);
+        over.backup = Some(match below {
+            Some(before) => {
+                let after = Server::open(&over.change)?.edit(&old.path, &before, over.change.to())?;
+                let prints = [&[Print::of(&chokepoint_config::text::encode(&after))], &old.after[..]].concat();
+                Backup { before, after: prints, ..old }
+            }
+            // Without a print the old file is never put back whole, only the value.
+            None => Backup { after: Vec::new(), ..old },
+        });
+        self.rebased(*id, *index, &over)?;
+        Ok(Outcome::Folded(*id, *index))
+    }
+
+    /// Notes that the old file is about to be put back. Where that cannot be written, the next undo may reload the server once less.
+    pub(crate) fn restoring(&mut self, id: u64, index: usize, intent: &Intent) {
+        if intent.backup.is_some() && !intent.restoring {
+            drop(self.record(Record::Restoring { id, index }));
+        }
     }
 
     fn rebased(&mut self, id: u64, index: usize, intent: &Intent) -> Result<(), ApplyError> {

@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+/// Root's directory: the host's journal, its lock, and the summary that everybody may read.
+pub(crate) const HOST_STATE_DIR: &str = "/var/lib/chokepoint";
+
 /// The directory of the journal: `$CHOKEPOINT_STATE_DIR`; else `/var/lib/chokepoint` for root; else `$XDG_STATE_HOME/chokepoint` or
 /// `~/.local/state/chokepoint` (XDG Base Directory Specification 0.8: a relative path in the variable counts as none). Nothing where no
 /// variable tells a place.
@@ -14,10 +17,17 @@ pub fn default_state_dir(uid: u32, env: impl Fn(&str) -> Option<OsString>) -> Op
         return Some(dir);
     }
     if uid == 0 {
-        return Some(PathBuf::from("/var/lib/chokepoint"));
+        return Some(PathBuf::from(HOST_STATE_DIR));
     }
     let absolute = |name: &str| path(name).filter(|dir| dir.is_absolute());
     absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state"))).map(|dir| dir.join("chokepoint"))
+}
+
+/// Where a user who is not root finds the summary of root's journal ([`HostPending`](crate::HostPending)): `$CHOKEPOINT_STATE_DIR`, which moves
+/// everything together, else `/var/lib/chokepoint`. Nothing for root.
+pub fn host_state_dir(uid: u32, env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let explicit = env("CHOKEPOINT_STATE_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+    (uid != 0).then(|| explicit.unwrap_or_else(|| PathBuf::from(HOST_STATE_DIR)))
 }
 
 /// The id of this boot (`{root}/proc/sys/kernel/random/boot_id`, random(4)).

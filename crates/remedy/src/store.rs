@@ -6,6 +6,7 @@ use chokepoint_model::change::Change;
 
 use crate::apply::AppliedChange;
 use crate::error::RemedyError;
+use crate::host::{self, HostPending};
 use crate::journal::{Content, Journal};
 use crate::lock::Lock;
 use crate::record::{Purpose, Record, Set};
@@ -16,6 +17,8 @@ use crate::setting;
 pub struct Store {
     pub(crate) journal: Journal,
     lock: PathBuf,
+    /// Root's state directory, for a user who is not root.
+    host: Option<PathBuf>,
     pub(crate) root: PathBuf,
     pub(crate) boot_id: String,
 }
@@ -65,7 +68,13 @@ impl Store {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(RemedyError::io("open", state_dir, error)),
             _ => {}
         }
-        Ok(Self { journal, lock, root: root.to_owned(), boot_id })
+        Ok(Self { journal, lock, host: None, root: root.to_owned(), boot_id })
+    }
+
+    /// The same store for a user who is not root: it is not locked while a run of root's, whose state directory is `host`, changes the host.
+    pub fn beside_host(mut self, host: PathBuf) -> Self {
+        self.host = Some(host);
+        self
     }
 
     /// What was not taken back yet, oldest first. Changes nothing and takes no lock.
@@ -78,17 +87,24 @@ impl Store {
         Ok(self.describe(&content))
     }
 
-    /// Takes the host's lock; never waits.
+    /// Takes the lock; never waits. Root's is the host's. That of another user keeps this user's runs apart, and gives way to root's: root asks
+    /// nobody, because what another user holds must not keep root from taking changes back.
     ///
     /// # Errors
-    /// [`RemedyError::Held`] where another process has it; or the state directory cannot be made, is not safe, or its journal cannot be read.
+    /// [`RemedyError::Held`] where another process has it, or root the host's; or the state directory cannot be made, is not safe, or its journal cannot be read.
     /// A journal that can be read and not be written is no error yet: what it holds can still be taken back.
     pub fn lock(&self) -> Result<Guard, RemedyError> {
         self.journal.prepare_dir()?;
         let lock = Lock::take(&self.lock)?;
+        if let Some(host) = &self.host
+            && let Some(pid) = HostPending::read(host, &self.boot_id).ok().and_then(|host| host.held_by)
+        {
+            return Err(RemedyError::Held { lock: host.join("lock"), pid: Some(pid) });
+        }
         let content = self.journal.read()?;
         let mut guard = Guard { store: self.clone(), content, mended: false, _lock: lock };
         guard.mended = guard.mend().is_ok();
+        guard.publish(true);
         Ok(guard)
     }
 
@@ -156,6 +172,18 @@ impl Guard {
         self.mend()?;
         self.store.journal.append(&record)?;
         self.content.ledger.take(record);
+        self.publish(true);
         Ok(())
+    }
+
+    /// Brings the summary up to date. Where it cannot be written (a full disk), others know less; that keeps nobody from changing anything back.
+    pub(crate) fn publish(&self, held: bool) {
+        drop(host::publish(self.store.journal.dir(), &self.content, &self.store.boot_id, held));
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.publish(false);
     }
 }

@@ -1,4 +1,4 @@
-//! Taking changes back: compare-and-set, newest first. What someone else changed since is left alone and reported.
+//! Taking changes back: compare-and-set, newest first. What someone else changed since is left alone, and stays in the journal until the user decides.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use chokepoint_model::change::Change;
 use crate::apply::restore;
 use crate::error::{ApplyError, RemedyError};
 use crate::record::{How, Intent, Record};
+use crate::server::Server;
 use crate::setting::{self, State};
 use crate::store::Guard;
 
@@ -26,7 +27,8 @@ pub enum Filter {
 pub struct UndoReport {
     /// Settings that hold their old value again.
     pub restored: Vec<Restored>,
-    /// Settings that someone else changed since. They were left alone, and are not reported again.
+    /// Settings that someone else changed since. They were left alone and stay pending, until they hold one of our two values again or are forgotten
+    /// ([`Guard::forget`]).
     pub conflicts: Vec<Conflict>,
     /// Changes whose place is no more.
     pub gone: Vec<Gone>,
@@ -63,6 +65,8 @@ pub struct Restored {
     pub change: Change,
     /// The old value; for a folded change, the one to which the later change's undo now returns.
     pub value: String,
+    /// True where the change was taken out of a file that someone else edited since: what they edited stays, and is in force from now on.
+    pub edited: bool,
 }
 
 /// A change that someone else changed again.
@@ -80,6 +84,13 @@ pub struct Conflict {
     pub was: String,
     /// The value that it holds.
     pub found: String,
+}
+
+impl Conflict {
+    pub(crate) fn of(id: u64, intent: &Intent, found: String) -> Self {
+        let change = intent.change.clone();
+        Self { id, key: change.key(), ours: change.to().to_owned(), was: intent.was.clone(), change, found }
+    }
 }
 
 /// A change whose place is no more.
@@ -115,7 +126,7 @@ pub enum UndoStep {
 
 /// What was found of one change.
 pub(crate) enum Outcome {
-    Restored,
+    Restored { edited: bool },
     Conflict(String),
     Gone(String),
     Folded(u64, usize),
@@ -134,7 +145,7 @@ impl Guard {
             let Some(intent) = self.intent(id, index).cloned() else { continue };
             match self.take_back_one(id, index, &intent) {
                 Ok(outcome) => {
-                    if matches!(outcome, Outcome::Restored) {
+                    if matches!(outcome, Outcome::Restored { .. }) {
                         checkpoint(UndoStep::Restored);
                     }
                     self.close(id, index, &intent, outcome, &mut report);
@@ -177,51 +188,36 @@ impl Guard {
             return gone(why);
         }
         if let Some(backup) = &intent.backup {
-            return self.take_back_file(id, index, intent, backup, setting.as_ref(), state);
+            let taken_back = self.take_back_file(id, index, intent, backup, setting.as_ref(), state);
+            return taken_back.inspect(|_| Server::clear_leftovers(&backup.path));
         }
-        if let Some((over_id, over_index, over)) = self.over(id, index, intent) {
+        if let Some((over_id, over_index, over)) = self.store.over(&self.content, id, index, intent) {
             // Between the two someone else set it: then the later change has nothing of this one below it.
             let chained = setting.same(&over.was, intent.change.to());
             return Ok(if chained { Outcome::Folded(over_id, over_index) } else { Outcome::Conflict(over.was.clone()) });
         }
         match state {
-            State::Ours => restore(setting.as_ref(), intent).map(|()| Outcome::Restored),
+            State::Ours | State::Edited => restore(setting.as_ref(), intent).map(|()| Outcome::Restored { edited: false }),
             State::Other(found) => Ok(Outcome::Conflict(found)),
-            State::Old | State::Gone(_) => Ok(Outcome::Restored),
+            State::Old | State::Gone(_) => Ok(Outcome::Restored { edited: false }),
         }
-    }
-
-    /// The next later open change of the same setting.
-    fn over(&self, id: u64, index: usize, intent: &Intent) -> Option<(u64, usize, &Intent)> {
-        let sets = self.content.ledger.sets.iter().filter(|set| !self.store.is_over(set, &intent.change));
-        let mut later = sets.flat_map(|set| set.changes.iter().enumerate().map(move |(at, other)| (set, at, other)));
-        later
-            .find(|(set, at, other)| {
-                (set.id, *at) > (id, index)
-                    && !set.closed[*at]
-                    && setting::same_setting(&other.change, &intent.change)
-                    && other.place == intent.place
-            })
-            .map(|(set, at, other)| (set.id, at, other))
     }
 
     fn close(&mut self, id: u64, index: usize, intent: &Intent, outcome: Outcome, report: &mut UndoReport) {
         let change = intent.change.clone();
-        let restored = |change| Restored { id, change, value: intent.was.clone() };
+        let restored = |change, edited| Restored { id, change, value: intent.was.clone(), edited };
         let (how, into) = match &outcome {
-            Outcome::Restored => (How::Restored, None),
-            Outcome::Conflict(_) => (How::Conflict, None),
+            // It stays: what the user decides is not known.
+            Outcome::Conflict(found) => return report.conflicts.push(Conflict::of(id, intent, found.clone())),
+            Outcome::Restored { .. } => (How::Restored, None),
             Outcome::Gone(_) => (How::Gone, None),
             Outcome::Folded(over, at) => (How::Folded, Some((*over, *at))),
         };
         match outcome {
-            Outcome::Restored => report.restored.push(restored(change)),
-            Outcome::Folded(..) => report.folded.push(restored(change)),
+            Outcome::Restored { edited } => report.restored.push(restored(change, edited)),
+            Outcome::Folded(..) => report.folded.push(restored(change, false)),
             Outcome::Gone(why) => report.gone.push(Gone { id, change, why }),
-            Outcome::Conflict(found) => {
-                let (key, ours) = (change.key(), change.to().to_owned());
-                report.conflicts.push(Conflict { id, change, key, ours, was: intent.was.clone(), found });
-            }
+            Outcome::Conflict(_) => {}
         }
         let record = Record::Closed { id, index, how, into };
         if let Err(error) = self.record(record.clone()) {
@@ -231,23 +227,31 @@ impl Guard {
         }
     }
 
+    /// Empties the journal when nothing is pending.
+    pub(crate) fn empty_if_done(&mut self) {
+        if self.content.ledger.sets.is_empty() {
+            // A journal that could not be emptied is long, not wrong.
+            drop(self.store.journal.start_anew(self.content.ledger.next_id.max(1)));
+        }
+    }
+
     /// Empties the journal when nothing is pending; puts a damaged one aside then, so that it stands in nobody's way.
     fn tidy(&mut self, report: &mut UndoReport) {
         if !self.content.ledger.sets.is_empty() || report.journal_error.is_some() {
             return;
         }
-        let next_id = self.content.ledger.next_id.max(1);
         if self.content.corrupt_lines.is_empty() {
-            // A journal that could not be emptied is long, not wrong.
             if !report.is_empty() {
-                drop(self.store.journal.start_anew(next_id));
+                self.empty_if_done();
             }
             return;
         }
+        let next_id = self.content.ledger.next_id.max(1);
         match self.store.journal.set_aside(next_id) {
             Ok(path) => {
                 report.set_aside = Some(path);
                 self.content.corrupt_lines.clear();
+                self.publish(true);
             }
             Err(error) => report.journal_error = Some(error),
         }

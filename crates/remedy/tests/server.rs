@@ -110,17 +110,78 @@ fn what_the_server_refuses_changes_nothing() {
 }
 
 #[test]
-fn a_file_that_someone_edited_is_left_alone() {
+fn a_change_is_taken_out_of_a_file_that_someone_edited() {
     let Some(nginx) = Nginx::start("edited") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let changed = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "101", "200")]).unwrap_err();
     assert!(matches!(changed, ApplyError::Changed { .. }), "{changed}");
     apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
-    let edited = fs::read_to_string(nginx.main()).unwrap() + "# by hand\n";
-    fs::write(nginx.main(), &edited).unwrap();
+    apply(guard, &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4321")]).unwrap();
+    let ours = fs::read_to_string(nginx.main()).unwrap();
+    // On the very line of the one change, right before that of the other, and elsewhere.
+    let edit = |text: &str| {
+        let text = text.replace("events {", "events { multi_accept on;").replace("http {", "# by hand\r\nhttp {\n    etag  off;");
+        format!("# Gr\u{f6}\u{df}e\n{text}# end")
+    };
+    fs::write(nginx.main(), edit(&ours)).unwrap();
+    assert_eq!(edit(&ours).matches("by hand").count(), 1);
+    assert_eq!(store(nginx.dir()).conflicts().unwrap(), []);
     let report = guard.undo(&Filter::All);
-    assert_eq!((report.conflicts.len(), report.restored.len()), (1, 0), "{report:?}");
+    assert!(report.is_clean() && report.restored.len() == 2 && report.restored.iter().all(|one| one.edited), "{report:?}");
+    let left = ours.replace("worker_rlimit_nofile 4321;\n", "").replace("worker_connections 200;", "worker_connections 100;");
+    assert_eq!(
+        fs::read_to_string(nginx.main()).unwrap(),
+        edit(&left),
+        "what we added is gone, what we set is back, the rest is as they left it"
+    );
+    assert!(nginx.answers() && guard.pending().is_empty() && nginx.files_limit().as_deref() != Some("4321"), "it is in force");
+}
+
+#[test]
+fn a_setting_that_someone_edited_is_left_alone_until_it_is_forgotten() {
+    let Some(nginx) = Nginx::start("conflict") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read(nginx.main()).unwrap();
+    let id = apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
+    let edited = fs::read_to_string(nginx.main()).unwrap().replace("worker_connections 200;", "worker_connections 300;");
+    fs::write(nginx.main(), &edited).unwrap();
+    for _ in 0..2 {
+        let report = guard.undo(&Filter::All);
+        assert_eq!((report.conflicts.len(), report.restored.len()), (1, 0), "{report:?}");
+        assert!(report.conflicts[0].found.starts_with("300 in a file that someone edited since"), "{report:?}");
+        assert_eq!(store(nginx.dir()).conflicts().unwrap(), report.conflicts);
+        assert_eq!(fs::read_to_string(nginx.main()).unwrap(), edited);
+    }
+    let forgotten = guard.forget(id).unwrap();
+    let copy = forgotten[0].copy.as_ref().unwrap();
+    assert_eq!((fs::read(copy).unwrap(), fs::metadata(copy).unwrap().mode() & 0o777), (before, 0o600));
+    assert!(guard.pending().is_empty() && guard.undo(&Filter::All).is_empty());
     assert_eq!(fs::read_to_string(nginx.main()).unwrap(), edited);
+}
+
+#[test]
+fn changes_over_each_other_are_taken_out_of_an_edited_file_in_any_order() {
+    let Some(nginx) = Nginx::start("layers") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+        let connections = |from, to| nginx.change(ServerSetting::NginxWorkerConnections, from, to);
+        let first = apply(guard, &[connections("100", "200")]).unwrap();
+        fs::write(nginx.main(), fs::read_to_string(nginx.main()).unwrap() + "# between\n").unwrap();
+        // Else it would be an edit that a reload puts in force besides.
+        nginx.reload();
+        let second = apply(guard, &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4000")]).unwrap();
+        let third = apply(guard, &[connections("200", "300")]).unwrap();
+        fs::write(nginx.main(), fs::read_to_string(nginx.main()).unwrap() + "# after\n").unwrap();
+        for which in order {
+            let report = guard.undo(&Filter::Id([first, second, third][which]));
+            assert!(report.is_clean() && !report.is_empty(), "{order:?} {which}: {report:?}");
+        }
+        assert_eq!(fs::read_to_string(nginx.main()).unwrap(), format!("{before}# between\n# after\n"), "{order:?}");
+        assert!(guard.pending().is_empty() && nginx.answers());
+        fs::write(nginx.main(), &before).unwrap();
+        nginx.reload();
+    }
 }
 
 #[test]
@@ -220,6 +281,27 @@ fn an_interrupted_change_is_put_back_and_in_force() {
         assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before.clone(), 0));
     }
     assert!(nginx.answers());
+}
+
+#[test]
+fn an_undo_that_was_ended_before_the_reload_is_put_in_force_by_the_next() {
+    let Some(nginx) = Nginx::start("reload") else { return };
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let own_limit = nginx.files_limit();
+    let id =
+        apply(&mut store(nginx.dir()).lock().unwrap(), &[nginx.change(ServerSetting::NginxWorkerRlimitNofile, "unset", "4321")]).unwrap();
+    // The old file is back at once, too soon after the workers' start for its time to tell, and somebody edits it besides.
+    let entry = format!("{{\"record\":\"restoring\",\"id\":{id},\"index\":0}}");
+    let line = format!("{{\"crc\":\"{:08x}\",\"entry\":{entry}}}\n", crc32fast::hash(entry.as_bytes()));
+    let journal = nginx.dir().join("state/journal");
+    fs::write(&journal, fs::read_to_string(&journal).unwrap() + &line).unwrap();
+    fs::write(nginx.dir().join(".nginx.conf.chokepoint-new"), "half a fi").unwrap();
+    fs::write(nginx.main(), format!("{before}# by hand\n")).unwrap();
+    assert_eq!(nginx.files_limit().as_deref(), Some("4321"));
+    let report = store(nginx.dir()).lock().unwrap().undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 1, "{report:?}");
+    assert_eq!((nginx.files_limit(), fs::read_to_string(nginx.main()).unwrap()), (own_limit, format!("{before}# by hand\n")));
+    assert!(!nginx.dir().join(".nginx.conf.chokepoint-new").exists(), "what was left beside the file is gone");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn a_set_is_made_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_someone_else_changed_is_left_alone_and_reported_once() {
+fn what_someone_else_changed_is_left_alone_and_told_until_it_is_settled() {
     let host = Host::new();
     let mut guard = host.store().lock().unwrap();
     guard.apply(&[change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")], &purpose("diagnose"), &mut |_| {}).unwrap();
@@ -121,8 +121,58 @@ fn what_someone_else_changed_is_left_alone_and_reported_once() {
     let conflict = &report.conflicts[0];
     assert_eq!((&*conflict.key, &*conflict.ours, &*conflict.was, &*conflict.found), (MAX, "300", "200", "999"));
     assert_eq!((host.get(MAX).as_str(), host.get(SOMAXCONN).as_str()), ("999", "128"));
-    assert!(guard.undo(&Filter::All).is_empty());
-    assert_eq!(guard.pending(), []);
+    for _ in 0..2 {
+        assert_eq!(guard.undo(&Filter::All).conflicts, report.conflicts, "it is told each time");
+        assert_eq!(host.store().conflicts().unwrap(), report.conflicts);
+        assert_eq!((guard.pending().len(), host.get(MAX).as_str()), (1, "999"));
+    }
+    // Another change of it stands by itself.
+    let over = guard.apply(&[change(MAX, "999", "2000")], &purpose("diagnose"), &mut |_| {}).unwrap().id;
+    assert_eq!((guard.undo(&Filter::Id(over)).is_clean(), host.get(MAX).as_str()), (true, "999"));
+    guard.apply(&[change(MAX, "999", "2000")], &purpose("diagnose"), &mut |_| {}).unwrap();
+    let both = guard.undo(&Filter::All);
+    assert_eq!((both.restored.len(), both.conflicts.len(), host.get(MAX).as_str()), (1, 1, "999"));
+    // One of our two values ends it.
+    host.set(MAX, "300");
+    assert_eq!(host.store().conflicts().unwrap(), []);
+    assert_eq!((guard.undo(&Filter::All).is_clean(), host.get(MAX).as_str()), (true, "200"));
+    assert_eq!((guard.pending(), guard.undo(&Filter::All).is_empty()), (vec![], true));
+}
+
+#[test]
+fn what_is_forgotten_stays_as_it_is() {
+    let host = Host::new();
+    let mut guard = host.store().lock().unwrap();
+    let changes = [change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")];
+    let id = guard.apply(&changes, &purpose("diagnose"), &mut |_| {}).unwrap().id;
+    host.set(MAX, "999");
+    assert_eq!(guard.undo(&Filter::All).conflicts.len(), 1);
+    assert_eq!(guard.forget(77).unwrap(), []);
+    let forgotten = guard.forget(id).unwrap();
+    assert_eq!(forgotten.iter().map(|one| (one.change.key(), one.was.as_str())).collect::<Vec<_>>(), [(MAX.to_owned(), "200")]);
+    assert_eq!((host.get(MAX).as_str(), guard.pending(), guard.forget(id).unwrap().len()), ("999", vec![], 0));
+    drop(guard);
+    let mut guard = host.store().lock().unwrap();
+    assert!(guard.undo(&Filter::All).is_empty(), "the journal knows");
+    assert_eq!(guard.apply(&[change(MAX, "999", "1000")], &purpose("diagnose"), &mut |_| {}).unwrap().id, id + 1);
+}
+
+#[test]
+fn a_value_that_someone_set_while_a_set_failed_stays_pending() {
+    let host = Host::new();
+    let mut guard = host.store().lock().unwrap();
+    let changes = [change(MAX, "200", "300"), change(SOMAXCONN, "128", "4096")];
+    let error = guard.apply(&changes, &purpose("diagnose"), &mut |step| match step {
+        Step::Verified(0) => host.set(MAX, "999"),
+        Step::Written(1) => host.set(SOMAXCONN, "1"),
+        _ => {}
+    });
+    assert!(matches!(&error, Err(ApplyError::LeftBehind { left, .. }) if left == &[MAX]), "{error:?}");
+    assert_eq!((host.get(MAX).as_str(), host.get(SOMAXCONN).as_str(), guard.pending().len()), ("999", "128", 1));
+    // An interrupted set whose value is somebody else's now is in nobody's way.
+    guard.apply(&[change(MAX, "999", "1000")], &purpose("diagnose"), &mut |_| {}).unwrap();
+    let report = guard.undo(&Filter::All);
+    assert_eq!((report.restored.len(), report.conflicts.len(), host.get(MAX).as_str()), (1, 1, "999"));
 }
 
 #[test]

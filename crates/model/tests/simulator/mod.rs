@@ -155,6 +155,8 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
     let mut action = Action::Measure;
     while action != Action::Done {
         host.actions.push(action.name());
+        // A second signal must not end the program in the middle of any of these.
+        assert!(action == Action::Measure || session.unproven() > 0, "{:?}", host.actions);
         assert!(host.actions.len() <= 4 * MEASUREMENTS_MAX as usize, "it does not end: {:?}", host.actions);
         action = match action {
             Action::Measure if stop_at == Some(host.measurements) => session.interrupted(),
@@ -166,6 +168,7 @@ pub(crate) fn run(world: &dyn World, noise: f64, seed: u64, objective: Option<u6
             Action::Done => Action::Done,
         };
     }
+    assert_eq!(session.unproven(), 0, "{:?}", host.actions);
     assert!(host.measurements <= MEASUREMENTS_MAX, "{} measurements: {:?}", host.measurements, host.actions);
     let report = session.report().expect("a first measurement");
     let last = host.last.expect("a first measurement");

@@ -127,7 +127,7 @@ impl Target {
     }
 
     /// Takes away what processes left that were ended in the middle: the host's lock is ours, so none of them runs.
-    fn tidy(&self) {
+    pub(super) fn tidy(&self) {
         let prefix = self.prefix();
         let Ok(names) = Dir::read_from(self.directory.as_fd()) else { return };
         for name in names.take(NAMES_MAX).flatten() {

@@ -6,6 +6,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
@@ -176,6 +177,8 @@ fn test(program: &File, master: &Master, main: &str) -> Result<(), String> {
         fchown(&pipe, Some(master.identity.uid()), Some(master.identity.gids[1])).map_err(failed)?;
     }
     command.args(arguments(master, main)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(pipe));
+    // Ctrl-C at the terminal is for this program: it must not end a test whose verdict decides whether a change can be taken back.
+    command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     // Its copy of the pipe's end.
     drop(command);

@@ -242,6 +242,14 @@ impl Nginx {
         asked.is_ok() && answer.starts_with("HTTP/1.1 200")
     }
 
+    /// Makes it read its files, and waits for new workers.
+    pub fn reload(&self) {
+        let old = self.workers();
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+        until("a reload starts new workers", || self.workers().iter().any(|worker| !old.contains(worker)));
+    }
+
     pub fn stop(&mut self) {
         kill(self.child.id());
         let _ = self.child.wait();
