@@ -319,6 +319,15 @@ fn small_losses_do_not_add_up() {
     harms_nothing(&world, Some(662_036)).expect("no harm is done");
 }
 
+/// What did harm beside the others was left out, and its finding is still there: another remedy of the same name is no reason to put it back.
+#[test]
+fn what_does_harm_beside_the_others_stays_out() {
+    let world = Chance { seed: 3_851_098_302_205_236_186, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0 };
+    harms_nothing(&world, None).expect("it ends at what is best");
+    let ended = run(&world, 0.0, world.seed, None, None);
+    assert!(rounds(&ended.report).contains("does harm beside"), "{}", rounds(&ended.report));
+}
+
 fn whatever_fails(world: &Chance, stop: Option<u32>) -> Result<(), TestCaseError> {
     let ended = run(world, 0.1, world.seed, Some(1_000_000), stop);
     for text in ended.report.rounds.iter().map(|round| &round.why).chain(&ended.report.warnings) {

@@ -21,7 +21,7 @@ impl Session<'_> {
             return self.put_back(number, Step::PuttingBack(number));
         }
         match &self.leave_out {
-            Some(phase) if !phase.is_measured || !phase.dropped.is_empty() => {
+            Some(phase) if !phase.is_measured || !phase.dropped.is_empty() || phase.has_better => {
                 self.step = Step::Confirming;
                 Action::Measure
             }
@@ -73,12 +73,10 @@ impl Session<'_> {
         let causes = || after.findings.iter().filter(|finding| finding.role == Role::Cause);
         let is_missed = |number: &u32| {
             self.made.get(*number).is_some_and(|made| {
-                let is_same = |change: &[Change]| {
-                    change.len() == made.remedy.change.len()
-                        && change.iter().zip(&made.remedy.change).all(|(one, other)| one.is_same_setting(other))
-                };
-                let mends =
-                    causes().flat_map(|finding| &finding.remedies).any(|remedy| remedy.id == made.remedy.id && is_same(&remedy.change));
+                // Of a change that was put back once, what later ones set again is left out; what is left is its part.
+                let sets = |change: &[Change]| made.remedy.change.iter().all(|own| change.iter().any(|one| one.is_same_setting(own)));
+                let mut remedies = causes().flat_map(|finding| &finding.remedies);
+                let mends = remedies.any(|remedy| remedy.id == made.remedy.id && sets(&remedy.change));
                 mends || made.place.is_cause(after) || is_back((with, after), &made.place, &made.remedy).is_some()
             })
         };

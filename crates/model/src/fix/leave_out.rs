@@ -18,6 +18,8 @@ pub(super) struct LeaveOut {
     again: Option<(Diagnosis, Option<usize>)>,
     /// Changes that were dropped and did not come back, in this order.
     pub(super) dropped: Vec<u32>,
+    /// True where one was dropped because the server does better without it: that rests on one measurement, and whatever the next ones show it stays out.
+    pub(super) has_better: bool,
     /// Changes that a later one replaced and that did not come back.
     pub(super) folded: Vec<u32>,
     /// The last confirmation, where it fell short and was to be taken again.
@@ -40,7 +42,18 @@ impl Session<'_> {
         };
         let Some(with) = self.current.clone().filter(|_| !is_proven && !self.broken) else { return self.end() };
         let (seen, dropped, folded, held) = (BTreeSet::new(), Vec::new(), Vec::new(), Vec::new());
-        self.leave_out = Some(LeaveOut { with, seen, again: None, dropped, folded, short: None, is_measured: true, held, whole: None });
+        self.leave_out = Some(LeaveOut {
+            with,
+            seen,
+            again: None,
+            dropped,
+            has_better: false,
+            folded,
+            short: None,
+            is_measured: true,
+            held,
+            whole: None,
+        });
         self.leave_out_next()
     }
 
@@ -91,6 +104,7 @@ impl Session<'_> {
             Missed::Perhaps(_) => figures("round-again", &with, &without),
             Missed::Unsure => figures("round-unsure", &with, &without),
             Missed::Unknown => figures("round-unknown", &with, &without),
+            Missed::No if is_gain(&with, &without, self.objective) => figures("round-better", &with, &without),
             Missed::No => figures("round-idle", &with, &without),
         };
         let round = self.push_round(RoundKind::Without, Some(number), (&with, &without), kept, &why);
@@ -111,15 +125,16 @@ impl Session<'_> {
         }
     }
 
-    /// A change that does nothing beside the others stays out.
+    /// A change that does nothing beside the others, or harms there, stays out.
     fn drop_change(&mut self, number: u32, with: &Diagnosis, without: Diagnosis) -> Action {
-        self.close(number, Kept::No, &figures("kept-no-idle", with, &without));
         let gained = is_gain(with, &without, self.objective);
+        self.close(number, Kept::No, &figures(if gained { "kept-no-better" } else { "kept-no-idle" }, with, &without));
         if let Some(phase) = &mut self.leave_out {
-            phase.dropped.push(number);
             phase.seen.clear();
             if gained {
-                phase.with = without;
+                (phase.has_better, phase.with) = (true, without);
+            } else {
+                phase.dropped.push(number);
             }
         }
         self.leave_out_next()
