@@ -328,6 +328,15 @@ fn what_does_harm_beside_the_others_stays_out() {
     assert!(rounds(&ended.report).contains("does harm beside"), "{}", rounds(&ended.report));
 }
 
+/// Put back below one that sets the same, a change made nothing, and was to be taken back later all the same.
+#[test]
+fn what_another_change_covers_is_not_put_back() {
+    let world = Chance { seed: 1_279_476_690_977_562_910, remedies: 6, apply_fails: 0.3, undo_fails: 0.0, put_back_fails: 0.0 };
+    harms_nothing(&world, None).expect("it ends at what is best");
+    let world = Chance { seed: 7_651_527_502_658_135_155, remedies: 8, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.0 };
+    whatever_fails(&world, None).expect("it ends and tells");
+}
+
 fn whatever_fails(world: &Chance, stop: Option<u32>) -> Result<(), TestCaseError> {
     let ended = run(world, 0.1, world.seed, Some(1_000_000), stop);
     for text in ended.report.rounds.iter().map(|round| &round.why).chain(&ended.report.warnings) {

@@ -6,6 +6,7 @@ use super::judge::{figures, is_back, worse};
 use super::noise::{self, Figures};
 use super::{Action, Session, Step};
 use crate::change::Change;
+use crate::message::Message;
 use crate::report::{Diagnosis, Kept, Role, RoundKind};
 
 impl Session<'_> {
@@ -81,8 +82,8 @@ impl Session<'_> {
             })
         };
         // What a later change sets again would change nothing.
-        let folded = phase.folded.iter().filter(|number| !self.made.is_replaced(**number));
-        phase.dropped.iter().chain(folded).copied().filter(|number| is_missed(number)).collect()
+        let out = phase.dropped.iter().chain(&phase.folded).filter(|number| !self.made.is_replaced(**number));
+        out.copied().filter(|number| is_missed(number)).collect()
     }
 
     /// True where what stays gives less than all changes did. With the same changes as then, only what noise of two runs alike cannot explain counts; without
@@ -103,6 +104,9 @@ impl Session<'_> {
 
     /// Puts changes back for good, and confirms anew.
     fn restore(&mut self, id: &'static str, numbers: Vec<u32>, with: &Diagnosis, after: &Diagnosis) -> Action {
+        // The oldest first: what a later one sets again lies below it then, as it did before.
+        let mut numbers = numbers;
+        numbers.sort_unstable();
         let why = figures(id, with, after);
         numbers.iter().for_each(|number| self.close(*number, Kept::Final, &why));
         if let Some(phase) = &mut self.leave_out {
@@ -124,6 +128,11 @@ impl Session<'_> {
 
     fn restore_next(&mut self, mut rest: VecDeque<u32>) -> Action {
         match rest.pop_front() {
+            // Nothing would be made of it, and so nothing could be taken back of it later.
+            Some(number) if self.made.is_replaced(number) => {
+                self.close(number, Kept::No, &Message::new("kept-no-replaced"));
+                self.restore_next(rest)
+            }
             Some(number) => self.put_back(number, Step::Restoring(number, rest)),
             None => {
                 self.step = Step::Confirming;
