@@ -155,6 +155,21 @@ fn a_pipe_holds_no_profile_up_and_a_name_steers_no_terminal() {
 }
 
 #[test]
+fn what_undo_and_notes_tell_steers_no_terminal() {
+    let chokepoint = Chokepoint::new();
+    let name = "\x1b[8mstate\u{202e}\u{9b}2J";
+    let no_directory = chokepoint.file(name);
+    std::fs::write(&no_directory, "").unwrap();
+    let spelled = "\\x1b[8mstate\\u{202e}\\x9b2J";
+    for args in [&["undo"][..], &["undo", "--list"], &["profile", "--replay", no_directory.to_str().unwrap()]] {
+        let told = ran(chokepoint.command(args).env("CHOKEPOINT_STATE_DIR", no_directory.join("below")).output().unwrap());
+        assert!(told.stderr.contains(spelled), "{args:?}: {:?}", told.stderr);
+        let steers = |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
+        assert!(!told.stderr.contains(steers) && !told.stdout.contains(steers), "{args:?}: {:?}", told.stderr);
+    }
+}
+
+#[test]
 fn a_pipe_below_another_root_holds_nothing_up_and_a_signal_ends_it() {
     if !is_root() {
         return;
