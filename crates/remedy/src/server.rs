@@ -84,6 +84,8 @@ impl Server {
                 why: "its file may not be written".to_owned(),
                 needs: "root, and a file that is not immutable (lsattr(1))",
             },
+            // What is no error of the system is a reason in words.
+            std::io::ErrorKind::Other if source.raw_os_error().is_none() => self.not_here(source.to_string()),
             _ => ApplyError::Io { key: self.key.clone(), source },
         }
     }
@@ -181,6 +183,13 @@ impl Server {
             unread::remember(&master, &view, &self.main);
         }
         Ok(())
+    }
+
+    /// Where a file really lies, which is refused where somebody else may change it or it cannot be replaced.
+    fn editable(&self, path: &str) -> Result<String, ApplyError> {
+        let path = real_path(path).ok_or_else(|| self.bad(format!("the path of {path} is no text")))?;
+        file::Target::open(Path::new(&path)).map_err(|error| self.io(error))?;
+        Ok(path)
     }
 
     /// What a reload for a change would put in force beside it, where it takes a reload.
@@ -282,9 +291,8 @@ impl Setting for Server {
         }
         let view = View::of(Some(&master), &self.main).map_err(|why| self.bad(why))?;
         let edited = edit::edited(&view, &self.main, &self.setting, to, &over).map_err(|why| self.bad(why))?;
-        let path = real_path(&edited.path).ok_or_else(|| self.bad(format!("the path of {} is no text", edited.path)))?;
         // Before anything is executed for it.
-        file::Target::open(Path::new(&path)).map_err(|error| self.io(error))?;
+        let path = self.editable(&edited.path)?;
         if earlier.is_empty() {
             trial::run(&master, &self.main, None).map_err(refused)?;
         }

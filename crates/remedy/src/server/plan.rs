@@ -77,10 +77,11 @@ pub fn plan(change: &Change) -> Result<Option<Plan>, ApplyError> {
     let server = Server::open(change)?;
     let master = server.running()?;
     let view = View::of(Some(&master), &server.main).map_err(|why| server.bad(why))?;
-    let diff = edit::edited(&view, &server.main, &server.setting, change.to(), &[]).map_err(|why| server.bad(why))?.diff();
+    let edited = edit::edited(&view, &server.main, &server.setting, change.to(), &[]).map_err(|why| server.bad(why))?;
+    server.editable(&edited.path)?;
     trial::checked(&master, &server.main).map_err(|why| server.not_here(why))?;
     Ok(Some(Plan {
-        diff,
+        diff: edited.diff(),
         test: trial::command_line(&master, &server.main),
         user: (master.identity.uid(), master.identity.gids[1]),
         activating: activating(&master, &server.setting, change.to()),
