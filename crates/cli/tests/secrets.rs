@@ -71,11 +71,9 @@ fn what_is_sent_is_neither_recorded_nor_reported() {
             line.contains("kB): kept ") && line.contains(" readings") && line.contains("hid ") && line.contains("query value"),
             "{line}"
         );
-        let replayed = chokepoint.run(&if json {
-            vec!["diagnose", "--json", "--replay", chokepoint.file("a.rec").to_str().unwrap()]
-        } else {
-            vec!["diagnose", "--replay", chokepoint.file("a.rec").to_str().unwrap()]
-        });
+        let recording = chokepoint.file("a.rec");
+        let replay = ["diagnose", "--replay", recording.to_str().unwrap(), "--json"];
+        let replayed = chokepoint.run(&replay[..if json { 4 } else { 3 }]);
         assert_eq!(replayed.stdout, told.ran.stdout, "the replay tells the same");
     }
     let posted = ["-m", "POST", "-d", "BodySecret04", "--yes", &url];

@@ -107,6 +107,8 @@ mod tests {
         for file in std::fs::read_dir(scenarios).unwrap() {
             let Ok(text) = std::fs::read_to_string(file.unwrap().path()) else { continue };
             for text in quoted_texts(&text) {
+                // What the lab puts in before it starts a server.
+                let text = text.replace("{nginx_temp_paths}", "").replace("{user}", "www-data").replace("{run}", "/run/x");
                 let is_nginx = text.contains("events {") || text.contains("events{");
                 let is_fpm = text.contains("[www]") || text.contains("pm.max_children");
                 let server = if is_nginx { "nginx" } else { "php-fpm" };
@@ -124,8 +126,7 @@ mod tests {
         let mut dump = "server nginx\nprefix /\nversion \naccess_log \nerror_log \n".to_owned();
         chokepoint_config::dump::add(&mut dump, "/n.conf", "http { set $a 'Secret");
         let outcome = config::reduced(&dump, &mut Reduction::default());
-        let why = config::parsed(&dump).err().expect("it does not parse");
-        assert_eq!(outcome, Outcome::Failed(why.clone(), None));
+        let Outcome::Failed(why, None) = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("/n.conf:1") && !why.contains("Secret"), "{why}");
     }
 
