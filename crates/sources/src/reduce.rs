@@ -151,4 +151,53 @@ mod tests {
         assert!(matches!(status::reduced("nginx", b"<html>Secret", &mut reduction), Outcome::Failed(why, _) if !why.contains("Secret")));
         assert_eq!((reduction.log_lines, reduction.page_values), (3, 1));
     }
+
+    /// Readings with a secret at each "@", by source, item and text.
+    const SECRETS: &[(&str, &str, &str)] = &[
+        (
+            "server_config",
+            "",
+            "server nginx\nprefix /\nversion \naccess_log \nerror_log \n# configuration file /n.conf:\nhttp { # @\nserver { set $@ '@'; fastcgi_param @ @; proxy_set_header @ \"@\"; add_header X \"a\n@\"; proxy_pass http://@:@10.0.0.1/?k=Q; } map $@ $@ { @ @; } }\n",
+        ),
+        (
+            "server_config",
+            "",
+            "server php-fpm\nprefix /\nversion \naccess_log \nerror_log \n# configuration file /f.conf:\n[www]\n; @\nenv[@] = @\nphp_admin_value[x] = \"@\"\nlisten = 9000 ; @\n",
+        ),
+        (
+            "server_config",
+            "",
+            "server nginx\nprefix /\nversion \naccess_log \nerror_log \n# configuration file /n.conf:\nhttp { set $a '@\n",
+        ),
+        ("process_identity", "", "stat 7 (app) S 1 7 7 0\nUid 0\t0\t0\t0\nCpus_allowed_list 0\ncmdline /usr/bin/app\0-p\0@\0--key=@\0\n"),
+        ("kernel_log", "", "6,2,6,-;usb 1-1: SerialNumber: @\n"),
+        ("server_log", "error /var/log/e", "kind 1 other\nsample @\nkind 1 output www\nsample @\n"),
+        ("server_status", "pool www", "{\"pool\":\"www\",\"processes\":[{\"user\":\"@\",\"script\":\"@\"}]}"),
+        ("server_status", "nginx", "<html>@</html>"),
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn no_secret_is_in_a_written_recording(
+            picks in proptest::collection::vec((0..SECRETS.len(), "[A-Z][a-z0-9]{11,20}"), 1..12),
+        ) {
+            let entry = |(pick, secret): &(usize, String)| {
+                let (source, item, text) = SECRETS[*pick];
+                let text = text.replace("@10.0", "\u{1}10.0").replace('@', secret).replace('\u{1}', "@").replace('Q', secret);
+                let scope = chokepoint_recording::Scope::Process(7);
+                Entry { at_us: 1, source: source.to_owned(), scope, item: item.to_owned(), outcome: Outcome::Ok(text.into_bytes()) }
+            };
+            let mut redactor = chokepoint_recording::Redactor::new(chokepoint_recording::Level::Public);
+            let kept = picks.iter().map(|pick| redactor.entry(&reduce(&entry(pick), &mut Reduction::default()))).collect::<Vec<_>>();
+            let meta = chokepoint_recording::Meta { tool: "0".to_owned(), redaction: redactor.level() };
+            let recording = chokepoint_recording::read(&chokepoint_recording::write(&kept, &meta)).unwrap();
+            let text = format!("{:?}", recording.entries.iter().map(|entry| match &entry.outcome {
+                Outcome::Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                other => format!("{other:?}"),
+            }).collect::<Vec<_>>());
+            for (_, secret) in &picks {
+                proptest::prop_assert!(!text.contains(secret.as_str()), "{} is in {}", secret, text);
+            }
+        }
+    }
 }
