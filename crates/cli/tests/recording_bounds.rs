@@ -14,6 +14,7 @@ use harness::Chokepoint;
 const MEMORY_MAX: u64 = 128 << 20;
 
 /// Status and stderr of a replay, and the most memory that it took, bytes.
+#[expect(clippy::zombie_processes, reason = "wait4 waits for it, which tells its memory too")]
 fn replayed(chokepoint: &Chokepoint, file: &str) -> (Option<i32>, String, u64) {
     // The time is bounded from outside: what waits for ever ends with status 124 (timeout(1)).
     let mut command = std::process::Command::new("timeout");

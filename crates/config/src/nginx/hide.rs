@@ -140,7 +140,10 @@ fn variables(text: &str, names: &mut BTreeSet<String>) {
 fn authority(text: &str) -> (&str, &str, &str) {
     let (scheme, rest) = text.find("://").map_or(("", text), |at| text.split_at(at + "://".len()));
     // The path of a unix socket holds slashes.
-    let end = if rest.starts_with("unix:") { rest[5..].find([':', '?']).map(|at| at + 5) } else { rest.find(['/', '?']) };
+    let end = match rest.strip_prefix("unix:") {
+        Some(path) => path.find([':', '?']).map(|at| at + "unix:".len()),
+        None => rest.find(['/', '?']),
+    };
     let (host, rest) = rest.split_at(end.unwrap_or(rest.len()));
     (scheme, host, rest)
 }
