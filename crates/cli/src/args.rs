@@ -229,12 +229,12 @@ pub(crate) struct Diagnose {
     /// Write what was read into this file, for `--replay`
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// What a recording hides: public addresses, secrets and what is not read; private addresses and names too; or nothing
+    /// What a recording and the report hide: public addresses, secrets and what is not read; private addresses and names too; or nothing
     ///
     /// At the levels public and all a recording keeps of configurations only the names of directives and the values that the model reads, of command lines
     /// the program's name and the options that say where its configuration is, of logs counts and the lines that a report quotes. Values of queries, user
-    /// information, headers and passwords are hidden. What was kept and what was hidden is told when the file is written. docs/recording.md lists it.
-    #[arg(long, value_name = "LEVEL", default_value = "public", requires = "record")]
+    /// information, headers and passwords are hidden. Reports hide user information and values of queries unless the level is none. What was kept and what was hidden is told when the file is written. docs/recording.md lists it.
+    #[arg(long, value_name = "LEVEL", default_value = "public", conflicts_with = "replay")]
     pub(crate) redact: RedactLevel,
     /// Diagnose a recording instead of this host; needs no privilege
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "fix", "connections", "rate", "requests", "loaded"])]

@@ -131,6 +131,7 @@ fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
     let request = Request {
         client_netns: part.netns,
         loaded: true,
+        in_clear: whole.request.in_clear,
         server_netns: whole.request.server_netns.filter(|_| part.kind == PartKind::Own),
         sent_host: Some(part.host.clone()),
         expect: whole.request.expect.clone(),

@@ -16,7 +16,7 @@ use chokepoint_remedy::{ApplyError, Consent};
 use chokepoint_sources::Root;
 use chokepoint_sources::netns;
 
-use crate::args::{Diagnose, Load};
+use crate::args::{Diagnose, Load, RedactLevel};
 use crate::changes::Changes;
 use crate::interrupt::Interrupt;
 use crate::measure::{self, Setup};
@@ -381,6 +381,7 @@ fn setup(args: &Diagnose) -> Result<Setup> {
         expect: expect.clone(),
         slo_p99_us,
         loaded,
+        in_clear: args.redact == RedactLevel::None,
         sent_host: sent_host(&args.load)?,
         ..target.request()
     };

@@ -15,7 +15,6 @@ use crate::observation::{NetnsId, Observation};
 use crate::path::{self, Path, Tier};
 use crate::report::{Diagnosis, PartKind, PartReport};
 use crate::stations::Context;
-use crate::url::without_values;
 use explain::Whole;
 use plan::Step;
 
@@ -118,7 +117,7 @@ impl<'w> Session<'w> {
         }
         let diagnosis = diagnose(obs, self.words);
         let report = PartReport {
-            url: Some(without_values(&obs.request.url)),
+            url: Some(obs.request.shown(&obs.request.url)),
             load: diagnosis.load,
             cpu_us_per_good: cost_us(&ctx),
             verdict: Some(diagnosis.verdict),

@@ -18,7 +18,6 @@ use crate::report::{
 use crate::settle::{Moment, unsettled};
 use crate::stations::{Context, FAILED_SHARE_MAX, Placed, STATIONS};
 use crate::traffic;
-use crate::url::without_values;
 
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
@@ -296,7 +295,7 @@ fn target(ctx: &Context<'_>) -> Target {
         upstreams: tier.upstreams.iter().map(name).collect(),
     };
     Target {
-        url: without_values(&request.url),
+        url: request.shown(&request.url),
         addresses: request.addresses.clone(),
         listener: first.and_then(|tier| tier.listeners.first()).map(|placed| placed.listener.address.to_string()),
         netns: first.map(|tier| ctx.netns_name(tier.netns)),

@@ -15,6 +15,7 @@ use crate::change::{Activation, Change};
 use crate::load::{Errors, Percentiles};
 use crate::observation::NetnsId;
 use crate::spread::Spread;
+use crate::url::without_values;
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
@@ -50,6 +51,9 @@ pub struct Request {
     pub slo_p99_us: Option<u64>,
     /// True where load was applied.
     pub loaded: bool,
+    /// True where the user wants nothing to be hidden (`--redact none`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_clear: bool,
 }
 
 impl Request {
@@ -65,6 +69,11 @@ impl Request {
         }
         let own = [("http", 80), ("https", 443)].contains(&(self.scheme.as_str(), self.port));
         if own || self.port == 0 || self.is_fastcgi() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+    }
+
+    /// A URL, or a line that quotes one, as the report shows it: without user information and values of queries, unless all is to be shown.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        if self.in_clear { text.to_owned() } else { without_values(text) }
     }
 
     /// The path in the URL, with its query; "/" where it has none.

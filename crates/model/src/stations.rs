@@ -29,7 +29,6 @@ use crate::path::{Path, Tier};
 use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
 use crate::series::Series;
 use crate::traffic;
-use crate::url::without_values;
 
 pub(crate) use cpu::{
     Limiting, Polling, SATURATED_UTILIZATION, Sign, cores_are_spare, few_threads, limiting, other_tenants, own_cores, own_share, polling,
@@ -160,7 +159,7 @@ impl<'a> Context<'a> {
         let count: u64 = views.iter().map(|view| view.errors(kind)).sum();
         let (path, line) = views.iter().find_map(|view| view.error_sample(kind)).unwrap_or_default();
         let is_estimated = views.iter().any(|view| view.is_estimated(kind));
-        (count > 0).then(|| Logged { count, is_estimated, path: path.to_owned(), line: without_values(line) })
+        (count > 0).then(|| Logged { count, is_estimated, path: path.to_owned(), line: self.obs.request.shown(line) })
     }
 
     /// Connections that a tier's nginx accepted in the window and closed at once, for it had no free connection to serve them with (accepts
