@@ -22,14 +22,13 @@ if [ ! -x "$chokepoint" ]; then
     exit 1
 fi
 
-# What may not differ: the files, the sysctls, the quota, and the limits of the accept queues that are in force.
+# What may not differ: the files, the sysctls and the quota.
 state() { # NAME
     local run=/run/chokepoint/lab/$1/run
     sha256sum "$run/nginx.conf" "$run/php-fpm.conf" | cut -d' ' -f1
     stat -c '%U %G %a' "$run/nginx.conf" "$run/php-fpm.conf"
     find "$run" -maxdepth 1 -name '.*' -type f
     ip netns exec "cp-$1-server" sysctl -n net.core.somaxconn net.ipv4.ip_local_port_range net.ipv4.tcp_tw_reuse net.ipv4.tcp_max_syn_backlog
-    ip netns exec "cp-$1-server" ss -Hltn | awk '{ print $3, $4 }' | sort
     cat "/sys/fs/cgroup/cpu/cp-$1-php/cpu.cfs_quota_us" 2>/dev/null || cat "/sys/fs/cgroup/cp-$1-php/cpu.max"
 }
 

@@ -198,11 +198,6 @@ impl Nginx {
         until("nginx answers again", || self.answers());
     }
 
-    pub fn reload(&self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-    }
-
     /// Waits until a file written now is later than its workers, in ticks of the kernel's clock.
     pub fn age(&self) {
         age(&self.workers());
