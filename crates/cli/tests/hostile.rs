@@ -159,7 +159,7 @@ fn what_undo_and_notes_tell_steers_no_terminal() {
     let chokepoint = Chokepoint::new();
     let name = "\x1b[8mstate\u{202e}\u{9b}2J";
     let no_directory = chokepoint.file(name);
-    std::fs::write(&no_directory, "").unwrap();
+    std::fs::write(&no_directory, "nonsense\n").unwrap();
     let spelled = "\\x1b[8mstate\\u{202e}\\x9b2J";
     for args in [&["undo"][..], &["undo", "--list"], &["profile", "--replay", no_directory.to_str().unwrap()]] {
         let told = ran(chokepoint.command(args).env("CHOKEPOINT_STATE_DIR", no_directory.join("below")).output().unwrap());
