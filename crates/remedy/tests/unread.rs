@@ -38,9 +38,13 @@ fn an_edit_of_another_file_is_not_put_in_force_unasked() {
     // Its time of modification is set back, as an unpacked archive has it.
     fs::File::options().write(true).open(nginx.site()).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let link = text(&nginx.dir().join("enabled/site"));
-    assert_eq!(plan(&change).unwrap().unwrap().unread, [link.clone()]);
-    assert_eq!(unread(apply(guard, std::slice::from_ref(&change))), [link.clone()]);
-    assert_eq!(unread(agreed(guard, &change, &Consent::Unread(vec![text(&nginx.main())]))), [link.clone()], "that was not asked");
+    assert_eq!(plan(&change).unwrap().unwrap().unread, std::slice::from_ref(&link));
+    assert_eq!(unread(apply(guard, std::slice::from_ref(&change))), std::slice::from_ref(&link));
+    assert_eq!(
+        unread(agreed(guard, &change, &Consent::Unread(vec![text(&nginx.main())]))),
+        std::slice::from_ref(&link),
+        "that was not asked"
+    );
     assert_eq!((fs::metadata(nginx.main()).unwrap().ino(), nginx.workers()), before, "neither edited nor reloaded");
     assert!(nginx.answers() && guard.pending().is_empty());
     agreed(guard, &change, &Consent::Unread(vec![link.clone()])).unwrap();
