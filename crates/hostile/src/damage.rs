@@ -136,22 +136,30 @@ impl Corpus {
 
     /// One damaged input.
     pub fn damaged(&self, chance: &mut Chance) -> Vec<u8> {
-        let long = chance.once_in(LONG_ONE_IN);
-        let bound = if long { LENGTH_MAX } else { USUAL_MAX };
-        let mut input = match chance.below(10) {
+        let bound = if chance.once_in(LONG_ONE_IN) { LENGTH_MAX } else { USUAL_MAX };
+        let input = match chance.below(10) {
             0 => (0..chance.below(300)).map(|_| chance.byte()).collect(),
             1 => self.soup(chance),
             _ => self.part(chance, bound),
         };
+        self.damage_within(input, chance, bound)
+    }
+
+    /// One input, damaged.
+    pub fn damage(&self, input: Vec<u8>, chance: &mut Chance) -> Vec<u8> {
+        self.damage_within(input, chance, USUAL_MAX)
+    }
+
+    fn damage_within(&self, mut input: Vec<u8>, chance: &mut Chance, bound: usize) -> Vec<u8> {
         // Often few: what is hardly damaged is read the furthest.
         let steps_max = chance.below(STEPS_MAX);
         for _ in 0..chance.below(steps_max + 1) {
             self.step(&mut input, chance, bound);
         }
-        if long {
+        if bound == LENGTH_MAX {
             self.repeat(&mut input, chance, bound);
         }
-        input.truncate(bound.max(if self.parts { 0 } else { LENGTH_MAX }));
+        input.truncate(if self.parts { bound } else { LENGTH_MAX });
         input
     }
 

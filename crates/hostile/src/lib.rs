@@ -23,12 +23,20 @@ const CASES: u64 = 300;
 /// Where `read` panics, takes longer than [`TIME_MAX`] or more than [`MEMORY_MAX`]: with the smallest such input that was found, which is kept in a file
 /// below the directory for temporary files. Where it does not end, the process is ended in the same way.
 pub fn run(kind: &str, corpus: &Corpus, read: impl Fn(&[u8])) {
-    for input in &corpus.inputs {
+    run_each(kind, &corpus.inputs, &read);
+    run_made(kind, |chance| corpus.damaged(chance), read);
+}
+
+/// Runs `read` with these inputs and no others, within the same bounds: what once went beyond them.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_each(kind: &str, inputs: &[Vec<u8>], read: impl Fn(&[u8])) {
+    for (number, input) in inputs.iter().enumerate() {
         if let Err(why) = bounds::within(kind, input, &read) {
-            refuse(kind, "a valid input", input.clone(), why, &read);
+            refuse(kind, &format!("input {number}"), input.clone(), why, &read);
         }
     }
-    run_made(kind, |chance| corpus.damaged(chance), read);
 }
 
 /// As [`run`], with inputs that `make` draws.

@@ -4,7 +4,7 @@ use crate::bounds;
 
 /// Tries at most: a defect of time takes a second each.
 const TRIES_MAX: usize = 400;
-const SLOW_TRIES_MAX: usize = 8;
+const SLOW_TRIES_MAX: usize = 4;
 
 /// The smallest part of an input that was found to show a defect too, and the reason.
 pub(crate) fn smallest(kind: &str, input: Vec<u8>, why: String, read: impl Fn(&[u8])) -> (Vec<u8>, String) {

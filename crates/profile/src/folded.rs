@@ -1,7 +1,7 @@
 //! Folded stacks: "program;outermost;...;leaf COUNT" line by line, the form that flame-graph programs read and write. Kernel functions end in
 //! `_[k]`, compiled ones in `_[j]`, as FlameGraph's stackcollapse-perf annotates them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use crate::collector::Interned;
@@ -22,7 +22,17 @@ pub struct FoldedError(usize);
 /// Samples of each stack under its program, busy ones only, in alphabetical order; of what waits, microseconds.
 pub fn write(profile: &Profile) -> String {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for (sample, stack, thread) in profile.busy() {
+    // Of what waits each sample is rounded by itself, so that the sum of samples is what it was.
+    let rounded = |sample: &Sample| if profile.clock == Clock::OffCpu { sample.weight / 1000 } else { 1 };
+    let mut sums: HashMap<(u32, u32), u64> = HashMap::new();
+    for (sample, ..) in profile.busy() {
+        let sum = sums.entry((sample.stack, sample.thread)).or_default();
+        *sum = sum.saturating_add(rounded(sample));
+    }
+    let at = |index: u32| usize::try_from(index).ok();
+    for ((stack, thread), sum) in sums {
+        let place = at(stack).and_then(|index| profile.stacks.get(index)).zip(at(thread).and_then(|index| profile.threads.get(index)));
+        let Some((stack, thread)) = place else { continue };
         let mut line = plain(&thread.program);
         for frame in profile.frames_of(stack) {
             line.push(';');
@@ -33,9 +43,8 @@ pub fn write(profile: &Profile) -> String {
                 FrameKind::User => "",
             });
         }
-        let count = if profile.clock == Clock::OffCpu { sample.weight / 1000 } else { 1 };
-        let sum = counts.entry(line).or_default();
-        *sum = sum.saturating_add(count);
+        let count = counts.entry(line).or_default();
+        *count = count.saturating_add(sum);
     }
     counts.into_iter().fold(String::new(), |mut text, (line, count)| {
         // Writing to a string cannot fail.

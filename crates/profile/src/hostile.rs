@@ -1,7 +1,7 @@
 //! What other programs hand to the profiler, damaged: maps, program files with their tables and debugging information, stored profiles. Each is read
 //! within the bounds of `docs/fuzzing.md`.
 
-use chokepoint_hostile::{Allocator, Chance, Corpus, run, run_made};
+use chokepoint_hostile::{Allocator, Chance, Corpus, run, run_each, run_made};
 use object::{Object, ObjectSection};
 
 use crate::image::{Bytes, Image};
@@ -53,17 +53,46 @@ const PROGRAMS: &[&[u8]] = &[
     include_bytes!("../tests/data/programs/stripped.elf"),
 ];
 
+/// Mappings as they come one by one while a profile is taken.
+fn grown<'a>(all: impl Iterator<Item = &'a Mapping>) -> Mappings {
+    let mut grown = Mappings::default();
+    all.for_each(|mapping| grown.insert(mapping.clone()));
+    grown
+}
+
 #[test]
 fn text_that_other_programs_write() {
     run("perf map", &Corpus::text(&[PERF_MAP]), |input| {
         let map = PerfMap::parse(&String::from_utf8_lossy(input));
         [0, 0x1000, 0x1047, u64::MAX].iter().for_each(|address| drop(map.find(*address).map(str::to_owned)));
     });
-    run("maps", &Corpus::text(&[MAPS]), |input| {
+    // As many as a process may have, and the last first.
+    let descending: String =
+        (0..30_000_u64).rev().map(|page| format!("{:x}-{:x} rwxp 00000000 00:00 0 \n", page * 8192, page * 8192 + 4096)).collect();
+    let read_maps = |input: &[u8]| {
         let maps = Mappings::parse(&String::from_utf8_lossy(input));
+        assert!(grown(maps.iter().rev()) == maps);
         let starts: Vec<u64> = maps.iter().flat_map(|mapping| [mapping.start, mapping.end]).collect();
         assert!(starts.is_sorted());
         assert!([0, 0x55d0_c0a2_f000, u64::MAX].iter().all(|address| maps.find(*address).is_none_or(|found| found.start <= *address)));
+    };
+    run_each("maps that descend", &[descending.into_bytes()], read_maps);
+    run("maps", &Corpus::text(&[MAPS]), read_maps);
+    // Many, in any order, one over another.
+    let many = |chance: &mut Chance| {
+        let count = if chance.once_in(10_000) { 20_000 } else { chance.below(50) };
+        let span = if chance.once_in(2) { 1 << 30 } else { 1 << 8 };
+        let line = |chance: &mut Chance| {
+            let start = chance.below(span);
+            format!("{start:x}-{:x} r-xp {:x} 00:00 0 \n", start + chance.below(64), chance.below(span)).into_bytes()
+        };
+        (0..count).flat_map(|_| line(chance)).collect()
+    };
+    run_made("maps in any order", many, |input| {
+        let text = String::from_utf8_lossy(input);
+        let maps = Mappings::parse(&text);
+        assert!(maps.iter().zip(maps.iter().skip(1)).all(|(one, next)| one.start < one.end && one.end <= next.start));
+        assert!(grown(maps.iter().rev()) == maps);
     });
     run("kallsyms", &Corpus::text(&[KALLSYMS]), |input| {
         let text = String::from_utf8_lossy(input);
@@ -109,6 +138,10 @@ fn stored_profiles() {
             show(&profile, input.len());
         }
     });
+    // A million samples of one deep stack in a short line, in each way to show them.
+    let deep = |way: usize| format!("{}{} 1048576\n", "a;".repeat(2000), "b".repeat(1 + way)).into_bytes();
+    let deep: Vec<Vec<u8>> = (0..10).map(deep).collect();
+    run_each("deep stacks", &deep, |input| show(&folded::read(&String::from_utf8_lossy(input)).expect("it is folded"), input.len()));
     run("folded stacks", &Corpus::text(FOLDED), |input| {
         if let Ok(profile) = folded::read(&String::from_utf8_lossy(input)) {
             show(&profile, input.len());

@@ -45,9 +45,10 @@ impl Mappings {
     /// Reads the text of `/proc/PID/maps`; lines that make no sense are left out.
     pub(crate) fn parse(text: &str) -> Self {
         let mut mappings = Self::default();
-        for mapping in text.lines().filter_map(line) {
-            mappings.insert(mapping);
-        }
+        // The kernel writes them in this order; in another, each would move those behind it.
+        let mut all: Vec<Mapping> = text.lines().filter_map(line).collect();
+        all.sort_by_key(|mapping| mapping.start);
+        all.into_iter().for_each(|mapping| mappings.insert(mapping));
         mappings
     }
 
@@ -59,23 +60,16 @@ impl Mappings {
         if self.0.last().is_none_or(|last| last.end <= new.start) {
             return self.0.push(new);
         }
-        let mut kept = Vec::with_capacity(self.0.len() + 2);
-        for old in self.0.drain(..) {
-            if old.end <= new.start || new.end <= old.start {
-                kept.push(old);
-                continue;
-            }
-            if old.start < new.start {
-                kept.push(Mapping { end: new.start, ..old.clone() });
-            }
-            if new.end < old.end {
-                let offset = old.offset.wrapping_add(new.end - old.start);
-                kept.push(Mapping { start: new.end, offset, ..old });
-            }
-        }
-        kept.push(new);
-        kept.sort_unstable_by_key(|mapping| mapping.start);
-        self.0 = kept;
+        // Only those that it touches are looked at: a program may map tens of thousands of pieces in any order.
+        let first = self.0.partition_point(|old| old.end <= new.start);
+        let behind = first + self.0[first..].partition_point(|old| old.start < new.end);
+        let touched = self.0.drain(first..behind).collect::<Vec<_>>();
+        let before = touched.first().filter(|old| old.start < new.start).map(|old| Mapping { end: new.start, ..old.clone() });
+        let after = touched.last().filter(|old| new.end < old.end).map(|old| {
+            let offset = old.offset.wrapping_add(new.end - old.start);
+            Mapping { start: new.end, offset, ..old.clone() }
+        });
+        self.0.splice(first..first, before.into_iter().chain([new]).chain(after));
     }
 
     /// The mapping that an address lies in, by its place in the order.
@@ -90,7 +84,7 @@ impl Mappings {
         self.0.get(self.index(address)?)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapping> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Mapping> {
         self.0.iter()
     }
 

@@ -1,5 +1,7 @@
 //! A finished profile: what was sampled, by thread, core and time, with named stacks. It is data: it can be stored, read back and compared.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::event::Clock;
@@ -192,6 +194,16 @@ pub struct Quality {
     pub unnamed_kernel: f64,
 }
 
+/// Samples of one stack and thread.
+pub(crate) struct Together<'a> {
+    /// Their weights, added up.
+    pub(crate) weight: u64,
+    /// How many they are.
+    pub(crate) count: u64,
+    pub(crate) stack: &'a Stack,
+    pub(crate) thread: &'a Thread,
+}
+
 impl Profile {
     /// Reads a stored profile, checks that it refers to nothing that is not there, and puts its stacks into layers by today's rules.
     ///
@@ -258,6 +270,29 @@ impl Profile {
         })
     }
 
+    /// The samples that are wanted and no idle time, those of one stack and thread together, in the order of their first: a million samples of one
+    /// deep stack are looked at once.
+    pub(crate) fn busy_together(&self, wanted: impl Fn(&Sample, &Thread) -> bool) -> Vec<Together<'_>> {
+        let mut all: Vec<Together<'_>> = Vec::new();
+        let mut places: HashMap<(u32, u32), usize> = HashMap::new();
+        let mut last = None;
+        for (sample, stack, thread) in self.busy().filter(|(sample, _, thread)| wanted(sample, thread)) {
+            let key = (sample.stack, sample.thread);
+            let place = match last {
+                Some((known, place)) if known == key => place,
+                _ => *places.entry(key).or_insert_with(|| {
+                    all.push(Together { weight: 0, count: 0, stack, thread });
+                    all.len() - 1
+                }),
+            };
+            last = Some((key, place));
+            if let Some(together) = all.get_mut(place) {
+                (together.weight, together.count) = (together.weight.saturating_add(sample.weight), together.count + 1);
+            }
+        }
+        all
+    }
+
     /// The weight of all samples that are no idle time.
     pub fn weight_busy(&self) -> u64 {
         self.busy().fold(0, |sum, (sample, ..)| sum.saturating_add(sample.weight))
@@ -274,17 +309,17 @@ impl Profile {
     pub fn quality(&self) -> Quality {
         let mut ends = [0_u64; 5];
         let mut frames = [[0_u64; 2]; 2];
-        for (_, stack, _) in self.busy() {
+        for Together { stack, count, .. } in self.busy_together(|_, _| true) {
             match stack.end {
                 StackEnd::Kernel => {}
-                StackEnd::Whole => ends[0] += 1,
-                StackEnd::Broken => ends[1] += 1,
-                StackEnd::Deep => ends[2] += 1,
-                StackEnd::Unread => ends[3] += 1,
-                StackEnd::Completed => ends[4] += 1,
+                StackEnd::Whole => ends[0] += count,
+                StackEnd::Broken => ends[1] += count,
+                StackEnd::Deep => ends[2] += count,
+                StackEnd::Unread => ends[3] += count,
+                StackEnd::Completed => ends[4] += count,
             }
             for frame in self.frames_of(stack) {
-                frames[usize::from(frame.kind == FrameKind::Kernel)][usize::from(frame.named)] += 1;
+                frames[usize::from(frame.kind == FrameKind::Kernel)][usize::from(frame.named)] += count;
             }
         }
         let user_samples = ends.iter().sum();

@@ -6,7 +6,7 @@ use chokepoint_statistics::wilson;
 use serde::Serialize;
 
 use crate::layers::{LAYERS, Layer, matches};
-use crate::profile::{Frame, Profile, Quality, Sample, Stack, Thread, share};
+use crate::profile::{Frame, Profile, Quality, Sample, Stack, Together, share};
 
 /// Busy share from which a core is at its limit; what is left is noise of the clock ticks that it is counted in.
 const CORE_FULL: f64 = 0.95;
@@ -134,13 +134,13 @@ const ASPECTS: &[Aspect] = &[
 
 /// Summarises a profile.
 pub fn report(profile: &Profile) -> Report {
-    let busy: Vec<_> = profile.busy().collect();
-    let total = sum(busy.iter().map(|(sample, ..)| sample.weight));
+    let busy = profile.busy_together(|_, _| true);
+    let total = sum(busy.iter().map(|together| together.weight));
     let programs = programs(profile, &busy, total);
     let limit = limit(profile);
     let bounds = bounds(profile, &limit);
     Report {
-        samples_busy: u64::try_from(busy.len()).unwrap_or(u64::MAX),
+        samples_busy: sum(busy.iter().map(|together| together.count)),
         quality: profile.quality(),
         layers: layers(&busy, &programs, total),
         hottest: hottest(profile, &busy, total),
@@ -167,21 +167,19 @@ pub(crate) fn aspects_of(profile: &Profile) -> Vec<Vec<&'static str>> {
     profile.stacks.iter().map(within).collect()
 }
 
-type Busy<'a> = (&'a Sample, &'a Stack, &'a Thread);
-
 fn sum(weights: impl Iterator<Item = u64>) -> u64 {
     weights.fold(0, u64::saturating_add)
 }
 
-fn layers(busy: &[Busy<'_>], programs: &[ProgramShare], total: u64) -> Vec<LayerShare> {
+fn layers(busy: &[Together<'_>], programs: &[ProgramShare], total: u64) -> Vec<LayerShare> {
     let mut weights: BTreeMap<Layer, (u64, Vec<u64>)> = BTreeMap::new();
     let mut of_programs = vec![0_u64; programs.len()];
-    for (sample, stack, thread) in busy {
+    for Together { weight, stack, thread, .. } in busy {
         let (all, each) = weights.entry(stack.layer).or_insert_with(|| (0, vec![0; programs.len()]));
-        *all = all.saturating_add(sample.weight);
+        *all = all.saturating_add(*weight);
         if let Some(index) = programs.iter().position(|program| program.program == thread.program) {
-            each[index] = each[index].saturating_add(sample.weight);
-            of_programs[index] = of_programs[index].saturating_add(sample.weight);
+            each[index] = each[index].saturating_add(*weight);
+            of_programs[index] = of_programs[index].saturating_add(*weight);
         }
     }
     let mut layers: Vec<LayerShare> = (weights.into_iter())
@@ -195,7 +193,7 @@ fn layers(busy: &[Busy<'_>], programs: &[ProgramShare], total: u64) -> Vec<Layer
     layers
 }
 
-fn programs(profile: &Profile, busy: &[Busy<'_>], total: u64) -> Vec<ProgramShare> {
+fn programs(profile: &Profile, busy: &[Together<'_>], total: u64) -> Vec<ProgramShare> {
     #[derive(Default)]
     struct Seen {
         weight: u64,
@@ -203,10 +201,10 @@ fn programs(profile: &Profile, busy: &[Busy<'_>], total: u64) -> Vec<ProgramShar
         threads: HashSet<(u32, u32)>,
     }
     let mut programs: BTreeMap<&str, Seen> = BTreeMap::new();
-    for (sample, _, thread) in busy {
+    for Together { weight, count, thread, .. } in busy {
         let seen = programs.entry(&thread.program).or_default();
-        seen.weight = seen.weight.saturating_add(sample.weight);
-        seen.count += 1;
+        seen.weight = seen.weight.saturating_add(*weight);
+        seen.count += count;
         seen.threads.insert((thread.pid, thread.tid));
     }
     // A sample stands for 1 / frequency seconds of a core with either clock: cycles are sampled so often that it comes out so.
@@ -224,12 +222,12 @@ fn programs(profile: &Profile, busy: &[Busy<'_>], total: u64) -> Vec<ProgramShar
     programs
 }
 
-fn hottest(profile: &Profile, busy: &[Busy<'_>], total: u64) -> Vec<FunctionShare> {
+fn hottest(profile: &Profile, busy: &[Together<'_>], total: u64) -> Vec<FunctionShare> {
     let mut weights: BTreeMap<u32, BTreeMap<Layer, u64>> = BTreeMap::new();
-    for (sample, stack, _) in busy {
+    for Together { weight, stack, .. } in busy {
         if let Some(leaf) = stack.frames.last() {
-            let weight = weights.entry(*leaf).or_default().entry(stack.layer).or_default();
-            *weight = weight.saturating_add(sample.weight);
+            let sum = weights.entry(*leaf).or_default().entry(stack.layer).or_default();
+            *sum = sum.saturating_add(*weight);
         }
     }
     let mut functions: Vec<FunctionShare> = (weights.into_iter())
@@ -264,7 +262,7 @@ fn bounds(profile: &Profile, limit: &Limit) -> Vec<Bound> {
         Limit::Cores(cores) => cores.contains(&sample.cpu),
         _ => true,
     };
-    let busy: Vec<Busy<'_>> = profile.busy().filter(|(sample, ..)| counts(sample)).collect();
+    let busy = profile.busy_together(|sample, _| counts(sample));
     let layers = LAYERS.iter().filter(|def| !matches!(def.layer, Layer::Idle | Layer::Unknown | Layer::Application | Layer::KernelOther));
     let layers = layers.filter_map(|def| bound(&busy, def.title, Some(def.layer), by(def.layer), |stack| stack.layer == def.layer));
     let aspects = ASPECTS.iter().filter_map(|aspect| {
@@ -293,23 +291,29 @@ fn named(profile: &Profile, patterns: &[&str]) -> HashSet<u32> {
     (0..).zip(&profile.frames).filter(|(_, frame)| is_named(frame)).map(|(index, _)| index).collect()
 }
 
-fn bound(busy: &[Busy<'_>], what: &str, layer: Option<Layer>, by: Option<&'static str>, within: impl Fn(&Stack) -> bool) -> Option<Bound> {
+fn bound(
+    busy: &[Together<'_>],
+    what: &str,
+    layer: Option<Layer>,
+    by: Option<&'static str>,
+    within: impl Fn(&Stack) -> bool,
+) -> Option<Bound> {
     let (mut part, mut whole) = (0_u64, 0_u64);
     let mut programs: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for (sample, stack, thread) in busy {
+    for Together { weight, stack, thread, .. } in busy {
         let (inside, all) = programs.entry(&thread.program).or_default();
-        whole = whole.saturating_add(sample.weight);
-        *all = all.saturating_add(sample.weight);
+        whole = whole.saturating_add(*weight);
+        *all = all.saturating_add(*weight);
         if within(stack) {
-            part = part.saturating_add(sample.weight);
-            *inside = inside.saturating_add(sample.weight);
+            part = part.saturating_add(*weight);
+            *inside = inside.saturating_add(*weight);
         }
     }
     let value = share(part, whole);
     if value < BOUND_SHARE_MIN {
         return None;
     }
-    let (low, high) = wilson(value, busy.len() as u64);
+    let (low, high) = wilson(value, sum(busy.iter().map(|together| together.count)));
     let program = programs.into_iter().max_by_key(|(_, (inside, _))| *inside);
     let program = program.map(|(name, (inside, all))| (name.to_owned(), share(inside, all)));
     Some(Bound { what: what.to_owned(), layer, by, share: value, low, high, factor: factor(value), program })

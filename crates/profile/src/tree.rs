@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::layers::Layer;
-use crate::profile::{Profile, Sample, Thread};
+use crate::profile::{Profile, Sample, Thread, Together};
 
 /// What a node stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,19 +43,19 @@ struct Growing {
 /// The tree of the busy samples that are wanted: programs first, then functions from the outermost.
 pub fn build(profile: &Profile, wanted: impl Fn(&Sample, &Thread) -> bool) -> Node {
     let mut nodes = vec![Growing::default()];
-    for (sample, stack, thread) in profile.busy().filter(|(sample, _, thread)| wanted(sample, thread)) {
+    for Together { weight, stack, thread, .. } in profile.busy_together(wanted) {
         let mut at = 0;
         let labels = std::iter::once(Label::Program(thread.program.clone())).chain(stack.frames.iter().map(|frame| Label::Frame(*frame)));
-        nodes[0].add(sample.weight, stack.layer);
+        nodes[0].add(weight, stack.layer);
         for label in labels {
             let next = nodes.len();
             at = *nodes[at].children.entry(label).or_insert(next);
             if at == next {
                 nodes.push(Growing::default());
             }
-            nodes[at].add(sample.weight, stack.layer);
+            nodes[at].add(weight, stack.layer);
         }
-        nodes[at].own = nodes[at].own.saturating_add(sample.weight);
+        nodes[at].own = nodes[at].own.saturating_add(weight);
     }
     finish(nodes)
 }

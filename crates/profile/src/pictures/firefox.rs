@@ -24,7 +24,9 @@ struct Track {
     frames_known: HashMap<(usize, usize), usize>,
     stacks: Vec<(Option<usize>, usize)>,
     stacks_known: HashMap<(Option<usize>, usize), usize>,
-    samples: Vec<(Option<usize>, u32, u64)>,
+    samples: Vec<(Option<usize>, u32)>,
+    /// The last function of each stack of the profile that was seen, by the stack's number.
+    known: HashMap<u32, Option<usize>>,
 }
 
 /// The file's text.
@@ -39,11 +41,18 @@ pub fn file(profile: &Profile, product: &str) -> String {
             continue;
         }
         let category = LAYERS.iter().position(|def| def.layer == stack.layer).unwrap_or(0);
-        let mut at = None;
-        for (index, frame) in stack.frames.iter().zip(profile.frames_of(stack)) {
-            at = Some(track.stack(at, *index, frame, category));
-        }
-        track.samples.push((at, sample.time_ms, sample.weight));
+        let at = match track.known.get(&sample.stack) {
+            Some(at) => *at,
+            None => {
+                let mut at = None;
+                for (index, frame) in stack.frames.iter().zip(profile.frames_of(stack)) {
+                    at = Some(track.stack(at, *index, frame, category));
+                }
+                track.known.insert(sample.stack, at);
+                at
+            }
+        };
+        track.samples.push((at, sample.time_ms));
     }
     let threads: Vec<Value> = (profile.threads.iter().zip(&tracks))
         .filter(|(_, track)| !track.samples.is_empty())
@@ -130,7 +139,7 @@ impl Track {
         let (funcs, frames, resources) = (self.funcs.len(), self.frames.len(), self.resources.len());
         let mut before = 0;
         let deltas: Vec<u32> = (self.samples.iter())
-            .map(|(_, time, _)| {
+            .map(|(_, time)| {
                 let delta = time.saturating_sub(before);
                 before = *time;
                 delta
@@ -142,7 +151,7 @@ impl Track {
             "processShutdownTime": duration_ms, "pausedRanges": [], "showMarkersInTimeline": false, "stringArray": self.strings,
             "samples": {
                 "length": self.samples.len(), "weightType": "samples", "timeDeltas": deltas,
-                "stack": self.samples.iter().map(|(stack, ..)| *stack).collect::<Vec<_>>(), "weight": same(json!(1), self.samples.len()),
+                "stack": self.samples.iter().map(|(stack, _)| *stack).collect::<Vec<_>>(), "weight": null,
             },
             "stackTable": {
                 "length": self.stacks.len(), "prefix": self.stacks.iter().map(|(prefix, _)| *prefix).collect::<Vec<_>>(),

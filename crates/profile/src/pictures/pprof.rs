@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::event::Clock;
-use crate::profile::{FrameKind, Profile};
+use crate::profile::{FrameKind, Profile, Stack, Thread};
 
 /// A message while it is written (protobuf.dev, "Encoding").
 #[derive(Default)]
@@ -91,12 +91,24 @@ fn message(profile: &Profile) -> Vec<u8> {
         });
     }
     let [program, thread, cpu, layer] = ["program", "thread", "cpu", "layer"].map(|name| strings.number(name));
-    for (sample, stack, of) in profile.busy() {
+    // Samples that differ by their time alone are one with their count, in the order of their first.
+    let mut together: Vec<(u32, &Stack, &Thread, [u64; 2])> = Vec::new();
+    let mut places: HashMap<(u32, u32, u32), usize> = HashMap::new();
+    for (sample, stack, thread) in profile.busy() {
+        let place = *places.entry((sample.stack, sample.thread, sample.cpu)).or_insert_with(|| {
+            together.push((sample.cpu, stack, thread, [0, 0]));
+            together.len() - 1
+        });
+        if let Some((.., [count, weight])) = together.get_mut(place) {
+            (*count, *weight) = (*count + 1, weight.saturating_add(sample.weight));
+        }
+    }
+    for (on_cpu, stack, of, values) in together {
         let labels = [(program, of.program.as_str()), (thread, of.name.as_str()), (layer, stack.layer.def().id)]
             .map(|(key, text)| (key, strings.number(text)));
         out.message(2, |value| {
             value.numbers(1, stack.frames.iter().rev().map(|frame| u64::from(*frame) + 1));
-            value.numbers(2, [1, sample.weight].into_iter());
+            value.numbers(2, values.into_iter());
             for (key, text) in labels {
                 value.message(3, |label| {
                     label.number(1, key);
@@ -105,7 +117,7 @@ fn message(profile: &Profile) -> Vec<u8> {
             }
             value.message(3, |label| {
                 label.number(1, cpu);
-                label.number(3, u64::from(sample.cpu));
+                label.number(3, u64::from(on_cpu));
             });
         });
     }
@@ -214,7 +226,13 @@ mod tests {
         assert_eq!(strings[0], "");
         let text = |index: u64| strings[usize::try_from(index).unwrap()];
         let samples = all(&bytes, 2);
-        assert_eq!(samples.len(), 301);
+        // The first of a sample's values is how many it stands for, in pieces of seven bits (protobuf, "Base 128 Varints").
+        let count = |sample: &[u8]| {
+            let bytes = all(sample, 2)[0];
+            let end = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap();
+            bytes[..=end].iter().rev().fold(0_u64, |number, byte| number << 7 | u64::from(byte & 0x7f))
+        };
+        assert_eq!(samples.iter().map(|sample| count(sample)).sum::<u64>(), 301);
         let functions = all(&bytes, 5);
         let names: Vec<&str> = (all(samples[0], 1)[0].iter())
             .map(|place| {
