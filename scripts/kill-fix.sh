@@ -84,6 +84,7 @@ lane() { # NUMBER
 # Whatever ends this script, its labs go.
 clean() {
     trap - EXIT
+    trap '' INT TERM HUP
     local pids lane_number
     pids=$(jobs -p)
     # shellcheck disable=SC2086

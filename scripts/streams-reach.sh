@@ -7,7 +7,7 @@ target=${CARGO_TARGET_DIR:-target}/release
 file=${1:-${TMPDIR:-/tmp}}/chokepoint-reach-$$.pcap
 trap 'rm -f "$file"' EXIT
 "$target/examples/generate" 60119 1 7000 >"$file"
-ls -l "$file" | awk '{ print $5 / 1e6 " MB" }'
+stat -c %s "$file" | awk '{ print $1 / 1e6 " MB" }'
 cat "$file" >/dev/null
 for _ in 1 2 3 4 5 6 7; do
     "$target/examples/measure" "$file"

@@ -1,4 +1,6 @@
 //! Other users' processes, files and names cannot hold chokepoint up, have it read what they may not, or steer the terminal.
+//!
+//! Live: programs and servers of other users, made for the test.
 
 mod harness;
 

@@ -1,5 +1,7 @@
 //! Files that a flag asks for: for their owner alone, only where nobody else can lead them elsewhere, known to be writable before any load,
 //! and never the reason that a report is lost.
+//!
+//! Live: a server of its own is loaded.
 
 mod harness;
 

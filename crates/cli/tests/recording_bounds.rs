@@ -1,4 +1,6 @@
 //! Recordings that are made to fill the memory, or that are no files, are refused in words and at once.
+//!
+//! Live: the memory of a child process is measured.
 
 mod harness;
 

@@ -1,4 +1,6 @@
 //! What a user or a server keeps secret is in no recording and in no report.
+//!
+//! Live: a server of its own is loaded.
 
 mod harness;
 

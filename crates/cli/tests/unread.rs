@@ -1,4 +1,6 @@
 //! `diagnose --fix` and `undo` of a real nginx whose configuration somebody else edited and did not reload.
+//!
+//! Live: a real nginx.
 
 mod harness;
 

@@ -37,7 +37,10 @@ impl fmt::Display for Cost {
 }
 
 /// The cases that run now: the thread, the kind, the input and when it must have ended.
-static RUNNING: Mutex<Vec<(std::thread::ThreadId, String, Vec<u8>, Instant)>> = Mutex::new(Vec::new());
+static RUNNING: Mutex<Vec<Case>> = Mutex::new(Vec::new());
+
+/// The thread that reads, the kind of input, the input, and since when.
+type Case = (std::thread::ThreadId, String, Vec<u8>, Instant);
 static WATCH: Once = Once::new();
 
 /// Time that this thread had a processor (clock_gettime(2), CLOCK_THREAD_CPUTIME_ID).

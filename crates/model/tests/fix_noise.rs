@@ -1,4 +1,6 @@
 //! The loop of fixes where chance decides what a measurement shows: nothing that is missed is left out, what the confirmation shows goes back, and it ends.
+//!
+//! Deterministic: simulators with seeds.
 
 mod simulator;
 

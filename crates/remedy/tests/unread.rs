@@ -1,4 +1,6 @@
 //! What others edited and did not reload comes into force with nobody's change unless that was agreed to.
+//!
+//! Live: real servers.
 
 mod servers;
 

@@ -7,8 +7,9 @@ use super::names::{self, is_test_only};
 use super::workspace::Place;
 use super::{Breach, Rule};
 
-/// Packages that may write: `remedy` keeps a journal, `lab` builds what it tears down, `xtask` writes the repository's own pages.
-const WRITERS: &[&str] = &["remedy", "lab", "xtask"];
+/// Packages that may write: `remedy` keeps a journal, `lab` builds what it tears down, `xtask` writes the repository's own pages, `hostile`
+/// keeps the input on which a test failed.
+const WRITERS: &[&str] = &["remedy", "lab", "xtask", "hostile"];
 /// Files elsewhere that write what the user asked for by a flag (`--record`, `--html`, ...): a file of the user's naming, never the host's state.
 const OUTPUT_FILES: &[&str] = &["crates/cli/src/recordings.rs", "crates/cli/src/files.rs"];
 

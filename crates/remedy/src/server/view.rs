@@ -1,7 +1,5 @@
 //! A server's configuration as its master may read it: with the rights of its user, and never waited for.
 
-use std::fs;
-
 use chokepoint_config::{FILE_BYTES_MAX, Resolved, glob, text};
 use chokepoint_foreign::{Files, Rights};
 
@@ -36,7 +34,10 @@ impl View {
         let files = Files::of_directory("/".as_ref()).map_err(|error| format!("/: {error}"))?;
         let rights = match master {
             Some(master) => master.identity.rights(),
-            None => Rights::of_owner(&fs::metadata(main).map_err(|error| format!("{main}: {error}"))?),
+            None => {
+                let owner = files.locate(main).and_then(|file| file.metadata());
+                Rights::of_owner(&owner.map_err(|error| format!("{main}: {error}"))?)
+            }
         };
         Ok(Self { files, rights })
     }
@@ -84,6 +85,8 @@ fn searched(files: &Files, pattern: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
