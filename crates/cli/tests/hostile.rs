@@ -165,7 +165,8 @@ fn what_undo_and_notes_tell_steers_no_terminal() {
     let spelled = "\\x1b[8mstate\\u{202e}\\x9b2J";
     for args in [&["undo"][..], &["undo", "--list"], &["profile", "--replay", no_directory.to_str().unwrap()]] {
         let told = ran(chokepoint.command(args).env("CHOKEPOINT_STATE_DIR", no_directory.join("below")).output().unwrap());
-        assert!(told.stderr.contains(spelled), "{args:?}: {:?}", told.stderr);
+        let said = format!("{}{}", told.stdout, told.stderr);
+        assert!(said.contains(spelled), "{args:?}: {said:?}");
         let steers = |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
         assert!(!told.stderr.contains(steers) && !told.stdout.contains(steers), "{args:?}: {:?}", told.stderr);
     }

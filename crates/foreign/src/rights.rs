@@ -46,18 +46,21 @@ impl Rights {
         self.uid
     }
 
-    /// Runs something on a thread that opens files with these rights and no capability (setfsuid(2), capabilities(7)). Who is not root runs it
-    /// with the own rights, which are all there are; so does root for the user root, who passes over file modes.
+    /// Runs something on a thread that opens files with these rights and no capability (setfsuid(2), capabilities(7)). Who may not take
+    /// another's rights runs it with the own ones, without capabilities to pass over file modes. For the user root, who passes over them anyway,
+    /// nothing is given up.
     ///
     /// # Errors
     /// No thread can be started, or the rights cannot be taken: then nothing ran.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        if self.uid == 0 || rustix::process::geteuid().as_raw() != 0 {
+        let effective = capabilities(None)?.effective;
+        if self.uid == 0 || effective.is_empty() {
             return Ok(work());
         }
+        let may_take = effective.contains(CapabilitySet::SETUID | CapabilitySet::SETGID);
         // A thread of its own: these rights are a thread's, and end with it whatever happens in between.
         thread::scope(|scope| {
-            let restricted = || self.take().map(|()| work());
+            let restricted = || if may_take { self.take() } else { drop_capabilities() }.map(|()| work());
             let thread = thread::Builder::new().name("rights".to_owned()).spawn_scoped(scope, restricted)?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
@@ -67,12 +70,17 @@ impl Rights {
     fn take(&self) -> io::Result<()> {
         set_groups(&self.groups[..self.groups.len().min(GROUPS_MAX)])?;
         set_file_ids(self.uid, self.gid)?;
-        // From root to another user the kernel drops the capabilities to pass over file modes by itself; where that is switched off
-        // (SECBIT_NO_SETUID_FIXUP), it does not.
-        let mut sets = capabilities(None)?;
-        sets.effective = CapabilitySet::empty();
-        Ok(set_capabilities(None, sets)?)
+        // From root to another user the kernel drops the capabilities to pass over file modes by itself; from a user that was not root, or
+        // where that is switched off (SECBIT_NO_SETUID_FIXUP), it does not.
+        drop_capabilities()
     }
+}
+
+/// Takes from the calling thread all that passes over file modes.
+fn drop_capabilities() -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.effective = CapabilitySet::empty();
+    Ok(set_capabilities(None, sets)?)
 }
 
 /// Sets the groups of this thread alone: the C library would set those of all threads.
@@ -120,12 +128,23 @@ mod tests {
         };
         let (own, roots, group) = (file("own", 4001, 4001, 0o600), file("roots", 0, 0, 0o600), file("group", 0, 4002, 0o640));
         let user = Rights::new(4001, 4001, vec![4002]);
-        let read = |path| user.run(|| fs::read(path).map_err(|error| error.kind())).unwrap();
+        let read = |path: &Path| user.run(|| fs::read(path).map_err(|error| error.kind())).unwrap();
         assert!(read(&own).is_ok() && read(&group).is_ok());
         assert_eq!(read(&roots), Err(io::ErrorKind::PermissionDenied));
         let owner = Rights::of_owner(&fs::metadata(&own).unwrap());
         assert!(owner.run(|| fs::read(&group).is_err()).unwrap(), "an owner's other groups are not known");
         assert!(Rights::new(0, 0, Vec::new()).run(|| fs::read(&roots).is_ok()).unwrap());
+        // A user who got the capability to read everything, but not the one to become another user.
+        let capable = thread::spawn(move || {
+            set_file_ids(4003, 4003).unwrap();
+            let mut sets = capabilities(None).unwrap();
+            sets.effective = CapabilitySet::DAC_READ_SEARCH;
+            set_capabilities(None, sets).unwrap();
+            assert!(fs::read(&roots).is_ok(), "the capability is there");
+            (user.run(|| fs::read(&roots).is_ok()).unwrap(), roots)
+        });
+        let (brought_to_light, roots) = capable.join().unwrap();
+        assert!(!brought_to_light);
         assert!(fs::read(&roots).is_ok(), "the calling thread has its rights still");
     }
 }

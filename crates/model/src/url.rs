@@ -1,9 +1,18 @@
 //! URLs as reports show them: without user information and without the values of the query, for both may be secrets.
 
+use crate::report::Request;
+
 /// What stands where a value stood.
 const ELLIPSIS: &str = "…";
 /// A part of a query without "=" that is as long as this is taken for a value: no name is (recordings draw the same line).
 const BARE_VALUE_MIN: usize = 20;
+
+impl Request {
+    /// A URL, or a line that quotes one, as the report shows it: without user information and values of queries, unless all is to be shown.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        if self.in_clear { text.to_owned() } else { without_values(text) }
+    }
+}
 
 /// The text with the values of every query in it, and user information in URLs, left out: `http://h/?token=x` is `http://h/?token=…`. The rest
 /// stays, be it a URL, a path with its query, or a line of a log that quotes one. Doing it twice changes nothing more.

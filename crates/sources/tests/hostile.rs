@@ -27,12 +27,14 @@ const RECORDINGS: &[&str] = &[
     "misses/receiver-small.rec",
     "misses/worker-connections-few-watched.rec",
 ];
-/// Longest entry that is damaged; longer ones of the same source are left out.
-const ENTRY_BYTES_MAX: usize = 8 << 10;
+/// Longest entry that is damaged by itself.
+const ENTRY_BYTES_MAX: usize = 24 << 10;
+/// Longest entry of a recording that is judged thousands of times.
+const THIN_BYTES_MAX: usize = 6 << 10;
 /// Entries of one source, scope and item that a thinned recording keeps: two, so that there is a difference.
 const KEPT: usize = 2;
 /// Network namespaces and processes of which a thinned recording keeps entries.
-const SCOPES_MAX: usize = 3;
+const SCOPES_MAX: usize = 2;
 
 fn recording(name: &str) -> Vec<Entry> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name);
@@ -40,7 +42,7 @@ fn recording(name: &str) -> Vec<Entry> {
 }
 
 /// A recording's entries, so few that thousands of them are judged in a second.
-fn thinned(entries: Vec<Entry>) -> Vec<Entry> {
+fn thinned(entries: Vec<Entry>, bytes_max: usize) -> Vec<Entry> {
     let mut scopes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
     let is_kept = |entry: &Entry| {
@@ -52,21 +54,23 @@ fn thinned(entries: Vec<Entry>) -> Vec<Entry> {
         of_source.insert(scope);
         let count = kept.entry(format!("{} {:?} {}", entry.source, entry.scope, entry.item)).or_default();
         *count += 1;
-        let short = !matches!(&entry.outcome, Outcome::Ok(bytes) if bytes.len() > ENTRY_BYTES_MAX);
+        let short = !matches!(&entry.outcome, Outcome::Ok(bytes) if bytes.len() > bytes_max);
         *count <= KEPT && short
     };
     entries.into_iter().filter(is_kept).collect()
 }
 
-static THINNED: LazyLock<Vec<Vec<Entry>>> = LazyLock::new(|| RECORDINGS.iter().map(|name| thinned(recording(name))).collect());
+static THINNED: LazyLock<Vec<Vec<Entry>>> =
+    LazyLock::new(|| RECORDINGS.iter().map(|name| thinned(recording(name), THIN_BYTES_MAX)).collect());
 
 /// Entries by source, each source's bytes a corpus of its own.
 static BY_SOURCE: LazyLock<Vec<(Entry, Corpus)>> = LazyLock::new(|| {
     let mut by_source: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-    for entry in THINNED.iter().flatten().filter(|entry| matches!(entry.outcome, Outcome::Ok(_))) {
+    let all = RECORDINGS.iter().flat_map(|name| thinned(recording(name), ENTRY_BYTES_MAX));
+    for entry in all.filter(|entry| matches!(entry.outcome, Outcome::Ok(_))) {
         let all = by_source.entry(entry.source.clone()).or_default();
         if all.len() < 12 {
-            all.push(entry.clone());
+            all.push(entry);
         }
     }
     by_source.into_values().flat_map(|entries| corpora(&entries)).collect()

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::observation::NetnsId;
-use crate::url::without_values;
 
 /// What was asked for. Kept in a recording, so that a replay asks the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -55,11 +54,6 @@ impl Request {
         }
         let own = [("http", 80), ("https", 443)].contains(&(self.scheme.as_str(), self.port));
         if own || self.port == 0 || self.is_fastcgi() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
-    }
-
-    /// A URL, or a line that quotes one, as the report shows it: without user information and values of queries, unless all is to be shown.
-    pub(crate) fn shown(&self, text: &str) -> String {
-        if self.in_clear { text.to_owned() } else { without_values(text) }
     }
 
     /// The path in the URL, with its query; "/" where it has none.

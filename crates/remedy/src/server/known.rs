@@ -75,7 +75,7 @@ mod tests {
         assert!(known.is(&replaced));
         let copy = Identity { executable_path: "/home/x/nginx".into(), ..upgraded };
         assert!(!known.is(&copy));
-        assert!(!known.is(&Identity { uids: [65_534; 4], ..own.clone() }));
+        assert!(!known.is(&Identity { uids: own.uids.map(|uid| uid + 1), ..own.clone() }));
         let mut namespaces = own.namespaces;
         namespaces.network += 1;
         let elsewhere = Identity { namespaces, ..own };

@@ -237,12 +237,15 @@ impl Nginx {
         asked.is_ok() && answer.starts_with("HTTP/1.1 200")
     }
 
-    /// Makes it read its files, and waits for new workers.
+    /// Makes it read its files, and waits until new workers have taken the old ones' place.
     pub fn reload(&self) {
         let old = self.workers();
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-        until("a reload starts new workers", || self.workers().iter().any(|worker| !old.contains(worker)));
+        until("a reload replaces the workers", || {
+            let workers = self.workers();
+            !workers.is_empty() && workers.iter().all(|worker| !old.contains(worker))
+        });
     }
 
     pub fn stop(&mut self) {
