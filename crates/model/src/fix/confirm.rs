@@ -35,7 +35,9 @@ impl Session<'_> {
         let (Some(phase), Some(first)) = (&self.leave_out, &self.first) else { return self.unasked(Step::Confirming) };
         let with = phase.with.clone();
         let worse_than_first = worse(first, &after, self.objective).is_some();
-        let missed = self.missed_after_all(&with, &after);
+        // What a later change sets again would change nothing.
+        let (replaced, missed): (Vec<u32>, Vec<u32>) =
+            self.missed_after_all(&with, &after).into_iter().partition(|number| self.made.is_replaced(*number));
         let fell = self.fell_short(&with, &after);
         let id = match (missed.is_empty(), fell) {
             (false, _) => "round-confirm-missed",
@@ -44,6 +46,7 @@ impl Session<'_> {
         };
         let why = figures(id, &with, &after);
         self.push_round(RoundKind::Confirm, None, (&with, &after), Kept::Final, &why);
+        replaced.into_iter().for_each(|number| self.close(number, Kept::No, &Message::new("kept-no-replaced")));
         self.set_measured(true);
         self.current = Some(after.clone());
         let Some(phase) = &mut self.leave_out else { return self.end() };
@@ -81,9 +84,7 @@ impl Session<'_> {
                 mends || made.place.is_cause(after) || is_back((with, after), &made.place, &made.remedy).is_some()
             })
         };
-        // What a later change sets again would change nothing.
-        let out = phase.dropped.iter().chain(&phase.folded).filter(|number| !self.made.is_replaced(**number));
-        out.copied().filter(|number| is_missed(number)).collect()
+        phase.dropped.iter().chain(&phase.folded).copied().filter(|number| is_missed(number)).collect()
     }
 
     /// True where what stays gives less than all changes did. With the same changes as then, only what noise of two runs alike cannot explain counts; without
