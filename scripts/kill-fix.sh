@@ -1,6 +1,6 @@
 #!/bin/bash
 # Ends `diagnose --fix` by SIGKILL or SIGHUP at random moments and checks that `undo` brings back what was there before: both servers' configuration
-# files to the byte, the sysctls and the CPU quota. Needs root; works in network namespaces and a state directory of its own.
+# files to the byte, the sysctls, the CPU quota and the accept queues' limits in force. Needs root; works in network namespaces and a state directory of its own.
 #
 #   scripts/kill-fix.sh [ROUNDS [LANES]]     200 rounds in 3 labs side by side, by default
 #
@@ -22,13 +22,14 @@ if [ ! -x "$chokepoint" ]; then
     exit 1
 fi
 
-# What may not differ: the files, the sysctls and the quota.
+# What may not differ: the files, the sysctls, the quota, and the limits that listeners have in force.
 state() { # NAME
     local run=/run/chokepoint/lab/$1/run
     sha256sum "$run/nginx.conf" "$run/php-fpm.conf" | cut -d' ' -f1
     stat -c '%U %G %a' "$run/nginx.conf" "$run/php-fpm.conf"
     find "$run" -maxdepth 1 -name '.*' -type f
     ip netns exec "cp-$1-server" sysctl -n net.core.somaxconn net.ipv4.ip_local_port_range net.ipv4.tcp_tw_reuse net.ipv4.tcp_max_syn_backlog
+    ip netns exec "cp-$1-server" ss -Hltn | awk '{ print $4, $3 }' | sort
     cat "/sys/fs/cgroup/cpu/cp-$1-php/cpu.cfs_quota_us" 2>/dev/null || cat "/sys/fs/cgroup/cp-$1-php/cpu.max"
 }
 

@@ -32,6 +32,35 @@ pub(crate) struct Intent {
     pub(crate) restoring: bool,
 }
 
+/// What a server's setting is to have in force.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InForce<'a> {
+    /// Its value.
+    pub(crate) value: &'a str,
+    /// The limit that its sockets' accept queues are to have, where that is not what listen(2) makes of the value now.
+    pub(crate) queue: Option<u64>,
+}
+
+impl Intent {
+    /// What was in force before the change.
+    pub(crate) fn before(&self) -> InForce<'_> {
+        InForce { value: &self.was, queue: self.backup.as_ref().and_then(|backup| backup.queue) }
+    }
+
+    /// What the change puts in force.
+    pub(crate) fn after(&self) -> InForce<'_> {
+        InForce { value: self.change.to(), queue: None }
+    }
+
+    /// Takes the place of an earlier change of the same setting: what was before that one is what to return to.
+    pub(crate) fn inherit(&mut self, earlier: &Self) {
+        self.was.clone_from(&earlier.was);
+        if let (Some(backup), Some(below)) = (&mut self.backup, &earlier.backup) {
+            backup.queue = below.queue;
+        }
+    }
+}
+
 /// A file as it was before a change, and what it is known by after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Backup {
@@ -47,6 +76,10 @@ pub(crate) struct Backup {
     /// Paths of the configuration with what php-fpm had read of each before the edit; empty where that was not shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) in_force: Vec<(String, Print)>,
+    /// The limit of the accept queues that the setting is about, as it was in force: listen(2) cuts what a configuration asks for to
+    /// `net.core.somaxconn`, which may be another value when the change is taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) queue: Option<u64>,
 }
 
 /// What a file's bytes are known by.

@@ -22,7 +22,7 @@ use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 
 use crate::apply::Consent;
 use crate::error::ApplyError;
-use crate::record::{Backup, Intent, Print};
+use crate::record::{Backup, InForce, Intent, Print};
 use crate::setting::{Around, Found, Setting, State, Toward};
 pub(crate) use known::Known;
 use master::Master;
@@ -145,9 +145,9 @@ impl Server {
         Ok(edited.after)
     }
 
-    /// Replaces a file that is as expected, tested before and after by the server, and puts the setting in force where its value is given (else
-    /// the configuration as a whole).
-    pub(crate) fn put_file(&self, backup: &Backup, expected: &[u8], bytes: &[u8], value: Option<&String>) -> Result<(), ApplyError> {
+    /// Replaces a file that is as expected, tested before and after by the server, and puts the setting in force where that is given (else the
+    /// configuration as a whole).
+    pub(crate) fn put_file(&self, backup: &Backup, expected: &[u8], bytes: &[u8], wanted: Option<InForce<'_>>) -> Result<(), ApplyError> {
         let path = Path::new(&backup.path);
         let changed = || ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
         let refused = |said| ApplyError::ServerRefuses { key: self.key.clone(), when: "", said };
@@ -160,7 +160,7 @@ impl Server {
             trial::run(master, &self.main, Some(Instead { path, meta: target.meta(), bytes })).map_err(refused)?;
         }
         // What comes into force without a reload leaves the workers with what they have read.
-        let is_live = value.is_some() && activate::is_live(&self.setting);
+        let is_live = wanted.is_some() && activate::is_live(&self.setting);
         let was_read = |master: &Master| {
             let unread = View::of(Some(master), &self.main).and_then(|view| unread::of(master, &view, &self.main, &[backup]));
             unread.is_ok_and(|unread| unread.is_empty())
@@ -171,14 +171,14 @@ impl Server {
         }
         let Some(master) = master else { return Ok(()) };
         trial::run(&master, &self.main, None).map_err(refused)?;
-        self.activate(&master, value.map(String::as_str), is_read)
+        self.activate(&master, wanted, is_read)
     }
 
     /// Puts the configuration in force. Where all of it is then what the server has read, that is remembered.
-    fn activate(&self, master: &Master, value: Option<&str>, is_read: bool) -> Result<(), ApplyError> {
+    fn activate(&self, master: &Master, wanted: Option<InForce<'_>>, is_read: bool) -> Result<(), ApplyError> {
         let failed = |why| ApplyError::NotActivated { key: self.key.clone(), why };
         let view = View::of(Some(master), &self.main).map_err(failed)?;
-        let master = activate::run(master, &view, &self.main, &self.setting, value).map_err(failed)?;
+        let master = activate::run(master, &view, &self.main, &self.setting, wanted).map_err(failed)?;
         if is_read {
             unread::remember(&master, &view, &self.main);
         }
@@ -220,7 +220,7 @@ impl Server {
         if !backup.after.contains(&Print::of(&after)) {
             return Err(changed());
         }
-        self.put_file(backup, &now, &after, Some(&intent.change.to().to_owned()))
+        self.put_file(backup, &now, &after, Some(intent.after()))
     }
 
     /// Puts the old file back where the file is as the change left it, and takes the change alone out of one that someone edited since.
@@ -230,19 +230,19 @@ impl Server {
         if now == before {
             // It was put back by an undo that did not come to its end, or a reload is all that is missing.
             return match self.master(backup.master.as_deref())? {
-                Some(master) => self.activate(&master, Some(&intent.was), !activate::is_live(&self.setting)),
+                Some(master) => self.activate(&master, Some(intent.before()), !activate::is_live(&self.setting)),
                 None => Ok(()),
             };
         }
         if backup.after.contains(&Print::of(&now)) {
-            return self.put_file(backup, &now, &before, Some(&intent.was));
+            return self.put_file(backup, &now, &before, Some(intent.before()));
         }
         let changed = |_| ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
         let text = merge::without(self, intent, backup, &now).map_err(changed)?;
         match self.master(backup.master.as_deref())? {
-            Some(master) if text == now => self.activate(&master, Some(&intent.was), !activate::is_live(&self.setting)),
+            Some(master) if text == now => self.activate(&master, Some(intent.before()), !activate::is_live(&self.setting)),
             None if text == now => Ok(()),
-            _ => self.put_file(backup, &now, &text, Some(&intent.was)),
+            _ => self.put_file(backup, &now, &text, Some(intent.before())),
         }
     }
 }
@@ -308,7 +308,8 @@ impl Setting for Server {
         let after = Print::of(&text::encode(&edited.after));
         let in_force = self.in_force(&master, &view, &around.backups);
         let known = Known::of(&master.identity);
-        Ok(Some(Backup { path, before: edited.before, after: vec![after], master: Some(Box::new(known)), in_force }))
+        let queue = activate::queue(&master, &view, &self.main, &self.setting);
+        Ok(Some(Backup { path, before: edited.before, after: vec![after], master: Some(Box::new(known)), in_force, queue }))
     }
 
     fn state(&self, intent: &Intent) -> Result<State, ApplyError> {

@@ -39,7 +39,7 @@ impl Guard {
             self.rebased(*id, *index, intent)?;
         }
         let covered = overs.iter().any(|(.., over)| setting::same_setting(&over.change, &intent.change));
-        let put = if covered && text == now { Ok(()) } else { server.put_file(backup, &now, &text, (!covered).then_some(&intent.was)) };
+        let put = if covered && text == now { Ok(()) } else { server.put_file(backup, &now, &text, (!covered).then(|| intent.before())) };
         if let Err(error) = put {
             // The change stays, and what lies over it lies over it again.
             for (id, index, intent) in &overs {
@@ -77,10 +77,10 @@ impl Guard {
             // A process ended just here before; or someone else set it between the two, and the later change has nothing of this one below it.
             return Ok(if over.was == intent.was { Outcome::Restored { edited: false } } else { Outcome::Conflict(over.was) });
         }
+        over.inherit(intent);
         let Some(old) = over.backup.take() else { return Ok(Outcome::Conflict(over.was)) };
         let without = |with: String| chokepoint_config::merge::take_out(&backup.before, &with, &old.before);
         let below = server.edit(&backup.path, &backup.before, to).ok().and_then(without);
-        over.was.clone_from(&intent.was);
         over.backup = Some(match below {
             Some(before) => {
                 let after = Server::open(&over.change)?.edit(&old.path, &before, over.change.to())?;
@@ -139,12 +139,11 @@ fn rebase(intent: &Intent, backup: &Backup, overs: &[Over]) -> Result<(Vec<Over>
         let mut prints = vec![Print::of(&chokepoint_config::text::encode(&after))];
         // Until the file is written it is as it was.
         prints.extend(old.after.iter().copied().take(1));
-        let mut over = over.clone();
+        let mut over = Intent { backup: Some(Backup { before: text, after: prints, ..old.clone() }), ..over.clone() };
         if inherits && setting::same_setting(&over.change, &intent.change) {
-            over.was.clone_from(&intent.was);
+            over.inherit(intent);
             inherits = false;
         }
-        over.backup = Some(Backup { before: text, after: prints, ..old.clone() });
         rebased.push((*id, *index, over));
         text = after;
     }

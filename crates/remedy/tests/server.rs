@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 use chokepoint_model::change::{Activation, ServerSetting};
 use chokepoint_remedy::{ApplyError, Consent, Filter, Guard, PendingState, Purpose, RemedyError, Step};
-use servers::{Nginx, PhpFpm, apply, established_to, limit_of, store, until};
+use servers::{Nginx, PhpFpm, apply, established_to, limit_of, limit_queue, store, until};
 
 fn backlog(nginx: &Nginx) -> ServerSetting {
     ServerSetting::NginxListenBacklog { address: format!("127.0.0.1:{}", nginx.port) }
@@ -36,6 +36,33 @@ fn a_backlog_in_an_included_file_behind_a_link_is_raised_and_put_back() {
     assert_eq!((fs::read(&site).unwrap(), limit_of(nginx.port)), (before, Some(10)));
     assert!(nginx.answers());
     assert_eq!(fs::read_dir(site.parent().unwrap()).unwrap().count(), 1, "nothing is left beside the file");
+}
+
+/// The kernel cut them to what `net.core.somaxconn` was then.
+#[test]
+fn queues_that_were_shorter_than_configured_are_as_short_again() {
+    let Some(nginx) = Nginx::start("short-queue") else { return };
+    let Some(fpm) = PhpFpm::start("short-queue", false) else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    limit_queue(nginx.pid(), nginx.port, 7);
+    limit_queue(fpm.pid(), fpm.port, 3);
+    let pool = || ServerSetting::PhpFpmBacklog { pool: "www".to_owned() };
+    let mut first = Vec::new();
+    for (from, to) in [("10", "64"), ("64", "70")] {
+        first.push(apply(guard, &[nginx.change(backlog(&nginx), from, to)]).unwrap());
+    }
+    for (from, to) in [("5", "64"), ("64", "70")] {
+        first.push(apply(guard, &[fpm.change(pool(), from, to, Activation::Live)]).unwrap());
+    }
+    assert_eq!((limit_of(nginx.port), limit_of(fpm.port)), (Some(70), Some(70)));
+    // The earlier ones first: the later ones return to the state before both.
+    for id in [first[0], first[2]] {
+        assert!(guard.undo(&Filter::Id(id)).is_clean());
+    }
+    assert_eq!((limit_of(nginx.port), limit_of(fpm.port)), (Some(70), Some(70)));
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!((limit_of(nginx.port), limit_of(fpm.port)), (Some(7), Some(3)));
 }
 
 #[test]

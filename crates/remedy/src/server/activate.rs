@@ -16,6 +16,7 @@ use super::listener;
 use super::master::{Master, Worker, now_ticks};
 use super::view::View;
 use crate::netns;
+use crate::record::InForce;
 
 /// How long a reload may take until new workers are there.
 const RELOAD_TIME_MAX: Duration = Duration::from_secs(20);
@@ -26,16 +27,31 @@ const QUIET_TIME: Duration = Duration::from_millis(500);
 /// For how long old workers of nginx may go on as if nothing had been: one that is busy for longer proves nothing about the reload.
 const OLD_WORKERS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Puts the configuration in force, and waits for the evidence that it is; gives the master as it is then. Without a value only the reload is
-/// waited for. The error is a clause.
+/// Puts the configuration in force, and waits for the evidence that it is; gives the master as it is then. Where nothing is asked for, only the
+/// reload is waited for. The error is a clause.
 ///
 /// nginx: SIGHUP; it calls listen() again for addresses whose `backlog=` changed. php-fpm: SIGUSR2, which ends requests in flight unless
 /// `process_control_timeout` is set. `listen.backlog` it takes up only when it is started; listen(2), called on a duplicate of its socket, gives
 /// the queue its new limit at once and costs nobody a request.
-pub(super) fn run(master: &Master, view: &View, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<Master, String> {
-    if let (ServerSetting::PhpFpmBacklog { pool }, Some(value)) = (setting, value) {
-        return listen_again(master, view, main, pool, value).map(|()| master.clone());
+pub(super) fn run(
+    master: &Master,
+    view: &View,
+    main: &str,
+    setting: &ServerSetting,
+    wanted: Option<InForce<'_>>,
+) -> Result<Master, String> {
+    if let (true, Some(wanted)) = (is_live(setting), wanted) {
+        return listen_again(master, view, main, setting, wanted).map(|()| master.clone());
     }
+    let now = reload(master, view, main, setting, wanted.map(|wanted| wanted.value))?;
+    if let Some(wanted) = wanted.filter(|wanted| wanted.queue.is_some()) {
+        listen_again(&now, view, main, setting, wanted)?;
+    }
+    Ok(now)
+}
+
+/// Tells the master to read its configuration, and waits for the evidence that it did.
+fn reload(master: &Master, view: &View, main: &str, setting: &ServerSetting, value: Option<&str>) -> Result<Master, String> {
     let before = now_ticks();
     let known = Known::of(&master.identity);
     let process = master.hold()?;
@@ -104,7 +120,10 @@ fn in_force(
         _ if fresh.is_empty() => Err(no_worker_yet()),
         // nginx tells its old workers to end a moment after it started new ones: until then nobody can tell by them what is in force.
         _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers did not end yet".to_owned()),
-        (ServerSetting::NginxListenBacklog { address }, Some(value)) => backlog_in_force(master, address, value),
+        (ServerSetting::NginxListenBacklog { .. }, Some(value)) => {
+            // Without the right to look, the new workers are the evidence.
+            sockets(master, view, main, setting).map_or(Ok(()), |sockets| limits_are(master, &sockets, InForce { value, queue: None }))
+        }
         (ServerSetting::NginxWorkerRlimitNofile, Some(value)) if value != ServerSetting::UNSET => {
             let limit = files_limit(fresh[0].pid);
             match limit {
@@ -123,19 +142,36 @@ fn files_limit(pid: u32) -> Option<String> {
     line.split_whitespace().next().map(str::to_owned)
 }
 
-/// The sockets' limits: the smaller of the backlog and `net.core.somaxconn` of the server's namespace.
-fn backlog_in_force(master: &Master, address: &str, value: &str) -> Result<(), String> {
-    let Some(place) = listener::Place::parse(address) else { return Ok(()) };
-    // Without the right to look, the new workers are the evidence.
-    let Ok(sockets) = master.hold().and_then(|process| listener::of(&process, master.pid(), &place)) else { return Ok(()) };
-    limits_are(master, &sockets, value)
+/// The one limit that the accept queues have in force which a setting is about; nothing where that cannot be read, or they differ.
+pub(super) fn queue(master: &Master, view: &View, main: &str, setting: &ServerSetting) -> Option<u64> {
+    let limits: Vec<u64> = sockets(master, view, main, setting).ok()?.iter().filter_map(listener::limit).collect();
+    let first = *limits.first()?;
+    limits.iter().all(|limit| *limit == first).then_some(first)
 }
 
-fn limits_are(master: &Master, sockets: &[OwnedFd], value: &str) -> Result<(), String> {
-    let (Ok(backlog), Some(somaxconn)) = (value.parse::<i64>(), somaxconn(master)) else { return Ok(()) };
-    let wanted = u64::try_from(backlog).map_or(somaxconn, |backlog| backlog.min(somaxconn));
-    match sockets.iter().filter_map(listener::limit).find(|limit| *limit != wanted) {
-        Some(limit) => Err(format!("the accept queue's limit is {limit} and not {wanted}")),
+/// Duplicates of the listening sockets that a setting is about. The error is a clause.
+fn sockets(master: &Master, view: &View, main: &str, setting: &ServerSetting) -> Result<Vec<OwnedFd>, String> {
+    let address = match setting {
+        ServerSetting::NginxListenBacklog { address } => address.clone(),
+        ServerSetting::PhpFpmBacklog { pool } => {
+            let listen = edit::php_fpm_pool(view, main, pool).and_then(|(_, listen)| listen);
+            listen.ok_or("the pool has no address that is known")?.to_string()
+        }
+        _ => return Ok(Vec::new()),
+    };
+    let place = listener::Place::parse(&address).ok_or_else(|| format!("{address} is no address that can be found"))?;
+    let sockets = listener::of(&master.hold()?, master.pid(), &place)?;
+    if sockets.is_empty() { Err(format!("the server does not listen on {address}")) } else { Ok(sockets) }
+}
+
+/// The sockets' limits: the smaller of the backlog, or what is asked for beside it, and `net.core.somaxconn` of the server's namespace.
+fn limits_are(master: &Master, sockets: &[OwnedFd], wanted: InForce<'_>) -> Result<(), String> {
+    let backlog = wanted.value.parse::<i64>().ok();
+    let asked = wanted.queue.or_else(|| backlog.map(|backlog| u64::try_from(backlog).unwrap_or(u64::MAX)));
+    let (Some(asked), Some(somaxconn)) = (asked, somaxconn(master)) else { return Ok(()) };
+    let limit = asked.min(somaxconn);
+    match sockets.iter().filter_map(listener::limit).find(|now| *now != limit) {
+        Some(now) => Err(format!("the accept queue's limit is {now} and not {limit}")),
         None => Ok(()),
     }
 }
@@ -145,16 +181,13 @@ fn somaxconn(master: &Master) -> Option<u64> {
     place.run(|| fs::read_to_string("/proc/sys/net/core/somaxconn")).ok()?.ok()?.trim().parse().ok()
 }
 
-fn listen_again(master: &Master, view: &View, main: &str, pool: &str, value: &str) -> Result<(), String> {
-    let listen = edit::php_fpm_pool(view, main, pool).and_then(|(_, listen)| listen).ok_or("the pool has no address that is known")?;
-    let place = listener::Place::parse(&listen.to_string()).ok_or_else(|| format!("{listen} is no address that can be found"))?;
-    let sockets = listener::of(&master.hold()?, master.pid(), &place)?;
-    if sockets.is_empty() {
-        return Err(format!("the server does not listen on {listen}"));
-    }
-    let backlog = value.parse::<i64>().ok().and_then(|value| i32::try_from(value).ok()).ok_or("the backlog is no number")?;
+/// Gives the sockets' accept queues their limit by listen(2), which the kernel takes at any time.
+fn listen_again(master: &Master, view: &View, main: &str, setting: &ServerSetting, wanted: InForce<'_>) -> Result<(), String> {
+    let sockets = sockets(master, view, main, setting)?;
+    let asked = wanted.queue.and_then(|queue| i32::try_from(queue).ok()).or_else(|| wanted.value.parse().ok());
+    let backlog = asked.ok_or("the backlog is no number")?;
     for socket in &sockets {
         rustix::net::listen(socket, backlog).map_err(|error| format!("listen(2): {error}"))?;
     }
-    limits_are(master, &sockets, value)
+    limits_are(master, &sockets, wanted)
 }

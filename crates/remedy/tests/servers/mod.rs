@@ -35,6 +35,20 @@ pub fn limit_of(port: u16) -> Option<u64> {
     String::from_utf8_lossy(&output.stdout).split_whitespace().nth(2)?.parse().ok()
 }
 
+/// Gives the queue of a process's listener on a port another limit than its configuration says, as a `net.core.somaxconn` of before would have.
+pub fn limit_queue(pid: u32, port: u16, limit: i32) {
+    use rustix::net::{getsockname, listen, sockopt::socket_acceptconn};
+    use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+    let process = pidfd_open(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), PidfdFlags::empty()).unwrap();
+    let is_it = |socket: &std::os::fd::OwnedFd| {
+        let address = getsockname(socket).ok().and_then(|address| std::net::SocketAddr::try_from(address).ok());
+        socket_acceptconn(socket) == Ok(true) && address.is_some_and(|address| address.port() == port)
+    };
+    let sockets = (0..64).filter_map(|number| pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).ok());
+    sockets.filter(is_it).for_each(|socket| listen(&socket, limit).unwrap());
+    assert_eq!(limit_of(port), u64::try_from(limit).ok());
+}
+
 /// Connections towards a port of this host that are established, as ss(8) shows them.
 pub fn established_to(port: u16) -> usize {
     let output = Command::new("ss").args(["-Htn", "state", "established", &format!("dport = :{port}")]).output().unwrap();
@@ -217,6 +231,10 @@ impl Nginx {
 
     pub fn change(&self, setting: ServerSetting, from: &str, to: &str) -> Change {
         change(ServerKind::Nginx, self.child.id(), self.ticks, &self.main(), setting, (from, to), Activation::Reload)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn workers(&self) -> Vec<u32> {
