@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 
 use crate::catalogue::Catalogue;
 use crate::diagnose::diagnose;
+use crate::facts::Context;
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{NetnsId, Observation};
 use crate::path::{self, Path, Tier};
 use crate::report::{Diagnosis, PartKind, PartReport};
-use crate::stations::Context;
 use explain::Whole;
 use plan::Step;
 
@@ -188,6 +188,6 @@ fn unloaded(tier: String, kind: PartKind, summary: String) -> PartReport {
 /// CPU time of the path's processes for each good answer, microseconds; nothing where it could not be read, or too few answers were good.
 fn cost_us(ctx: &Context<'_>) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
-    let cores = crate::stations::own_cores(ctx, ctx.path.tiers.iter().flat_map(|tier| &tier.pids))?;
+    let cores = crate::facts::cores::own_cores(ctx, ctx.path.tiers.iter().flat_map(|tier| &tier.pids))?;
     Some(cores * 1e6 / load.goodput_rps())
 }

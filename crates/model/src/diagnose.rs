@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::catalogue::Catalogue;
 use crate::causes;
+use crate::facts::Context;
+use crate::facts::harm::FAILED_SHARE_MAX;
 use crate::improvements::improvements;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
@@ -16,7 +18,7 @@ use crate::report::{
     Cause, Coupling, Diagnosis, Finding, LimitedBy, Mode, Remedy, Role, SourceStatus, Station, StationState, Target, TierReport, Verdict,
 };
 use crate::settle::{Moment, unsettled};
-use crate::stations::{Context, FAILED_SHARE_MAX, Placed, STATIONS};
+use crate::stations::{Placed, STATIONS};
 use crate::traffic;
 
 /// Name and version of the report's schema.
@@ -239,7 +241,7 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
     }
     if stations.iter().any(|placed| placed.station.station == "cpu" && placed.station.state == StationState::Unknown) {
         let tiers: Vec<&path::Tier> = ctx.path.tiers.iter().collect();
-        let polls = crate::stations::polling(ctx, &tiers);
+        let polls = crate::facts::cores::polling(ctx, &tiers);
         let told = polls.first().map(|one| Message::new("verdict-unknown-polling").with("tier", one.tier.name.as_str()));
         return Judgement::unknown(told.unwrap_or_else(|| Message::new("verdict-unknown-cpu")));
     }
@@ -275,7 +277,7 @@ fn closed(ctx: &Context<'_>, stations: &[Placed], connections: u32) -> Judgement
 pub(crate) fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
     let (alone, loaded) = ctx.answer_us()?;
     let wakes = WAKES_US * ctx.path.tiers.len() as f64;
-    let waits = loaded > UNLOADED_TIMES * alone && loaded > alone + wakes && crate::stations::cores_are_spare(ctx);
+    let waits = loaded > UNLOADED_TIMES * alone && loaded > alone + wakes && crate::facts::cores::cores_are_spare(ctx);
     let ms = |us: f64| us / 1e3;
     waits.then(|| {
         let told = Message::new("verdict-unknown-waits").with("alone", ms(alone)).with("loaded", ms(loaded));
@@ -305,7 +307,7 @@ fn target(ctx: &Context<'_>) -> Target {
 
 fn warnings(ctx: &Context<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (cores, share) in crate::stations::other_tenants(ctx) {
+    for (cores, share) in crate::facts::cores::other_tenants(ctx) {
         warnings.push(ctx.text(Message::new("warning-other-tenants").with("cores", cores).with("share", share * 100.0)));
     }
     if let Some(load) = &ctx.obs.load {

@@ -4,13 +4,14 @@
 mod from_profile;
 mod polling;
 
+use crate::facts::Context;
 use crate::fix::{FAILED_SHARE_NOISE, NOISE_SHARE};
 use crate::load::LoadResult;
 use crate::observation::CpuUse;
 use crate::path::Tier;
 use crate::report::{Evidence, Finding, Role, StationState};
+use crate::stations::Placed;
 use crate::stations::upstream_connect::{Edge, edges};
-use crate::stations::{Context, Placed};
 
 pub(crate) use from_profile::FINDINGS as FROM_PROFILE;
 

@@ -12,6 +12,7 @@ pub mod change;
 pub mod diagnose;
 pub mod edge;
 pub mod explain;
+pub mod facts;
 pub mod fix;
 mod improvements;
 pub mod load;

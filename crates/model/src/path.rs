@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 pub use translation::{Endpoint, Hop, Place, Translations};
 
+use crate::facts::TierId;
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, UnixPeer};
 use crate::report::Request;
 
@@ -29,6 +30,8 @@ pub struct PlacedListener {
 /// A group of processes that share listeners: one server of the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tier {
+    /// Its place on the path.
+    pub id: TierId,
     /// Name, unique on the path: the program's name, with a number where two tiers run the same program.
     pub name: String,
     /// The namespace of its first listener.
@@ -57,7 +60,7 @@ pub struct Path {
 impl Path {
     /// True for the tier that the clients call.
     pub fn is_first(&self, tier: &Tier) -> bool {
-        self.tiers.first().is_some_and(|first| first.name == tier.name)
+        self.tiers.first().is_some_and(|first| first.id == tier.id)
     }
 }
 
@@ -243,8 +246,17 @@ impl Walk<'_> {
             }
             None => {
                 let netns = listeners.first().map(|placed| placed.netns).unwrap_or_default();
-                self.path.tiers.push(Tier { name: String::new(), netns, listeners, pids, upstreams: Vec::new(), configured: Vec::new() });
-                (self.path.tiers.len() - 1, true)
+                let id = TierId(self.path.tiers.len());
+                self.path.tiers.push(Tier {
+                    id,
+                    name: String::new(),
+                    netns,
+                    listeners,
+                    pids,
+                    upstreams: Vec::new(),
+                    configured: Vec::new(),
+                });
+                (id.0, true)
             }
         }
     }

@@ -6,10 +6,11 @@
 mod network;
 mod refusal;
 
+use crate::facts::Context;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::report::{Ceiling, Finding, Prediction, StationKind};
-use crate::stations::{Context, Placed};
+use crate::stations::Placed;
 
 /// Times that the upper bound of a prediction may be the lower one: beyond, nothing that is measured could contradict it.
 const WIDTH_MAX: f64 = 2.5;
@@ -56,13 +57,13 @@ impl Lift {
 }
 
 /// All that was read and judged of one observation: what a prediction follows from.
-pub struct Scene<'a> {
+pub struct Scene<'s, 'a> {
     /// What the stations read from.
-    pub ctx: &'a Context<'a>,
+    pub ctx: &'s Context<'a>,
     /// Every station's reading, in the order of the path.
-    pub stations: &'a [Placed],
+    pub stations: &'s [Placed],
     /// Every finding, causes first.
-    pub findings: &'a [Finding],
+    pub findings: &'s [Finding],
 }
 
 /// The most requests a second that a station will pass after the change.
@@ -75,13 +76,13 @@ struct Remaining<'a> {
 }
 
 /// The goodput that lifting this finding's station should give.
-pub fn predict(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) -> Prediction {
+pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: Lift) -> Prediction {
     let refused = |why| Prediction::Refused { refused: scene.ctx.text(why), unsaid: unsaid(scene, placed, lift) };
     outlook(scene, finding, placed, lift).unwrap_or_else(refused)
 }
 
 /// What would have been predicted where that is refused.
-fn unsaid(scene: &Scene<'_>, placed: &Placed, lift: Lift) -> Option<Ceiling> {
+fn unsaid(scene: &Scene<'_, '_>, placed: &Placed, lift: Lift) -> Option<Ceiling> {
     let load = refusal::measured(scene).ok()?;
     let limit = match lift {
         Lift::Further => None,
@@ -91,7 +92,7 @@ fn unsaid(scene: &Scene<'_>, placed: &Placed, lift: Lift) -> Option<Ceiling> {
     (!remaining.is_empty()).then(|| expected(&remaining, load).0)
 }
 
-fn outlook(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) -> Result<Prediction, Message> {
+fn outlook(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: Lift) -> Result<Prediction, Message> {
     let load = refusal::measured(scene)?;
     let limit = lift.limit(placed)?;
     refusal::failing(scene, finding, placed, load)?;
@@ -108,7 +109,7 @@ fn outlook(scene: &Scene<'_>, finding: &Finding, placed: &Placed, lift: Lift) ->
 }
 
 /// The ceilings of every rate station that has one, with that of the lifted station at its new limit, or without it where it has none any more.
-fn remaining<'a>(scene: &Scene<'a>, lifted: &Placed, new_limit: Option<f64>) -> Vec<Remaining<'a>> {
+fn remaining<'a>(scene: &Scene<'a, '_>, lifted: &Placed, new_limit: Option<f64>) -> Vec<Remaining<'a>> {
     let rates = scene.stations.iter().filter(|placed| placed.station.kind == StationKind::Rate);
     let after = |placed: &'a Placed| {
         let station = &placed.station;

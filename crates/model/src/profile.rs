@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use chokepoint_statistics::wilson;
 
+use crate::facts::Context;
+use crate::facts::cores::Limiting;
 use crate::observation::{CpuProfile, ProfilePart};
 use crate::path::Tier;
-use crate::stations::{Context, Limiting};
 
 pub(crate) use bounds::{gain_of, limit_name};
 pub(crate) use told::report;
@@ -60,11 +61,11 @@ impl<'a> Profiled<'a> {
     }
 
     /// The share of what is wanted in the CPU time of what limits; nothing where too few samples tell.
-    pub(crate) fn share(&self, limiting: &Limiting<'_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+    pub(crate) fn share(&self, limiting: &Limiting<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
         // Threads that are too few limit by their own time, on whichever core they run; cores by all that runs on them.
         let counts = |part: &&ProfilePart| match limiting.threads {
             Some(_) => limiting.tiers.iter().any(|tier| tier.pids.contains(&part.pid)),
-            None => limiting.cores.contains(&part.cpu),
+            None => limiting.group.cores.contains(&part.cpu),
         };
         self.share_of(counts, wanted)
     }

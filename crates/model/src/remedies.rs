@@ -24,10 +24,11 @@ mod spend_less_cpu;
 mod widen_port_range;
 
 use crate::change::{Activation, Change};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::{Lift, Scene, predict};
 use crate::report::{Finding, Remedy, Signal};
-use crate::stations::{Context, Placed};
+use crate::stations::Placed;
 
 /// A remedy's definition.
 pub struct RemedyDef {
@@ -89,14 +90,14 @@ pub fn group_of(remedy: &str) -> Option<&'static str> {
 }
 
 /// The remedies for a finding at a station, and after them what can only be advised.
-pub fn remedies(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
+pub fn remedies(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
     let fitting = REMEDIES.iter().filter(|def| def.finding == finding.id);
     let proposed = fitting.filter_map(|def| Some((def, (def.propose)(scene.ctx, placed)?)));
     let applied = proposed.map(|(def, proposal)| render(scene, def, proposal, finding, placed));
     applied.chain(advice::advice(scene, finding, placed)).collect()
 }
 
-fn render(scene: &Scene<'_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &Placed) -> Remedy {
+fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &Placed) -> Remedy {
     let ctx = scene.ctx;
     let mut persistent = Vec::new();
     let mut last_file = String::new();

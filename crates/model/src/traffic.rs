@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::facts::Context;
 use crate::load::{Errors, LoadResult};
 use crate::observation::AccessLog;
 use crate::report::LoadReport;
 use crate::spread::Spread;
-use crate::stations::Context;
 
 /// Of the load, else of the traffic that was watched; nothing where neither can be told.
 pub(crate) fn of(ctx: &Context<'_>) -> Option<LoadReport> {

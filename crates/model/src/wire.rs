@@ -1,10 +1,10 @@
 //! What packets add to a verdict: by edge, with the streams that show it. It tells; the verdict follows from the other readings alone.
 
 use crate::edge::{Kept, keepalive};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::observation::{WireCount, WireEdge, WireSign};
 use crate::report::{WireEdgeReport, WireEvidence, WireReport};
-use crate::stations::Context;
 
 /// Edges that are told.
 const EDGES_MAX: usize = 8;

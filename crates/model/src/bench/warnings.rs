@@ -2,9 +2,10 @@
 
 use super::{Asked, Warning};
 use crate::catalogue::Catalogue;
+use crate::facts::cores::core_list;
 use crate::load::{GeneratorThread, LoadResult, Loop, Measured, Slice};
 use crate::message::Message;
-use crate::stations::load_generator::{LIMITED_UTILIZATION, core_list};
+use crate::stations::load_generator::LIMITED_UTILIZATION;
 
 /// Share of an open loop's sends that may be late without a word.
 const LATE_SHARE: f64 = 0.01;

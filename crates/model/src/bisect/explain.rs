@@ -1,9 +1,9 @@
 //! The whole, explained by what its parts give alone.
 
 use crate::catalogue::Catalogue;
+use crate::facts::cores::SATURATED_UTILIZATION;
 use crate::message::Message;
 use crate::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, StationState, Verdict};
-use crate::stations::SATURATED_UTILIZATION;
 
 /// Share of what a part gives alone from which the whole counts as giving as much: two measurements alike differ by so much on a shared machine.
 const SAME_SHARE: f64 = 0.85;

@@ -1,11 +1,11 @@
 //! Which tiers can be loaded by themselves, and how: what the web server's configuration tells of the request.
 
 use super::Part;
+use crate::facts::Context;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn};
 use crate::path::{Tier, names_listener};
 use crate::report::PartKind;
-use crate::stations::Context;
 
 /// What is to be done about a tier.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,13 +54,13 @@ fn unasked(front: &Tier, tier: &Tier) -> Message {
 }
 
 /// The first tier, with its configuration where it is an nginx.
-struct Front<'a> {
-    ctx: &'a Context<'a>,
+struct Front<'c, 'a> {
+    ctx: &'c Context<'a>,
     tier: &'a Tier,
     nginx: Option<&'a NginxConfig>,
 }
 
-impl<'a> Front<'a> {
+impl<'a> Front<'_, 'a> {
     fn part(&self, tier: &str, kind: PartKind, url: String) -> Part {
         let request = &self.ctx.obs.request;
         Part {

@@ -2,10 +2,11 @@
 
 use super::order::{Depths, ancestors};
 use super::{COUPLINGS, CouplingDef, Place, Source, Told, WAITING};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Cause, Coupling, Finding, Role, StationState};
-use crate::stations::{Context, Placed, load_generator, waited_for};
+use crate::stations::{Placed, load_generator, waited_for};
 
 /// Names the causes of each symptom and gives the links between them, findings and stations by their place in the slices.
 ///

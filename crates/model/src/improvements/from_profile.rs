@@ -1,12 +1,14 @@
 //! What a profile shows that could be faster: one kind of work that takes much of the CPU time that limits, or CPU time that is badly spread.
 
+use crate::facts::Context;
+use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
 use crate::fix::NOISE_SHARE;
 use crate::load::GeneratorThread;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::profile::{self, Profiled, Share, gain_of, is_of, limit_name};
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station};
-use crate::stations::{Context, Limiting, Placed, SATURATED_UTILIZATION, limiting};
+use crate::stations::Placed;
 
 /// Cores that must be idle on average for a server that cannot use them to be worth a word.
 const IDLE_MIN: f64 = 0.5;
@@ -74,8 +76,8 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<Finding> {
 }
 
 /// The reading of the cores that limit.
-fn station_of<'s>(stations: &'s [Placed], limiting: &Limiting<'_>) -> Option<&'s Station> {
-    let of = |placed: &&Placed| placed.station.station == "cpu" && placed.station.at.cpu.as_deref() == Some(limiting.list().as_str());
+fn station_of<'s>(stations: &'s [Placed], limiting: &Limiting<'_, '_>) -> Option<&'s Station> {
+    let of = |placed: &&Placed| placed.station.station == "cpu" && placed.station.at.cpu.as_deref() == Some(limiting.group.list().as_str());
     stations.iter().find(of).map(|placed| &placed.station)
 }
 
@@ -83,7 +85,7 @@ fn station_of<'s>(stations: &'s [Placed], limiting: &Limiting<'_>) -> Option<&'s
 fn of_hot(
     ctx: &Context<'_>,
     profiled: &Profiled<'_>,
-    (limiting, station): (&Limiting<'_>, &Station),
+    (limiting, station): (&Limiting<'_, '_>, &Station),
     tier: &Tier,
     hot: &Hot,
 ) -> Option<Finding> {
@@ -126,18 +128,18 @@ const CONNECTIONS_SHARE_MIN: f64 = 0.2;
 
 /// What TLS takes of the time that limits beyond what the bytes that were sent can explain, where most requests open a connection: it must be
 /// handshakes. Nothing where that is not known.
-fn not_for_bytes(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, tier: &Tier) -> Option<Share> {
+fn not_for_bytes(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier) -> Option<Share> {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.path.tiers.first().is_some_and(|first| first.name == tier.name))?;
     let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
     let all = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && part.layer == TLS).filter(|_| opened)?;
-    let limit_s = limiting.threads.unwrap_or(limiting.cores.len()).max(1) as f64 * load.duration_us as f64 / 1e6;
+    let limit_s = limiting.threads.unwrap_or(limiting.group.cores.len()).max(1) as f64 * load.duration_us as f64 / 1e6;
     let bytes = load.received_bytes.saturating_add(load.sent_bytes) as f64;
     let explained = (bytes * BYTE_CPU_S + load.requests as f64 * REQUEST_CPU_S) / limit_s;
     let less = |share: f64| (share - explained).max(0.0);
     Some(Share { value: less(all.value), low: less(all.low), high: less(all.high), of: all.of })
 }
 
-fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, tier: &Tier, share: Share) -> Evidence {
+fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, share: Share) -> Evidence {
     let text = Message::new("evidence-hot-share").with("tier", tier.name.as_str()).with("share", share.value * 100.0);
     let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
     let text = ctx.text(text.with("of", limit_name(ctx, limiting)));
@@ -145,7 +147,7 @@ fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, ti
 }
 
 /// Threads that are fewer than the cores, whose time is all used while cores are idle.
-fn single(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, station: &Station) -> Option<Finding> {
+fn single(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, station: &Station) -> Option<Finding> {
     let threads = limiting.threads.filter(|_| limiting.idle >= IDLE_MIN)?;
     let tier = limiting.tiers.first()?;
     // By two clocks that have nothing to do with each other: the scheduler's, and the samples'.
@@ -155,7 +157,7 @@ fn single(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, s
     }
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
-        ctx.text(message.with("cores", limiting.cores.len() as f64).with("idle", limiting.idle).with("ran", ran))
+        ctx.text(message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle).with("ran", ran))
     };
     let proofs = vec![
         Evidence { text: args("evidence-single-ran"), source: profiled.source(), value: Some(ran) },

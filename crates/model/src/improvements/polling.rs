@@ -1,11 +1,13 @@
 //! Programs that poll: nothing is wrong with them, but their busy cores are no evidence of load, and other programs' figures of them mislead.
 
 use super::from_profile::{BUSY_POLLING, finding};
+use crate::facts::Context;
+use crate::facts::cores::{Polling, Sign, polling};
 use crate::message::Message;
 use crate::path::Tier;
 use crate::profile::Profiled;
 use crate::report::{Confidence, Evidence, Finding};
-use crate::stations::{Context, Placed, Polling, Sign, polling};
+use crate::stations::Placed;
 
 /// A line for each tier that polls.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<Finding> {

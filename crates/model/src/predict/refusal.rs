@@ -1,10 +1,12 @@
 //! When no goodput may be predicted (DESIGN.md, "The idea"), each with its reason.
 
 use super::{COUNTED, Remaining, Scene, is_same, lowest};
+use crate::facts::GOOD_MIN;
+use crate::facts::cores::{few_threads, other_tenants};
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::report::{Finding, Role, StationKind, StationState};
-use crate::stations::{GOOD_MIN, Placed, cpu_quota, few_threads, load_generator, other_tenants};
+use crate::stations::{Placed, cpu_quota, load_generator};
 
 /// Share of the requests that may fail in a way that the lifted station does not explain.
 const UNEXPLAINED_MAX: f64 = 0.01;
@@ -14,13 +16,13 @@ const HIDING: &[&str] = &[cpu_quota::ID, "egress-shaped"];
 const TURNED_AWAY: &[u16] = &[429, 500, 502, 503, 504];
 
 /// The load from which a prediction can start.
-pub(super) fn measured<'a>(scene: &Scene<'a>) -> Result<&'a LoadResult, Message> {
+pub(super) fn measured<'a>(scene: &Scene<'_, 'a>) -> Result<&'a LoadResult, Message> {
     let load = scene.ctx.obs.load.as_ref().ok_or_else(|| Message::new("prediction-refused-passive"))?;
     if load.good < GOOD_MIN { Err(Message::new("prediction-refused-few").with("good", load.good)) } else { Ok(load) }
 }
 
 /// Another fault remains, or requests fail in a way that lifting this station does not end.
-pub(super) fn failing(scene: &Scene<'_>, finding: &Finding, placed: &Placed, load: &LoadResult) -> Result<(), Message> {
+pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, load: &LoadResult) -> Result<(), Message> {
     // The load generator is no part of what is mended: with the same load it will be at its ceiling again, which is one of those that remain.
     let generator_full =
         scene.stations.iter().any(|read| read.station.station == "load-generator" && read.station.state == StationState::Saturated);
@@ -64,7 +66,7 @@ fn explained(load: &LoadResult, placed: &Placed) -> u64 {
 
 /// Why it cannot be told what comes when `next` limits. Nothing need be known of the station that was `lifted` where its limit goes away.
 pub(super) fn untold(
-    scene: &Scene<'_>,
+    scene: &Scene<'_, '_>,
     lifted: Option<&Placed>,
     remaining: &[Remaining<'_>],
     next: &str,
@@ -108,12 +110,12 @@ pub(super) fn untold(
 }
 
 /// What holds answers up by a rate, so that their cost at speed is not seen.
-fn hiding<'a>(scene: &Scene<'a>) -> Option<&'a str> {
+fn hiding<'a>(scene: &Scene<'a, '_>) -> Option<&'a str> {
     scene.findings.iter().map(|finding| finding.id.as_str()).find(|id| HIDING.contains(id))
 }
 
 /// A table of connections that is not full yet would be at the rate to come, and is not what was lifted: its entries grow with the rate.
-pub(super) fn fills(scene: &Scene<'_>, lifted: &Placed, goodput_rps: f64) -> Result<(), Message> {
+pub(super) fn fills(scene: &Scene<'_, '_>, lifted: &Placed, goodput_rps: f64) -> Result<(), Message> {
     let Some(load) = &scene.ctx.obs.load else { return Ok(()) };
     let times = goodput_rps / load.throughput_rps();
     let would = |read: &&Placed| {

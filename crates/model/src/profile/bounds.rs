@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{Profiled, Share, is_of};
+use crate::facts::Context;
+use crate::facts::cores::{Limiting, limiting};
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::ProfileBound;
-use crate::stations::{Context, Limiting, limiting};
 
 /// Share below which a bound is not told: at most 2 % to gain.
 const SHARE_MIN: f64 = 0.02;
@@ -35,7 +36,7 @@ pub(super) fn bounds(ctx: &Context<'_>, profiled: &Profiled<'_>) -> Vec<ProfileB
     all
 }
 
-fn of_tier(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, tier: &Tier) -> Vec<ProfileBound> {
+fn of_tier(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier) -> Vec<ProfileBound> {
     let own = || profiled.profile.parts.iter().filter(|part| tier.pids.contains(&part.pid));
     let layers = own().map(|part| part.layer.as_str()).filter(|layer| !NO_BOUND.contains(layer));
     let names: BTreeSet<&str> = layers.chain(own().flat_map(|part| part.aspects.iter().map(String::as_str))).collect();
@@ -46,7 +47,7 @@ fn of_tier(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_>, 
     names.iter().filter_map(bound).collect()
 }
 
-fn told(ctx: &Context<'_>, limiting: &Limiting<'_>, tier: &Tier, what: &str, share: Share) -> ProfileBound {
+fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str, share: Share) -> ProfileBound {
     let title = super::told::title(ctx, what);
     let gain = gain_of(share.value);
     let gained = match gain < FACTOR_MIN {
@@ -71,12 +72,12 @@ fn told(ctx: &Context<'_>, limiting: &Limiting<'_>, tier: &Tier, what: &str, sha
 }
 
 /// "core 1", "the one thread of node": what a share is a share of.
-pub(crate) fn limit_name(ctx: &Context<'_>, limiting: &Limiting<'_>) -> String {
+pub(crate) fn limit_name(ctx: &Context<'_>, limiting: &Limiting<'_, '_>) -> String {
     ctx.text(match limiting.threads {
         Some(threads) => {
             let tier = limiting.tiers.first().map_or("", |tier| tier.name.as_str());
             Message::new("profile-of-threads").with("threads", threads as f64).with("tier", tier)
         }
-        None => Message::new("profile-of-cores").with("count", limiting.cores.len() as f64).with("cores", limiting.list()),
+        None => Message::new("profile-of-cores").with("count", limiting.group.cores.len() as f64).with("cores", limiting.group.list()),
     })
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::Profiled;
+use crate::facts::cores::polling;
+use crate::facts::{Context, GOOD_MIN};
 use crate::message::Message;
 use crate::observation::ProfilePart;
 use crate::report::{ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
-use crate::stations::{Context, GOOD_MIN, polling};
 use crate::traffic;
 
 /// Microseconds of a slice of the load's result.

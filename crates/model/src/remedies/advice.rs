@@ -3,10 +3,11 @@
 
 use super::{ask_limit_owner, keep_cpu_quota, mend_connections, mend_sending, raise_nofile_by_hand, spend_less_cpu};
 use crate::change::Activation;
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::{Lift, Scene, predict};
 use crate::report::{Finding, Remedy, Signal};
-use crate::stations::{Context, Placed};
+use crate::stations::Placed;
 
 /// A piece of advice.
 pub(super) struct AdviceDef {
@@ -75,7 +76,7 @@ const ADVICE: &[&AdviceDef] = &[
 ];
 
 /// The advice for a finding at a station.
-pub(super) fn advice(scene: &Scene<'_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
+pub(super) fn advice(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed) -> Vec<Remedy> {
     let fitting = ADVICE.iter().filter(|def| def.finding == finding.id);
     let given = fitting.filter_map(|def| Some((def, (def.advise)(scene.ctx, placed)?)));
     given

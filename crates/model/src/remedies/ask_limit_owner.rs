@@ -2,12 +2,13 @@
 
 use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
+use crate::facts::Context;
 use crate::message::Message;
 use crate::observation::{NginxLimit, Origin};
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::rate_limit::{holding, place, told};
-use crate::stations::{Context, Placed};
 
 pub(super) const ADVICE: AdviceDef =
     AdviceDef { id: "ask-limit-owner", finding: "rate-limited-by-config", activation: Activation::Reload, advise };

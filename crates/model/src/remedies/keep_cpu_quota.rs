@@ -3,10 +3,11 @@
 use super::advice::{Advice, AdviceDef};
 use super::raise_cpu_quota;
 use crate::change::Activation;
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed, cpu_quota};
+use crate::stations::{Placed, cpu_quota};
 
 pub(super) const ADVICE: AdviceDef = AdviceDef { id: "keep-cpu-quota", finding: cpu_quota::ID, activation: Activation::Live, advise };
 

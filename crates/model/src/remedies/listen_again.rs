@@ -3,10 +3,11 @@
 use super::raise_accept_backlog::{configured, has_room, listener_of};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerKind};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed, in_force};
+use crate::stations::{Placed, in_force};
 
 pub(super) const REMEDY: RemedyDef = RemedyDef { id: "listen-again", finding: in_force::ID, activation: Activation::Reload, propose };
 

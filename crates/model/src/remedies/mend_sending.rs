@@ -3,11 +3,12 @@
 use super::advice::{Advice, AdviceDef};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::sending::{KEY_WMEM, largest_buffer, sizes};
-use crate::stations::{Context, Placed};
 
 /// The largest send buffer that Linux lets grow where it has memory (net/ipv4/tcp.c, tcp_init): 4 MiB.
 const DEFAULT_MAX_BYTES: u64 = 4 << 20;

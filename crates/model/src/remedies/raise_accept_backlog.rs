@@ -3,12 +3,14 @@
 use super::servers::{self, Server};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change, ServerKind};
+use crate::facts::Context;
+use crate::facts::harm::in_flight_peak;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier};
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed, in_flight_peak, in_force};
+use crate::stations::{Placed, in_force};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-accept-backlog", finding: "accept-queue-full", activation: Activation::Reload, propose };

@@ -2,12 +2,13 @@
 
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView};
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::conntrack_table::{KEY_MAX, Table};
-use crate::stations::{Context, Placed};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-conntrack-max", finding: "conntrack-table-full", activation: Activation::Live, propose };

@@ -2,15 +2,18 @@
 
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
+use crate::facts::Context;
+use crate::facts::Quota;
+use crate::facts::quota::file;
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::cpu_quota::{self, Harm, Quota, harm, limited};
-use crate::stations::{Context, Placed};
+use crate::stations::Placed;
+use crate::stations::cpu_quota::{Harm, ID, cores_held, harm};
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-cpu-quota", finding: cpu_quota::ID, activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-cpu-quota", finding: ID, activation: Activation::Live, propose };
 
 /// Room above what was asked for on average: a period is short, and requests come unevenly.
 const ROOM: f64 = 1.2;
@@ -38,8 +41,8 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
 }
 
 /// The quota of a reading.
-pub(super) fn of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<Quota<'a>> {
-    limited(ctx).into_iter().find(|quota| placed.station.at.cgroup.as_deref() == Some(quota.now.dir.as_str()))
+pub(super) fn of<'c, 'a>(ctx: &'c Context<'a>, placed: &Placed) -> Option<&'c Quota<'a>> {
+    ctx.quotas().iter().find(|quota| placed.station.at.cgroup.as_deref() == Some(quota.now.dir.as_str()))
 }
 
 /// Cores that the cgroup's processes ask for: those that they used and those that they waited for (Little's law), but no more than the rate that
@@ -49,7 +52,7 @@ pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &Placed) -> O
     let online = ctx.obs.cpu.last()?.cores.len() as f64;
     let used = quota.used?;
     let others = Some(quota.others()).filter(|others| *others >= OTHERS_SHARE_MIN * used).unwrap_or(0.0);
-    let most = (cpu_quota::cores(ctx, quota)? + others).min(online);
+    let most = (cores_held(ctx, quota)? + others).min(online);
     let asked = placed.station.waiting.map_or(most, |waiting| ROOM * (used + waiting));
     let offered = ctx.obs.load.as_ref().and_then(|load| match load.shape {
         Loop::Open { rate_per_s, .. } if ctx.can_divide_by_good() => Some(ROOM * used * rate_per_s / load.goodput_rps()),
@@ -101,5 +104,5 @@ fn change(id: &CgroupId, level: &CgroupCpu, cores: f64) -> Change {
         CgroupVersion::V2 => format!("{quota_us} {}", level.period_us),
     };
     let from = level.quota_us.map_or_else(|| "max".to_owned(), |quota| quota.to_string());
-    Change::Cgroup { dir: level.dir.clone(), file: cpu_quota::file(id).to_owned(), from: line(&from), to: line(&format!("{quota_us:.0}")) }
+    Change::Cgroup { dir: level.dir.clone(), file: file(id).to_owned(), from: line(&from), to: line(&format!("{quota_us:.0}")) }
 }

@@ -3,12 +3,15 @@
 use super::servers::{self, is_bound_to};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerSetting};
+use crate::facts::Context;
+use crate::facts::cores::own_share;
+use crate::facts::harm::in_flight_peak;
 use crate::message::Message;
 use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{CONNECTIONS, Context, Placed, in_flight_peak, own_share};
+use crate::stations::{CONNECTIONS, Placed};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-max-children", finding: "worker-pool-exhausted", activation: Activation::Reload, propose };

@@ -3,12 +3,13 @@
 use super::raise_worker_connections::{FILES_PER_CONNECTION, files_most, files_set, needed, nginx_of};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerSetting};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::file_descriptors::Files;
 use crate::stations::worker_connections::Held;
-use crate::stations::{Context, Placed};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-nofile", finding: "file-descriptors-exhausted", activation: Activation::Reload, propose };

@@ -3,12 +3,14 @@
 use super::advice::{Advice, AdviceDef};
 use super::{raise_nofile, servers};
 use crate::change::{Activation, ServerKind};
+use crate::facts::Context;
+use crate::facts::harm::in_flight_peak;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::file_descriptors::Files;
-use crate::stations::{Context, Placed, in_flight_peak};
 
 pub(super) const ADVICE: AdviceDef =
     AdviceDef { id: "raise-nofile-by-hand", finding: "file-descriptors-exhausted", activation: Activation::Live, advise };

@@ -3,13 +3,15 @@
 use super::servers::{self, Server};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerSetting};
+use crate::facts::Context;
+use crate::facts::harm::in_flight_peak;
 use crate::message::Message;
 use crate::observation::NginxConfig;
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::worker_connections::Held;
-use crate::stations::{Context, Placed, in_flight_peak};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-worker-connections", finding: "worker-connections-exhausted", activation: Activation::Reload, propose };

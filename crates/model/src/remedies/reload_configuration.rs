@@ -5,11 +5,12 @@ use super::raise_accept_backlog::{configured, has_room, listener_of};
 use super::raise_max_children::{risk, worker_bytes};
 use super::{Proposal, RemedyDef, servers};
 use crate::change::{Activation, ServerKind, ServerSetting};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed, in_force};
+use crate::stations::{Placed, in_force};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "reload-configuration", finding: in_force::ID, activation: Activation::Reload, propose };

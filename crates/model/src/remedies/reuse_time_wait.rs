@@ -2,11 +2,12 @@
 
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::ephemeral_ports::KEY_REUSE;
-use crate::stations::{Context, Placed};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "reuse-time-wait", finding: "time-wait-port-search", activation: Activation::Live, propose };

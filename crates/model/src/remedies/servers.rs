@@ -1,10 +1,10 @@
 //! The servers of a tier as changes name them: by their master process and their main file.
 
 use crate::change::{Activation, Change, ServerSetting};
+use crate::facts::Context;
 use crate::observation::{ServerConfig, ServerView};
 use crate::path::Tier;
 pub(super) use crate::path::is_bound_to;
-use crate::stations::Context;
 
 /// A running server of a known kind whose configuration was read.
 #[derive(Clone)]

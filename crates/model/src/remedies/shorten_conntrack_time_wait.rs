@@ -2,10 +2,11 @@
 
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Context, Placed};
+use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "shorten-conntrack-time-wait", finding: "conntrack-table-full", activation: Activation::Live, propose };

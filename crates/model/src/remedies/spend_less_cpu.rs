@@ -2,9 +2,10 @@
 
 use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
+use crate::facts::Context;
 use crate::message::Message;
 use crate::predict::Lift;
-use crate::stations::{Context, Placed};
+use crate::stations::Placed;
 
 const fn def(id: &'static str, finding: &'static str, advise: fn(&Context<'_>, &Placed) -> Option<Advice>) -> AdviceDef {
     AdviceDef { id, finding, activation: Activation::Restart, advise }

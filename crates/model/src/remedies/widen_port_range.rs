@@ -2,12 +2,13 @@
 
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
+use crate::facts::Context;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView};
 use crate::predict::Lift;
 use crate::report::Signal;
+use crate::stations::Placed;
 use crate::stations::ephemeral_ports::{KEY_RANGE, all, usable};
-use crate::stations::{Context, Placed};
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "widen-port-range", finding: "ephemeral-ports-exhausted", activation: Activation::Live, propose };

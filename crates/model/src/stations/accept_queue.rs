@@ -4,10 +4,10 @@ mod unix;
 
 use std::collections::BTreeMap;
 
-use super::{
-    Context, Logged, Placed, StationDef, answers_with, blank, cpu, evidence, in_flight_peak, in_force, is_harm, waited_for_retry,
-    worker_pool,
-};
+use super::{Context, Placed, StationDef, blank, evidence, in_force, worker_pool};
+use crate::facts::Logged;
+use crate::facts::cores::cores_are_spare;
+use crate::facts::harm::{answers_with, in_flight_peak, is_harm, waited_for_retry};
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{Listener, NetnsView};
@@ -161,7 +161,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
 fn cost_rate(ctx: &Context<'_>, refused: u64) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| match load.shape {
         Loop::Closed { connections } => {
-            refused as f64 * RETRY_S >= LOST_SHARE_MIN * f64::from(connections) * ctx.seconds() && cpu::cores_are_spare(ctx)
+            refused as f64 * RETRY_S >= LOST_SHARE_MIN * f64::from(connections) * ctx.seconds() && cores_are_spare(ctx)
         }
         Loop::Open { .. } => false,
     })

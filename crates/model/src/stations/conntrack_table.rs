@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank, evidence, lost_first_packets};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::harm::lost_first_packets;
 use crate::message::Message;
 use crate::observation::{ConntrackCpu, KernelLine, NetnsId, NetnsView};
 use crate::report::{At, Confidence, Evidence, Finding, Role, StationKind, StationState};

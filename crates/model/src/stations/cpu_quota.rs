@@ -1,13 +1,10 @@
 //! Station `cpu-quota`: the CPU time that a cgroup allows the path's servers. When it is used up they are stopped until the next period, however
 //! idle the cores are.
 
-mod quota;
-
-pub(crate) use quota::{Quota, file, limited};
-
-use super::{Context, Placed, StationDef, blank, cpu, evidence};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::cores;
+use crate::facts::quota::{NOTED_SHARE, Quota, file};
 use crate::message::Message;
-use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(crate) const ID: &str = "cgroup-cpu-throttled";
@@ -19,8 +16,6 @@ const THROTTLED_SHARE: f64 = 0.5;
 /// Share of the quota that is used by a cgroup that is at it. It stays below one: what a core was given and did not use is lost at the period's end,
 /// the more so on kernels before 5.4 and the more cores there are (Documentation/scheduler/sched-bwc.rst).
 const USED_SHARE: f64 = 0.75;
-/// Share of the periods from which it is told that the cgroup is stopped now and then.
-const NOTED_SHARE: f64 = 0.01;
 /// Share of the cores that others use which a larger quota may give to the servers: half, as between two of the same weight (sched(7)).
 const CONTESTED_SHARE: f64 = 0.5;
 /// Share of the cgroup's CPU time that the path's servers must use for it to be theirs that is short.
@@ -46,11 +41,11 @@ pub(crate) enum Harm {
 /// What a quota does to this traffic; nothing where nobody suffers from it, or a larger one would change nothing.
 pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     let throttled = quota.throttled?;
-    let cores = cpu::cores_of(ctx, &quota.tiers)?;
+    let cores = cores::cores_of(ctx, &quota.tiers)?;
     // Cores that are busy with the servers themselves have nothing to give: they are the limit then. Nor does a larger quota give more than what the
     // servers were kept from.
     let gain = (cores.idle + CONTESTED_SHARE * cores.others).min(throttled.stopped_most());
-    if throttled.periods == 0 || gain <= (1.0 - cpu::SATURATED_UTILIZATION) * cores.count {
+    if throttled.periods == 0 || gain <= (1.0 - cores::SATURATED_UTILIZATION) * cores.count {
         return None;
     }
     let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
@@ -78,21 +73,15 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
 }
 
 /// How many cores the tiers of a quota may run on.
-pub(crate) fn cores(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
-    cpu::cores_of(ctx, &quota.tiers).map(|cores| cores.count)
-}
-
-/// True where a quota stops a tier's processes now and then or all the time: that they were ready to run says nothing about the cores then.
-pub(crate) fn stops(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let holds = |quota: &Quota<'_>| quota.tiers.iter().any(|other| other.name == tier.name);
-    limited(ctx).iter().filter(|quota| holds(quota)).any(|quota| quota.throttled.is_some_and(|throttled| throttled.share >= NOTED_SHARE))
+pub(crate) fn cores_held(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
+    cores::cores_of(ctx, &quota.tiers).map(|cores| cores.count)
 }
 
 /// True where the servers of the path use most of what the cgroup uses, or wait for as long as they run: others may share it.
 fn is_theirs(ctx: &Context<'_>, quota: &Quota<'_>) -> bool {
     match (quota.used, quota.own) {
         (Some(used), Some(own)) => {
-            own >= OWN_SHARE * used || cpu::waiting(ctx, &quota.tiers).is_some_and(|waiting| own > 0.0 && waiting >= own)
+            own >= OWN_SHARE * used || cores::waiting(ctx, &quota.tiers).is_some_and(|waiting| own > 0.0 && waiting >= own)
         }
         _ => true,
     }
@@ -105,7 +94,7 @@ fn saw_traffic(ctx: &Context<'_>) -> bool {
 }
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
-    limited(ctx).iter().map(|quota| Placed { netns: None, station: reading(ctx, quota) }).collect()
+    ctx.quotas().iter().map(|quota| Placed { netns: None, station: reading(ctx, quota) }).collect()
 }
 
 fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
@@ -114,18 +103,18 @@ fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
     station.limit = Some(quota.limit);
     station.used = quota.used;
     station.utilization = quota.utilization();
-    station.waiting = cpu::waiting(ctx, &quota.tiers);
+    station.waiting = cores::waiting(ctx, &quota.tiers);
     station.ceiling_rps = quota.used.and_then(|busy| {
         let others = quota.others();
         let clocked = if quota.now.used_ns.is_some() { (busy - others).max(0.0) } else { 0.0 };
-        cpu::ceiling_of(ctx, &cpu::Use { limit: quota.limit, busy, others, clocked })
+        cores::ceiling_of(ctx, &cores::Use { limit: quota.limit, busy, others, clocked })
     });
     let told = |id: &'static str| quota.told(id);
     let (state, why) = match (quota.throttled, quota.utilization()) {
         (None, _) | (_, None) => (StationState::Unknown, told("state-cpu-quota-unknown")),
         _ if harm(ctx, quota).is_some() => (StationState::Saturated, told("state-cpu-quota-throttled")),
         (Some(throttled), _) if throttled.share >= NOTED_SHARE => (StationState::Near, told("state-cpu-quota-harmless")),
-        (_, Some(share)) if share >= cpu::NEAR_UTILIZATION => (StationState::Near, told("state-cpu-quota-near")),
+        (_, Some(share)) if share >= cores::NEAR_UTILIZATION => (StationState::Near, told("state-cpu-quota-near")),
         _ => (StationState::Ok, told("state-cpu-quota-ok")),
     };
     station.state = state;
@@ -134,7 +123,7 @@ fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
 }
 
 fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
-    limited(ctx).iter().filter_map(|quota| Some(finding(ctx, quota, harm(ctx, quota)?))).collect()
+    ctx.quotas().iter().filter_map(|quota| Some(finding(ctx, quota, harm(ctx, quota)?))).collect()
 }
 
 fn finding(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Finding {
@@ -165,11 +154,11 @@ fn proofs(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Vec<Evidence> {
         evidence(ctx.text(quota.told("evidence-cpu-quota-throttled")), place("cpu.stat"), throttled),
         evidence(ctx.text(quota.told("evidence-cpu-quota-limit")), place(file(quota.id)), Some(quota.limit)),
     ];
-    if let Some(cores) = cpu::cores_of(ctx, &quota.tiers) {
+    if let Some(cores) = cores::cores_of(ctx, &quota.tiers) {
         let text = Message::new("evidence-cpu-quota-idle").with("idle", cores.idle).with("others", cores.others).with("count", cores.count);
         proofs.push(evidence(ctx.text(text), "/proc/stat", Some(cores.idle)));
     }
-    if let Some(waiting) = cpu::waiting(ctx, &quota.tiers) {
+    if let Some(waiting) = cores::waiting(ctx, &quota.tiers) {
         let text = Message::new("evidence-cpu-quota-waiting").with("waiting", waiting);
         proofs.push(evidence(ctx.text(text), "/proc/PID/schedstat", Some(waiting)));
     }

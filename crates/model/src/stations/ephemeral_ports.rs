@@ -6,8 +6,11 @@ mod ceiling;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::cpu::{kernel_share, utilization_of};
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, limiting};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::Logged;
+use crate::facts::cores::limiting;
+use crate::facts::cores::{kernel_share, utilization_of};
+use crate::facts::harm::answers_with;
 use crate::fix::NOISE_SHARE;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};

@@ -1,7 +1,10 @@
 //! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and
 //! connections stand in the queue, or an upstream or a file cannot be opened and the answer is an error.
 
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak, per_second};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::Logged;
+use crate::facts::harm::{answers_with, in_flight_peak};
+use crate::facts::sum::per_second;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};

@@ -1,7 +1,8 @@
 //! Finding `setting-not-in-force`: a limit that hurts is lower than what is written in the configuration, and what is written would be enough.
 
-use super::{Context, evidence, in_flight_peak};
+use super::{Context, evidence};
 use crate::change::ServerSetting;
+use crate::facts::harm::in_flight_peak;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, Origin, PhpFpmPool, ServerConfig, ServerView};
 use crate::path::{PlacedListener, Tier, is_bound_to};

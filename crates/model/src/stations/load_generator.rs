@@ -1,6 +1,9 @@
 //! Station `load-generator`: the client that offers the load must not itself be the limit.
 
-use super::{Context, GOOD_MIN, Placed, StationDef, blank, ceiling_between, evidence};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::GOOD_MIN;
+use crate::facts::ceiling::ceiling_between;
+use crate::facts::cores::core_list;
 use crate::load::{GeneratorThread, LoadResult, Loop};
 use crate::message::Message;
 use crate::report::{At, Confidence, Finding, Role, StationKind, StationState};
@@ -138,20 +141,4 @@ fn ksoftirqd_share(ctx: &Context<'_>, cpu: u32) -> f64 {
             ticks as f64 / ticks_per_s as f64 / (elapsed_us as f64 / 1e6)
         }
     }
-}
-
-/// Cores as a person writes them: "0", "0-3", "0,2".
-pub(crate) fn core_list(cpus: &[u32]) -> String {
-    let mut sorted = cpus.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for cpu in sorted {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => parts.push((cpu, cpu)),
-        }
-    }
-    let part = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    parts.iter().map(part).collect::<Vec<_>>().join(",")
 }

@@ -1,7 +1,9 @@
 //! Station `rate-limit`: the requests a second, or connections, that the configuration itself allows on this request's way (nginx's limit_req and
 //! limit_conn). Somebody meant it; what it takes from this traffic is told all the same.
 
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::Logged;
+use crate::facts::harm::answers_with;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};

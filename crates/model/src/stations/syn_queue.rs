@@ -10,7 +10,9 @@ mod proofs;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::{Context, Placed, StationDef, accept_queue, blank, lost_first_packets, mean, waited_to_connect};
+use super::{Context, Placed, StationDef, accept_queue, blank};
+use crate::facts::harm::{lost_first_packets, waited_to_connect};
+use crate::facts::sum::mean;
 use crate::message::Message;
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
 use crate::path::{PlacedListener, Tier};
@@ -113,7 +115,7 @@ fn is_open(state: TcpState) -> bool {
 }
 
 /// The remote ends of the handshakes that are open at a listener, in each sample of the window.
-fn remotes<'a>(ctx: &Context<'a>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Vec<IpAddr>> + use<'a> {
+fn remotes<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Vec<IpAddr>> + use<'a> {
     let others: Vec<&Listener> = view.listeners.last().into_iter().flatten().collect();
     // The listener that is bound to the very address is asked before one that is bound to all.
     let nearer = move |ip: IpAddr, port: u16| {

@@ -5,8 +5,8 @@ mod race;
 
 use std::collections::BTreeMap;
 
-use super::cpu::{NEAR_UTILIZATION, utilization_of};
 use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
@@ -165,7 +165,11 @@ fn answering(ctx: &Context<'_>, index: usize, tier: &Tier, address: &ListenerAdd
 }
 
 /// The sockets of a tier's namespace that dial an address, sample by sample.
-fn dialled<'a>(ctx: &Context<'a>, tier: &Tier, address: &'a ListenerAddress) -> impl Iterator<Item = &'a crate::observation::Socket> {
+fn dialled<'c, 'a>(
+    ctx: &'c Context<'a>,
+    tier: &Tier,
+    address: &'c ListenerAddress,
+) -> impl Iterator<Item = &'c crate::observation::Socket> + use<'c, 'a> {
     let view = ctx.obs.netns.get(&tier.netns);
     let sockets = view.into_iter().flat_map(|view| ctx.in_window(&view.sockets)).flat_map(|(_, sockets)| sockets);
     sockets.filter(move |socket| match (&socket.address, address) {

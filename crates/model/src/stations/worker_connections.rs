@@ -1,7 +1,10 @@
 //! Station `worker-connections`: the connections that one nginx worker may hold at once, those to upstreams included. What comes when they are
 //! used up is closed unanswered and never reaches the access log.
 
-use super::{Context, Logged, Placed, StationDef, answers_with, blank, evidence, in_flight_peak, per_second};
+use super::{Context, Placed, StationDef, blank, evidence};
+use crate::facts::Logged;
+use crate::facts::harm::{answers_with, in_flight_peak};
+use crate::facts::sum::per_second;
 use crate::load::LoadResult;
 use crate::message::Message;
 use crate::observation::{OpenFiles, Origin};

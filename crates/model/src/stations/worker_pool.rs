@@ -11,7 +11,11 @@ use std::collections::BTreeSet;
 use idle::{Idle, READY_SHARE_MAX, ready_share};
 use service::Service;
 
-use super::{Context, Logged, Placed, StationDef, blank, ceiling_between, cpu, evidence, in_force, mean};
+use super::{Context, Placed, StationDef, blank, evidence, in_force};
+use crate::facts::Logged;
+use crate::facts::ceiling::ceiling_between;
+use crate::facts::cores::are_spent;
+use crate::facts::sum::mean;
 use crate::message::Message;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, ServerStatus, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
@@ -324,7 +328,7 @@ fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
     if pool.of == Of::Loops && loops::leave_out(ctx, tier, &pool) {
         return Some((pool, Idle::Left));
     }
-    if cpu::are_spent(ctx) {
+    if are_spent(ctx) {
         return None;
     }
     let idle = Idle::of(ctx, tier, &pool)?;

@@ -3,8 +3,10 @@
 //! A connection that finds the queue full is not put off but refused at once where its caller does not wait: EAGAIN, errno 11 (unix(7)). nginx
 //! then answers 502.
 
-use super::super::{Context, Logged, answers_with, is_harm};
+use super::super::Context;
 use super::Queue;
+use crate::facts::Logged;
+use crate::facts::harm::{answers_with, is_harm};
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier, plain};
 

@@ -1,8 +1,9 @@
 //! The ceiling of an edge's ports: how many there are over the time for which a request keeps one taken.
 
 use super::Ports;
+use crate::facts::ceiling::ceiling_between;
 use crate::report::Ceiling;
-use crate::stations::{Context, ceiling_between};
+use crate::stations::Context;
 
 /// Seconds for which a port stays in TIME_WAIT (include/net/tcp.h, TCP_TIMEWAIT_LEN).
 const TIME_WAIT_S: f64 = 60.0;

@@ -1,8 +1,9 @@
 //! A send buffer that holds less than the way does: the server has sent all of it, and waits a round trip for the room to write more.
 
-use super::super::{Context, Placed, cores_are_spare, evidence};
+use super::super::{Context, Placed, evidence};
 use super::flow::{Flow, flows};
 use super::{BUFFER, Held, ROUND_TRIP_MIN_US, TIME_SHARE_MIN};
+use crate::facts::cores::cores_are_spare;
 use crate::observation::NetnsId;
 use crate::report::Confidence;
 

@@ -1,8 +1,10 @@
 //! A first congestion window that is smaller than usual: each new connection needs more round trips for its answer than the way asks for.
 
-use super::super::{Context, GOOD_MIN, cores_are_spare, evidence};
+use super::super::{Context, evidence};
 use super::flow::{Flow, median};
 use super::{FIRST_WINDOW, Held, ROUND_TRIP_MIN_US, TIME_SHARE_MIN};
+use crate::facts::GOOD_MIN;
+use crate::facts::cores::cores_are_spare;
 use crate::observation::TcpSample;
 use crate::report::Confidence;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::super::{Context, mean};
+use super::super::Context;
+use crate::facts::sum::mean;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, TcpSample};

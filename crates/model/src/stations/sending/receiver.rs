@@ -1,8 +1,9 @@
 //! Clients whose receive window is smaller than what the way holds: the server can send no more than they take.
 
-use super::super::{Context, cores_are_spare, evidence};
+use super::super::{Context, evidence};
 use super::flow::Flow;
 use super::{Held, RECEIVER, ROUND_TRIP_MIN_US, TIME_SHARE_MIN};
+use crate::facts::cores::cores_are_spare;
 use crate::report::Confidence;
 
 /// Whether and how much the clients' windows hold the answers back.

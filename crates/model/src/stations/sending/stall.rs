@@ -1,9 +1,10 @@
 //! The stall between Nagle's algorithm and delayed acknowledgements: the end of an answer is held back until what was sent before it is acknowledged,
 //! and the peer acknowledges that only 40 ms later, for it waits for more.
 
-use super::super::{Context, cores_are_spare, evidence};
+use super::super::{Context, evidence};
 use super::flow::Flow;
 use super::{Held, STALL, TIME_SHARE_MIN};
+use crate::facts::cores::cores_are_spare;
 use crate::observation::{TcpSample, TcpState};
 use crate::report::Confidence;
 

@@ -1,7 +1,8 @@
 //! What lost packets cost the load: clients that wait for a timeout, or long answers whose congestion window stays small.
 
-use super::super::{Context, cores_are_spare, evidence};
+use super::super::{Context, evidence};
 use super::Sent;
+use crate::facts::cores::cores_are_spare;
 use crate::load::{LoadResult, Loop, Percentiles};
 use crate::message::Message;
 use crate::report::Evidence;

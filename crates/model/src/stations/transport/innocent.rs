@@ -57,7 +57,7 @@ fn is_full(ctx: &Context<'_>, view: &NetnsView) -> bool {
 }
 
 /// Queueing disciplines at both ends of the window, with the seconds between.
-fn changed<'a>(ctx: &Context<'a>, view: &'a NetnsView) -> impl Iterator<Item = (&'a Qdisc, &'a Qdisc, f64)> {
+fn changed<'a>(ctx: &Context<'_>, view: &'a NetnsView) -> impl Iterator<Item = (&'a Qdisc, &'a Qdisc, f64)> {
     let around = ctx.around(&view.qdiscs);
     around.into_iter().flat_map(|(first, last, elapsed_us)| {
         last.iter().filter_map(move |after| {

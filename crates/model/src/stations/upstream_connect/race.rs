@@ -1,8 +1,10 @@
 //! Requests that meet a kept connection which the upstream is just closing, because it keeps idle connections for less long than the tier that
 //! dials.
 
-use super::super::{Context, Logged, evidence, is_harm};
+use super::super::{Context, evidence};
 use super::{Edge, RACE, STATION, edges, grown};
+use crate::facts::Logged;
+use crate::facts::harm::is_harm;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, ProcessView};
 use crate::path::Tier;

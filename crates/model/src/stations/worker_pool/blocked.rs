@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Pool, READY_SHARE_MAX, STATION, ready_share, worker_pids};
+use crate::facts::cores::{SATURATED_UTILIZATION, utilization_of};
+use crate::facts::sum::mean;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, UnixPeer};
 use crate::path::{Tier, answers};
 use crate::report::{At, Confidence, Evidence, Finding, Role};
-use crate::stations::cpu::{SATURATED_UTILIZATION, utilization_of};
-use crate::stations::{Context, evidence, mean};
+use crate::stations::{Context, evidence};
 
 /// Looks at busy workers below which nothing is said.
 const LOOKS_MIN: usize = 5;

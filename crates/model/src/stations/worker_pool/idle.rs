@@ -1,9 +1,9 @@
 //! Whether more workers could do more: the ones that are there wait for something that is no core, or compute beside cores that are idle.
 
 use super::{Of, Pool};
+use crate::facts::cores::{charged_share, utilization_of};
 use crate::path::Tier;
 use crate::stations::Context;
-use crate::stations::cpu::{charged_share, utilization_of};
 
 /// Share of their time in which workers may run, or be ready to, for them to count as waiting for something else than a core: workers that
 /// compute, or whose cores a neighbour takes, are ready all the time, and more of them would not help.

@@ -1,12 +1,13 @@
 //! Event loops with a limit of connections (maxconn, server.max-connections and their like): they stop accepting there, and the rest waits at the door.
 
 use super::{Pool, STEADY_SHARE, WAITED_SHARE};
+use crate::facts::quota::stops;
 use crate::load::Loop;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::Evidence;
 use crate::stations::worker_connections::Held;
-use crate::stations::{Context, cpu_quota, evidence};
+use crate::stations::{Context, evidence};
 
 /// Share of the clients' time that must be lost on requests which are never taken.
 const LOST_SHARE_MIN: f64 = 0.1;
@@ -16,7 +17,7 @@ const LOST_SHARE_MIN: f64 = 0.1;
 pub(super) fn are_capped(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
     let waited = pool.waited_share >= WAITED_SHARE && pool.waiting >= 1.0;
     let ran = tier.pids.iter().filter_map(|pid| ctx.clocked(*pid, |used| used.run_ns)).sum::<f64>() > 0.0;
-    waited && ran && Held::of(ctx, tier).is_none() && !cpu_quota::stops(ctx, tier)
+    waited && ran && Held::of(ctx, tier).is_none() && !stops(ctx, tier)
 }
 
 /// True where as many are held at nearly every look, never more, somebody always waits at the door, and clients give up: a loop that is merely busy takes

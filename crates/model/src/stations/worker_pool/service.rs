@@ -1,10 +1,13 @@
 //! How long a request holds a worker of a pool, without the time that it waits for something which has a limit of its own.
 
 use super::{Pool, SAMPLES_MIN};
+use crate::facts::GOOD_MIN;
+use crate::facts::cores::other_tenants;
+use crate::facts::quota::stops;
 use crate::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
 use crate::path::Tier;
-use crate::stations::{Context, GOOD_MIN, cpu_quota, other_tenants};
+use crate::stations::Context;
 
 /// How long a request holds a worker, without what it waits for elsewhere: for a core, or in the queue of a tier behind. Seconds.
 pub(super) struct Service {
@@ -33,7 +36,7 @@ impl Service {
         let for_core_s = per_request_s(processes(ctx, tier, |used| used.run_delay_ns));
         // The wait for a core that other programs keep busy stays; that for one the servers filled themselves is the cores' own queue, and that for the
         // next period of a quota is the quota's.
-        let stays_s = if other_tenants(ctx).is_empty() || cpu_quota::stops(ctx, tier) { 0.0 } else { for_core_s };
+        let stays_s = if other_tenants(ctx).is_empty() || stops(ctx, tier) { 0.0 } else { for_core_s };
         let alone_s = |held_s: f64| (held_s - queued_s - for_core_s).max(running_s);
         let net_s = |held_s: f64| alone_s(held_s) + stays_s;
         let by_sockets = pool.busy_mean() / served;

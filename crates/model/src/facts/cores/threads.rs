@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::facts::Context;
 use crate::path::Tier;
-use crate::stations::Context;
 
 /// Share of its time in which a thread must run, or be ready to, to count as one that never waits for anything but a core.
 pub(super) const READY_SHARE: f64 = 0.95;
@@ -15,17 +15,17 @@ pub(super) const SERVING_SHARE: f64 = 0.1;
 const HELPING_SHARE: f64 = 0.1;
 
 /// Threads that do a tier's work.
-pub(super) struct Threads {
+pub(crate) struct Threads {
     /// Those that serve.
-    pub(super) serving: usize,
+    pub(crate) serving: usize,
     /// Mean number of those that ran.
-    pub(super) running: f64,
+    pub(crate) running: f64,
 }
 
 impl Threads {
     /// The threads of a tier where all that serve were ready to run all the time: more of them, or other cores, would be needed for more. Nothing
     /// where one of them waits for anything else, or their times cannot be told apart.
-    pub(super) fn exhausted(ctx: &Context<'_>, tier: &Tier, cores: usize) -> Option<Self> {
+    pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier, cores: usize) -> Option<Self> {
         let mut all = Self { serving: 0, running: 0.0 };
         let pids: BTreeSet<u32> = tier.pids.iter().copied().collect();
         for pid in pids {
@@ -52,7 +52,7 @@ impl Threads {
 
     /// The threads that do a tier's work: nothing where their times cannot be told apart, or others together did more than a tenth of it, as where
     /// many processes share it.
-    pub(super) fn serving(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
+    pub(crate) fn serving(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
         let (mut serving, mut served, mut all) = (0, 0.0, 0.0);
         for pid in &tier.pids {
             let (first, last, elapsed_us) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;

@@ -1,12 +1,9 @@
 //! What a good answer costs the cores, and how many of them the cores have time for.
 
-use std::collections::BTreeSet;
-
-use super::{Context, TENANTS_SHARE_MAX, Use, others_share, ran, ticks_per_s};
+use super::{Context, CoreGroup, TENANTS_SHARE_MAX, Use, others_share, ran, ticks_per_s};
+use crate::facts::ceiling::ceiling_spread;
 use crate::load::LoadResult;
-use crate::path::Tier;
 use crate::report::Ceiling;
-use crate::stations::ceiling_spread;
 
 /// CPU time of a page on the stack tried, microseconds: with idle cores, and near saturation (DESIGN.md). The cost of an answer falls as load
 /// rises, because work is done in larger batches.
@@ -58,25 +55,25 @@ impl Fall {
 }
 
 /// CPU time that a good answer will cost under full load, seconds: without what failed answers cost, nor what other programs took.
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// Cores that other programs leave. What they take beyond [`TENANTS_SHARE_MAX`] is contested, and no prediction may rest on it.
     cores: f64,
-    pub(super) value_s: f64,
+    pub(crate) value_s: f64,
     least_s: f64,
     most_s: f64,
 }
 
 impl Cost {
     /// From the busy time of these cores.
-    pub(super) fn of(ctx: &Context<'_>, cores: &BTreeSet<u32>, tiers: &[&Tier], busy: f64) -> Option<Self> {
-        let limit = cores.len() as f64;
-        let others = others_share(ctx, cores, tiers).unwrap_or(0.0).max(0.0) * limit;
-        Self::of_use(ctx, &Use { limit, busy, others, clocked: ran(ctx, tiers).min(busy) })
+    pub(crate) fn of(ctx: &Context<'_>, group: &CoreGroup<'_>, busy: f64) -> Option<Self> {
+        let limit = group.count();
+        let others = others_share(ctx, group).unwrap_or(0.0).max(0.0) * limit;
+        Self::of_use(ctx, &Use { limit, busy, others, clocked: ran(ctx, &group.tiers).min(busy) })
     }
 
     /// What was counted by clock ticks few of them tell badly: twice the standard deviation of their number is in the bounds. The fall under
     /// load is in the estimate, and at its most in the least of it; the most is that it does not fall.
-    pub(super) fn of_use(ctx: &Context<'_>, used: &Use) -> Option<Self> {
+    pub(crate) fn of_use(ctx: &Context<'_>, used: &Use) -> Option<Self> {
         let Use { limit, busy, others, clocked } = *used;
         let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
         let own = (busy - others).max(clocked);
@@ -96,7 +93,7 @@ impl Cost {
         })
     }
 
-    pub(super) fn ceiling(&self) -> Option<Ceiling> {
+    pub(crate) fn ceiling(&self) -> Option<Ceiling> {
         ceiling_spread(self.cores / self.value_s, self.cores / self.most_s, self.cores / self.least_s, CORES_SPREAD)
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use super::NEAR_UTILIZATION;
 use super::threads::{READY_SHARE, SERVING_SHARE};
+use crate::facts::Context;
 use crate::observation::{ListenerAddress, NetnsId, SocketAddress, ThreadTimes};
 use crate::path::Tier;
 use crate::profile::{POLLING, Profiled, Share};
-use crate::stations::Context;
 
 /// Shortest time before a load of which the readings count: the kernel brings the time of a thread that runs up to date at its clock ticks, up to
 /// 10 ms apart.
@@ -55,7 +55,7 @@ pub(crate) enum Sign {
 }
 
 /// The tiers that poll.
-pub(crate) fn polling<'a>(ctx: &Context<'a>, tiers: &[&'a Tier]) -> Vec<Polling<'a>> {
+pub(crate) fn polling<'a>(ctx: &Context<'_>, tiers: &[&'a Tier]) -> Vec<Polling<'a>> {
     tiers.iter().filter_map(|tier| quiet(ctx, tier).or_else(|| sampled(ctx, tier))).collect()
 }
 
@@ -66,7 +66,7 @@ pub(super) fn fills(all: &[Polling<'_>], busy: f64, limit: f64, waiting: Option<
     cores > 0.0 && busy - cores < NEAR_UTILIZATION * limit && waiting.unwrap_or(0.0) - delayed < WAITING_MAX * limit
 }
 
-fn quiet<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Polling<'a>> {
+fn quiet<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {
     let first = ctx.path.tiers.first()?;
     if ![first.netns, tier.netns].into_iter().all(|id| is_quiet(ctx, id)) || is_asked(ctx, first) {
         return None;
@@ -136,7 +136,7 @@ fn is_asked(ctx: &Context<'_>, first: &Tier) -> bool {
     sockets.iter().any(|socket| socket.inode != 0 && listens(&socket.address))
 }
 
-fn sampled<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Polling<'a>> {
+fn sampled<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {
     let profiled = Profiled::of(ctx)?;
     let share = profiled.share_within(tier, POLLING).filter(|share| share.low >= POLLED_SHARE_MIN)?;
     Some(Polling { tier, cores: share.value * profiled.cores_used(tier), delayed: 0.0, is_all: true, sign: Sign::Sampled(share) })

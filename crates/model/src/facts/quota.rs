@@ -1,11 +1,13 @@
 //! Which quota holds which tier, and what became of it in the window.
 
+use super::{Context, cores};
 use crate::message::Message;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
 use crate::path::Tier;
 use crate::series::Series;
-use crate::stations::{Context, cpu};
 
+/// Share of the periods from which it is told that the cgroup is stopped now and then.
+pub(crate) const NOTED_SHARE: f64 = 0.01;
 /// Share of the stops of a quota from which one within it counts as alike: both stop their processes in turns.
 const ALIKE_SHARE: f64 = 0.5;
 
@@ -13,11 +15,11 @@ const ALIKE_SHARE: f64 = 0.5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Throttled {
     /// Periods at whose end it was stopped.
-    pub(super) periods: u64,
+    pub(crate) periods: u64,
     /// Periods in which it ran or wanted to.
     of: u64,
     /// Share of all periods of the window in which it was stopped: one that is mostly idle has few periods of its own.
-    pub(super) share: f64,
+    pub(crate) share: f64,
     /// For how long it was stopped, summed over cores, as a share of the window; nothing where the kernel does not tell.
     stopped: Option<f64>,
     /// Length of a period, microseconds.
@@ -39,17 +41,17 @@ impl Throttled {
     }
 
     /// At least this share of the window it was stopped: the kernel sums over the cores on which it was, at most this many.
-    pub(super) fn stopped_share(&self, cores: f64) -> f64 {
+    pub(crate) fn stopped_share(&self, cores: f64) -> f64 {
         self.stopped.map_or(0.0, |stopped| (stopped / cores.max(1.0)).min(self.share))
     }
 
     /// Cores that it was kept from by stops, at the most.
-    pub(super) fn stopped_most(&self) -> f64 {
+    pub(crate) fn stopped_most(&self) -> f64 {
         self.stopped.unwrap_or(f64::MAX)
     }
 
     /// How long one stop takes at least, microseconds.
-    pub(super) fn stop_us(&self, cores: f64) -> f64 {
+    pub(crate) fn stop_us(&self, cores: f64) -> f64 {
         if self.share > 0.0 { (self.stopped_share(cores) / self.share * self.period_us).min(self.period_us) } else { 0.0 }
     }
 }
@@ -67,14 +69,14 @@ pub(crate) struct Quota<'a> {
     pub(crate) used: Option<f64>,
     /// Cores that the tiers' processes used.
     pub(crate) own: Option<f64>,
-    pub(super) throttled: Option<Throttled>,
+    pub(crate) throttled: Option<Throttled>,
 }
 
 impl<'a> Quota<'a> {
     fn of(ctx: &Context<'a>, id: &'a CgroupId, series: &'a Series<CgroupCpu>, tiers: Vec<&'a Tier>) -> Option<Self> {
         let now = series.last()?;
         let limit = now.limit_cores()?;
-        let seen = cpu::own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids));
+        let seen = cores::own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids));
         let is_read = |pid: &u32| ctx.obs.processes.get(pid).is_some_and(|process| ctx.inside(&process.cpu).is_some());
         // What one of them used that was not read may be all of it.
         let own = seen.filter(|_| tiers.iter().flat_map(|tier| &tier.pids).all(is_read));
@@ -86,7 +88,7 @@ impl<'a> Quota<'a> {
     }
 
     /// Share of the limit that was used.
-    pub(super) fn utilization(&self) -> Option<f64> {
+    pub(crate) fn utilization(&self) -> Option<f64> {
         self.used.map(|used| used / self.limit)
     }
 
@@ -96,12 +98,12 @@ impl<'a> Quota<'a> {
     }
 
     /// The tiers' names.
-    pub(super) fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         self.tiers.iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join("+")
     }
 
     /// A message with all that is known of it.
-    pub(super) fn told(&self, id: &'static str) -> Message {
+    pub(crate) fn told(&self, id: &'static str) -> Message {
         let message = Message::new(id)
             .with("tier", self.names())
             .with("cgroup", self.id.path.as_str())
@@ -147,7 +149,7 @@ pub(crate) fn file(id: &CgroupId) -> &'static str {
 }
 
 /// The quotas of the path: of each tier the tightest of those that hold it, tiers with the same one together.
-pub(crate) fn limited<'a>(ctx: &Context<'a>) -> Vec<Quota<'a>> {
+pub(super) fn limited<'a>(ctx: &Context<'a>) -> Vec<Quota<'a>> {
     let mut found: Vec<Quota<'a>> = Vec::new();
     for tier in &ctx.path.tiers {
         let quotas = holding(ctx, tier).into_iter().filter_map(|(id, series)| Quota::of(ctx, id, series, vec![tier]));
@@ -173,4 +175,10 @@ fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a CgroupId, &'a Series<
     let holds = |id: &CgroupId| !theirs.is_empty() && theirs.iter().filter(|own| id.holds(own)).count() * 2 >= theirs.len();
     let is_limited = |series: &Series<CgroupCpu>| series.last().is_some_and(|cpu| cpu.limit_cores().is_some());
     ctx.obs.cgroups.iter().filter(|(id, series)| is_limited(series) && holds(id)).collect()
+}
+
+/// True where a quota stops a tier's processes now and then or all the time: that they were ready to run says nothing about the cores then.
+pub(crate) fn stops(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let holds = |quota: &Quota<'_>| quota.tiers.iter().any(|other| other.id == tier.id);
+    ctx.quotas().iter().filter(|quota| holds(quota)).any(|quota| quota.throttled.is_some_and(|throttled| throttled.share >= NOTED_SHARE))
 }

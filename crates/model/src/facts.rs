@@ -1,0 +1,38 @@
+//! Typed facts of one observation, on which stations, causes and remedies build: tiers, listeners, cores, quotas, queues, pools, ports, edges, tables.
+//!
+//! A fact says what was read and holds no verdict. Each is worked out once an observation, when it is first asked for. No fact knows a station.
+
+pub(crate) mod ceiling;
+mod context;
+pub(crate) mod cores;
+pub(crate) mod harm;
+mod id;
+pub(crate) mod quota;
+pub(crate) mod sum;
+
+use std::cell::OnceCell;
+
+pub(crate) use context::GOOD_MIN;
+pub use context::{Context, Logged};
+pub(crate) use cores::CoreGroup;
+pub use id::{CoreGroupId, TierId};
+pub(crate) use quota::Quota;
+
+/// What was worked out so far.
+#[derive(Default)]
+pub(crate) struct Facts<'a> {
+    core_groups: OnceCell<Vec<CoreGroup<'a>>>,
+    quotas: OnceCell<Vec<Quota<'a>>>,
+}
+
+impl<'a> Context<'a> {
+    /// The path's tiers by the cores on which they may run.
+    pub(crate) fn core_groups(&self) -> &[CoreGroup<'a>] {
+        self.facts.core_groups.get_or_init(|| cores::groups(self))
+    }
+
+    /// The CPU quotas that hold the path's tiers.
+    pub(crate) fn quotas(&self) -> &[Quota<'a>] {
+        self.facts.quotas.get_or_init(|| quota::limited(self))
+    }
+}
