@@ -7,7 +7,11 @@ mod context;
 pub(crate) mod cores;
 pub(crate) mod harm;
 mod id;
+pub(crate) mod limit;
+pub(crate) mod pool;
+pub(crate) mod queue;
 pub(crate) mod quota;
+pub(crate) mod setting;
 pub(crate) mod sum;
 
 use std::cell::OnceCell;

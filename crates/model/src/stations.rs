@@ -10,7 +10,6 @@ mod cpu;
 pub(crate) mod cpu_quota;
 pub(crate) mod ephemeral_ports;
 pub(crate) mod file_descriptors;
-pub(crate) mod in_force;
 mod link;
 pub(crate) mod load_generator;
 pub(crate) mod rate_limit;
@@ -23,12 +22,13 @@ mod worker_pool;
 
 pub use crate::facts::Context;
 use crate::facts::Logged;
+use crate::facts::setting::NOT_IN_FORCE;
 use crate::message::Message;
-use crate::observation::NetnsId;
-use crate::report::{At, Ceiling, Evidence, Finding, Station, StationKind, StationState};
+use crate::observation::{NetnsId, Origin};
+use crate::report::{At, Ceiling, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(crate) use load_generator::waited as generator_waited;
-pub(crate) use worker_pool::{CONNECTIONS, waited_for};
+pub(crate) use worker_pool::waited_for;
 
 /// A station's definition.
 pub struct StationDef {
@@ -84,6 +84,9 @@ impl Logged {
     }
 }
 
+/// Times the limit in force that a written one must be where it is not known how many want to be served at once.
+const TIMES_MIN: f64 = 2.0;
+
 /// The bare reading of a station, to be filled in.
 fn blank(def: &StationDef, tier: String, at: At, unit: &str) -> Station {
     Station {
@@ -105,4 +108,29 @@ fn blank(def: &StationDef, tier: String, at: At, unit: &str) -> Station {
 
 fn evidence(text: String, source: impl Into<String>, value: Option<f64>) -> Evidence {
     Evidence { text, source: source.into(), value }
+}
+
+/// "FILE:LINE" of a setting.
+fn place(origin: &Origin) -> String {
+    if origin.file.is_empty() { "default".to_owned() } else { format!("{}:{}", origin.file, origin.line) }
+}
+
+/// What shows that a file was changed after it was read.
+fn changed_proof(ctx: &Context<'_>, file: &str) -> Evidence {
+    evidence(ctx.text(Message::new("evidence-not-in-force-changed").with("file", file)), "stat(2), /proc/PID/stat", None)
+}
+
+/// The cause of a finding at the same place, with that one's evidence: the harm is the same.
+fn unforced(ctx: &Context<'_>, title: Message, explanation: Message, mut proofs: Vec<Evidence>, symptom: &Finding) -> Finding {
+    proofs.extend(symptom.evidence.iter().cloned());
+    Finding {
+        id: NOT_IN_FORCE.to_owned(),
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        title: ctx.text(title),
+        evidence: proofs,
+        explanation: ctx.text(explanation),
+        remedies: Vec::new(),
+        ..symptom.clone()
+    }
 }

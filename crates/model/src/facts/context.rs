@@ -5,7 +5,7 @@ use super::sum::mean;
 use crate::catalogue::Catalogue;
 use crate::load::Loop;
 use crate::message::Message;
-use crate::observation::{AccessLog, Counters, CpuUse, Listener, NetnsId, NetnsView, Observation, ServerStatus, ServerView};
+use crate::observation::{AccessLog, Counters, CpuUse, Listener, NetnsId, NetnsView, NginxConfig, Observation, ServerStatus, ServerView};
 use crate::path::{Path, Tier};
 use crate::series::Series;
 use crate::traffic;
@@ -70,6 +70,11 @@ impl<'a> Context<'a> {
     pub(crate) fn access_logs(&self, tier: &Tier) -> impl Iterator<Item = &'a AccessLog> {
         let views = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid));
         views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last())
+    }
+
+    /// The configuration of a tier's nginx, of the first whose was read.
+    pub(crate) fn nginx_of(&self, tier: &Tier) -> Option<&'a NginxConfig> {
+        tier.pids.iter().find_map(|pid| self.obs.servers.get(pid)?.nginx())
     }
 
     /// Lines of one kind in the error logs of a tier's servers, with the first of them and its log.

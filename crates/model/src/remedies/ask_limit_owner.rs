@@ -3,12 +3,12 @@
 use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
 use crate::facts::Context;
+use crate::facts::limit::{holding, place, told};
 use crate::message::Message;
 use crate::observation::{NginxLimit, Origin};
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
-use crate::stations::rate_limit::{holding, place, told};
 
 pub(super) const ADVICE: AdviceDef =
     AdviceDef { id: "ask-limit-owner", finding: "rate-limited-by-config", activation: Activation::Reload, advise };

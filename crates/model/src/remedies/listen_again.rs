@@ -4,18 +4,20 @@ use super::raise_accept_backlog::{configured, has_room, listener_of};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerKind};
 use crate::facts::Context;
+use crate::facts::setting;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Placed, in_force};
+use crate::stations::Placed;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "listen-again", finding: in_force::ID, activation: Activation::Reload, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "listen-again", finding: setting::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
     let listener = listener_of(tier, placed, placed.netns?)?;
     let in_force = placed.station.limit?;
-    let unforced = in_force::unforced_backlog(ctx, tier, listener, in_force)?;
+    let unforced = setting::unforced_backlog(ctx, tier, listener, in_force)?;
     let backlog = configured(ctx, tier, &listener.listener.address)?;
     // What is as large as may be has no number: the kernel's bound is one that gives as much.
     let wanted = if backlog.written() < 0 { u32::try_from(unforced.limit) } else { u32::try_from(backlog.written()) };

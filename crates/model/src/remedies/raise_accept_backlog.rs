@@ -5,12 +5,13 @@ use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change, ServerKind};
 use crate::facts::Context;
 use crate::facts::harm::in_flight_peak;
+use crate::facts::setting;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier};
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Placed, in_force};
+use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-accept-backlog", finding: "accept-queue-full", activation: Activation::Reload, propose };
@@ -89,7 +90,7 @@ fn wanted(ctx: &Context<'_>, placed: &Placed, limit: u32) -> u32 {
 /// The setting that gives a listener its backlog, in the server that has it.
 pub(super) struct Backlog<'a> {
     server: Server<'a>,
-    written: in_force::Backlog,
+    written: setting::Backlog,
 }
 
 impl Backlog<'_> {
@@ -123,6 +124,6 @@ impl Backlog<'_> {
 }
 
 pub(super) fn configured<'a>(ctx: &Context<'a>, tier: &Tier, bound: &ListenerAddress) -> Option<Backlog<'a>> {
-    let written = |server: Server<'a>| Some(Backlog { written: in_force::backlog(server.view(), bound)?, server });
+    let written = |server: Server<'a>| Some(Backlog { written: setting::backlog(server.view(), bound)?, server });
     servers::of(ctx, tier).into_iter().find_map(written)
 }

@@ -6,12 +6,13 @@ use crate::change::{Activation, ServerSetting};
 use crate::facts::Context;
 use crate::facts::cores::own_share;
 use crate::facts::harm::in_flight_peak;
+use crate::facts::pool::CONNECTIONS;
 use crate::message::Message;
 use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{CONNECTIONS, Placed};
+use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-max-children", finding: "worker-pool-exhausted", activation: Activation::Reload, propose };

@@ -6,14 +6,15 @@ use super::raise_max_children::{risk, worker_bytes};
 use super::{Proposal, RemedyDef, servers};
 use crate::change::{Activation, ServerKind, ServerSetting};
 use crate::facts::Context;
+use crate::facts::setting;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Placed, in_force};
+use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "reload-configuration", finding: in_force::ID, activation: Activation::Reload, propose };
+    RemedyDef { id: "reload-configuration", finding: setting::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
@@ -22,7 +23,7 @@ fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
 
 fn queue(ctx: &Context<'_>, tier: &Tier, placed: &Placed) -> Option<Proposal> {
     let listener = listener_of(tier, placed, placed.netns?)?;
-    let unforced = in_force::unforced_backlog(ctx, tier, listener, placed.station.limit?)?;
+    let unforced = setting::unforced_backlog(ctx, tier, listener, placed.station.limit?)?;
     // php-fpm keeps its sockets over a reload, and their limits.
     let backlog = configured(ctx, tier, &listener.listener.address).filter(|backlog| backlog.server() == ServerKind::Nginx)?;
     let text = Message::new("remedy-reload-configuration-queue").with("file", unforced.changed?).with("tier", tier.name.as_str());
@@ -38,7 +39,7 @@ fn queue(ctx: &Context<'_>, tier: &Tier, placed: &Placed) -> Option<Proposal> {
 
 fn pool(ctx: &Context<'_>, tier: &Tier, placed: &Placed) -> Option<Proposal> {
     let running = placed.station.limit?;
-    let unforced = in_force::unforced_pool(ctx, tier, running)?;
+    let unforced = setting::unforced_pool(ctx, tier, running)?;
     let server = servers::of(ctx, tier).into_iter().find(|server| server.pid() == unforced.master)?;
     let written = unforced.pool.max_children.value;
     let setting = ServerSetting::PhpFpmMaxChildren { pool: unforced.pool.name.clone() };

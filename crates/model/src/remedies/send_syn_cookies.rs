@@ -3,11 +3,11 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::facts::queue::KEY_COOKIES;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
-use crate::stations::syn_queue::KEY_COOKIES;
 
 pub(super) const REMEDY: RemedyDef = RemedyDef { id: "send-syn-cookies", finding: "syn-queue-full", activation: Activation::Live, propose };
 

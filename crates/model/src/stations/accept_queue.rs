@@ -1,21 +1,20 @@
 //! Station `accept-queue`: established connections that wait for a listener's process to accept them.
 
-mod unix;
+mod unforced;
 
-use std::collections::BTreeMap;
-
-use super::{Context, Placed, StationDef, blank, evidence, in_force, worker_pool};
-use crate::facts::Logged;
+use super::{Context, Placed, StationDef, blank, evidence};
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::{answers_with, in_flight_peak, is_harm, waited_for_retry};
+use crate::facts::queue::{OVERFLOWS, Queue, refused, unix, watch};
+use crate::facts::{Logged, pool, setting};
 use crate::load::Loop;
 use crate::message::Message;
-use crate::observation::{Listener, NetnsView};
+use crate::observation::NetnsView;
 use crate::path::{PlacedListener, Tier};
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef =
-    StationDef { id: "accept-queue", kind: StationKind::Cliff, findings: &["accept-queue-full", in_force::ID], read, judge };
+    StationDef { id: "accept-queue", kind: StationKind::Cliff, findings: &["accept-queue-full", setting::NOT_IN_FORCE], read, judge };
 
 /// Time after which a client sends a SYN again that a full queue dropped (RFC 6298, initial RTO), seconds. A queue that is long enough is
 /// better than that only where waiting in it is shorter.
@@ -23,32 +22,10 @@ const RETRY_S: f64 = 1.0;
 /// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
 const STANDING_SHARE: f64 = 0.5;
 
-/// How long the burst lasts with which a load begins, all of its connections being opened at once: until those who found no room have tried once
-/// more and a little beyond, microseconds.
-const START_US: u64 = 2_000_000;
-/// Times as long the load must last for nothing but that burst to be told apart.
-const START_TIMES: u64 = 2;
 /// Share of all clients' time that those who are dropped at the beginning must wait for it to count all the same, where nothing else holds them back.
 const LOST_SHARE_MIN: f64 = 0.1;
-/// Sysctl that switches SYN cookies: 0 is off.
-const KEY_COOKIES: &str = super::syn_queue::KEY_COOKIES;
-/// What a namespace's listeners counted because a queue was full.
-const OVERFLOWS: &str = "TcpExt.ListenOverflows";
-
 /// Share of its limit from which a queue's headroom is told as small.
 const NEAR_UTILIZATION: f64 = 0.80;
-
-/// What one listener's queue did in the window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Queue {
-    pub(super) limit: u32,
-    peak: u32,
-    mean: f64,
-    /// SYNs and connections that the listener itself dropped, for whatever reason.
-    pub(super) drops: Option<u64>,
-    /// Those of them that came after the burst with which a load begins.
-    drops_later: Option<u64>,
-}
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
     let mut read = Vec::new();
@@ -61,63 +38,6 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
         }
     }
     read
-}
-
-/// Follows the listener with this inode through the samples of the window.
-pub(super) fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener) -> Option<Queue> {
-    let own = |listeners: &Vec<Listener>| listeners.iter().find(|listener| listener.inode == placed.listener.inode).cloned();
-    let inside: Vec<Listener> = ctx.in_window(&view.listeners).filter_map(|(_, listeners)| own(listeners)).collect();
-    let last = inside.last().cloned().or_else(|| view.listeners.last().and_then(own))?;
-    let by_inode: BTreeMap<u64, Option<u64>> = match ctx.around(&view.listeners) {
-        Some((first, _, _)) => first.iter().map(|listener| (listener.inode, listener.drops)).collect(),
-        None => BTreeMap::new(),
-    };
-    let end = ctx.around(&view.listeners).and_then(|(_, last, _)| own(last)).and_then(|listener| listener.drops).or(last.drops);
-    // A listener that was not there at the beginning began to count at zero.
-    let begin = by_inode.get(&placed.listener.inode).copied().unwrap_or(Some(0));
-    let settled_us = ctx.window_us.0.saturating_add(START_US);
-    let settled = ctx.in_window(&view.listeners).find(|(at, _)| *at >= settled_us).and_then(|(_, all)| own(all)?.drops);
-    let total: u64 = inside.iter().map(|listener| u64::from(listener.accept_queue)).sum();
-    Some(Queue {
-        limit: last.accept_queue_limit,
-        peak: inside.iter().map(|listener| listener.accept_queue).max().unwrap_or(last.accept_queue),
-        mean: if inside.is_empty() { 0.0 } else { total as f64 / inside.len() as f64 },
-        drops: end.zip(begin).map(|(end, begin)| end.saturating_sub(begin)),
-        drops_later: end.zip(settled).map(|(end, settled)| end.saturating_sub(settled)),
-    })
-}
-
-impl Queue {
-    /// True where all that it dropped came with the burst with which a load begins: who has a connection then keeps it, or the queue has room for
-    /// those who come one by one.
-    fn only_began_with(self, ctx: &Context<'_>) -> bool {
-        let is_long = ctx.window_us.1.saturating_sub(ctx.window_us.0) >= START_TIMES * START_US;
-        ctx.obs.load.is_some() && is_long && self.drops_later == Some(0)
-    }
-
-    /// True where it was seen at its limit, at which the next connection is refused or the one after it.
-    pub(super) fn is_full(self) -> bool {
-        self.peak > self.limit || (self.peak == self.limit && self.limit > 0)
-    }
-}
-
-/// Connections that were turned away in the window; nothing where nothing tells.
-pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, view: &NetnsView, queue: Queue) -> Option<u64> {
-    if let Some(path) = unix::path_of(placed) {
-        return unix::refused(ctx, tier, placed.netns, path, queue);
-    }
-    // The kernel counts a listener's own drops; where it does not tell them, overflows of the namespace are this listener's only if its
-    // queue was seen full.
-    let overflows = ctx.counted(view, OVERFLOWS);
-    let Some(drops) = queue.drops else { return if queue.is_full() { overflows } else { overflows.filter(|count| *count == 0) } };
-    let Some(overflows) = overflows else {
-        // Without cookies they are as likely SYNs for which the SYN queue had no room.
-        let may_be_syns = view.sysctl(KEY_COOKIES) == Some("0") && !queue.is_full();
-        return Some(drops).filter(|drops| *drops == 0 || !may_be_syns);
-    };
-    // Among them are the SYNs for which the SYN queue had no room: what no accept queue of the namespace overflowed with.
-    let others = ctx.counted(view, "TcpExt.ListenDrops").map_or(0, |all| all.saturating_sub(overflows));
-    Some(overflows.min(if queue.is_full() { drops } else { drops.saturating_sub(others) }))
 }
 
 fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &NetnsView), queue: Queue, refused: Option<u64>) -> Station {
@@ -172,15 +92,15 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     refusing
         .flat_map(|placed| {
             let full = finding(ctx, placed);
-            unforced(ctx, placed, &full).into_iter().chain([full])
+            not_in_force(ctx, placed, &full).into_iter().chain([full])
         })
         .collect()
 }
 
 /// The cause of a full queue whose limit was written higher and is not in force. Before workers that are all taken it would only be longer.
-fn unforced(ctx: &Context<'_>, placed: &Placed, full: &Finding) -> Option<Finding> {
+fn not_in_force(ctx: &Context<'_>, placed: &Placed, full: &Finding) -> Option<Finding> {
     let (tier, listener) = listener_of(ctx, placed).filter(|_| full.role == Role::Cause)?;
-    if worker_pool::is_exhausted(ctx, tier) { None } else { in_force::accept_queue(ctx, tier, listener, &placed.station, full) }
+    if pool::is_exhausted(ctx, tier) { None } else { unforced::finding(ctx, tier, listener, &placed.station, full) }
 }
 
 /// The tier of a reading and its listener.

@@ -1,11 +1,13 @@
 //! Station `clients`: the demand. A fixed number of connections, each with one request under way, or a fixed rate, passes no more than this
 //! however fast the server is. It is a station of its own because the generator's station is about the generator's cores.
 
-use super::{Context, Placed, StationDef, blank, rate_limit, worker_pool};
+use super::{Context, Placed, StationDef, blank};
 use crate::facts::GOOD_MIN;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::cores::cost_s;
 use crate::facts::harm::in_flight_peak;
+use crate::facts::limit::holding;
+use crate::facts::pool::held_s as held_s_most;
 use crate::facts::quota::stops;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
@@ -52,9 +54,9 @@ fn ceiling(ctx: &Context<'_>, load: &LoadResult) -> Option<Ceiling> {
             high: rate_per_s * (1.0 + RATE_MISSING_MAX),
         }),
         Loop::Closed { connections } => {
-            let held_s = worker_pool::held_s(ctx).map(|held_s| held_s + cost_s(ctx));
+            let held_s = held_s_most(ctx).map(|held_s| held_s + cost_s(ctx));
             // A quota or a limit of the rate stops one request at a time as well.
-            let is_stopped = |tier: &Tier| stops(ctx, tier) || rate_limit::holding(ctx, tier).is_some();
+            let is_stopped = |tier: &Tier| stops(ctx, tier) || holding(ctx, tier).is_some();
             let alone_s = ctx.alone_us().filter(|_| !ctx.path.tiers.iter().any(is_stopped)).map(|alone_us| alone_us / 1e6);
             let rate = f64::from(connections) / alone_s.into_iter().chain(held_s).reduce(f64::max)?;
             // One alone finds caches and cores cold: as much as was seen is there.

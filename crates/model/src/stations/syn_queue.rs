@@ -10,8 +10,9 @@ mod proofs;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::{Context, Placed, StationDef, accept_queue, blank};
+use super::{Context, Placed, StationDef, blank};
 use crate::facts::harm::{lost_first_packets, waited_to_connect};
+use crate::facts::queue::{self, KEY_COOKIES};
 use crate::facts::sum::mean;
 use crate::message::Message;
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
@@ -22,8 +23,6 @@ pub(super) const STATION: StationDef = StationDef { id: "syn-queue", kind: Stati
 
 /// Sysctl that, with cookies off, bounds the handshakes of peers that are not known.
 pub(crate) const KEY_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
-/// Sysctl that switches SYN cookies: 0 off, 1 where the queue is full, 2 always.
-pub(crate) const KEY_COOKIES: &str = "net.ipv4.tcp_syncookies";
 /// Share of its limit from which a queue counts as full where it was seen once a second only.
 const FULL_UTILIZATION: f64 = 0.80;
 /// Share of it from which one that is counted to have dropped may have been full between two looks: while it is half full or more, the kernel sends
@@ -86,9 +85,9 @@ fn queues<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Vec<Queue<'a>> {
 fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) -> Option<Queue<'a>> {
     let (first, count) = (*group.first()?, group.len() as u64);
     let view = ctx.obs.netns.get(&first.netns)?;
-    let watched: Vec<(&PlacedListener, accept_queue::Queue)> =
-        group.iter().filter_map(|placed| Some((*placed, accept_queue::watch(ctx, view, placed)?))).collect();
-    let overflows = watched.iter().filter_map(|(placed, queue)| accept_queue::refused(ctx, tier, placed, view, *queue)).sum();
+    let watched: Vec<(&PlacedListener, queue::Queue)> =
+        group.iter().filter_map(|placed| Some((*placed, queue::watch(ctx, view, placed)?))).collect();
+    let overflows = watched.iter().filter_map(|(placed, queue)| queue::refused(ctx, tier, placed, view, *queue)).sum();
     let listen_limit = watched.iter().map(|(_, queue)| u64::from(queue.limit)).sum();
     let backlog = view.sysctl_number(KEY_BACKLOG).filter(|_| view.sysctl(KEY_COOKIES) == Some("0"));
     // A SYN is dropped where less than a quarter is left before it.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::super::{Context, evidence};
-use super::{KEY_BACKLOG, KEY_COOKIES, Queue, remotes};
+use super::{KEY_BACKLOG, Queue, remotes};
+use crate::facts::queue::KEY_COOKIES;
 use crate::facts::sum::mean;
 use crate::message::Message;
 use crate::report::Evidence;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Pool, READY_SHARE_MAX, STATION, ready_share, worker_pids};
+use super::{Pool, STATION};
 use crate::facts::cores::{SATURATED_UTILIZATION, utilization_of};
+use crate::facts::pool::{READY_SHARE_MAX, ready_share, worker_pids};
 use crate::facts::sum::mean;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, UnixPeer};

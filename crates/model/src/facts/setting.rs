@@ -1,22 +1,18 @@
-//! Finding `setting-not-in-force`: a limit that hurts is lower than what is written in the configuration, and what is written would be enough.
+//! Settings of the servers: what is written, and whether it is in force.
 
-use super::{Context, evidence};
+use super::Context;
 use crate::change::ServerSetting;
-use crate::facts::harm::in_flight_peak;
-use crate::message::Message;
 use crate::observation::{ListenerAddress, Origin, PhpFpmPool, ServerConfig, ServerView};
 use crate::path::{PlacedListener, Tier, is_bound_to};
-use crate::report::{Evidence, Finding, Role, Station};
 
-pub(crate) const ID: &str = "setting-not-in-force";
+/// Id of the finding that a setting is not in force.
+pub(crate) const NOT_IN_FORCE: &str = "setting-not-in-force";
 
 /// nginx's backlog where `listen` names none (ngx_connection.h, NGX_LISTEN_BACKLOG on Linux).
 const NGINX_BACKLOG: u32 = 511;
 /// How much later than a worker's start a file must have been changed for the server not to have read it, seconds: the times of the boot, of
 /// the start and of the file are whole seconds, and the clock is corrected now and then.
 const LATER_S: i64 = 3;
-/// Times the limit in force that a written one must be where it is not known how many want to be served at once.
-const TIMES_MIN: f64 = 2.0;
 
 /// What a server's configuration says about the backlog of one of its listeners.
 pub(crate) struct Backlog {
@@ -24,7 +20,8 @@ pub(crate) struct Backlog {
     pub(crate) value: i64,
     /// The setting that changes it.
     pub(crate) setting: ServerSetting,
-    origin: Origin,
+    /// Where it is written.
+    pub(crate) origin: Origin,
 }
 
 /// The backlog that a server's configuration gives to the listener at this address.
@@ -65,8 +62,10 @@ pub(crate) fn changed_since_read(ctx: &Context<'_>, tier: &Tier, master: u32, on
 pub(crate) struct UnforcedBacklog {
     /// The room that there would be: the smaller of the backlog and `net.core.somaxconn` as it is now.
     pub(crate) limit: u64,
-    somaxconn: u64,
-    backlog: Backlog,
+    /// That sysctl.
+    pub(crate) somaxconn: u64,
+    /// What is written.
+    pub(crate) backlog: Backlog,
     /// A file that was changed after the server read it: it may hold more than this setting.
     pub(crate) changed: Option<String>,
 }
@@ -78,34 +77,6 @@ pub(crate) fn unforced_backlog(ctx: &Context<'_>, tier: &Tier, placed: &PlacedLi
     let limit = u64::try_from(backlog.value).map_or(somaxconn, |value| value.min(somaxconn));
     let changed = changed_since_read(ctx, tier, master, None);
     (limit as f64 > in_force).then_some(UnforcedBacklog { limit, somaxconn, backlog, changed })
-}
-
-/// The cause of an accept queue that overflows although what is written has room for all who come.
-pub(super) fn accept_queue(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, station: &Station, full: &Finding) -> Option<Finding> {
-    let in_force = station.limit?;
-    let written = unforced_backlog(ctx, tier, placed, in_force)?;
-    let needed = ctx.obs.load.as_ref().map_or(TIMES_MIN * in_force, in_flight_peak);
-    if (written.limit as f64) < needed {
-        return None;
-    }
-    let args = |id: &'static str| {
-        let message = Message::new(id).with("tier", tier.name.as_str()).with("listener", placed.listener.address.to_string());
-        message.with("limit", in_force).with("written", written.limit)
-    };
-    let explanation = match &written.changed {
-        Some(file) => args("finding-setting-not-in-force-queue-edited").with("file", file.as_str()),
-        None => args("finding-setting-not-in-force-queue"),
-    };
-    let backlog = Message::new("evidence-not-in-force-backlog").with("setting", written.backlog.setting.told());
-    let backlog = backlog.with("value", written.backlog.value as f64);
-    let somaxconn = Message::new("evidence-not-in-force-somaxconn").with("somaxconn", written.somaxconn as f64);
-    let mut proofs = vec![
-        evidence(ctx.text(args("evidence-not-in-force-queue")), "sock_diag", Some(in_force)),
-        evidence(ctx.text(backlog), place(&written.backlog.origin), Some(written.backlog.value as f64)),
-        evidence(ctx.text(somaxconn), "sysctl net.core.somaxconn", Some(written.somaxconn as f64)),
-    ];
-    proofs.extend(written.changed.as_deref().map(|file| changed_proof(ctx, file)));
-    Some(cause(ctx, args("finding-setting-not-in-force-queue-title"), explanation, proofs, full))
 }
 
 /// A pool of php-fpm that runs with fewer workers than its file says, because the file was changed after it was read.
@@ -126,45 +97,4 @@ pub(crate) fn unforced_pool<'a>(ctx: &Context<'a>, tier: &Tier, running: f64) ->
     let ((master, pool), None) = (pools.next()?, pools.next()) else { return None };
     let file = changed_since_read(ctx, tier, master, Some(&pool.max_children.origin.file))?;
     (f64::from(pool.max_children.value) > running).then_some(UnforcedPool { master, pool, file })
-}
-
-/// The cause of a pool that is exhausted although its file says more workers: as many as are asked for, or twice those that run.
-pub(super) fn worker_pool(ctx: &Context<'_>, tier: &Tier, running: f64, waiting: f64, exhausted: &Finding) -> Option<Finding> {
-    let UnforcedPool { pool, file, .. } = unforced_pool(ctx, tier, running)?;
-    let written = f64::from(pool.max_children.value);
-    if written < (running + waiting).min(TIMES_MIN * running) {
-        return None;
-    }
-    let args = |id: &'static str| {
-        let message = Message::new(id).with("tier", tier.name.as_str()).with("pool", pool.name.as_str()).with("file", file.as_str());
-        message.with("running", running).with("written", written)
-    };
-    let proofs = vec![
-        evidence(ctx.text(args("evidence-not-in-force-pool")), place(&pool.max_children.origin), Some(written)),
-        changed_proof(ctx, &file),
-    ];
-    Some(cause(ctx, args("finding-setting-not-in-force-pool-title"), args("finding-setting-not-in-force-pool"), proofs, exhausted))
-}
-
-fn place(origin: &Origin) -> String {
-    if origin.file.is_empty() { "default".to_owned() } else { format!("{}:{}", origin.file, origin.line) }
-}
-
-fn changed_proof(ctx: &Context<'_>, file: &str) -> Evidence {
-    evidence(ctx.text(Message::new("evidence-not-in-force-changed").with("file", file)), "stat(2), /proc/PID/stat", None)
-}
-
-/// The cause of a finding at the same place, with that one's evidence: the harm is the same.
-fn cause(ctx: &Context<'_>, title: Message, explanation: Message, mut proofs: Vec<Evidence>, symptom: &Finding) -> Finding {
-    proofs.extend(symptom.evidence.iter().cloned());
-    Finding {
-        id: ID.to_owned(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
-        title: ctx.text(title),
-        evidence: proofs,
-        explanation: ctx.text(explanation),
-        remedies: Vec::new(),
-        ..symptom.clone()
-    }
 }

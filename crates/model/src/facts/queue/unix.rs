@@ -3,8 +3,8 @@
 //! A connection that finds the queue full is not put off but refused at once where its caller does not wait: EAGAIN, errno 11 (unix(7)). nginx
 //! then answers 502.
 
-use super::super::Context;
 use super::Queue;
+use crate::facts::Context;
 use crate::facts::Logged;
 use crate::facts::harm::{answers_with, is_harm};
 use crate::observation::{ListenerAddress, NetnsId};
@@ -16,7 +16,7 @@ const KIND_NO_ROOM: &str = "connect 11";
 const GATEWAY_STATUSES: [u16; 3] = [502, 503, 504];
 
 /// The path of a unix listener; nothing for others.
-pub(super) fn path_of(placed: &PlacedListener) -> Option<&str> {
+pub(crate) fn path_of(placed: &PlacedListener) -> Option<&str> {
     match &placed.listener.address {
         ListenerAddress::Unix(path) => Some(path),
         ListenerAddress::Tcp(..) => None,
@@ -25,7 +25,7 @@ pub(super) fn path_of(placed: &PlacedListener) -> Option<&str> {
 
 /// Connections of the load itself that were refused, where it connects to this very socket: with EAGAIN for want of room, or because nobody
 /// listened for a while.
-pub(super) fn own_refused(ctx: &Context<'_>, netns: Option<NetnsId>, path: &str) -> Option<u64> {
+pub(crate) fn own_refused(ctx: &Context<'_>, netns: Option<NetnsId>, path: &str) -> Option<u64> {
     let load = ctx.obs.load.as_ref().filter(|_| !ctx.obs.request.unix.is_empty())?;
     let first = ctx.path.tiers.first()?;
     let asked = |placed: &PlacedListener| Some(placed.netns) == netns && path_of(placed) == Some(path);
@@ -34,7 +34,7 @@ pub(super) fn own_refused(ctx: &Context<'_>, netns: Option<NetnsId>, path: &str)
 
 /// Connections that were turned away at a tier's unix socket: what its callers logged; where their logs tell nothing at all, and the queue was
 /// seen beyond its limit, the answers of a gateway without an upstream.
-pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, path: &str, queue: Queue) -> Option<u64> {
+pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, path: &str, queue: Queue) -> Option<u64> {
     if let Some(own) = own_refused(ctx, Some(netns), path) {
         // Who is turned away comes again at once, so that the queue is seen full; else it was not for want of room.
         return Some(if queue.is_full() { own } else { 0 });
@@ -53,7 +53,7 @@ pub(super) fn refused(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, path: &str
 
 /// The lines in which a tier's callers tell that they were turned away at this path. Of a log only the first line is known: where it speaks of
 /// another socket, the others are this one's only if its queue was seen full.
-pub(super) fn logged(ctx: &Context<'_>, tier: &Tier, path: &str, was_full: bool) -> Option<Logged> {
+pub(crate) fn logged(ctx: &Context<'_>, tier: &Tier, path: &str, was_full: bool) -> Option<Logged> {
     let about = |logged: &Logged| names(&logged.line, path) || (was_full && logged.line.contains("unix:"));
     let told = callers(ctx, tier).filter_map(|caller| ctx.logged(caller, KIND_NO_ROOM)).filter(about);
     told.max_by_key(|logged| logged.count)
@@ -80,7 +80,7 @@ fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier>
 
 /// True where more than a few of the load's own connections were refused or, where it does not connect to this socket, got answers of a gateway
 /// whose upstream did not take its request; without load of our own, those who were turned away count as harm.
-pub(super) fn harmed(ctx: &Context<'_>, netns: NetnsId, path: &str) -> bool {
+pub(crate) fn harmed(ctx: &Context<'_>, netns: NetnsId, path: &str) -> bool {
     let Some(load) = &ctx.obs.load else { return true };
     match own_refused(ctx, Some(netns), path) {
         Some(refused) => is_harm(refused, load.requests),
@@ -89,7 +89,7 @@ pub(super) fn harmed(ctx: &Context<'_>, netns: NetnsId, path: &str) -> bool {
 }
 
 /// Seconds that a client waits for its answer.
-pub(super) fn patience_s(ctx: &Context<'_>) -> f64 {
+pub(crate) fn patience_s(ctx: &Context<'_>) -> f64 {
     ctx.obs.load.as_ref().map_or(f64::INFINITY, |load| load.timeout_us as f64 / 1e6)
 }
 

@@ -1,24 +1,24 @@
 //! How long a request holds a worker of a pool, without the time that it waits for something which has a limit of its own.
 
 use super::{Pool, SAMPLES_MIN};
+use crate::facts::Context;
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::other_tenants;
 use crate::facts::quota::stops;
 use crate::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
 use crate::path::Tier;
-use crate::stations::Context;
 
 /// How long a request holds a worker, without what it waits for elsewhere: for a core, or in the queue of a tier behind. Seconds.
-pub(super) struct Service {
-    pub(super) held_s: f64,
-    pub(super) held_s_least: f64,
-    pub(super) held_s_most: f64,
+pub(crate) struct Service {
+    pub(crate) held_s: f64,
+    pub(crate) held_s_least: f64,
+    pub(crate) held_s_most: f64,
 }
 
 impl Service {
     /// From the workers' own log where it has durations; else from the sockets by Little's law, where the answers tell how many were served.
-    pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         let load = ctx.obs.load.as_ref().filter(|load| load.good >= GOOD_MIN && pool.busy.len() >= SAMPLES_MIN)?;
         // Those of which is known how much they gained.
         let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.gained().is_some() && log.lines >= GOOD_MIN).collect();

@@ -1,13 +1,13 @@
 //! Whether more workers could do more: the ones that are there wait for something that is no core, or compute beside cores that are idle.
 
 use super::{Of, Pool};
+use crate::facts::Context;
 use crate::facts::cores::{charged_share, utilization_of};
 use crate::path::Tier;
-use crate::stations::Context;
 
 /// Share of their time in which workers may run, or be ready to, for them to count as waiting for something else than a core: workers that
 /// compute, or whose cores a neighbour takes, are ready all the time, and more of them would not help.
-pub(super) const READY_SHARE_MAX: f64 = 0.5;
+pub(crate) const READY_SHARE_MAX: f64 = 0.5;
 /// Busy share of the pool's cores that stands in for it where the kernel keeps no scheduler statistics.
 const CPU_SHARE_MAX: f64 = 0.9;
 /// Busy share of the pool's cores up to which workers that compute leave room for more of them.
@@ -21,7 +21,7 @@ const THREADS_READY_MAX: f64 = 0.9;
 const THREADS_READY_MIN: f64 = 1.2;
 
 /// What shows that more workers could do more.
-pub(super) enum Idle {
+pub(crate) enum Idle {
     /// The share of their time in which they ran or were ready to.
     Workers(f64),
     /// The busy share of their cores, where the kernel keeps no scheduler statistics.
@@ -34,7 +34,7 @@ pub(super) enum Idle {
 
 impl Idle {
     /// Nothing where more workers would only share the same cores.
-    pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         let cores = || utilization_of(ctx, tier);
         let Some(ready) = ready_share(ctx, &tier.pids) else {
             let compute = charged_share(ctx, &tier.pids).is_some_and(|share| share > READY_SHARE_MAX);
@@ -57,7 +57,7 @@ impl Idle {
 }
 
 /// Shares of their time that processes spent on cores and waiting for one, all threads of each.
-pub(super) struct Ready {
+pub(crate) struct Ready {
     processes: usize,
     ran: f64,
     delayed: f64,
@@ -65,13 +65,13 @@ pub(super) struct Ready {
 
 impl Ready {
     /// Both together.
-    pub(super) fn ready(&self) -> f64 {
+    pub(crate) fn ready(&self) -> f64 {
         self.ran + self.delayed
     }
 }
 
 /// Means over these processes; nothing where schedstats are missing.
-pub(super) fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<Ready> {
+pub(crate) fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<Ready> {
     let share = |pid: &u32| Some((ctx.clocked(*pid, |used| used.run_ns)?, ctx.clocked(*pid, |used| used.run_delay_ns)?));
     let shares: Vec<(f64, f64)> = pids.iter().filter_map(share).collect();
     let processes = shares.len();

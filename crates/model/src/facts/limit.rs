@@ -1,0 +1,210 @@
+//! Limits that a server's configuration sets: which one holds this traffic, and how.
+
+use super::harm::answers_with;
+use super::{Context, Logged};
+use crate::load::{LoadResult, Loop};
+use crate::message::Message;
+use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};
+use crate::path::Tier;
+use crate::report::Ceiling;
+
+/// Share of the requests that must be answered with the limit's status, or made to wait, for it to count as harm.
+pub(crate) const HELD_SHARE: f64 = 0.01;
+/// Share of those answers that the limit's own lines in the log must explain.
+pub(crate) const LOGGED_SHARE: f64 = 0.5;
+/// Share of the requests that were logged as delayed, from which the median waits too.
+pub(crate) const DELAYED_SHARE: f64 = 0.5;
+/// How far goodput may lie from what a limit lets through: nginx counts in thousandths of a request and milliseconds, the window has two ends.
+pub(crate) const RATE_SPREAD: f64 = 0.03;
+/// The same for traffic that is watched: a log is read a little before and after the window.
+pub(crate) const WATCHED_SPREAD: f64 = 0.05;
+/// What an event loop under load adds to the milliseconds of a turn: it looks at the clock once for all that came.
+pub(crate) const LOOP_MS: f64 = 1.0;
+/// Turns that half of the requests must have waited for where nothing else tells that they did: fewer may be one that is just served.
+pub(crate) const TURNS_WAITED: f64 = 5.0;
+/// Share of the offered rate from which an open loop got what it asked for.
+pub(crate) const OFFERED_SHARE_MIN: f64 = 0.98;
+
+/// What a limit did to this traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It refused.
+    Refused,
+    /// It let requests wait.
+    Delayed,
+}
+
+/// One limit on the request's way.
+pub(crate) struct Limit<'a> {
+    pub(crate) config: &'a NginxLimit,
+    /// Whether this request passes it, where that is known.
+    pub(crate) applies: Option<bool>,
+    pub(crate) refused: Option<Logged>,
+    pub(crate) delayed: Option<Logged>,
+    pub(crate) held: Option<Held>,
+    /// True where the server's own words show it.
+    pub(crate) is_logged: bool,
+}
+
+impl<'a> Limit<'a> {
+    pub(crate) fn of(ctx: &Context<'a>, tier: &Tier, config: &'a NginxLimit) -> Option<Self> {
+        let applies = applies(ctx, tier, config);
+        // Lines of a zone that the configuration keeps from this request are another traffic's, unless the log shows this very path.
+        let is_ours = |logged: &Logged| applies != Some(false) || requested_path(&logged.line) == Some(ctx.obs.request.path());
+        let line = |what: &str| ctx.logged(tier, &format!("{what} {}", config.zone)).filter(is_ours);
+        let (refused, delayed) = match config.kind.as_str() {
+            "limit_conn" => (line("limiting connections"), None),
+            _ => (line("limiting requests"), line("delaying requests")),
+        };
+        // A limit elsewhere is none of this request's.
+        if applies == Some(false) && refused.is_none() && delayed.is_none() {
+            return None;
+        }
+        let mut limit = Self { config, applies, refused, delayed, held: None, is_logged: false };
+        limit.judge(ctx, tier);
+        Some(limit)
+    }
+
+    pub(crate) fn judge(&mut self, ctx: &Context<'_>, tier: &Tier) {
+        let count = |logged: &Option<Logged>| logged.as_ref().map_or(0, |logged| logged.count) as f64;
+        let (refused, delayed) = (count(&self.refused), count(&self.delayed));
+        let Some(load) = &ctx.obs.load else {
+            (self.held, self.is_logged) = self.watched(ctx, tier, refused, delayed);
+            return;
+        };
+        // A status that was expected is no failure.
+        let failed = load.requests.saturating_sub(load.good);
+        let answers = answers_with(load, &[self.config.status]).min(failed) as f64;
+        let requests = load.requests as f64;
+        let is_surely_here = self.applies == Some(true);
+        (self.held, self.is_logged) = if answers > HELD_SHARE * requests {
+            match refused >= LOGGED_SHARE * answers {
+                true => (Some(Held::Refused), true),
+                // A log that is not readable or not that talkative: the status and the very rate.
+                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Refused), false),
+            }
+        } else if self.config.burst > self.config.burst_at_once && wants_more(load) {
+            match delayed >= DELAYED_SHARE * requests {
+                true => (Some(Held::Delayed), true),
+                false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Delayed), false),
+            }
+        } else {
+            (None, false)
+        };
+    }
+
+    /// The same without load of our own: by the tier's access logs, where is known how much they gained.
+    pub(crate) fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<Held>, bool) {
+        let Some(seen) = Watched::of(ctx, tier) else { return (None, false) };
+        if refused > HELD_SHARE * seen.requests {
+            return (Some(Held::Refused), true);
+        }
+        if self.config.burst <= self.config.burst_at_once {
+            return (None, false);
+        }
+        if delayed >= DELAYED_SHARE * seen.requests {
+            return (Some(Held::Delayed), true);
+        }
+        // All of one client's, and nginx itself had them for longer than its turns are apart.
+        let is_at_rate = self.config.rate_per_s.is_some_and(|rate| {
+            let waits = seen.own_wait_s.is_some_and(|wait| wait >= TURNS_WAITED / rate);
+            waits && (seen.requests / ctx.seconds().max(1e-6) / rate - 1.0).abs() <= WATCHED_SPREAD
+        });
+        ((self.applies == Some(true) && is_at_rate).then_some(Held::Delayed), false)
+    }
+
+    /// The requests a second that it lets one client have who always wants more: the rate, and in a short window as much more as passes at once at its
+    /// beginning. Those that wait leave at the rate. Without any burst it is less, for what was not used is lost then: nginx counts in whole milliseconds
+    /// (ngx_http_limit_req_module.c), and a request passes that comes a whole turn after the last one, in one of the next turns of its event loop.
+    pub(crate) fn allowed_rps(&self, load: &LoadResult) -> Option<Ceiling> {
+        let rate = self.config.rate_per_s?;
+        if self.config.burst == 0 {
+            let after_ms = |more_ms: f64| 1e3 / ((1e3 / rate).ceil() + more_ms);
+            return Some(Ceiling { value: after_ms(LOOP_MS / 2.0), low: after_ms(LOOP_MS), high: after_ms(0.0) });
+        }
+        let burst = self.config.burst_at_once as f64 * 1e6 / load.duration_us.max(1) as f64;
+        Some(Ceiling { value: rate, low: rate, high: rate + burst })
+    }
+
+    /// True where goodput is just what the limit allows to one client address.
+    pub(crate) fn passes_all_it_may(&self, load: &LoadResult) -> bool {
+        self.allowed_rps(load)
+            .is_some_and(|allowed| (allowed.low * (1.0 - RATE_SPREAD)..=allowed.high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
+    }
+
+    pub(crate) fn proofs(&self) -> impl Iterator<Item = &Logged> {
+        self.refused.iter().chain(&self.delayed)
+    }
+}
+
+/// Whether the request passes a limit. Where the first server is reached by an address that is none of its own, as behind a published port, this is as
+/// its configuration says of the sockets through which it is reached.
+pub(crate) fn applies(ctx: &Context<'_>, tier: &Tier, config: &NginxLimit) -> Option<bool> {
+    let at = |address: &ListenerAddress| config.applies_at.iter().find(|(known, _)| known == address).map(|(_, applies)| *applies);
+    let reached = || tier.listeners.iter().map(|placed| at(&placed.listener.address)).reduce(|a, b| a.filter(|_| a == b)).flatten();
+    config.applies.or_else(|| ctx.path.is_first(tier).then(reached).flatten())
+}
+
+/// The path in `request: "GET /path HTTP/1.1"`, without its query.
+pub(crate) fn requested_path(line: &str) -> Option<&str> {
+    let request = line.split_once(", request: \"")?.1;
+    request.split(' ').nth(1)?.split('?').next()
+}
+
+/// True where the load would have taken more than it got: a closed loop always, an open one that fell short.
+pub(crate) fn wants_more(load: &LoadResult) -> bool {
+    match load.shape {
+        Loop::Closed { .. } => true,
+        Loop::Open { rate_per_s, .. } => load.goodput_rps() < OFFERED_SHARE_MIN * rate_per_s,
+    }
+}
+
+/// What a tier's access logs tell of the traffic that was watched.
+pub(crate) struct Watched {
+    pub(crate) requests: f64,
+    /// Half of the requests took nginx itself this long, the upstreams' time taken off, seconds; nothing where the format has no times.
+    pub(crate) own_wait_s: Option<f64>,
+}
+
+impl Watched {
+    fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.lines > 0).collect();
+        let requests = logs.iter().map(|log| log.gained()).sum::<Option<f64>>()?;
+        let largest = logs.iter().max_by_key(|log| log.lines)?;
+        let upstream = largest.upstream_time_us.map_or(0, |times| times.p50);
+        Some(Self { requests, own_wait_s: largest.request_time_us.map(|times| times.p50.saturating_sub(upstream) as f64 / 1e6) })
+    }
+}
+
+/// The limit of a tier that holds this traffic, else the lowest of those that it passes.
+pub(crate) fn narrowest<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<Limit<'a>> {
+    let configured = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()).flat_map(|nginx| &nginx.limits);
+    let limits = configured.filter_map(|config| Limit::of(ctx, tier, config));
+    let rate = |limit: &Limit<'_>| limit.config.rate_per_s.unwrap_or(f64::MAX);
+    let weight = |limit: &Limit<'_>| (limit.held.is_some(), limit.is_logged, limit.applies == Some(true));
+    limits.min_by(|a, b| weight(b).cmp(&weight(a)).then(rate(a).total_cmp(&rate(b))))
+}
+
+/// A message with all that is known of a limit.
+pub(crate) fn told(id: &'static str, tier: &Tier, config: &NginxLimit) -> Message {
+    Message::new(id)
+        .with("tier", tier.name.as_str())
+        .with("directive", config.kind.as_str())
+        .with("zone", config.zone.as_str())
+        .with("key", config.key.as_str())
+        .with("rate", config.rate_per_s.unwrap_or(0.0))
+        .with("connections", config.connections.unwrap_or(0))
+        .with("burst", config.burst)
+        .with("status", config.status.to_string())
+        .with("place", place(&config.origin))
+}
+
+/// "FILE:LINE".
+pub(crate) fn place(origin: &Origin) -> String {
+    format!("{}:{}", origin.file, origin.line)
+}
+
+/// The limit that holds a tier's traffic; nothing where none does.
+pub(crate) fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxLimit> {
+    narrowest(ctx, tier).filter(|limit| limit.held.is_some()).map(|limit| limit.config)
+}

@@ -1,0 +1,250 @@
+//! Pools: what serves one connection at a time, how much of it was busy, and who waited for it.
+
+mod idle;
+pub(crate) mod loops;
+mod service;
+
+use std::collections::BTreeSet;
+
+pub(crate) use idle::{Idle, READY_SHARE_MAX, ready_share};
+pub(crate) use service::Service;
+
+use super::cores::are_spent;
+use super::sum::mean;
+use super::{Context, Logged, setting};
+use crate::observation::{Identity, ListenerAddress, PhpFpmPool, Socket, SocketAddress, TcpState};
+use crate::path::Tier;
+
+/// The unit where connections are counted and no workers: the limit of event loops.
+pub(crate) const CONNECTIONS: &str = "connections";
+/// Share of the samples in which somebody must wait for a worker: a pool at its limit is waited for all the time, one that touches it is not.
+pub(crate) const WAITED_SHARE: f64 = 0.9;
+/// The same where none is ever seen free: with hardly more clients than workers the last one is on its way to the queue now and then.
+pub(crate) const WAITED_SHARE_TAKEN: f64 = 0.5;
+/// Share of the workers busy on average from which none is free.
+pub(crate) const TAKEN_SHARE: f64 = 0.95;
+/// As many as must wait for each worker for more of them to be worth a word,
+pub(crate) const GAIN_MIN: f64 = 0.05;
+/// and where they wait now and then.
+pub(crate) const GAIN_MIN_TAKEN: f64 = 0.1;
+/// Share of the workers that must be busy on average. Between two requests a worker is free until it has a core, so that rarely all are busy at
+/// once, the less so where others take the cores.
+pub(crate) const BUSY_SHARE: f64 = 0.75;
+/// Share of the samples in which as many threads must be taken for their number to be the limit: between two connections one is seen free.
+pub(crate) const STEADY_SHARE: f64 = 0.75;
+/// Times the workers that may seem to hold a connection on average: the sockets are not all read in the same moment, and one may be seen closed
+/// and its successor too. More than that is served by threads or event loops.
+pub(crate) const BUSY_TIMES_MAX: f64 = 1.1;
+/// Samples below which nothing is said: sockets are read about once a second.
+pub(crate) const SAMPLES_MIN: usize = 3;
+
+/// What serves one connection at a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Each process.
+    Processes,
+    /// Threads of one process or of several. Their number is no limit by itself (some are helpers): it is as many connections as were in service
+    /// at once, where that stayed the same while others waited.
+    Threads,
+    /// Event loops that take no more connections than they were told to, however idle they are.
+    Loops,
+}
+
+/// What a pool did in the window.
+pub(crate) struct Pool {
+    pub(crate) of: Of,
+    /// Those that may be: as many as there are, or as the configuration of a pool that grows allows.
+    pub(crate) workers: usize,
+    /// Connections in service in each sample.
+    pub(crate) busy: Vec<usize>,
+    /// Mean number of connections that waited to be accepted.
+    pub(crate) waiting: f64,
+    /// Share of the samples in which any did.
+    pub(crate) waited_share: f64,
+    /// True where workers were still being started late in the window: the pool may grow further.
+    pub(crate) grows: bool,
+    /// The server's own words that the limit was reached.
+    pub(crate) reached: Option<Logged>,
+}
+
+/// The pools of php-fpm that listen where this tier does.
+pub(crate) fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPool> {
+    let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.php_fpm());
+    let here = |pool: &&PhpFpmPool| {
+        tier.listeners.iter().any(|placed| match (&pool.listen, &placed.listener.address) {
+            (ListenerAddress::Tcp(ip, port), ListenerAddress::Tcp(bound, bound_port)) => {
+                port == bound_port && (ip.to_canonical() == bound.to_canonical() || (ip.is_unspecified() && bound.is_unspecified()))
+            }
+            (pool, bound) => pool == bound,
+        })
+    };
+    servers.flat_map(|php_fpm| &php_fpm.pools).filter(here).collect()
+}
+
+/// Workers that a pool may have which starts them as they are needed; nothing for a static one, whose workers are all there, nor where the
+/// file was changed after it was read: its limit is another one, which only the workers show.
+pub(crate) fn allowed(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
+    let pools = configured(ctx, tier);
+    if setting::unforced_pool(ctx, tier, 0.0).is_some() {
+        return None;
+    }
+    let grows = pools.iter().any(|pool| pool.pm.value != "static");
+    grows.then(|| pools.iter().map(|pool| pool.max_children.value as usize).sum())
+}
+
+pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
+    configured(ctx, tier).iter().find_map(|pool| ctx.logged(tier, &format!("max_children {}", pool.name)))
+}
+
+/// The processes of a tier that are nobody's parent there: its workers.
+pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity> {
+    let mut all: Vec<&Identity> = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first()).collect();
+    let parents: BTreeSet<u32> = all.iter().map(|identity| identity.parent).collect();
+    all.retain(|identity| !parents.contains(&identity.pid));
+    all
+}
+
+pub(crate) fn worker_pids(ctx: &Context<'_>, tier: &Tier) -> Vec<u32> {
+    identities(ctx, tier).into_iter().map(|identity| identity.pid).collect()
+}
+
+impl Pool {
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let workers: Vec<&Identity> = identities(ctx, tier);
+        let view = ctx.obs.netns.get(&tier.netns)?;
+        let busy: Vec<usize> = ctx.in_window(&view.sockets).map(|(_, sockets)| in_service(tier, sockets)).collect();
+        let held = busy.iter().sum::<usize>() as f64 / busy.len().max(1) as f64;
+        if held == 0.0 {
+            return None;
+        }
+        // A single process may be anything, but where its configuration calls it a pool it is one of one worker.
+        let is_pool = workers.len() >= 2 || (workers.len() == 1 && !configured(ctx, tier).is_empty());
+        if !is_pool || held > BUSY_TIMES_MAX * workers.len() as f64 {
+            return Self::of_threads(ctx, tier, &workers, busy);
+        }
+        let oldest = workers.iter().map(|identity| identity.start_ticks).min()?;
+        let newest = workers.iter().map(|identity| identity.start_ticks).max()?;
+        let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
+        let allowed = allowed(ctx, tier);
+        let queued = ctx.queued(tier);
+        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && started_late(ctx, tier);
+        let most = allowed.unwrap_or(0).max(workers.len());
+        Some(Self {
+            of: Of::Processes,
+            workers: most,
+            busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
+            waiting: mean(queued.iter().copied()),
+            waited_share: waited_share(&queued),
+            // Where the configuration tells the limit, a pool that has reached it grows no further.
+            grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
+            reached: reached(ctx, tier),
+        })
+    }
+
+    /// One process, or more connections than processes: threads, or an event loop. Threads that take connections themselves leave the others in
+    /// the accept queue as soon as each has one; an event loop goes on accepting, up to a limit of its own where it has one. Only where they are all
+    /// taken can their number be told.
+    pub(crate) fn of_threads(ctx: &Context<'_>, tier: &Tier, workers: &[&Identity], busy: Vec<usize>) -> Option<Self> {
+        let threads = |identity: &&Identity| Some(ctx.obs.processes.get(&identity.pid)?.cpu.last()?.threads as usize);
+        let threads: usize = workers.iter().map(threads).sum::<Option<usize>>()?;
+        let most = busy.iter().max().copied()?;
+        let queued = ctx.queued(tier);
+        let pool = Self {
+            of: Of::Threads,
+            workers: most,
+            busy,
+            waiting: mean(queued.iter().copied()),
+            waited_share: waited_share(&queued),
+            grows: false,
+            reached: None,
+        };
+        if !pool.is_full() {
+            return None;
+        }
+        if most <= threads {
+            return pool.is_steady(BUSY_SHARE).then_some(pool);
+        }
+        (pool.is_steady(TAKEN_SHARE) && loops::are_capped(ctx, tier, &pool)).then_some(Self { of: Of::Loops, ..pool })
+    }
+
+    /// True where hardly a sample found less than this share of the most that were ever in service.
+    pub(crate) fn is_steady(&self, share: f64) -> bool {
+        let taken = self.busy.iter().filter(|busy| **busy as f64 >= share * self.workers as f64).count();
+        taken as f64 >= STEADY_SHARE * self.busy.len() as f64
+    }
+
+    /// What is counted.
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.of == Of::Loops { CONNECTIONS } else { "workers" }
+    }
+
+    pub(crate) fn busy_mean(&self) -> f64 {
+        self.busy.iter().sum::<usize>() as f64 / self.busy.len().max(1) as f64
+    }
+
+    /// The workers busy and connections waiting for them all the time, or none of them ever free and most of the time somebody waiting: the
+    /// pool's definition of full, whatever the reason.
+    pub(crate) fn is_full(&self) -> bool {
+        let busy = self.busy_mean() / self.workers as f64;
+        let waited = busy >= BUSY_SHARE && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0;
+        let taken = busy >= TAKEN_SHARE && self.waited_share >= WAITED_SHARE_TAKEN;
+        // With a worker for each that waits no more could be served than so many more at once.
+        let gain = self.waiting / self.workers as f64;
+        self.busy.len() >= SAMPLES_MIN && ((waited && gain >= GAIN_MIN) || (taken && gain >= GAIN_MIN_TAKEN))
+    }
+}
+
+/// Share of the samples in which somebody waited.
+pub(crate) fn waited_share(queued: &[u64]) -> f64 {
+    queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64
+}
+
+/// True where a worker was first seen in the window's second half: servers look about once a second whether they need more of them.
+pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let first_us = |pid: &u32| ctx.obs.processes.get(pid)?.identity.points().first().map(|(at, _)| *at);
+    let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
+    tier.pids.iter().filter_map(first_us).any(|at| at > half_us)
+}
+
+/// Connections that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
+pub(crate) fn in_service(tier: &Tier, sockets: &[Socket]) -> usize {
+    let ours = |socket: &&Socket| {
+        socket.inode != 0
+            && tier.listeners.iter().any(|placed| match (&placed.listener.address, &socket.address) {
+                (ListenerAddress::Tcp(ip, port), SocketAddress::Tcp { local, .. }) => {
+                    matches!(socket.state, TcpState::Established | TcpState::CloseWait)
+                        && local.1 == *port
+                        && (ip.is_unspecified() || ip.to_canonical() == local.0.to_canonical())
+                }
+                (ListenerAddress::Unix(path), SocketAddress::Unix { path: Some(bound), .. }) => path == bound,
+                _ => false,
+            })
+    };
+    sockets.iter().filter(ours).count()
+}
+
+/// The longest that a request holds a worker of one of the path's pools, seconds; nothing where there is no pool whose time can be told.
+pub(crate) fn held_s(ctx: &Context<'_>) -> Option<f64> {
+    let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
+    pools.filter_map(|(tier, pool)| Some(Service::of(ctx, tier, &pool)?.held_s)).reduce(f64::max)
+}
+
+/// The pool of a tier whose workers are all taken and wait for something that is no core, with what shows that. On cores that are full of good
+/// answers it takes nothing away: the workers wait for servers that have no core either, as for a web server that closes its connections late.
+pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
+    let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows)?;
+    // Whose clients are left out altogether suffers, whatever the others get.
+    if pool.of == Of::Loops && loops::leave_out(ctx, tier, &pool) {
+        return Some((pool, Idle::Left));
+    }
+    if are_spent(ctx) {
+        return None;
+    }
+    let idle = Idle::of(ctx, tier, &pool)?;
+    Some((pool, idle))
+}
+
+/// True where a tier's workers are all taken and wait.
+pub(crate) fn is_exhausted(ctx: &Context<'_>, tier: &Tier) -> bool {
+    exhausted(ctx, tier).is_some()
+}
