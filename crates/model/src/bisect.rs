@@ -10,11 +10,12 @@ use std::collections::VecDeque;
 use crate::catalogue::Catalogue;
 use crate::diagnose::diagnose;
 use crate::facts::Context;
+use crate::facts::cores::SATURATED_UTILIZATION;
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{NetnsId, Observation};
 use crate::path::{self, Path, Tier};
-use crate::report::{Diagnosis, PartKind, PartReport};
+use crate::report::{Diagnosis, PartKind, PartReport, Station, StationState};
 use explain::Whole;
 use plan::Step;
 
@@ -67,6 +68,8 @@ pub struct Session<'w> {
     cost_us: Option<f64>,
     /// True where requests came at a rate.
     at_rate: bool,
+    /// The tiers of each group of cores that was full.
+    full_cores: Vec<Vec<String>>,
     path: Path,
     pending: VecDeque<Step>,
     taken: usize,
@@ -82,7 +85,9 @@ impl<'w> Session<'w> {
         let pending = plan::steps(&ctx).into();
         let cost_us = cost_us(&ctx);
         let at_rate = whole.load.as_ref().is_some_and(|load| matches!(load.shape, Loop::Open { .. }));
-        Self { words, whole: diagnose(whole, words), cost_us, at_rate, pending, taken: 0, parts: Vec::new(), path }
+        let diagnosis = diagnose(whole, words);
+        let full_cores = full_cores(&ctx, &diagnosis);
+        Self { words, whole: diagnosis, cost_us, at_rate, full_cores, pending, taken: 0, parts: Vec::new(), path }
     }
 
     /// The part to be loaded next; nothing once all are known.
@@ -175,7 +180,8 @@ impl<'w> Session<'w> {
     pub fn report(mut self) -> Diagnosis {
         let order = |tier: &str| self.path.tiers.iter().position(|other| other.name == tier);
         self.parts.sort_by_key(|(_, part)| (order(&part.tier).unwrap_or(usize::MAX), part.kind));
-        let bisect = explain::explain(&Whole { report: &self.whole, cost_us: self.cost_us, at_rate: self.at_rate }, self.parts, self.words);
+        let whole = Whole { report: &self.whole, cost_us: self.cost_us, at_rate: self.at_rate, full_cores: &self.full_cores };
+        let bisect = explain::explain(&whole, self.parts, self.words);
         Diagnosis { bisect: Some(bisect), ..self.whole }
     }
 }
@@ -183,6 +189,15 @@ impl<'w> Session<'w> {
 /// A part that was not loaded, with the reason.
 fn unloaded(tier: String, kind: PartKind, summary: String) -> PartReport {
     PartReport { tier, kind, url: None, load: None, cpu_us_per_good: None, verdict: None, explains: false, limited_by: None, summary }
+}
+
+/// The tiers of each group of cores that was full, by their names.
+fn full_cores(ctx: &Context<'_>, whole: &Diagnosis) -> Vec<Vec<String>> {
+    let is_full = |station: &&Station| {
+        station.station == "cpu" && station.state == StationState::Saturated && station.utilization >= Some(SATURATED_UTILIZATION)
+    };
+    let names = |station: &Station| ctx.owner(&station.tier).tiers().iter().map(|tier| ctx.path.tiers[tier.0].name.clone()).collect();
+    whole.path.iter().filter(is_full).map(names).collect()
 }
 
 /// CPU time of the path's processes for each good answer, microseconds; nothing where it could not be read, or too few answers were good.

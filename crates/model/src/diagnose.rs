@@ -82,7 +82,8 @@ fn prescribe(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) {
     let scene = Scene { ctx, stations, findings };
     let of = |finding: &Finding| {
         // Tiers that share their cores share one station of them.
-        let is_its = |tier: &str| tier == finding.tier || tier.split('+').any(|one| one == finding.tier);
+        let owner = ctx.owner(&finding.tier);
+        let is_its = |tier: &str| ctx.owner(tier).covers(&owner);
         let own =
             |placed: &&Placed| placed.station.station == finding.station && placed.station.at == finding.at && is_its(&placed.station.tier);
         stations.iter().find(own).map(|placed| remedies(&scene, finding, placed)).unwrap_or_default()
@@ -210,11 +211,10 @@ fn connections_changed(path: &Path, view: &NetnsView) -> bool {
     waits(&first) || seen.any(|later| waits(&later) || inodes(&later) != inodes(&first))
 }
 
-/// True where a socket is an accepted connection of the first tier's listeners.
+/// True where a socket is an accepted connection of the first tier's TCP listeners.
 fn accepted(path: &Path, address: &SocketAddress) -> bool {
-    let SocketAddress::Tcp { local, .. } = address else { return false };
-    let first = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners);
-    first.into_iter().any(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(_, port) if port == local.1))
+    let mut first = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners);
+    matches!(address, SocketAddress::Tcp { .. }) && first.any(|placed| placed.listener.accepts(address))
 }
 
 fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {

@@ -8,6 +8,8 @@ pub(crate) mod cores;
 pub(crate) mod harm;
 mod id;
 pub(crate) mod limit;
+mod listener;
+pub(crate) mod owner;
 pub(crate) mod pool;
 pub(crate) mod queue;
 pub(crate) mod quota;
@@ -20,6 +22,7 @@ pub(crate) use context::GOOD_MIN;
 pub use context::{Context, Logged};
 pub(crate) use cores::CoreGroup;
 pub use id::{CoreGroupId, TierId};
+pub(crate) use listener::is_end_of;
 pub(crate) use quota::Quota;
 
 /// What was worked out so far.

@@ -41,7 +41,7 @@ fn hardly_failed(load: &LoadResult) -> bool {
 /// A connection for each request, where the pages are so cheap that it is more of their cost than noise can hide.
 fn churn(ctx: &Context<'_>, stations: &[Placed], load: &LoadResult, edge: &Edge<'_>) -> Option<Finding> {
     // The upstream elsewhere spends its own CPU, which nobody reads here.
-    let upstream = edge.upstream.filter(|_| edge.churns() && is_busy(stations, edge.tier))?;
+    let upstream = edge.upstream.filter(|_| edge.churns() && is_busy(ctx, stations, edge.tier))?;
     let pids = || edge.tier.pids.iter().chain(&upstream.pids);
     let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
     let used = |ticks: fn(&CpuUse) -> u64| -> f64 {
@@ -71,7 +71,7 @@ fn churn(ctx: &Context<'_>, stations: &[Placed], load: &LoadResult, edge: &Edge<
 }
 
 /// True where the cores of a tier are what limits it.
-fn is_busy(stations: &[Placed], tier: &Tier) -> bool {
+fn is_busy(ctx: &Context<'_>, stations: &[Placed], tier: &Tier) -> bool {
     let cores = stations.iter().filter(|placed| placed.station.station == "cpu" && placed.station.state == StationState::Saturated);
-    cores.into_iter().any(|placed| placed.station.tier.split('+').any(|name| name == tier.name))
+    cores.into_iter().any(|placed| ctx.owner(&placed.station.tier).has(tier.id))
 }

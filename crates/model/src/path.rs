@@ -335,14 +335,9 @@ impl Walk<'_> {
     /// The listeners at the other end of a socket held in `netns`.
     fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<Reached<'_>> {
         match address {
-            SocketAddress::Tcp { local, remote } => {
+            SocketAddress::Tcp { remote, .. } => {
                 // A socket whose local end is a listener's is an accepted one: its peer called us.
-                let accepted = |placed: &&PlacedListener| {
-                    placed.netns == netns
-                        && matches!(placed.listener.address, ListenerAddress::Tcp(ip, port)
-                            if port == local.1 && (ip.is_unspecified() || ip.to_canonical() == local.0.to_canonical()))
-                };
-                if self.listeners.iter().any(|placed| accepted(&placed)) {
+                if self.listeners.iter().any(|placed| placed.netns == netns && placed.listener.accepts(address)) {
                     return Vec::new();
                 }
                 let direct: Vec<Reached<'_>> = self.answering(netns, *remote).map(Reached::directly).collect();

@@ -1,9 +1,8 @@
 //! The whole, explained by what its parts give alone.
 
 use crate::catalogue::Catalogue;
-use crate::facts::cores::SATURATED_UTILIZATION;
 use crate::message::Message;
-use crate::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, StationState, Verdict};
+use crate::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, Verdict};
 
 /// Share of what a part gives alone from which the whole counts as giving as much: two measurements alike differ by so much on a shared machine.
 const SAME_SHARE: f64 = 0.85;
@@ -17,6 +16,8 @@ pub(super) struct Whole<'a> {
     pub(super) cost_us: Option<f64>,
     /// True where requests came at a rate.
     pub(super) at_rate: bool,
+    /// The tiers of each group of cores that was full.
+    pub(super) full_cores: &'a [Vec<String>],
 }
 
 /// A part that was loaded, with its goodput.
@@ -66,7 +67,7 @@ fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>,
     if limited_by == Some(LimitedBy::Demand) && whole.at_rate {
         return (ExplainedBy::Demand, None, args("bisect-demand", slowest));
     }
-    if limited_by == Some(LimitedBy::Cpu) && share_full_cores(whole.report, rated) {
+    if limited_by == Some(LimitedBy::Cpu) && share_full_cores(whole, rated) {
         return (ExplainedBy::SharedCores, None, cores(whole, rated).unwrap_or_else(|| args("bisect-cores-untold", slowest)));
     }
     // One behind the other the parts take their times together.
@@ -78,13 +79,8 @@ fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>,
 }
 
 /// True where cores that all of these tiers share are full.
-fn share_full_cores(whole: &Diagnosis, rated: &[Rated<'_>]) -> bool {
-    whole.path.iter().any(|station| {
-        let names: Vec<&str> = station.tier.split('+').collect();
-        let is_full =
-            station.station == "cpu" && station.state == StationState::Saturated && station.utilization >= Some(SATURATED_UTILIZATION);
-        is_full && rated.iter().all(|rated| names.contains(&rated.part.tier.as_str()))
-    })
+fn share_full_cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> bool {
+    whole.full_cores.iter().any(|names| rated.iter().all(|rated| names.contains(&rated.part.tier)))
 }
 
 /// What each part costs of the cores; nothing where it could not be read.

@@ -3,6 +3,7 @@
 use super::order::{Depths, ancestors};
 use super::{COUPLINGS, CouplingDef, Place, Source, Told, WAITING};
 use crate::facts::Context;
+use crate::facts::owner::Owner;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Cause, Coupling, Finding, Role, StationState};
@@ -25,10 +26,10 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Findi
     tiers.sort_by_key(|(index, _)| std::cmp::Reverse(depths.of_tier(*index)));
     for (_, tier) in tiers {
         let Some(symptom) = findings.iter().position(|finding| finding.id == WAITING && finding.tier == tier.name) else { continue };
-        let awaited: Vec<&str> = waited_for(ctx, &tier.name).into_iter().map(|index| ctx.path.tiers[index].name.as_str()).collect();
+        let awaited = waited_for(ctx, &tier.name);
         let there = |def: &CouplingDef, spot: &Spot<'_>| {
             let is_cause = !matches!(spot.cause, Cause::Finding(at) if findings[at].role == Role::Symptom);
-            def.place == Place::Awaited && is_cause && spot.tiers().any(|name| awaited.contains(&name))
+            def.place == Place::Awaited && is_cause && spot.owner.tiers().iter().any(|tier| awaited.contains(&tier.0))
         };
         let found = links_to(ctx, stations, findings, (symptom, judged[symptom]), there);
         links.extend(found);
@@ -43,24 +44,21 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Findi
 /// Something that may be a cause, and where it is.
 struct Spot<'a> {
     cause: Cause,
-    tier: &'a str,
+    owner: Owner,
     station: &'a str,
     at: &'a At,
 }
 
-impl Spot<'_> {
-    /// The tiers that it is of: cores may be several tiers'.
-    fn tiers(&self) -> impl Iterator<Item = &str> {
-        self.tier.split('+')
-    }
-}
-
 /// Everything on the path that a line of the graph can begin with.
-fn spots<'a>(source: Source, stations: &'a [Placed], findings: &'a [Finding]) -> Vec<Spot<'a>> {
+fn spots<'a>(ctx: &Context<'_>, source: Source, stations: &'a [Placed], findings: &'a [Finding]) -> Vec<Spot<'a>> {
     match source {
         Source::Finding(id) => {
-            let spot =
-                |(at, it): (usize, &'a Finding)| Spot { cause: Cause::Finding(at), tier: &it.tier, station: &it.station, at: &it.at };
+            let spot = |(at, it): (usize, &'a Finding)| Spot {
+                cause: Cause::Finding(at),
+                owner: ctx.owner(&it.tier),
+                station: &it.station,
+                at: &it.at,
+            };
             findings.iter().enumerate().filter(|(_, finding)| finding.id == id).map(spot).collect()
         }
         Source::Station(id) => {
@@ -68,7 +66,7 @@ fn spots<'a>(source: Source, stations: &'a [Placed], findings: &'a [Finding]) ->
             let full = stations.iter().enumerate().filter(|(_, placed)| at_limit(placed));
             let spot = |(at, placed): (usize, &'a Placed)| {
                 let it = &placed.station;
-                Spot { cause: Cause::Station(at), tier: &it.tier, station: &it.station, at: &it.at }
+                Spot { cause: Cause::Station(at), owner: ctx.owner(&it.tier), station: &it.station, at: &it.at }
             };
             full.map(spot).collect()
         }
@@ -86,7 +84,7 @@ fn links_to(
     let told = |def: &&CouplingDef| def.told == Told::Found || is_judged;
     let lines = COUPLINGS.iter().filter(|def| def.symptom == findings[symptom].id).filter(told);
     let linked = |def: &CouplingDef| -> Vec<Coupling> {
-        let there = spots(def.cause, stations, findings).into_iter().filter(|spot| is_there(def, spot));
+        let there = spots(ctx, def.cause, stations, findings).into_iter().filter(|spot| is_there(def, spot));
         there.map(|spot| Coupling { cause: spot.cause, symptom, why: ctx.text(Message::new(def.why)) }).collect()
     };
     lines.flat_map(linked).collect()
@@ -94,31 +92,32 @@ fn links_to(
 
 /// True where a cause is at the place that a line of the graph asks for; those in awaited tiers are looked for later.
 fn is_near((ctx, stations): (&Context<'_>, &[Placed]), place: Place, spot: &Spot<'_>, symptom: &Finding) -> bool {
-    let same_tier = || spot.tiers().any(|name| symptom.tier.split('+').any(|own| own == name));
+    let same_tier = || spot.owner.shares(&ctx.owner(&symptom.tier));
     match place {
         Place::Tier => same_tier(),
         Place::Station => same_tier() && spot.station == symptom.station && *spot.at == symptom.at,
         Place::Listener => same_tier() && spot.at.netns == symptom.at.netns && spot.at.listener == symptom.at.listener,
-        Place::Path => ctx.path.tiers.iter().any(|tier| spot.tiers().any(|name| name == tier.name)),
-        Place::Cores => same_tier() || share_busy_cores(stations, spot, symptom),
+        Place::Path => !spot.owner.tiers().is_empty(),
+        Place::Cores => same_tier() || share_busy_cores(ctx, stations, spot, symptom),
         Place::Edge => is_passed(ctx, spot, symptom),
         Place::Awaited => false,
     }
 }
 
 /// True where a tier of the cause and one of the symptom run on the same cores, and those are busy.
-fn share_busy_cores(stations: &[Placed], spot: &Spot<'_>, symptom: &Finding) -> bool {
+fn share_busy_cores(ctx: &Context<'_>, stations: &[Placed], spot: &Spot<'_>, symptom: &Finding) -> bool {
+    let symptom = ctx.owner(&symptom.tier);
     let busy =
         |placed: &&Placed| placed.station.station == "cpu" && matches!(placed.station.state, StationState::Near | StationState::Saturated);
     stations.iter().filter(busy).any(|placed| {
-        let runs = |name: &str| placed.station.tier.split('+').any(|tier| tier == name);
-        spot.tiers().any(runs) && symptom.tier.split('+').any(runs)
+        let running = ctx.owner(&placed.station.tier);
+        running.shares(&spot.owner) && running.shares(&symptom)
     })
 }
 
 /// True where connections of the symptom's tier to its upstreams pass the cause's network namespace: it is the one that they leave, or arrive in.
 fn is_passed(ctx: &Context<'_>, spot: &Spot<'_>, symptom: &Finding) -> bool {
-    let Some(tier) = ctx.path.tiers.iter().find(|tier| tier.name == symptom.tier) else { return false };
+    let Some(tier) = ctx.tier(&symptom.tier) else { return false };
     let upstreams = tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]);
     let arrives = upstreams.flat_map(|upstream| &upstream.listeners).map(|placed| placed.netns);
     let mut passed = arrives.chain([tier.netns]).map(|netns| ctx.netns_name(netns));

@@ -72,6 +72,11 @@ impl<'a> Context<'a> {
         views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last())
     }
 
+    /// The tier with this name in the report.
+    pub(crate) fn tier(&self, name: &str) -> Option<&'a Tier> {
+        self.path.tiers.iter().find(|tier| tier.name == name)
+    }
+
     /// The configuration of a tier's nginx, of the first whose was read.
     pub(crate) fn nginx_of(&self, tier: &Tier) -> Option<&'a NginxConfig> {
         tier.pids.iter().find_map(|pid| self.obs.servers.get(pid)?.nginx())

@@ -208,18 +208,12 @@ pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
 
 /// Connections that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
 pub(crate) fn in_service(tier: &Tier, sockets: &[Socket]) -> usize {
-    let ours = |socket: &&Socket| {
-        socket.inode != 0
-            && tier.listeners.iter().any(|placed| match (&placed.listener.address, &socket.address) {
-                (ListenerAddress::Tcp(ip, port), SocketAddress::Tcp { local, .. }) => {
-                    matches!(socket.state, TcpState::Established | TcpState::CloseWait)
-                        && local.1 == *port
-                        && (ip.is_unspecified() || ip.to_canonical() == local.0.to_canonical())
-                }
-                (ListenerAddress::Unix(path), SocketAddress::Unix { path: Some(bound), .. }) => path == bound,
-                _ => false,
-            })
+    let is_served = |socket: &Socket| match socket.address {
+        SocketAddress::Tcp { .. } => matches!(socket.state, TcpState::Established | TcpState::CloseWait),
+        SocketAddress::Unix { .. } => true,
     };
+    let accepted = |socket: &Socket| tier.listeners.iter().any(|placed| placed.listener.accepts(&socket.address));
+    let ours = |socket: &&Socket| socket.inode != 0 && is_served(socket) && accepted(socket);
     sockets.iter().filter(ours).count()
 }
 

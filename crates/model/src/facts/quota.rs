@@ -1,5 +1,6 @@
 //! Which quota holds which tier, and what became of it in the window.
 
+use super::owner::joined;
 use super::{Context, cores};
 use crate::message::Message;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
@@ -99,7 +100,7 @@ impl<'a> Quota<'a> {
 
     /// The tiers' names.
     pub(crate) fn names(&self) -> String {
-        self.tiers.iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join("+")
+        joined(&self.tiers)
     }
 
     /// A message with all that is known of it.

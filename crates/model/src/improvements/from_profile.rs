@@ -77,8 +77,9 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<Finding> {
 
 /// The reading of the cores that limit.
 fn station_of<'s>(stations: &'s [Placed], limiting: &Limiting<'_, '_>) -> Option<&'s Station> {
-    let of = |placed: &&Placed| placed.station.station == "cpu" && placed.station.at.cpu.as_deref() == Some(limiting.group.list().as_str());
-    stations.iter().find(of).map(|placed| &placed.station)
+    // The station reads the groups in their order.
+    let cores = stations.iter().filter(|placed| placed.station.station == "cpu");
+    cores.map(|placed| &placed.station).nth(limiting.group.id.0)
 }
 
 /// A kind of work without which as much as is avoidable at best would give more than noise can hide.
@@ -129,7 +130,7 @@ const CONNECTIONS_SHARE_MIN: f64 = 0.2;
 /// What TLS takes of the time that limits beyond what the bytes that were sent can explain, where most requests open a connection: it must be
 /// handshakes. Nothing where that is not known.
 fn not_for_bytes(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier) -> Option<Share> {
-    let load = ctx.obs.load.as_ref().filter(|_| ctx.path.tiers.first().is_some_and(|first| first.name == tier.name))?;
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.path.is_first(tier))?;
     let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
     let all = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && part.layer == TLS).filter(|_| opened)?;
     let limit_s = limiting.threads.unwrap_or(limiting.group.cores.len()).max(1) as f64 * load.duration_us as f64 / 1e6;
@@ -189,7 +190,7 @@ fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[Placed]) -> O
         .iter()
         .map(|placed| &placed.station)
         .find(|station| station.station == "cpu" && station.limit.is_some_and(|limit| limit >= 2.0))?;
-    let tier = station.tier.split('+').next().unwrap_or_default();
+    let tier = ctx.owner(&station.tier).tiers().first().map_or("", |tier| ctx.path.tiers[tier.0].name.as_str());
     let args = |id: &'static str| {
         let message = Message::new(id).with("cpu", f64::from(*cpu)).with("busy", busy * 100.0).with("share", share.value * 100.0);
         ctx.text(message.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of))

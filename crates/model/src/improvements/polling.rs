@@ -17,7 +17,7 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<Finding> {
 
 fn told(ctx: &Context<'_>, stations: &[Placed], one: &Polling<'_>) -> Option<Finding> {
     let name = one.tier.name.as_str();
-    let is_its = |placed: &&Placed| placed.station.station == "cpu" && placed.station.tier.split('+').any(|tier| tier == name);
+    let is_its = |placed: &&Placed| placed.station.station == "cpu" && ctx.owner(&placed.station.tier).has(one.tier.id);
     let station = &stations.iter().find(is_its)?.station;
     let mut proofs = Vec::new();
     match one.sign {

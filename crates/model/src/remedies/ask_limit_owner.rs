@@ -14,7 +14,7 @@ pub(super) const ADVICE: AdviceDef =
     AdviceDef { id: "ask-limit-owner", finding: "rate-limited-by-config", activation: Activation::Reload, advise };
 
 fn advise(ctx: &Context<'_>, placed: &Placed) -> Option<Advice> {
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let limit = holding(ctx, tier)?;
     let id = match limit.connections {
         Some(_) => "remedy-ask-limit-owner-text-connections",

@@ -14,7 +14,7 @@ pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "listen-again", finding: setting::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let listener = listener_of(tier, placed, placed.netns?)?;
     let in_force = placed.station.limit?;
     let unforced = setting::unforced_backlog(ctx, tier, listener, in_force)?;

@@ -29,7 +29,7 @@ const ROOM: f64 = 2.0;
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let id = placed.netns?;
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let listener = listener_of(tier, placed, id)?;
     let limit = listener.listener.accept_queue_limit;
     let somaxconn = ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;

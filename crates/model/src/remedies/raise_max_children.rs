@@ -28,7 +28,7 @@ const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
 const WORKERS_MAX: f64 = 2_000.0;
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let workers = placed.station.limit?;
     // What a connection takes of an event loop is not known: as many as came.
     let is_loops = placed.station.unit == CONNECTIONS;

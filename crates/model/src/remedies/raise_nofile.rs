@@ -15,7 +15,7 @@ pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-nofile", finding: "file-descriptors-exhausted", activation: Activation::Reload, propose };
 
 pub(super) fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let (server, nginx) = nginx_of(ctx, tier)?;
     let (held, files) = (Held::of(ctx, tier)?, Files::of(ctx, tier)?);
     // What its connections may take, whether they are allowed already or come to be.

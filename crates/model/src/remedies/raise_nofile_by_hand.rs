@@ -25,7 +25,7 @@ fn advise(ctx: &Context<'_>, placed: &Placed) -> Option<Advice> {
     if raise_nofile::propose(ctx, placed).is_some() {
         return None;
     }
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let files = Files::of(ctx, tier)?;
     let asked = (FILES_PER_REQUEST * ctx.obs.load.as_ref().map_or(0.0, in_flight_peak)).ceil() as u64;
     let floor = files.limit.saturating_mul(2);

@@ -29,7 +29,7 @@ const ROOM: f64 = 1.25;
 const CONNECTION_BYTES: u64 = 450;
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let held = Held::of(ctx, tier)?;
     let (server, nginx) = nginx_of(ctx, tier)?;
     let from = nginx.worker_connections.value;

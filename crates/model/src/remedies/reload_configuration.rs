@@ -17,7 +17,7 @@ pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "reload-configuration", finding: setting::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     if placed.station.station == "worker-pool" { pool(ctx, tier, placed) } else { queue(ctx, tier, placed) }
 }
 

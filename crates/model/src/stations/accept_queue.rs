@@ -108,7 +108,7 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<(&'a Tier, &'a 
     let own = |listener: &&PlacedListener| {
         Some(listener.netns) == placed.netns && Some(listener.listener.address.to_string()) == placed.station.at.listener
     };
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     Some((tier, tier.listeners.iter().find(own)?))
 }
 

@@ -5,6 +5,7 @@ use crate::facts::CoreGroup;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::cores::limiting::{is_wanted, left_to_others, polled, too_few};
 use crate::facts::cores::{Cost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, Threads, busy, waiting};
+use crate::facts::owner::joined;
 use crate::message::Message;
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
@@ -20,8 +21,7 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
 
 fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Station {
     let at = At { cpu: Some(group.list()), ..At::default() };
-    let names: Vec<&str> = group.tiers.iter().map(|tier| tier.name.as_str()).collect();
-    let mut station = blank(&STATION, names.join("+"), at, "cores");
+    let mut station = blank(&STATION, joined(&group.tiers), at, "cores");
     let Some(busy) = busy(ctx, &group.cores) else {
         station.why = ctx.text(Message::new("state-cpu-unknown"));
         return station;

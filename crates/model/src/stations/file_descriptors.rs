@@ -159,7 +159,7 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
     refusing
         .filter_map(|placed| {
-            let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+            let tier = ctx.tier(&placed.station.tier)?;
             Some(finding(ctx, placed, tier, &Files::of(ctx, tier)?))
         })
         .collect()

@@ -45,7 +45,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> Station {
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     read.iter()
         .filter_map(|placed| {
-            let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+            let tier = ctx.tier(&placed.station.tier)?;
             let limit = narrowest(ctx, tier)?;
             Some(finding(ctx, placed, tier, &limit, limit.held?))
         })

@@ -193,7 +193,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
 /// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller;
 /// without load of our own, dropped SYNs count as harm.
 fn harmed(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let is_first = ctx.path.tiers.first().is_some_and(|first| first.name == tier.name);
+    let is_first = ctx.path.is_first(tier);
     if is_first { ctx.obs.load.as_ref().is_none_or(waited_to_connect) } else { lost_first_packets(ctx) }
 }
 
@@ -204,7 +204,7 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
 
 /// The queue of a reading.
 pub(crate) fn queue_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<Queue<'a>> {
-    let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+    let tier = ctx.tier(&placed.station.tier)?;
     let named = placed.station.at.listener.as_deref();
     queues(ctx, tier).into_iter().find(|queue| Some(queue.netns) == placed.netns && Some(queue.address.to_string().as_str()) == named)
 }

@@ -210,7 +210,7 @@ fn closed(load: &LoadResult) -> u64 {
 
 /// What the load saw of connections that a tier closed unanswered: those of the first tier as such, those of an inner one as a bad gateway.
 fn seen_closed(ctx: &Context<'_>, tier: &Tier, load: &LoadResult) -> u64 {
-    let is_first = ctx.path.tiers.first().is_some_and(|first| first.name == tier.name);
+    let is_first = ctx.path.is_first(tier);
     if is_first { closed(load) } else { answers_with(load, &[502]) }
 }
 
@@ -261,7 +261,7 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
     refusing
         .filter_map(|placed| {
-            let tier = ctx.path.tiers.iter().find(|tier| tier.name == placed.station.tier)?;
+            let tier = ctx.tier(&placed.station.tier)?;
             let held = Held::of(ctx, tier)?;
             let shown = held.shown(ctx, tier)?;
             Some(finding(ctx, placed, tier, &held, &shown))

@@ -85,7 +85,7 @@ pub(crate) fn polled<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<Pol
 /// serve or not.
 pub(crate) fn too_few<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<(&'a Tier, Threads)> {
     let polls = polling(ctx, &group.tiers);
-    let polls = |tier: &Tier| polls.iter().any(|one| one.is_all && one.tier.name == tier.name);
+    let polls = |tier: &Tier| polls.iter().any(|one| one.is_all && one.tier.id == tier.id);
     let mut free = group.tiers.iter().filter(|tier| !quota::stops(ctx, tier) && !polls(tier));
     free.find_map(|tier| Some((*tier, Threads::exhausted(ctx, tier, group.cores.len())?)))
 }

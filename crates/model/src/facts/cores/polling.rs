@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::NEAR_UTILIZATION;
 use super::threads::{READY_SHARE, SERVING_SHARE};
 use crate::facts::Context;
-use crate::observation::{ListenerAddress, NetnsId, SocketAddress, ThreadTimes};
+use crate::observation::{NetnsId, SocketAddress, ThreadTimes};
 use crate::path::Tier;
 use crate::profile::{POLLING, Profiled, Share};
 
@@ -126,13 +126,7 @@ fn is_quiet(ctx: &Context<'_>, id: NetnsId) -> bool {
 /// True where a client held a connection before the load: what it asked may still be computed, though nothing comes in meanwhile.
 fn is_asked(ctx: &Context<'_>, first: &Tier) -> bool {
     let Some((_, sockets)) = ctx.obs.netns.get(&first.netns).and_then(|view| view.sockets.points().first()) else { return false };
-    let listens = |address: &SocketAddress| {
-        first.listeners.iter().any(|placed| match (&placed.listener.address, address) {
-            (ListenerAddress::Tcp(_, port), SocketAddress::Tcp { local, .. }) => *port == local.1,
-            (ListenerAddress::Unix(name), SocketAddress::Unix { path: Some(path), .. }) => name == path,
-            _ => false,
-        })
-    };
+    let listens = |address: &SocketAddress| first.listeners.iter().any(|placed| placed.listener.accepts(address));
     sockets.iter().any(|socket| socket.inode != 0 && listens(&socket.address))
 }
 

@@ -74,8 +74,8 @@ fn lines(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
 }
 
 fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier> {
-    let index = ctx.path.tiers.iter().position(|other| other.name == tier.name);
-    ctx.path.tiers.iter().filter(move |caller| index.is_some_and(|index| caller.upstreams.contains(&index)))
+    let index = tier.id.0;
+    ctx.path.tiers.iter().filter(move |caller| caller.upstreams.contains(&index))
 }
 
 /// True where more than a few of the load's own connections were refused or, where it does not connect to this socket, got answers of a gateway

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Pool, STATION};
 use crate::facts::cores::{SATURATED_UTILIZATION, utilization_of};
+use crate::facts::is_end_of;
 use crate::facts::pool::{READY_SHARE_MAX, ready_share, worker_pids};
 use crate::facts::sum::mean;
 use crate::message::Message;
@@ -57,9 +58,9 @@ impl Blocked {
     /// The servers for which most of the busy workers wait, where those are what holds the pool.
     pub(super) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let blocked = Self::seen(ctx, tier)?;
-        let own = ctx.path.tiers.iter().position(|other| other.name == tier.name);
+        let own = tier.id.0;
         // A pool that calls itself, if by a detour, waits for its own workers.
-        let circles = own.is_some_and(|own| blocked.tiers(ctx).contains(&own));
+        let circles = blocked.tiers(ctx).contains(&own);
         // One that has workers to spare takes its time over each request, however many there are.
         let spare = blocked.waits.iter().all(|wait| wait.tier.is_some_and(|index| has_spare(ctx, &ctx.path.tiers[index])));
         (!circles && !spare && !is_as_quick_as_alone(ctx, tier)).then_some(blocked)
@@ -170,21 +171,14 @@ impl Blocked {
 fn ends(ctx: &Context<'_>, wanted: &BTreeSet<u64>) -> BTreeMap<u64, End> {
     let mut ends = BTreeMap::new();
     for (&netns, view) in &ctx.obs.netns {
-        let mut bound: BTreeSet<(std::net::IpAddr, u16)> = BTreeSet::new();
+        let mut bound: BTreeSet<&ListenerAddress> = BTreeSet::new();
         for listener in view.listeners.values().flatten() {
-            if let ListenerAddress::Tcp(ip, port) = listener.address {
-                bound.insert((ip.to_canonical(), port));
-            }
+            bound.insert(&listener.address);
             if wanted.contains(&listener.inode) {
                 ends.insert(listener.inode, End::Listener);
             }
         }
-        let accepted = |(ip, port): (std::net::IpAddr, u16)| {
-            let at = |(bound_ip, bound_port): &(std::net::IpAddr, u16)| {
-                *bound_port == port && (bound_ip.is_unspecified() || *bound_ip == ip.to_canonical())
-            };
-            bound.iter().any(at)
-        };
+        let accepted = |(ip, port): (std::net::IpAddr, u16)| bound.iter().any(|address| is_end_of(address, (ip, port)));
         for socket in view.sockets.values().flatten().filter(|socket| socket.state != TcpState::TimeWait) {
             match &socket.address {
                 SocketAddress::Tcp { local, remote } if wanted.contains(&socket.inode) => {
@@ -245,6 +239,6 @@ fn computes(ctx: &Context<'_>, tier: &Tier) -> bool {
 
 /// The tiers for which a pool's workers wait, with all that those call: where one of them has a cause of its own, that is the pool's, too.
 pub(crate) fn waited_for(ctx: &Context<'_>, tier: &str) -> BTreeSet<usize> {
-    let tier = ctx.path.tiers.iter().find(|other| other.name == tier);
+    let tier = ctx.tier(tier);
     tier.and_then(|tier| Blocked::of(ctx, tier)).map(|blocked| blocked.tiers(ctx)).unwrap_or_default()
 }
