@@ -1,0 +1,27 @@
+#!/bin/sh
+# Prints each import of one station by another, "FILE: STATION", also of what stations.rs hands on; ends with 1 where there is any.
+# Stations build on facts: what two of them need belongs there.
+set -eu
+cd "$(dirname "$0")/../crates/model/src/stations"
+found=$(for file in $(find . -name '*.rs' | sort); do
+    own=$(echo "$file" | sed -E 's#^\./([a-z_]+).*#\1#')
+    perl -0777 -ne '
+        BEGIN {
+            $own = shift @ARGV;
+            %station = map { s#\.rs$##r => 1 } glob("*.rs");
+            open my $all, "<", "../stations.rs";
+            my $text = <$all>;
+            while ($text =~ /pub\(crate\) use (\w+)::(?:\{([^}]*)\}|(\w+))/g) {
+                my ($from, $names) = ($1, $2 // $3);
+                if ($station{$from}) { $handed_on{$_} = $from for $names =~ /\w+/g }
+            }
+        }
+        s#//.*##g;
+        while (/(?:crate::stations|super::super|super)::(\{[^}]*\}|\w+)/g) {
+            for my $name ($1 =~ /\w+/g) {
+                my $from = $station{$name} ? $name : $handed_on{$name};
+                print "$ARGV: $from\n" if $from && $from ne $own && !$seen{"$from $name"}++;
+            }
+        }' "$own" "$file"
+done)
+test -z "$found" || { echo "$found"; exit 1; }
