@@ -18,7 +18,7 @@ const CONTAINER_ID_SHOWN: usize = 12;
 
 fn advise(ctx: &Context<'_>, placed: &Placed) -> Option<Advice> {
     let quota = raise_cpu_quota::of(ctx, placed)?;
-    let wanted = raise_cpu_quota::wanted(ctx, &quota, placed)?;
+    let wanted = raise_cpu_quota::wanted(ctx, quota, placed)?;
     let (id, persistent) = owner(&quota.id.path, wanted);
     Some(Advice {
         text: Message::new(id).with("cgroup", quota.id.path.as_str()).with("from", quota.limit).with("to", wanted),

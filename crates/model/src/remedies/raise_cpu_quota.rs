@@ -26,14 +26,14 @@ const GRAIN_US: f64 = 1_000.0;
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let quota = of(ctx, placed)?;
-    let wanted = wanted(ctx, &quota, placed)?;
-    let raised = raised(ctx, &quota, wanted);
+    let wanted = wanted(ctx, quota, placed)?;
+    let raised = raised(ctx, quota, wanted);
     let is_writable = raised.iter().all(|(_, level, _)| level.writable != Some(false));
     let change: Vec<Change> =
         if is_writable { raised.iter().map(|(id, level, cores)| change(id, level, *cores)).collect() } else { Vec::new() };
     let text = if is_writable { "remedy-raise-cpu-quota-text" } else { "remedy-raise-cpu-quota-text-other" };
     let text = Message::new(text).with("cgroup", quota.id.path.as_str()).with("from", quota.limit).with("to", wanted);
-    let signal = match harm(ctx, &quota)? {
+    let signal = match harm(ctx, quota)? {
         Harm::Rate => Signal::Goodput,
         Harm::Wait | Harm::Tail => Signal::LatencyP99,
     };
