@@ -7,6 +7,7 @@ mod host;
 mod netns;
 mod process;
 mod profile;
+mod request_sample;
 mod server;
 mod tcp_sample;
 mod warmth;
@@ -20,6 +21,7 @@ pub use netns::{
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadTimes};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
+pub use request_sample::{RequestSample, RequestSocket, RequestTimes};
 pub use server::{
     AccessLog, ErrorLog, LogExtent, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin,
     PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,

@@ -127,7 +127,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
     all
 }
 
-fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 13] {
+fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 14] {
     [
         ("netstat", fate(&view.netstat)),
         ("sockstat", fate(&view.sockstat)),
@@ -139,6 +139,7 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 13] {
         ("sockets", fate(&view.sockets)),
         ("time_wait", fate(&view.time_waits)),
         ("tcp_info", fate(&view.tcp_samples)),
+        ("requests", fate(&view.request_samples)),
         ("links", fate(&view.links)),
         ("qdiscs", fate(&view.qdiscs)),
         ("addresses", fate(&view.addresses)),

@@ -40,6 +40,7 @@ const OTHERS: &[&Source] = &[
     &sock_diag::SOCKETS,
     &sock_diag::TIME_WAIT,
     &sock_diag::TCP_INFO,
+    &sock_diag::REQUESTS,
     &route::LINKS,
     &route::QDISCS,
     &route::ADDRESSES,

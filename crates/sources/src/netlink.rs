@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 use crate::root::outcome_of;
 use crate::sock_diag::crowd::Crowd;
+use crate::sock_diag::requests::Requests;
 use crate::sock_diag::sample::Sample;
 use wire::{Message, messages};
 
@@ -79,6 +80,8 @@ pub(crate) struct Sockets {
     crowd: RefCell<Crowd>,
     /// The connections of which more is asked.
     sample: RefCell<Sample>,
+    /// How the next sample of requests is taken.
+    requests: RefCell<Requests>,
     /// When it was last seen to have no unix listener.
     no_unix_listener: Cell<Option<Instant>>,
 }
@@ -91,6 +94,7 @@ impl Sockets {
             route: Netlink::open(NETLINK_ROUTE)?,
             crowd: RefCell::default(),
             sample: RefCell::default(),
+            requests: RefCell::default(),
             no_unix_listener: Cell::new(None),
         })
     }
@@ -108,6 +112,11 @@ impl Sockets {
     /// The connections that were chosen when they were last read.
     pub(crate) fn sample(&self) -> RefMut<'_, Sample> {
         self.sample.borrow_mut()
+    }
+
+    /// What the sampling of requests keeps from one sample to the next.
+    pub(crate) fn requests(&self) -> RefMut<'_, Requests> {
+        self.requests.borrow_mut()
     }
 
     /// What the reader of listeners keeps: when it last saw that there is no unix listener.

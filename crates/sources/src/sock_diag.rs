@@ -3,6 +3,7 @@
 pub(crate) mod crowd;
 pub(crate) mod inet;
 pub(crate) mod ports;
+pub(crate) mod requests;
 pub(crate) mod sample;
 pub(crate) mod tcp;
 pub(crate) mod tcp_ends;
@@ -13,6 +14,7 @@ mod unix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+pub(crate) use requests::REQUESTS;
 pub(crate) use sample::TCP_INFO;
 pub(crate) use time_wait::TIME_WAIT;
 

@@ -27,6 +27,9 @@ pub enum ScopeKind {
 pub enum Cadence {
     /// 20 times a second.
     Fast,
+    /// About five times a second at moments that are drawn, and more rarely where it costs much: the reader is asked at each fast turn, and reads
+    /// nothing until its moment has come.
+    Sampled,
     /// Four times a second.
     Often,
     /// Once a second.
@@ -97,6 +100,8 @@ pub struct ReadContext<'a> {
     pub phase: Phase,
     /// What readers keep between reads.
     pub notes: &'a Notes,
+    /// How much later than its turn this read began, microseconds: for want of a core, or behind other work.
+    pub late_us: u64,
     /// The namespace the thread is in, for sources of scope Netns.
     pub netns: Option<&'a NetnsRef>,
     /// Netlink sockets of that namespace, for sources of scope Netns.

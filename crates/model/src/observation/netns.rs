@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::TcpSample;
+use super::{RequestSample, TcpSample};
 use crate::series::Series;
 
 /// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace lives (namespaces(7)).
@@ -53,6 +53,8 @@ pub struct NetnsView {
     pub sockets_left_out: Series<BTreeMap<TcpState, u64>>,
     /// A bounded sample of the TCP sockets with what the kernel measures of each.
     pub tcp_samples: Series<Vec<TcpSample>>,
+    /// The sockets that can hold a request, about five times a second.
+    pub request_samples: Series<RequestSample>,
     /// Network interfaces with their counters.
     pub links: Series<Vec<Link>>,
     /// Queueing disciplines.
@@ -136,6 +138,27 @@ pub struct Listener {
     pub accept_queue_limit: u32,
     /// Connections this very listener dropped since it exists (SKMEMINFO, ninth word), where the kernel tells it.
     pub drops: Option<u64>,
+}
+
+impl Listener {
+    /// True where a connection whose own end has this address was made to this listener, by its address alone. Where several listeners share a port the one
+    /// that is bound to the very address has it (see [`Listener::is_bound_to_one`]).
+    pub fn accepts(&self, end: &SocketAddress) -> bool {
+        match (&self.address, end) {
+            (ListenerAddress::Tcp(bound, port), SocketAddress::Tcp { local, .. }) => {
+                let (bound, ip) = (bound.to_canonical(), local.0.to_canonical());
+                let any = bound.is_unspecified() && (bound.is_ipv4() == ip.is_ipv4() || (bound.is_ipv6() && !self.v6_only));
+                *port == local.1 && (bound == ip || any)
+            }
+            (ListenerAddress::Unix(bound), SocketAddress::Unix { path: Some(path), .. }) => bound == path,
+            _ => false,
+        }
+    }
+
+    /// True where it is bound to one address, and not to all of the host's.
+    pub fn is_bound_to_one(&self) -> bool {
+        !matches!(self.address, ListenerAddress::Tcp(ip, _) if ip.is_unspecified())
+    }
 }
 
 /// TCP states as the kernel numbers them (include/net/tcp_states.h).

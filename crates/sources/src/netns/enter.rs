@@ -26,7 +26,15 @@ pub(crate) struct Inside {
 impl Inside {
     /// What a reader of this namespace is given.
     pub(crate) fn context<'a>(&'a self, root: &'a Root, notes: &'a Notes, phase: Phase) -> ReadContext<'a> {
-        ReadContext { root, scope: Scope::Netns(self.netns.id.0), phase, notes, netns: Some(&self.netns), netlink: Some(&self.sockets) }
+        ReadContext {
+            root,
+            scope: Scope::Netns(self.netns.id.0),
+            phase,
+            notes,
+            late_us: 0,
+            netns: Some(&self.netns),
+            netlink: Some(&self.sockets),
+        }
     }
 
     /// The netlink sockets of the namespace.

@@ -12,7 +12,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use super::Clock;
 use super::holders::{Holders, Holding};
 use super::sampler::Event;
-use super::schedule::{Spent, next};
+use super::schedule::{Spent, drawn, next};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
@@ -105,7 +105,7 @@ impl Reader {
         let (jobs, inbox) = sync_channel(1);
         let thread = std::thread::Builder::new().name("host".to_owned()).spawn(move || {
             let mut holders = Holders::default();
-            let read = |order: &Order| read_host(&shared, order);
+            let read = |order: &Order, _| read_host(&shared, order);
             work(&shared, Scope::Host, &inbox, false, read, |wanted| holders.refresh(&shared.root, &wanted).clone());
         })?;
         Ok(Self { jobs, thread })
@@ -117,7 +117,7 @@ impl Reader {
         let scope = Scope::Netns(netns.id.0);
         let thread = spawn_inside(netns.clone(), shared.root.clone(), move |inside| {
             let shut_out = inside.is_err();
-            let read = |order: &Order| read_netns(&shared, &netns, inside.as_ref().map(|inside| *inside), order);
+            let read = |order: &Order, late_us| read_netns(&shared, &netns, inside.as_ref().map(|inside| *inside), order, late_us);
             work(&shared, scope, &inbox, shut_out, read, |_| Holding::new());
         })?;
         Ok(Self { jobs, thread })
@@ -140,7 +140,7 @@ fn work(
     reader: Scope,
     inbox: &Receiver<Job>,
     shut_out: bool,
-    mut read: impl FnMut(&Order) -> Vec<(String, Outcome)>,
+    mut read: impl FnMut(&Order, u64) -> Vec<(String, Outcome)>,
     mut hold: impl FnMut(BTreeSet<u64>) -> Holding,
 ) {
     let mut following = None;
@@ -149,9 +149,10 @@ fn work(
         let mut reply = Reply { reader, reads: Vec::new(), holding: None, shut_out, cost_us: 0 };
         match job {
             Job::Read(orders, again) => {
-                read_all(shared, &orders, &mut read, &mut reply.reads);
+                read_all(shared, &orders, 0, &mut read, &mut reply.reads);
                 if let Some(again) = again.filter(|_| !shut_out) {
-                    following = repeat(shared, inbox, &again, || read_all(shared, &again.orders, &mut read, &mut reply.reads));
+                    let turn = |late_us| read_all(shared, &again.orders, late_us, &mut read, &mut reply.reads);
+                    following = repeat(shared, inbox, &again, turn);
                 }
             }
             Job::Hold(wanted) => reply.holding = Some(hold(wanted)),
@@ -166,28 +167,34 @@ fn work(
     }
 }
 
-fn read_all(shared: &Shared, orders: &[Order], read: &mut impl FnMut(&Order) -> Vec<(String, Outcome)>, reads: &mut Vec<Read>) {
+fn read_all(
+    shared: &Shared,
+    orders: &[Order],
+    late_us: u64,
+    read: &mut impl FnMut(&Order, u64) -> Vec<(String, Outcome)>,
+    reads: &mut Vec<Read>,
+) {
     let mut from_us = thread_cpu_us();
     for order in orders {
         let at_us = shared.clock.now_us();
         let entry = |(item, outcome)| Entry { at_us, source: order.source.name.to_owned(), scope: order.scope, item, outcome };
-        let entries = read(order).into_iter().map(entry).collect();
+        let entries = read(order, late_us).into_iter().map(entry).collect();
         let to_us = thread_cpu_us();
         reads.push(Read { order: *order, entries, cost_us: to_us.saturating_sub(from_us) });
         from_us = to_us;
     }
 }
 
-/// Does it at each turn until the end; gives back the job that came before. Missed turns are not made up for.
-fn repeat(shared: &Shared, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut()) -> Option<Job> {
+/// Does it at each turn until the end, and tells how late, microseconds; gives back the job that came before. Missed turns are not made up for.
+fn repeat(shared: &Shared, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut(u64)) -> Option<Job> {
     loop {
         let now_us = shared.clock.now_us();
-        let due_us = next(now_us, again.period_us);
+        let due_us = drawn(next(now_us, again.period_us));
         if due_us >= again.until_us {
             return None;
         }
         match inbox.recv_timeout(Duration::from_micros(due_us - now_us)) {
-            Err(RecvTimeoutError::Timeout) => turn(),
+            Err(RecvTimeoutError::Timeout) => turn(shared.clock.now_us().saturating_sub(due_us)),
             Ok(job) => return Some(job),
             // What was read is still told.
             Err(RecvTimeoutError::Disconnected) => return None,
@@ -199,16 +206,29 @@ fn read_host(shared: &Shared, order: &Order) -> Vec<(String, Outcome)> {
     if order.source.scope == ScopeKind::Netns {
         return vec![(String::new(), Outcome::Failed("it is read in a namespace, not for the host".to_owned(), None))];
     }
-    let context =
-        ReadContext { root: &shared.root, scope: order.scope, phase: order.phase, notes: &shared.notes, netns: None, netlink: None };
+    let context = ReadContext {
+        root: &shared.root,
+        scope: order.scope,
+        phase: order.phase,
+        notes: &shared.notes,
+        late_us: 0,
+        netns: None,
+        netlink: None,
+    };
     (order.source.read)(&context)
 }
 
-fn read_netns(shared: &Shared, netns: &NetnsRef, inside: Result<&Inside, &NetnsError>, order: &Order) -> Vec<(String, Outcome)> {
+fn read_netns(
+    shared: &Shared,
+    netns: &NetnsRef,
+    inside: Result<&Inside, &NetnsError>,
+    order: &Order,
+    late_us: u64,
+) -> Vec<(String, Outcome)> {
     match inside {
         // Its name is known from outside.
         Err(_) if order.source.name == crate::netns::NETNS.name => crate::netns::told(netns),
-        Ok(inside) => (order.source.read)(&inside.context(&shared.root, &shared.notes, order.phase)),
+        Ok(inside) => (order.source.read)(&ReadContext { late_us, ..inside.context(&shared.root, &shared.notes, order.phase) }),
         Err(error) => vec![(String::new(), Outcome::Absent(error.to_string(), error.needs().map(str::to_owned)))],
     }
 }
@@ -232,7 +252,7 @@ mod tests {
         let again = |until_us| Again { orders: Vec::new(), period_us: FAST_PERIOD_US, until_us };
         let (mut turns, (jobs, inbox)) = (0, sync_channel(1));
         let mut jobs = Some(jobs);
-        let turn = || {
+        let turn = |_| {
             turns += 1;
             if turns == 3 {
                 jobs = None; // Nobody wants more.
@@ -241,9 +261,9 @@ mod tests {
         assert!(repeat(&shared, &inbox, &again(u64::MAX), turn).is_none());
         assert_eq!(turns, 3);
         let (jobs, inbox) = sync_channel(1);
-        assert!(repeat(&shared, &inbox, &again(0), || panic!("its time is over")).is_none());
+        assert!(repeat(&shared, &inbox, &again(0), |_| panic!("its time is over")).is_none());
         jobs.send(Job::Hold(BTreeSet::from([7]))).unwrap();
-        let job = repeat(&shared, &inbox, &again(u64::MAX), || panic!("the job is there already"));
+        let job = repeat(&shared, &inbox, &again(u64::MAX), |_| panic!("the job is there already"));
         assert!(matches!(job, Some(Job::Hold(wanted)) if wanted.contains(&7)));
     }
 }

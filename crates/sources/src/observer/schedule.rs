@@ -48,6 +48,9 @@ const THRIFT_MAX: f64 = 3.0;
 /// What is due so soon is read at once: one wake-up for several sources.
 const TOGETHER_US: u64 = 2_000;
 
+/// A turn of what is read often begins so much later at the most.
+const DRAWN_MAX_US: u64 = 20_000;
+
 /// Sources of CPU time that are held against each other: they are read at their cadence whatever the others cost, for where their times come apart,
 /// what one of them saw of the same work the other did not.
 const COMPARED: [&str; 4] = ["cpu", "process_cpu", "cgroup_cpu", "ksoftirqd"];
@@ -64,6 +67,10 @@ const TIME_WAIT: &str = "time_wait";
 
 /// The source that tells for which of them a process waits: read right after them.
 const WAITS: &str = "process_syscall";
+
+fn is_fast(source: &Source) -> bool {
+    matches!(source.cadence, Cadence::Fast | Cadence::Sampled)
+}
 
 pub(super) fn is_edge(source: &Source) -> bool {
     EDGES.contains(&source.name)
@@ -116,6 +123,16 @@ pub(super) fn next(after_us: u64, period_us: u64) -> u64 {
     (after_us / period_us + 1) * period_us
 }
 
+/// A little later than a turn, by an amount that differs from turn to turn and is the same for all readers: what servers do at a beat of their own must
+/// not always be seen at the same point of it.
+pub(super) fn drawn(turn_us: u64) -> u64 {
+    // The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+    let mut mixed = turn_us.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    turn_us + (mixed ^ (mixed >> 31)) % DRAWN_MAX_US
+}
+
 struct Slot {
     source: &'static Source,
     due_us: u64,
@@ -136,8 +153,8 @@ impl Slot {
             _ if matches!(pace, Pace::Calm | Pace::Client) && is_edge(self.source) => CALM_EDGE_PERIOD_US,
             _ if pace == Pace::Calm => CALM_PERIOD_US,
             _ if pace == Pace::Client && self.source.name == LISTENERS => SLOW_PERIOD_US,
-            Cadence::Fast if self.is_absent => SLOW_PERIOD_US,
-            Cadence::Fast => FAST_PERIOD_US,
+            Cadence::Fast | Cadence::Sampled if self.is_absent => SLOW_PERIOD_US,
+            Cadence::Fast | Cadence::Sampled => FAST_PERIOD_US,
             Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
             _ if self.is_eager(pace) => EAGER_PERIOD_US,
             _ => SLOW_PERIOD_US,
@@ -156,7 +173,7 @@ impl Slot {
     /// Of how many microseconds one may be spent on it.
     fn share(&self, pace: Pace) -> u64 {
         match self.source.cadence {
-            Cadence::Fast => SHARE_FAST,
+            Cadence::Fast | Cadence::Sampled => SHARE_FAST,
             _ if self.is_eager(pace) => SHARE_FAST,
             Cadence::Often => SHARE_RARE,
             _ if self.source.name == TIME_WAIT => SHARE_MINUTE,
@@ -183,8 +200,7 @@ pub(super) struct Schedule {
 impl Schedule {
     /// All sources that are read repeatedly. Those that a reader has no scope for are due without effect.
     pub(super) fn new(now_us: u64) -> Self {
-        let repeated =
-            |source: &&&'static Source| matches!(source.cadence, Cadence::Fast | Cadence::Often | Cadence::Slow) || is_edge(source);
+        let repeated = |source: &&&'static Source| !matches!(source.cadence, Cadence::Ends | Cadence::Once) || is_edge(source);
         let mut slots: Vec<Slot> = SOURCES
             .iter()
             .filter(repeated)
@@ -203,6 +219,11 @@ impl Schedule {
         let mut due = Vec::new();
         for slot in self.slots.iter_mut().filter(|slot| slot.due_us <= now_us + TOGETHER_US) {
             let period_us = slot.period_us(pace);
+            // Where the path does not lead no request of its is.
+            if pace == Pace::Calm && slot.source.cadence == Cadence::Sampled {
+                slot.due_us = next(now_us + TOGETHER_US, period_us);
+                continue;
+            }
             // Missed turns are not made up for.
             slot.due_us = next(now_us + TOGETHER_US, period_us);
             due.push(slot.source);
@@ -232,7 +253,7 @@ impl Schedule {
     /// What the reader may read 20 times a second by itself (or more rarely under strain), until when, and how often: until the next other source of
     /// these kinds of scope is due. It counts as given out.
     pub(super) fn repeat(&mut self, now_us: u64, pace: Pace, kinds: &BTreeSet<u8>) -> Option<Repeat> {
-        let is_often = |slot: &Slot| slot.source.cadence == Cadence::Fast && slot.period_us(pace) == FAST_PERIOD_US && !slot.is_dear;
+        let is_often = |slot: &Slot| is_fast(slot.source) && slot.period_us(pace) == FAST_PERIOD_US && !slot.is_dear;
         let of_kind = |slot: &&mut Slot| kinds.contains(&(slot.source.scope as u8));
         let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().filter(of_kind).partition(|slot| is_often(slot));
         let until_us = others.iter().map(|slot| slot.due_us).min()?;
@@ -270,7 +291,7 @@ impl Schedule {
             // A look that alone took what there is for eagerness rests as one that is not eager.
             let share = slot.share(pace);
             // Other sources are read once for each scope in one turn, these several times for one.
-            let turns = if slot.source.cadence == Cadence::Fast { *times } else { 1 };
+            let turns = if is_fast(slot.source) { *times } else { 1 };
             let rest_us = (sum.cost_us / turns).saturating_mul(share);
             slot.is_dear = rest_us > slot.period_us(pace);
             slot.thrift = thrift(slot.source, strain);
@@ -280,7 +301,7 @@ impl Schedule {
             if slot.is_dear {
                 let rest_us = if COMPARED.contains(&slot.source.name) { rest_us } else { strained(rest_us, strain) };
                 slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
-                if rest_us > slot.period_us(Pace::Path) {
+                if rest_us > slot.period_us(Pace::Path) && slot.source.cadence != Cadence::Sampled {
                     slot.forced_us = slot.forced_us.max(rest_us);
                 }
             }

@@ -45,7 +45,7 @@ impl Store {
         let Some(first) = entries.first() else { return };
         let group = (first.source.clone(), first.scope);
         let mut number = None;
-        if phase == Phase::Running && matches!(cadence, Cadence::Fast | Cadence::Often | Cadence::Slow) {
+        if phase == Phase::Running && !matches!(cadence, Cadence::Ends | Cadence::Once) {
             let thinning = self.groups.entry(group.clone()).or_insert(Thinning { stride: 1, taken: 0 });
             number = Some(thinning.taken);
             thinning.taken += 1;
@@ -78,14 +78,16 @@ impl Store {
         number.is_none_or(|number| number.is_multiple_of(stride))
     }
 
-    /// Halves the readings that may be thinned: those taken 20 times a second where they are the better part, else all.
+    /// Halves the readings that may be thinned: samples of requests where they are the better part, then what is read 20 times a second where that is,
+    /// else all.
     fn thin(&mut self) {
         let thinnable = |kept: &&Kept| kept.number.is_some();
-        let total: usize = self.kept.iter().filter(thinnable).map(|kept| size_of(&kept.entry)).sum();
-        let fast: usize =
-            self.kept.iter().filter(thinnable).filter(|kept| kept.cadence == Cadence::Fast).map(|kept| size_of(&kept.entry)).sum();
-        let fast_only = fast * 2 > total;
-        let chosen = |cadence: Cadence| cadence == Cadence::Fast || !fast_only;
+        let sum = |of: &dyn Fn(Cadence) -> bool| -> usize {
+            self.kept.iter().filter(thinnable).filter(|kept| of(kept.cadence)).map(|kept| size_of(&kept.entry)).sum()
+        };
+        let total = sum(&|_| true);
+        let most = [Cadence::Sampled, Cadence::Fast].into_iter().find(|cadence| 2 * sum(&|of| of == *cadence) > total);
+        let chosen = |cadence: Cadence| most.is_none_or(|most| most == cadence);
         for kept in &self.kept {
             let group = (kept.entry.source.clone(), kept.entry.scope);
             // Counted once a group: the stride doubles on the group's first reading that is still kept, which is always number zero.

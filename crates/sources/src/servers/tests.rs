@@ -74,7 +74,7 @@ impl Host {
     fn read(&self, source: &Source, phase: Phase) -> Vec<Entry> {
         let root = Root::new(self.tree.path());
         let scope = Scope::Process(42);
-        let context = ReadContext { root: &root, scope, phase, notes: &self.notes, netns: None, netlink: None };
+        let context = ReadContext { root: &root, scope, phase, notes: &self.notes, netns: None, late_us: 0, netlink: None };
         let entry = |(item, outcome)| Entry { at_us: 5, source: source.name.to_owned(), scope, item, outcome };
         (source.read)(&context).into_iter().map(entry).collect()
     }
@@ -288,8 +288,15 @@ fn logs_without_status_and_those_that_are_no_files() {
 #[test]
 fn the_tree_of_the_captured_host_has_no_master() {
     let root = Root::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/text/tree-6.18"));
-    let context =
-        ReadContext { root: &root, scope: Scope::Process(4242), phase: Phase::First, notes: &Notes::default(), netns: None, netlink: None };
+    let context = ReadContext {
+        root: &root,
+        scope: Scope::Process(4242),
+        phase: Phase::First,
+        notes: &Notes::default(),
+        netns: None,
+        late_us: 0,
+        netlink: None,
+    };
     assert_eq!((SERVER_CONFIG.read)(&context), []);
 }
 

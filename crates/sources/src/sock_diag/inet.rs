@@ -9,7 +9,7 @@ use super::{AF_INET, AF_INET6, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY, TCPD
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, Message, attributes, u32_at};
 
 /// Bytes of `struct inet_diag_msg`.
-const MESSAGE_BYTES: usize = 72;
+pub(super) const MESSAGE_BYTES: usize = 72;
 /// Where its `id` is (`struct inet_diag_sockid`: ports, addresses, interface and cookie), and how long it is.
 pub(super) const ID_AT: usize = 4;
 pub(super) const ID_BYTES: usize = 48;
@@ -18,7 +18,7 @@ pub(super) const SEND_QUEUE_AT: usize = 60;
 /// Where its addresses are: `id.idiag_src` and `id.idiag_dst`, sixteen bytes each.
 pub(crate) const ADDRESSES_AT: [usize; 2] = [8, 24];
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
-const INET_DIAG_INFO: u16 = 2;
+pub(super) const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 const INET_DIAG_SKV6ONLY: u16 = 11;
 /// `SK_MEMINFO_SNDBUF` and `SK_MEMINFO_WMEM_QUEUED`: the fourth and the sixth word (linux/sock_diag.h).
@@ -36,6 +36,13 @@ const EXTENSIONS_INFO: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINF
 const STATES_CONNECTED: u32 = 0b1_1011_1011_1110;
 /// Of those, the ones that are whole sockets: handshakes are left out, which have no struct tcp_info.
 const STATES_WITH_INFO: u32 = STATES_CONNECTED & !(1 << TcpState::SynRecv as u32 | 1 << TcpState::NewSynRecv as u32);
+/// Those that can hold a request: the handshake, the connection, and while one side has closed.
+const STATES_WITH_REQUESTS: u32 = 1 << TcpState::Established as u32
+    | 1 << TcpState::SynSent as u32
+    | 1 << TcpState::SynRecv as u32
+    | 1 << TcpState::NewSynRecv as u32
+    | 1 << TcpState::FinWait1 as u32
+    | 1 << TcpState::CloseWait as u32;
 const STATES_TIME_WAIT: u32 = 1 << TcpState::TimeWait as u32;
 const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
 
@@ -59,6 +66,18 @@ pub(super) fn sockets() -> Parts {
 /// Those of them that are whole sockets, each with its struct tcp_info and the memory of its buffers.
 pub(super) fn sockets_with_info() -> Parts {
     parts(EXTENSIONS_INFO, STATES_WITH_INFO)
+}
+
+/// The sockets that can hold a request, each with its struct tcp_info.
+pub(super) fn sockets_with_requests() -> Parts {
+    parts(1 << (INET_DIAG_INFO - 1), STATES_WITH_REQUESTS)
+}
+
+/// Those of them that a filter lets pass.
+pub(super) fn sockets_with_requests_within(program: &[u8]) -> Parts {
+    let mut body = request_both(1 << (INET_DIAG_INFO - 1), STATES_WITH_REQUESTS);
+    append_filter(&mut body, program);
+    Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
 }
 
 /// Two halves of them have no socket in common: where both ports are below this one, and where one of them is not. The middle of Linux's own
@@ -222,6 +241,12 @@ pub(super) fn measured<'a>(message: &Message<'a>) -> Result<Measured<'a>, DiagEr
         }
     }
     Ok(measured)
+}
+
+/// The number that no other socket has (`idiag_cookie`); zero where the message is cut.
+pub(super) fn cookie(message: &Message<'_>) -> u64 {
+    let id = message.body.get(ID_AT..ID_AT + ID_BYTES);
+    id.and_then(|id| id.last_chunk()).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
 /// A TCP state by the kernel's number (include/net/tcp_states.h).

@@ -131,6 +131,7 @@ mod tests {
             phase: crate::table::Phase::First,
             notes: &notes,
             netns: None,
+            late_us: 0,
             netlink: None,
         };
         assert_eq!(read(&context), [(String::new(), Outcome::Absent("this pid namespace has no kernel threads".to_owned(), None))]);

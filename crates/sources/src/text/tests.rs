@@ -41,6 +41,7 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
             phase: Phase::First,
             notes: &notes,
             netns: None,
+            late_us: 0,
             netlink: None,
         });
     }
@@ -48,7 +49,7 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
         if phase == Phase::Last && source.cadence == Cadence::Once {
             continue;
         }
-        let context = ReadContext { root, scope, phase, notes: &notes, netns: None, netlink: None };
+        let context = ReadContext { root, scope, phase, notes: &notes, netns: None, late_us: 0, netlink: None };
         for (item, outcome) in (source.read)(&context) {
             entries.push(Entry { at_us, source: source.name.to_owned(), scope, item, outcome });
         }

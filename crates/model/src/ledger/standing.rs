@@ -1,0 +1,235 @@
+//! Where the request of one connection stands, as the accepted end of it tells: a pure function of one socket, what it was in the sample before, and the
+//! rhythm of its listener's connections.
+
+use crate::observation::{RequestSocket, RequestTimes, TcpState};
+
+use super::rhythm::Rhythm;
+
+/// Bytes of a segment from which on what arrives is a piece of something long: the least segment that every host must take (RFC 9293, 3.7.1).
+const PIECE_BYTES_MIN: u64 = 536;
+
+/// Where the request of a connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    /// The connection is being made.
+    Handshake,
+    /// Nobody accepted the connection; the listener's queue counts it.
+    Unaccepted,
+    /// The first message of TLS has no answer.
+    TlsHandshake,
+    /// It came and was not read.
+    Unread,
+    /// More of it keeps coming.
+    Receiving,
+    /// It was read and not answered.
+    Service,
+    /// The answer is leaving.
+    Sending,
+    /// Request and answer came within one clock tick, and nothing tells which was first.
+    Undecided,
+    /// The server sends without being asked again: a stream of events, or an answer in pieces.
+    Streaming,
+    /// The client closed its side.
+    Closed,
+    /// No request is under way.
+    Idle,
+}
+
+/// What is known beside the socket itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known<'a> {
+    /// The same socket in the sample before.
+    pub(crate) before: Option<&'a RequestSocket>,
+    /// Its listener speaks TLS.
+    pub(crate) tls: bool,
+    /// It was seen to send again and again without being asked.
+    pub(crate) streams: bool,
+    /// A unix socket that was there in every sample: it may be idle.
+    pub(crate) is_kept: bool,
+    /// How requests and answers follow each other at its listener.
+    pub(crate) rhythm: Option<&'a Rhythm>,
+    /// Length of the kernel's clock tick, milliseconds.
+    pub(crate) tick_ms: u64,
+}
+
+/// Where the request of this connection stands.
+pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
+    match socket.state {
+        TcpState::SynRecv | TcpState::NewSynRecv => return Standing::Handshake,
+        // The FIN counts as one byte of the queue.
+        TcpState::FinWait1 if socket.send_queue > 1 => return Standing::Sending,
+        TcpState::CloseWait => return Standing::Closed,
+        TcpState::Established if socket.inode == 0 => return Standing::Unaccepted,
+        TcpState::Established => {}
+        _ => return Standing::Idle,
+    }
+    match (&socket.times, known) {
+        _ if socket.receive_queue > 0 => Standing::Unread,
+        (_, Known { streams: true, .. }) => Standing::Streaming,
+        _ if socket.send_queue > 0 => Standing::Sending,
+        (None, Known { is_kept: true, .. }) => Standing::Undecided,
+        (None, _) => Standing::Service,
+        (Some(times), _) => of_times(times, known),
+    }
+}
+
+fn of_times(times: &RequestTimes, known: &Known<'_>) -> Standing {
+    match pending(times) {
+        _ if never(times.data_segs_in, times.bytes_received) => Standing::Idle,
+        Some(true) if known.tls && never(times.data_segs_out, times.bytes_sent) => Standing::TlsHandshake,
+        Some(true) if keeps_coming(times, known) => Standing::Receiving,
+        Some(true) => Standing::Service,
+        Some(false) => Standing::Idle,
+        None => within_a_tick(times, known),
+    }
+}
+
+/// True where data came after the last that was sent, false where none did; nothing where both came within one clock tick.
+pub(crate) fn pending(times: &RequestTimes) -> Option<bool> {
+    if never(times.data_segs_out, times.bytes_sent) {
+        return Some(true);
+    }
+    match times.last_data_recv_ms.cmp(&times.last_data_sent_ms) {
+        std::cmp::Ordering::Less => Some(true),
+        std::cmp::Ordering::Greater => Some(false),
+        std::cmp::Ordering::Equal => None,
+    }
+}
+
+/// True where none ever came or went: times are set when a connection is made, too.
+fn never(segments: Option<u64>, bytes: Option<u64>) -> bool {
+    segments.or(bytes) == Some(0)
+}
+
+/// What came and went between the two samples: segments in and out, and bytes in.
+fn moved(times: &RequestTimes, before: Option<&RequestSocket>) -> Option<(u64, u64, u64)> {
+    let before = before?.times.as_ref()?;
+    let grew = |of: fn(&RequestTimes) -> Option<u64>| of(times)?.checked_sub(of(before)?);
+    Some((grew(|times| times.data_segs_in)?, grew(|times| times.data_segs_out)?, grew(|times| times.bytes_received)?))
+}
+
+/// True where long pieces came between two samples in which none was answered: an upload.
+fn keeps_coming(times: &RequestTimes, known: &Known<'_>) -> bool {
+    let Some((segments, 0, bytes)) = moved(times, known.before) else { return false };
+    let was_pending = known.before.and_then(|before| before.times.as_ref()).and_then(pending) == Some(true);
+    was_pending && segments > 0 && bytes / segments >= PIECE_BYTES_MIN
+}
+
+/// True where short messages came one after the other while none was answered: several requests on one connection, or messages without an answer.
+pub(crate) fn is_multiplexed(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+    let Some(times) = &socket.times else { return false };
+    let Some((segments @ 1.., 0, bytes)) = moved(times, before) else { return false };
+    // An upload's last piece is short, too.
+    before.is_some_and(|before| before.receive_queue == 0 && before.times.as_ref().and_then(pending) == Some(true))
+        && bytes / segments < PIECE_BYTES_MIN
+        && times.bytes_received.zip(times.data_segs_in).is_some_and(|(bytes, segments)| bytes / segments.max(1) < PIECE_BYTES_MIN)
+}
+
+/// Both in one tick: the counters of two samples tell, then a way that is longer than a tick (the next request cannot have come so soon), then the
+/// rhythm.
+fn within_a_tick(times: &RequestTimes, known: &Known<'_>) -> Standing {
+    match moved(times, known.before) {
+        Some((1.., 0, _)) => return Standing::Service,
+        Some((0, 1.., _)) => return Standing::Idle,
+        _ => {}
+    }
+    if times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * known.tick_ms.max(1)) {
+        return Standing::Idle;
+    }
+    match known.rhythm.and_then(|rhythm| rhythm.is_pending(times, known.tls)) {
+        Some(true) => Standing::Service,
+        Some(false) => Standing::Idle,
+        None => Standing::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::{SocketAddress, UnixPeer};
+
+    fn times(recv_ms: u64, sent_ms: u64, segments_in: u64, segments_out: u64) -> RequestTimes {
+        RequestTimes {
+            last_data_recv_ms: recv_ms,
+            last_data_sent_ms: sent_ms,
+            data_segs_in: Some(segments_in),
+            data_segs_out: Some(segments_out),
+            bytes_received: Some(100 * segments_in),
+            bytes_sent: Some(500 * segments_out),
+            min_rtt_us: Some(20),
+            ..RequestTimes::default()
+        }
+    }
+
+    fn socket(times: Option<RequestTimes>) -> RequestSocket {
+        let end = ("10.0.0.1".parse().unwrap(), 80);
+        RequestSocket {
+            address: SocketAddress::Tcp { local: end, remote: end },
+            cookie: 1,
+            state: TcpState::Established,
+            inode: 9,
+            receive_queue: 0,
+            send_queue: 0,
+            times,
+        }
+    }
+
+    fn unix() -> RequestSocket {
+        RequestSocket { address: SocketAddress::Unix { path: Some("/run/a".into()), peer: UnixPeer::Unknown }, ..socket(None) }
+    }
+
+    #[test]
+    fn each_trap_has_its_standing() {
+        let plain = Known { tick_ms: 4, ..Known::default() };
+        let of = |recv, sent, n_in, n_out| socket(Some(times(recv, sent, n_in, n_out)));
+        let upload = RequestTimes { bytes_received: Some(100_000), ..times(0, 900, 101, 1) };
+        let upload_before = RequestTimes { bytes_received: Some(50_000), ..times(200, 700, 51, 1) };
+        let (upload, upload_before) = (socket(Some(upload)), socket(Some(upload_before)));
+        let far = RequestTimes { min_rtt_us: Some(30_000), ..times(8, 8, 5, 5) };
+        let old_kernel = RequestTimes { data_segs_in: None, data_segs_out: None, bytes_sent: None, bytes_received: None, ..times(8, 4, 0, 0) };
+        let (before_in, before_out) = (of(204, 204, 4, 4), of(204, 204, 5, 4));
+        let rows: Vec<(&str, RequestSocket, Known<'_>, Standing)> = vec![
+            ("a request in service", of(8, 40, 5, 4), plain, Standing::Service),
+            ("an answer that left", of(40, 8, 5, 5), plain, Standing::Idle),
+            ("the first request of a connection", of(8, 8, 1, 0), plain, Standing::Service),
+            ("a connection that was never asked", of(8, 8, 0, 0), plain, Standing::Idle),
+            ("a server that speaks first", of(12, 8, 0, 1), plain, Standing::Idle),
+            ("an idle pool to a database", of(90_000, 90_000 - 4, 50, 50), plain, Standing::Idle),
+            ("one tick, nothing known", of(8, 8, 5, 5), plain, Standing::Undecided),
+            ("one tick, only a request came since", of(8, 8, 5, 4), Known { before: Some(&before_in), ..plain }, Standing::Service),
+            ("one tick, only an answer left since", of(8, 8, 5, 5), Known { before: Some(&before_out), ..plain }, Standing::Idle),
+            ("one tick, a way longer than it", socket(Some(far)), plain, Standing::Idle),
+            ("an old kernel without counters", socket(Some(old_kernel)), plain, Standing::Idle),
+            ("unread, counted once", RequestSocket { receive_queue: 7, ..of(8, 40, 5, 4) }, plain, Standing::Unread),
+            ("not accepted, with its request", RequestSocket { inode: 0, receive_queue: 7, ..of(8, 8, 1, 0) }, plain, Standing::Unaccepted),
+            ("an answer that is leaving", RequestSocket { send_queue: 99, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
+            ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),
+            ("a stream of events", of(40, 8, 1, 500), Known { streams: true, ..plain }, Standing::Streaming),
+            ("the hello of TLS", of(8, 8, 1, 0), Known { tls: true, ..plain }, Standing::TlsHandshake),
+            ("a request over TLS", of(8, 40, 3, 3), Known { tls: true, ..plain }, Standing::Service),
+            ("the client went away", RequestSocket { state: TcpState::CloseWait, ..of(8, 40, 5, 4) }, plain, Standing::Closed),
+            ("the last answer and its FIN leave", RequestSocket { state: TcpState::FinWait1, send_queue: 9, ..of(4, 4, 1, 1) }, plain, Standing::Sending),
+            ("only a FIN leaves", RequestSocket { state: TcpState::FinWait1, send_queue: 1, ..of(4, 4, 1, 1) }, plain, Standing::Idle),
+            ("a handshake", RequestSocket { state: TcpState::SynRecv, inode: 0, ..socket(None) }, plain, Standing::Handshake),
+            ("a unix socket of one request", unix(), plain, Standing::Service),
+            ("a unix socket that is kept", unix(), Known { is_kept: true, ..plain }, Standing::Undecided),
+            ("a unix socket with bytes", RequestSocket { receive_queue: 3, ..unix() }, plain, Standing::Unread),
+        ];
+        for (name, socket, known, expected) in rows {
+            assert_eq!(standing(&socket, &known), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn short_messages_without_an_answer_are_several_requests_and_an_upload_is_not() {
+        let of = |segments: u64, bytes: u64| {
+            socket(Some(RequestTimes { bytes_received: Some(bytes), ..times(0, 900, segments, 1) }))
+        };
+        assert!(is_multiplexed(&of(9, 900), Some(&of(5, 500))), "frames of 100 bytes");
+        assert!(!is_multiplexed(&of(100, 140_000), Some(&of(50, 70_000))), "pieces of 1,400");
+        assert!(!is_multiplexed(&of(5, 500), Some(&of(5, 500))), "nothing came");
+        assert!(!is_multiplexed(&of(5, 500), None));
+        let answered = socket(Some(times(0, 900, 9, 2)));
+        assert!(!is_multiplexed(&answered, Some(&of(5, 500))), "one was answered meanwhile");
+    }
+}

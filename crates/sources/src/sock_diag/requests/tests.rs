@@ -1,0 +1,136 @@
+//! Samples of requests: what is read of real connections, what is kept of it, and what of a crowd.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use chokepoint_recording::Scope;
+use proptest::prelude::*;
+
+use super::*;
+use crate::netlink::wire::request;
+use crate::sock_diag::{AF_INET, SOCK_DIAG_BY_FAMILY};
+
+fn message(local: u16, remote: u16) -> Vec<u8> {
+    let mut body = vec![AF_INET, TcpState::Established as u8, 0, 0];
+    body.extend_from_slice(&local.to_be_bytes());
+    body.extend_from_slice(&remote.to_be_bytes());
+    body.resize(inet::MESSAGE_BYTES, 0);
+    request(SOCK_DIAG_BY_FAMILY, 0, 0, &body)
+}
+
+fn entry(at_us: u64, item: &str, bytes: Vec<u8>) -> Entry {
+    Entry { at_us, source: REQUESTS.name.to_owned(), scope: Scope::Netns(7), item: item.to_owned(), outcome: Outcome::Ok(bytes) }
+}
+
+#[test]
+fn a_request_is_seen_unread_in_service_and_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    let sockets = Sockets::open().unwrap();
+    let seen = || {
+        let bytes = dump(&sockets, &all()).unwrap();
+        let own = |socket: &RequestSocket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local.1 == address.port());
+        parse(&bytes).unwrap().sockets.into_iter().find(own).unwrap()
+    };
+    client.write_all(b"GET").unwrap();
+    let waiting = seen();
+    assert_eq!((waiting.inode, waiting.receive_queue), (0, 3), "not accepted, with its request");
+    let (mut server, _) = listener.accept().unwrap();
+    let unread = seen();
+    assert!(unread.inode != 0 && unread.receive_queue == 3 && unread.cookie == waiting.cookie);
+    server.read_exact(&mut [0; 3]).unwrap();
+    let served = seen();
+    let times = served.times.unwrap();
+    assert_eq!((served.receive_queue, times.data_segs_in, times.data_segs_out), (0, Some(1), Some(0)));
+    server.write_all(b"answer").unwrap();
+    client.read_exact(&mut [0; 6]).unwrap();
+    let times = seen().times.unwrap();
+    assert_eq!((times.data_segs_in, times.data_segs_out, times.bytes_received), (Some(1), Some(1), Some(3)));
+}
+
+#[test]
+fn the_kernel_reads_the_ports_of_the_windows_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let clients: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let sockets = Sockets::open().unwrap();
+    let windows = Windows::of(0.3, 5_000);
+    let bytes = dump(&sockets, &filtered(&windows, &[address.port()])).unwrap();
+    let mut ends: BTreeMap<u16, u32> = BTreeMap::new();
+    for socket in parse(&bytes).unwrap().sockets {
+        let SocketAddress::Tcp { local, remote } = socket.address else { continue };
+        if local.1 == address.port() {
+            *ends.entry(remote.1).or_default() += 1;
+        } else if remote.1 == address.port() {
+            *ends.entry(local.1).or_default() += 1;
+        }
+    }
+    assert!(ends.values().all(|count| *count == 2), "both ends of a connection or none: {ends:?}");
+    assert!(ends.len() < clients.len(), "{}", ends.len());
+    let everything = Windows::of(1.0, 5_000);
+    let bytes = dump(&sockets, &filtered(&everything, &[address.port()])).unwrap();
+    let own = |socket: &RequestSocket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local.1 == address.port());
+    assert_eq!(parse(&bytes).unwrap().sockets.iter().filter(|socket| own(socket)).count(), clients.len());
+}
+
+#[test]
+fn of_a_crowd_a_share_is_read_and_a_dear_sample_rests() {
+    let now = Instant::now();
+    let mut requests = Requests::default();
+    assert!(requests.is_due(now) && requests.windows().is_none());
+    let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
+    requests.learn(&crowd, 0.5, Duration::from_millis(10), now);
+    assert_eq!((requests.population, requests.ports.as_slice()), (4_000, &[80][..]));
+    let (first, second) = (requests.windows().unwrap(), requests.windows().unwrap());
+    assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
+    assert!(!requests.is_due(now + Duration::from_millis(3_999)) && requests.is_due(now + Duration::from_secs(4)));
+    requests.learn(&message(80, 1), 1.0, Duration::ZERO, now);
+    assert!(requests.windows().is_none() && requests.ports.is_empty());
+    assert!(!requests.is_due(now + Duration::from_millis(124)) && requests.is_due(now + Duration::from_millis(225)));
+}
+
+#[test]
+fn share_and_lateness_belong_to_the_sample_of_their_time() {
+    let entries = [
+        entry(1, "", message(80, 5)),
+        entry(1, SAMPLING, b"share 0.25\nlate_us 70\n".to_vec()),
+        entry(2, "", message(80, 5)),
+        entry(3, SAMPLING, b"share 0.5\nlate_us 1\n".to_vec()),
+    ];
+    let observation = crate::assemble(&entries);
+    let samples = &observation.netns.values().next().unwrap().request_samples;
+    let told: Vec<(f64, u64)> = samples.values().map(|sample| (sample.share, sample.late_us)).collect();
+    assert_eq!(told, [(0.25, 70), (1.0, 0)]);
+    for bad in [&b""[..], b"share 0", b"share x\nlate_us -", b"share 7", b"\xff"] {
+        let observation = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, bad.to_vec())]);
+        assert_eq!(observation.netns.values().next().unwrap().request_samples.last().unwrap().share, 1.0);
+    }
+}
+
+#[test]
+fn addresses_are_hidden_and_the_rest_stays() {
+    let mut bytes = message(80, 5);
+    bytes[HEADER_BYTES + 8..HEADER_BYTES + 12].copy_from_slice(&[8, 8, 8, 8]);
+    let hidden = crate::redact(&entry(1, "", bytes), &mut |_| "198.18.0.1".parse().unwrap());
+    let Outcome::Ok(bytes) = &hidden.outcome else { panic!("it parses") };
+    assert!(!bytes.windows(4).any(|window| window == [8; 4]));
+    let SocketAddress::Tcp { local, remote } = &parse(bytes).unwrap().sockets[0].address else { panic!("it is one of TCP") };
+    assert_eq!((local.0.to_string().as_str(), local.1, remote.1), ("198.18.0.1", 80, 5));
+    let sampling = entry(1, SAMPLING, b"share 0.5\n".to_vec());
+    assert_eq!(crate::redact(&sampling, &mut |ip| ip), sampling);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = parse(&bytes);
+        let whole = request(SOCK_DIAG_BY_FAMILY, 0, 0, &bytes);
+        let _ = parse(&whole);
+        let mut short = Vec::new();
+        append_short(&whole, &mut short);
+        prop_assert!(messages(&short).all(|message| message.is_ok()));
+        Requests::default().learn(&bytes, 1.0, Duration::ZERO, Instant::now());
+    }
+}

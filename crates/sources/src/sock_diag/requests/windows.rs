@@ -1,0 +1,154 @@
+//! A random share of the ports, spread over all of them, and the filter by which the kernel reads the sockets of these alone.
+
+/// Windows that a share is made of: ephemeral ports crowd in a part of the range, and one window alone would often miss all of them.
+const WINDOWS: u32 = 8;
+/// Ports from one window to the next.
+const STEP: u32 = 65_536 / WINDOWS;
+/// Ports of one window at least.
+const WIDTH_MIN: u32 = 64;
+/// Shared local ports that are told apart at most.
+pub(super) const PORTS_MAX: usize = 24;
+
+/// Operations of `struct inet_diag_bc_op` (linux/inet_diag.h): {code, yes, no}, where a comparison has its port in a second one.
+const JUMP: u8 = 1;
+const LOCAL_PORT_FROM: u8 = 2;
+const LOCAL_PORT_TO: u8 = 3;
+const REMOTE_PORT_FROM: u8 = 4;
+const REMOTE_PORT_TO: u8 = 5;
+const LOCAL_PORT_IS: u8 = 11;
+/// Bytes of an operation, and of a comparison.
+const OPERATION: usize = 4;
+const COMPARISON: usize = 8;
+
+/// Windows of equal width at equal distances: each port is in one of them with the same chance.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Windows {
+    width: u32,
+    place: u32,
+}
+
+impl Windows {
+    /// About this share of the ports, at a place that is drawn.
+    pub(super) fn of(share: f64, drawn: u64) -> Self {
+        let width = (share * f64::from(STEP)).ceil() as u32;
+        Self { width: width.clamp(WIDTH_MIN, STEP), place: (drawn % u64::from(STEP)) as u32 }
+    }
+
+    /// The share exactly.
+    pub(super) fn share(&self) -> f64 {
+        f64::from(self.width) / f64::from(STEP)
+    }
+
+    /// First and last port of each; the one that goes over the end is two.
+    fn ranges(&self) -> Vec<(u16, u16)> {
+        let mut ranges = Vec::new();
+        for window in 0..WINDOWS {
+            let first = window * STEP + self.place;
+            let last = first + self.width - 1;
+            let port = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+            if last > u32::from(u16::MAX) {
+                ranges.push((0, port(last - 65_536)));
+            }
+            ranges.push((port(first), port(last)));
+        }
+        ranges
+    }
+
+    /// A socket is told by the port that is its connection's own: its remote port where its local one is among the shared, else its local port. The
+    /// kernel takes a program only if its ways where comparisons hold lead to its end (net/ipv4/inet_diag.c, inet_diag_bc_audit).
+    pub(super) fn program(&self, shared: &[u16]) -> Vec<u8> {
+        let ranges = self.ranges();
+        let section = ranges.len() * (2 * COMPARISON + OPERATION) + OPERATION;
+        let shared = &shared[..shared.len().min(PORTS_MAX)];
+        let total = shared.len() * (COMPARISON + OPERATION) + 2 * section;
+        let mut program = Vec::with_capacity(total);
+        for port in shared {
+            compare(&mut program, LOCAL_PORT_IS, *port, COMPARISON + OPERATION);
+            let to_remote = total - section - program.len();
+            jump(&mut program, to_remote);
+        }
+        for (from, to) in [(LOCAL_PORT_FROM, LOCAL_PORT_TO), (REMOTE_PORT_FROM, REMOTE_PORT_TO)] {
+            for (first, last) in &ranges {
+                compare(&mut program, from, *first, 2 * COMPARISON + OPERATION);
+                compare(&mut program, to, *last, COMPARISON + OPERATION);
+                let accept = total - program.len();
+                jump(&mut program, accept);
+            }
+            // Four bytes beyond the end: it does not pass.
+            let refuse = total - program.len() + OPERATION;
+            jump(&mut program, refuse);
+        }
+        program
+    }
+}
+
+fn compare(program: &mut Vec<u8>, code: u8, port: u16, no: usize) {
+    operation(program, code, COMPARISON, no);
+    program.extend_from_slice(&[0, 0]);
+    program.extend_from_slice(&port.to_ne_bytes());
+}
+
+fn jump(program: &mut Vec<u8>, to: usize) {
+    operation(program, JUMP, OPERATION, to);
+}
+
+fn operation(program: &mut Vec<u8>, code: u8, yes: usize, no: usize) {
+    program.extend_from_slice(&[code, u8::try_from(yes).unwrap_or(u8::MAX)]);
+    program.extend_from_slice(&u16::try_from(no).unwrap_or(u16::MAX).to_ne_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As the kernel runs it (inet_diag_bc_run).
+    fn passes(program: &[u8], local: u16, remote: u16) -> bool {
+        let (mut at, number) = (0, |at: usize| u16::from_ne_bytes([program[at], program[at + 1]]));
+        while at < program.len() {
+            let is = match program[at] {
+                JUMP => false,
+                LOCAL_PORT_FROM => local >= number(at + 6),
+                LOCAL_PORT_TO => local <= number(at + 6),
+                REMOTE_PORT_FROM => remote >= number(at + 6),
+                REMOTE_PORT_TO => remote <= number(at + 6),
+                LOCAL_PORT_IS => local == number(at + 6),
+                other => panic!("operation {other}"),
+            };
+            at += if is { usize::from(program[at + 1]) } else { usize::from(number(at + 2)) };
+        }
+        at == program.len()
+    }
+
+    #[test]
+    fn over_all_places_each_port_is_read_as_often() {
+        let mut times = vec![0_u32; 65_536];
+        for place in 0..STEP {
+            for (first, last) in (Windows { width: 700, place }).ranges() {
+                (first..=last).for_each(|port| times[usize::from(port)] += 1);
+            }
+        }
+        assert!(times.iter().all(|count| *count == 700));
+    }
+
+    #[test]
+    fn a_share_is_between_a_few_ports_and_all() {
+        assert_eq!(Windows::of(7.0, 3).share(), 1.0);
+        assert_eq!(Windows::of(0.0, 3).share(), f64::from(WIDTH_MIN) / f64::from(STEP));
+        assert_eq!(Windows::of(0.25, u64::MAX).share(), 0.25);
+    }
+
+    proptest! {
+        #[test]
+        fn a_socket_passes_by_the_port_of_its_own(share in 0.0..1.0_f64, place: u64, local: u16, remote: u16, shared in proptest::collection::vec(any::<u16>(), 0..40)) {
+            let windows = Windows::of(share, place);
+            let program = windows.program(&shared);
+            let inside = |port: u16| windows.ranges().iter().any(|(first, last)| (*first..=*last).contains(&port));
+            let told = &shared[..shared.len().min(PORTS_MAX)];
+            prop_assert_eq!(passes(&program, local, remote), inside(if told.contains(&local) { remote } else { local }));
+            for port in told {
+                prop_assert_eq!(passes(&program, *port, remote), inside(remote));
+            }
+        }
+    }
+}
