@@ -45,6 +45,8 @@ struct Page<'a> {
     tiers: Vec<Tier<'a>>,
     outlet: Pipe,
     goodput: Option<Span>,
+    /// Where requests stood.
+    ledger: Option<sheet::ledger::Sheet>,
     /// What brings about what, where there is more than one finding.
     chain: Option<Chain>,
     findings: Option<Part<'a>>,
@@ -80,6 +82,19 @@ impl Say<'_> {
 
     fn needs(&self, gap: &Gap<'_>) -> Option<String> {
         gap.needs(self.0)
+    }
+
+    fn tenths(&self, number: &f64) -> String {
+        sheet::ledger::tenths(*number)
+    }
+
+    fn share(&self, share: &f64) -> String {
+        self.0.percent(share.max(0.0))
+    }
+
+    /// Columns of 100 that a bar fills.
+    fn width(&self, share: &f64) -> String {
+        format!("{:.1}", share.clamp(0.0, 1.0) * 100.0)
     }
 
     fn schema(&self, schema: &str) -> String {
@@ -181,6 +196,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
         tiers,
         outlet: Pipe::end(if is_choked { Flow::Behind } else { Flow::Before }),
         goodput: diagnosis.load.as_ref().map(|load| sheet::load::goodput(phrases, load)),
+        ledger: sheet::ledger::sheet(diagnosis, phrases),
         chain: chain::chain(diagnosis, phrases),
         findings: findings(diagnosis, phrases),
         improvements: improvements(diagnosis, phrases),

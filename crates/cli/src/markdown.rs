@@ -19,6 +19,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
     let mut page = Page { phrases: Phrases(words), out: String::new() };
     page.head(diagnosis);
     page.path(diagnosis);
+    page.ledger(diagnosis);
     page.chain(diagnosis);
     page.findings(diagnosis);
     page.bisect(diagnosis);
@@ -122,6 +123,22 @@ impl Page<'_> {
             }
             (_, None) => [label, usage, notes],
         }
+    }
+
+    /// Where requests stood.
+    fn ledger(&mut self, diagnosis: &Diagnosis) {
+        let Some(sheet) = sheet::ledger::sheet(diagnosis, self.phrases) else { return };
+        self.heading("report-ledger");
+        self.block(&prose(&sheet.head));
+        let titles = ["report-column-place", "report-column-mean", "report-column-share"].map(|id| prose(&self.phrases.word(id)));
+        self.block(&format!("| {} |", titles.join(" | ")));
+        self.line("|---|--:|--:|");
+        for row in &sheet.rows {
+            let strong = if row.ink == Ink::Strong { "**" } else { "" };
+            let cells = [prose(&row.label), sheet::ledger::tenths(row.mean), self.phrases.percent(row.share.max(0.0))];
+            self.row(&cells.map(|cell| format!("{strong}{cell}{strong}")));
+        }
+        self.list(sheet.losses.iter().map(|loss| prose(loss)));
     }
 
     /// What brings about what, as a list in the depth of the chains.

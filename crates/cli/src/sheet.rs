@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod bisect;
 pub(crate) mod chain;
 pub(crate) mod findings;
+pub(crate) mod ledger;
 pub(crate) mod load;
 pub(crate) mod path;
 mod phrases;

@@ -5,6 +5,7 @@ mod bisect;
 mod chain;
 mod explain;
 mod findings;
+mod ledger;
 mod load;
 mod page;
 mod path;
@@ -59,6 +60,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, style: &Style, words: &Catalogue) ->
     rounds::write_result(&mut page, diagnosis);
     load::write(&mut page, diagnosis);
     path::write(&mut page, diagnosis);
+    ledger::write(&mut page, diagnosis);
     chain::write(&mut page, diagnosis);
     findings::write(&mut page, diagnosis);
     bisect::write(&mut page, diagnosis);

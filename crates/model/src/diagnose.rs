@@ -7,6 +7,7 @@ use crate::causes;
 use crate::facts::Context;
 use crate::facts::harm::FAILED_SHARE_MAX;
 use crate::improvements::improvements;
+use crate::ledger;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, Observation, Socket, SocketAddress};
@@ -55,6 +56,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
     let mut improvements = improvements(&ctx, &stations, &findings);
     prescribe(&ctx, &stations, &mut improvements);
     let judgement = judge(&ctx, &stations, (&findings, &couplings));
+    let ledger = ledger::of(&ctx);
     Diagnosis {
         schema: SCHEMA.to_owned(),
         target,
@@ -68,10 +70,11 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         couplings,
         order,
         improvements,
+        warnings: warnings(&ctx).into_iter().chain(ledger::warnings(&ctx, ledger.as_ref())).collect(),
+        ledger,
         profile: crate::profile::report(&ctx),
         wire: crate::wire::report(&ctx),
         readings: readings(obs, &discovered),
-        warnings: warnings(&ctx),
         bisect: None,
         rounds: Vec::new(),
     }

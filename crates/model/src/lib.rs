@@ -15,6 +15,7 @@ pub mod explain;
 pub mod facts;
 pub mod fix;
 mod improvements;
+mod ledger;
 pub mod load;
 pub mod message;
 pub mod observation;

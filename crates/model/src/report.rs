@@ -3,6 +3,7 @@
 //! Sentences in it come out of the message catalogue; nothing that renders it may judge.
 
 mod bisect;
+mod ledger;
 mod profile;
 mod request;
 mod wire;
@@ -17,6 +18,7 @@ use crate::load::{Errors, Percentiles};
 use crate::spread::Spread;
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
+pub use ledger::{LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 pub use request::Request;
 pub use wire::{WireEdgeReport, WireEvidence, WireReport};
@@ -51,6 +53,9 @@ pub struct Diagnosis {
     /// What could be faster though nothing is choked, each as a cause of what it costs. Told, and tried only once something else was mended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub improvements: Vec<Finding>,
+    /// Where requests stood; nothing where their sockets were not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerReport>,
     /// Where the CPU time went; nothing where no profile was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileReport>,

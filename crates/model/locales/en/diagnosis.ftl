@@ -27,6 +27,9 @@ verdict-unknown-remote = Cannot tell: the server is not on this host, so none of
 
 warning-shared-cores = The load generator shares cores with the servers: rates are lower than the servers could give.
 warning-other-tenants = Other programs used { $share } % of the servers' cores ({ $cores }): what is said about CPU is theirs in part.
+warning-ledger-multiplexed = { $number } connections of { $tier } carry several requests at once or messages without an answer: where requests stood counts one for each connection.
+warning-ledger-streaming = { $number } connections of { $tier } send without being asked again (events, or an answer in pieces): they are not counted as requests that stand anywhere.
+warning-ledger-undecided = On { $number } connections of { $tier } it cannot be told whether a request is under way.
 warning-guard = The guard "{ $guard }" stopped the load early.
 warning-interrupted = The load was interrupted; figures are for the time until then.
 warning-no-listener = No listener on this host answers for the target: only the client's side could be read.

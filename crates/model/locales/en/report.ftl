@@ -137,6 +137,41 @@ report-kept-no = taken back
 report-round-found = found: { $finding }
 report-round-predicted = predicted: { $what }
 
+# The ledger.
+report-ledger = Where requests stood
+report-ledger-head = { $number } requests were under way on average.
+report-ledger-head-rate = { $number } requests were under way on average, { $rate } ended a second: { $duration } each.
+report-ledger-place-client = answers that the client did not read
+report-ledger-place-connecting = connecting to { $tier }
+report-ledger-place-handshake = in a handshake with { $tier }
+report-ledger-place-tls-handshake = in a TLS handshake with { $tier }
+report-ledger-place-accept-queue = accept queue of { $tier }
+report-ledger-place-unread = unread by { $tier }
+report-ledger-place-receiving = still arriving at { $tier }
+report-ledger-place-cpu = in { $tier }, on a CPU
+report-ledger-place-ready = in { $tier }, ready to run
+report-ledger-place-throttled = in { $tier }, stopped by a quota
+report-ledger-place-waiting = in { $tier }, waiting
+report-ledger-place-undecided = at { $tier }, perhaps idle
+report-ledger-place-sending = answers that leave { $tier }
+report-ledger-others = others
+report-ledger-unaccounted = unaccounted
+report-ledger-loss = lost: { $rate }/s { $kind }{ $where ->
+    [0] {""}
+   *[1] , by { $place } of { $tier }
+}
+report-ledger-lost-refused = refused
+report-ledger-lost-connect-timeout = not connected
+report-ledger-lost-reset = reset or closed
+report-ledger-lost-response-timeout = not answered in time
+report-ledger-lost-wrong = answered with another status
+report-ledger-lost-tls = failed in the TLS handshake
+report-ledger-lost-bad-response = answered with something else than HTTP
+report-ledger-lost-client = not sent by the client
+report-column-place = place
+report-column-mean = requests
+report-column-share = share
+
 # What else there is to know.
 report-bisect = Each tier by itself
 report-part-own = alone, for something that it answers itself

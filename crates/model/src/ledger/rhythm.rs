@@ -28,7 +28,9 @@ impl Rhythm {
         for (now, before) in pairs.clone() {
             let Some((now, before)) = now.times.as_ref().zip(before.and_then(|before| before.times.as_ref())) else { continue };
             let grew = |of: fn(&RequestTimes) -> Option<u64>| of(now)?.checked_sub(of(before)?);
-            let (Some(n_in @ 1..), Some(n_out @ 1..)) = (grew(|times| times.data_segs_in), grew(|times| times.data_segs_out)) else { continue };
+            let (Some(n_in @ 1..), Some(n_out @ 1..)) = (grew(|times| times.data_segs_in), grew(|times| times.data_segs_out)) else {
+                continue;
+            };
             let divisor = gcd(n_out, n_in);
             *counts.entry((n_out / divisor, n_in / divisor)).or_default() += 1;
         }
@@ -142,7 +144,9 @@ mod tests {
 
     #[test]
     fn the_tick_is_what_all_times_are_multiples_of() {
-        let of = |all: &[u64]| tick_ms(all.iter().map(|ms| RequestTimes { last_data_recv_ms: *ms, last_data_sent_ms: 0, ..RequestTimes::default() }));
+        let of = |all: &[u64]| {
+            tick_ms(all.iter().map(|ms| RequestTimes { last_data_recv_ms: *ms, last_data_sent_ms: 0, ..RequestTimes::default() }))
+        };
         assert_eq!((of(&[8, 12, 400]), of(&[1, 4]), of(&[]), of(&[400])), (4, 1, 1, 10));
     }
 }

@@ -186,7 +186,8 @@ mod tests {
         let upload_before = RequestTimes { bytes_received: Some(50_000), ..times(200, 700, 51, 1) };
         let (upload, upload_before) = (socket(Some(upload)), socket(Some(upload_before)));
         let far = RequestTimes { min_rtt_us: Some(30_000), ..times(8, 8, 5, 5) };
-        let old_kernel = RequestTimes { data_segs_in: None, data_segs_out: None, bytes_sent: None, bytes_received: None, ..times(8, 4, 0, 0) };
+        let old_kernel =
+            RequestTimes { data_segs_in: None, data_segs_out: None, bytes_sent: None, bytes_received: None, ..times(8, 4, 0, 0) };
         let (before_in, before_out) = (of(204, 204, 4, 4), of(204, 204, 5, 4));
         let rows: Vec<(&str, RequestSocket, Known<'_>, Standing)> = vec![
             ("a request in service", of(8, 40, 5, 4), plain, Standing::Service),
@@ -208,7 +209,12 @@ mod tests {
             ("the hello of TLS", of(8, 8, 1, 0), Known { tls: true, ..plain }, Standing::TlsHandshake),
             ("a request over TLS", of(8, 40, 3, 3), Known { tls: true, ..plain }, Standing::Service),
             ("the client went away", RequestSocket { state: TcpState::CloseWait, ..of(8, 40, 5, 4) }, plain, Standing::Closed),
-            ("the last answer and its FIN leave", RequestSocket { state: TcpState::FinWait1, send_queue: 9, ..of(4, 4, 1, 1) }, plain, Standing::Sending),
+            (
+                "the last answer and its FIN leave",
+                RequestSocket { state: TcpState::FinWait1, send_queue: 9, ..of(4, 4, 1, 1) },
+                plain,
+                Standing::Sending,
+            ),
             ("only a FIN leaves", RequestSocket { state: TcpState::FinWait1, send_queue: 1, ..of(4, 4, 1, 1) }, plain, Standing::Idle),
             ("a handshake", RequestSocket { state: TcpState::SynRecv, inode: 0, ..socket(None) }, plain, Standing::Handshake),
             ("a unix socket of one request", unix(), plain, Standing::Service),
@@ -222,9 +228,7 @@ mod tests {
 
     #[test]
     fn short_messages_without_an_answer_are_several_requests_and_an_upload_is_not() {
-        let of = |segments: u64, bytes: u64| {
-            socket(Some(RequestTimes { bytes_received: Some(bytes), ..times(0, 900, segments, 1) }))
-        };
+        let of = |segments: u64, bytes: u64| socket(Some(RequestTimes { bytes_received: Some(bytes), ..times(0, 900, segments, 1) }));
         assert!(is_multiplexed(&of(9, 900), Some(&of(5, 500))), "frames of 100 bytes");
         assert!(!is_multiplexed(&of(100, 140_000), Some(&of(50, 70_000))), "pieces of 1,400");
         assert!(!is_multiplexed(&of(5, 500), Some(&of(5, 500))), "nothing came");

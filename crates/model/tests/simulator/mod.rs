@@ -349,5 +349,6 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         rounds: Vec::new(),
         profile: None,
         wire: None,
+        ledger: None,
     }
 }

@@ -1,0 +1,112 @@
+//! Where requests stood: a row for each place that matters, and rows for all others and for what does not balance, so that the numbers add up.
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{Diagnosis, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport};
+
+use super::{Ink, Phrases};
+
+/// Places that are told whatever their share is, the largest ones.
+const PLACES_TOLD_MIN: usize = 8;
+/// The least share of a place that is told beyond those.
+const SHARE_TOLD_MIN: f64 = 0.01;
+/// The least number that is told: less shows as zero.
+const MEAN_TOLD_MIN: f64 = 0.05;
+
+/// One bar.
+pub(crate) struct Row {
+    pub(crate) label: String,
+    pub(crate) mean: f64,
+    pub(crate) share: f64,
+    pub(crate) ink: Ink,
+}
+
+/// The sentence, the bars and what was lost.
+pub(crate) struct Sheet {
+    pub(crate) head: String,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) losses: Vec<String>,
+}
+
+/// Nothing where requests were not sampled.
+pub(crate) fn sheet(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<Sheet> {
+    let ledger = diagnosis.ledger.as_ref()?;
+    Some(Sheet {
+        head: head(ledger, phrases),
+        rows: rows(ledger, phrases),
+        losses: ledger.losses.iter().map(|lost| loss(lost, phrases)).collect(),
+    })
+}
+
+fn head(ledger: &LedgerReport, phrases: Phrases<'_>) -> String {
+    let message = |id| Message::new(id).with("number", tenths(ledger.under_way));
+    phrases.say(&match ledger.rate_rps.zip(ledger.response_time_ms) {
+        Some((rate, ms)) => {
+            message("report-ledger-head-rate").with("rate", phrases.number(rate)).with("duration", phrases.duration_us(ms * 1e3))
+        }
+        None => message("report-ledger-head"),
+    })
+}
+
+/// A number with one decimal.
+pub(crate) fn tenths(number: f64) -> String {
+    format!("{:.1}", if number.abs() < MEAN_TOLD_MIN { 0.0 } else { number })
+}
+
+fn rows(ledger: &LedgerReport, phrases: Phrases<'_>) -> Vec<Row> {
+    let mut sizes: Vec<f64> = ledger.places.iter().map(|place| place.mean).collect();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    let least = sizes.get(PLACES_TOLD_MIN - 1).copied().unwrap_or(0.0);
+    let largest = sizes.first().copied().unwrap_or(0.0);
+    let is_told = |place: &&LedgerPlace| place.mean >= MEAN_TOLD_MIN && (place.mean >= least || place.share >= SHARE_TOLD_MIN);
+    let (told, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_told);
+    let row = |place: &LedgerPlace| Row {
+        label: label(place, phrases),
+        mean: place.mean,
+        share: place.share,
+        ink: if place.mean >= largest { Ink::Strong } else { Ink::Plain },
+    };
+    let mut rows: Vec<Row> = told.into_iter().map(row).collect();
+    let faint = |id, mean, share| Row { label: phrases.word(id), mean, share, ink: Ink::Faint };
+    let sum = |of: fn(&LedgerPlace) -> f64| others.iter().map(|place| of(place)).sum::<f64>();
+    if sum(|place| place.mean) >= MEAN_TOLD_MIN {
+        rows.push(faint("report-ledger-others", sum(|place| place.mean), sum(|place| place.share)));
+    }
+    rows.push(faint("report-ledger-unaccounted", ledger.unaccounted.mean, ledger.unaccounted.share));
+    rows
+}
+
+fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
+    let id = match place.place {
+        LedgerPlaceKind::Client => "report-ledger-place-client",
+        LedgerPlaceKind::Connecting => "report-ledger-place-connecting",
+        LedgerPlaceKind::Handshake => "report-ledger-place-handshake",
+        LedgerPlaceKind::TlsHandshake => "report-ledger-place-tls-handshake",
+        LedgerPlaceKind::AcceptQueue => "report-ledger-place-accept-queue",
+        LedgerPlaceKind::Unread => "report-ledger-place-unread",
+        LedgerPlaceKind::Receiving => "report-ledger-place-receiving",
+        LedgerPlaceKind::Cpu => "report-ledger-place-cpu",
+        LedgerPlaceKind::Ready => "report-ledger-place-ready",
+        LedgerPlaceKind::Throttled => "report-ledger-place-throttled",
+        LedgerPlaceKind::Waiting => "report-ledger-place-waiting",
+        LedgerPlaceKind::Sending => "report-ledger-place-sending",
+        LedgerPlaceKind::Undecided => "report-ledger-place-undecided",
+    };
+    phrases.say(&Message::new(id).with("tier", place.tier.as_str()))
+}
+
+fn loss(lost: &LedgerLoss, phrases: Phrases<'_>) -> String {
+    let kind = phrases.word(match lost.kind {
+        LedgerLossKind::Refused => "report-ledger-lost-refused",
+        LedgerLossKind::ConnectTimeout => "report-ledger-lost-connect-timeout",
+        LedgerLossKind::Reset => "report-ledger-lost-reset",
+        LedgerLossKind::ResponseTimeout => "report-ledger-lost-response-timeout",
+        LedgerLossKind::Wrong => "report-ledger-lost-wrong",
+        LedgerLossKind::Tls => "report-ledger-lost-tls",
+        LedgerLossKind::BadResponse => "report-ledger-lost-bad-response",
+        LedgerLossKind::Client => "report-ledger-lost-client",
+    });
+    let message = Message::new("report-ledger-loss").with("rate", tenths(lost.per_s)).with("kind", kind);
+    let (place, tier) = (lost.place.clone().unwrap_or_default(), lost.tier.clone().unwrap_or_default());
+    let known = if lost.place.is_some() { 1.0 } else { 0.0 };
+    phrases.say(&message.with("where", known).with("place", place).with("tier", tier))
+}

@@ -1,0 +1,143 @@
+//! The ledger: where the requests under way stood on average. By Little's law the mean number at a place is the client-seconds a second that are spent there,
+//! and its share of all is its share of the response time.
+//!
+//! It stands beside the verdict and makes none.
+
+mod account;
+mod count;
+mod held;
+mod losses;
+mod rate;
+mod rhythm;
+mod standing;
+#[cfg(test)]
+mod tests;
+
+use crate::message::Message;
+use crate::report::{At, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
+use crate::stations::Context;
+
+use account::{Accountant, Stood};
+use count::Counted;
+
+/// Batches that the window is divided into at most.
+const BATCHES_MAX: u64 = 10;
+/// Samples of a batch at least.
+const SAMPLES_MIN: u64 = 3;
+/// Response times that a batch lasts at least: samples that follow each other see the same requests.
+const BATCH_TIMES_MIN: f64 = 10.0;
+/// The share of a kind of trouble among all from which on it is told.
+const TOLD_SHARE_MIN: f64 = 0.02;
+
+/// The account of one observation; nothing where no sample was taken, or no listener of this host answers for the target.
+pub(crate) fn of(ctx: &Context<'_>) -> Option<LedgerReport> {
+    if ctx.path.tiers.is_empty() {
+        return None;
+    }
+    let counted = Counted::of(ctx)?;
+    let accountant = Accountant::new(ctx, &counted);
+    let (from_us, to_us) = ctx.window_us;
+    let whole = accountant.between((from_us, to_us.saturating_add(1)));
+    let sum: f64 = whole.iter().map(|stood| stood.mean).sum();
+    let under_way = in_flight(ctx).unwrap_or(sum);
+    let rate = rate::rps(ctx, &counted, under_way);
+    let response_s = rate.filter(|rate| *rate > 0.0).map(|rate| under_way / rate);
+    let batches = batches(ctx, &counted, response_s);
+    let spans = (0..batches).map(|n| (from_us + (to_us - from_us) * n / batches, from_us + (to_us - from_us) * (n + 1) / batches));
+    let parts: Vec<Vec<Stood>> = spans.map(|span| accountant.between(span)).collect();
+    let of_place = |(place, stood): (usize, &Stood)| {
+        let means: Vec<f64> = parts.iter().map(|part| part[place].mean).collect();
+        reported(ctx, stood, &means, under_way)
+    };
+    Some(LedgerReport {
+        under_way: rounded(under_way),
+        rate_rps: rate.map(rounded),
+        response_time_ms: response_s.map(|seconds| rounded(1e3 * seconds)),
+        places: whole.iter().enumerate().filter(|(_, stood)| rounded(stood.mean) > 0.0).map(of_place).collect(),
+        unaccounted: LedgerUnaccounted { mean: rounded(under_way - sum), share: rounded(share(under_way - sum, under_way)) },
+        losses: losses::of(ctx),
+    })
+}
+
+/// What the account cannot tell, one sentence each.
+pub(crate) fn warnings(ctx: &Context<'_>, ledger: Option<&LedgerReport>) -> Vec<String> {
+    let (Some(ledger), Some(counted)) = (ledger, Counted::of(ctx)) else { return Vec::new() };
+    let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX));
+    let mut told = Vec::new();
+    for (tier, counts) in ctx.path.tiers.iter().zip(&means) {
+        let cases = [
+            ("warning-ledger-multiplexed", counts.multiplexed),
+            ("warning-ledger-streaming", counts.streaming),
+            ("warning-ledger-undecided", counts.undecided),
+        ];
+        for (id, number) in cases.into_iter().filter(|(_, number)| *number > TOLD_SHARE_MIN * ledger.under_way.max(1.0)) {
+            told.push(ctx.text(Message::new(id).with("tier", tier.name.as_str()).with("number", (number * 10.0).round() / 10.0)));
+        }
+    }
+    told
+}
+
+/// The mean number of requests that the load generator had under way while it offered load.
+fn in_flight(ctx: &Context<'_>) -> Option<f64> {
+    /// Length of a slice, microseconds.
+    const SLICE_US: u64 = 100_000;
+    let load = ctx.obs.load.as_ref()?;
+    let slices = &load.slices[..load.slices.len().min(usize::try_from(load.duration_us / SLICE_US).unwrap_or(usize::MAX))];
+    let sum: f64 = slices.iter().map(|slice| f64::from(slice.in_flight)).sum();
+    (!slices.is_empty()).then(|| sum / slices.len() as f64)
+}
+
+/// Batches of whole response times; none where there are too few samples.
+fn batches(ctx: &Context<'_>, counted: &Counted, response_s: Option<f64>) -> u64 {
+    let samples = counted.samples.values().map(Vec::len).min().unwrap_or(0) as u64;
+    let long = response_s.map_or(u64::MAX, |seconds| (ctx.seconds() / (BATCH_TIMES_MIN * seconds).max(1e-9)) as u64);
+    BATCHES_MAX.min(samples / SAMPLES_MIN).min(long.max(2))
+}
+
+fn reported(ctx: &Context<'_>, stood: &Stood, batches: &[f64], under_way: f64) -> LedgerPlace {
+    let half = half_interval(batches).unwrap_or(f64::INFINITY);
+    let name = |tier: usize| ctx.path.tiers[tier].name.clone();
+    let tier = stood.tier.map_or_else(|| "client".to_owned(), name);
+    let of_listener = matches!(
+        stood.place,
+        LedgerPlaceKind::Handshake | LedgerPlaceKind::AcceptQueue | LedgerPlaceKind::Unread | LedgerPlaceKind::TlsHandshake
+    );
+    let own = stood.tier.map(|tier| &ctx.path.tiers[tier]);
+    let at = At {
+        netns: own.map(|tier| ctx.netns_name(tier.netns)),
+        listener: own.filter(|_| of_listener).and_then(|tier| tier.listeners.first()).map(|placed| placed.listener.address.to_string()),
+        edge: stood.caller.map(|caller| format!("{}->{tier}", name(caller))),
+        ..At::default()
+    };
+    LedgerPlace {
+        tier,
+        at,
+        place: stood.place,
+        mean: rounded(stood.mean),
+        share: rounded(share(stood.mean, under_way)),
+        low: rounded((stood.mean - half).max(0.0)),
+        high: rounded((stood.mean + half).min(under_way.max(stood.mean))),
+        age_ms: stood.age_ms.map(rounded),
+    }
+}
+
+/// Half of the 95 % interval of a mean out of the means of batches.
+fn half_interval(batches: &[f64]) -> Option<f64> {
+    /// Student's t of 1 to 9 degrees of freedom, 97.5 %.
+    const T: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+    let t = T.get(batches.len().checked_sub(2)?)?;
+    let number = batches.len() as f64;
+    let mean = batches.iter().sum::<f64>() / number;
+    let variance = batches.iter().map(|batch| (batch - mean).powi(2)).sum::<f64>() / (number - 1.0);
+    Some(t * (variance / number).sqrt())
+}
+
+fn share(part: f64, of: f64) -> f64 {
+    if of > 0.0 { part / of } else { 0.0 }
+}
+
+/// To a thousandth: more is noise.
+fn rounded(value: f64) -> f64 {
+    let value = (value * 1e3).round() / 1e3;
+    if value == 0.0 { 0.0 } else { value }
+}

@@ -1,0 +1,123 @@
+//! The account: of the counts of one stretch of time, how many requests stood at each place.
+
+use crate::observation::Listener;
+use crate::report::LedgerPlaceKind;
+use crate::stations::Context;
+
+use super::count::{Counted, Counts};
+use super::held::Threads;
+
+/// One place and how many stood there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stood {
+    /// The tier by its number on the path; nothing for the client.
+    pub(crate) tier: Option<usize>,
+    /// The tier that calls it.
+    pub(crate) caller: Option<usize>,
+    pub(crate) place: LedgerPlaceKind,
+    pub(crate) mean: f64,
+    /// Mean age of the requests in service, milliseconds.
+    pub(crate) age_ms: Option<f64>,
+}
+
+/// What stays the same over the whole window.
+pub(crate) struct Accountant<'a> {
+    pub(crate) ctx: &'a Context<'a>,
+    pub(crate) counted: &'a Counted,
+    threads: Vec<Threads>,
+    callers: Vec<Option<usize>>,
+    /// Share of each tier's accept queue whose client is still there.
+    live: Vec<f64>,
+}
+
+impl<'a> Accountant<'a> {
+    pub(crate) fn new(ctx: &'a Context<'a>, counted: &'a Counted) -> Self {
+        let tiers = &ctx.path.tiers;
+        let caller = |index: usize| tiers.iter().position(|tier| tier.upstreams.contains(&index)).filter(|caller| *caller != index);
+        let whole = counted.means(tiers.len(), (0, u64::MAX));
+        let live = |counts: &Counts| {
+            let all = counts.unaccepted + counts.abandoned;
+            if all > 0.0 { counts.unaccepted / all } else { 1.0 }
+        };
+        Self {
+            ctx,
+            counted,
+            threads: tiers.iter().map(|tier| Threads::of(ctx, tier)).collect(),
+            callers: (0..tiers.len()).map(|index| if index == 0 { None } else { caller(index) }).collect(),
+            live: whole.iter().map(live).collect(),
+        }
+    }
+
+    /// Connections that waited to be accepted by a tier on average, without those whose client went away. The queues are read 20 times a second.
+    fn queued(&self, tier: usize, (from_us, to_us): (u64, u64)) -> f64 {
+        let of = |placed: &crate::path::PlacedListener| {
+            let Some(view) = self.ctx.obs.netns.get(&placed.netns) else { return 0.0 };
+            let length = |all: &Vec<Listener>| {
+                all.iter().find(|one| one.inode == placed.listener.inode).map_or(0.0, |one| f64::from(one.accept_queue))
+            };
+            let inside = view.listeners.points().iter().filter(|(at_us, _)| (from_us..to_us).contains(at_us));
+            let (sum, count) = inside.fold((0.0, 0.0), |(sum, count), (_, all)| (sum + length(all), count + 1.0));
+            if count > 0.0 { sum / count } else { 0.0 }
+        };
+        self.live[tier] * self.ctx.path.tiers[tier].listeners.iter().map(of).sum::<f64>()
+    }
+
+    /// Where requests stood from one time until before another, in the order of the path.
+    pub(crate) fn between(&self, span_us: (u64, u64)) -> Vec<Stood> {
+        let tiers = self.ctx.path.tiers.len();
+        let mut counts = self.counted.means(tiers, span_us);
+        let queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
+        let held = self.hold(&mut counts, &queued);
+        // What the server still sends is its client's place, not yet the client's own.
+        let client = counts.first().map_or(0.0, |first| (first.client - first.sending).max(0.0));
+        let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
+        for (tier, of) in counts.iter().enumerate() {
+            let split = self.threads[tier].split(held[tier]);
+            let age_ms = (of.service > 0.0).then(|| of.age_ms / of.service);
+            use LedgerPlaceKind::*;
+            let places = [
+                (Connecting, of.connecting, None),
+                (Handshake, of.handshake, None),
+                (AcceptQueue, queued[tier], None),
+                (TlsHandshake, of.tls_handshake, None),
+                (Unread, of.unread, None),
+                (Receiving, of.receiving, None),
+                (Cpu, split.cpu, age_ms),
+                (Ready, split.ready, age_ms),
+                (Throttled, split.throttled, age_ms),
+                (Waiting, split.waiting, age_ms),
+                (Undecided, of.undecided, None),
+                (Sending, of.sending, None),
+            ];
+            let caller = self.callers[tier];
+            all.extend(places.into_iter().map(|(place, mean, age_ms)| Stood { tier: Some(tier), caller, place, mean, age_ms }));
+        }
+        all
+    }
+
+    /// What each tier holds itself: its requests in service less what stands on its edges, never below zero. What cannot be told to be a request is given
+    /// up first where the edges have more than the listener: an idle connection behind, then one in front, whose request the edge proves.
+    fn hold(&self, counts: &mut [Counts], queued: &[f64]) -> Vec<f64> {
+        let mut held = vec![0.0; counts.len()];
+        for tier in 0..counts.len() {
+            let behind: Vec<usize> = (0..counts.len()).filter(|other| self.callers[*other] == Some(tier)).collect();
+            let certain: f64 = behind.iter().map(|other| standing(&counts[*other]) + queued[*other]).sum();
+            let unsure: f64 = behind.iter().map(|other| counts[*other].undecided).sum();
+            let service = counts[tier].service;
+            // Of those behind that may be idle, no more than requests in front are left for.
+            let room = (service - certain).max(0.0);
+            if unsure > room {
+                behind.iter().for_each(|other| counts[*other].undecided *= room / unsure);
+            }
+            let edges = certain + unsure.min(room);
+            counts[tier].undecided = (counts[tier].undecided - (edges - service).max(0.0)).max(0.0);
+            held[tier] = (service - edges).max(0.0);
+        }
+        held
+    }
+}
+
+/// Requests at a tier and behind it that are known to be under way, without its accept queue.
+fn standing(counts: &Counts) -> f64 {
+    counts.connecting + counts.handshake + counts.tls_handshake + counts.unread + counts.receiving + counts.service + counts.sending
+}

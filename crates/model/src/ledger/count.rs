@@ -1,0 +1,272 @@
+//! How many requests stood where in each sample, by tier: one pass over the samples of the path's namespaces and the client's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
+use crate::path::{Endpoint, answers};
+use crate::stations::Context;
+
+use super::rhythm::{Rhythm, tick_ms};
+use super::standing::{Known, Standing, is_multiplexed, standing};
+
+/// Intervals between two samples in which a connection sent without being asked, from which on it streams.
+const STREAMS_MIN: u32 = 3;
+
+/// Requests of one tier in one sample; means over samples likewise.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Counts {
+    /// First packets that nobody answered, at the side that calls.
+    pub(crate) connecting: f64,
+    pub(crate) handshake: f64,
+    pub(crate) tls_handshake: f64,
+    pub(crate) unread: f64,
+    pub(crate) receiving: f64,
+    pub(crate) service: f64,
+    pub(crate) sending: f64,
+    pub(crate) undecided: f64,
+    /// Connections that wait to be accepted while their client is still there, and those whose client is gone.
+    pub(crate) unaccepted: f64,
+    pub(crate) abandoned: f64,
+    /// Answers that the client has not read; at the first tier alone.
+    pub(crate) client: f64,
+    /// Connections that stream, and those that carry several requests at once.
+    pub(crate) streaming: f64,
+    pub(crate) multiplexed: f64,
+    /// Sum of the ages of those in service, milliseconds.
+    pub(crate) age_ms: f64,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self, weight: f64) {
+        for (sum, more) in self.fields().into_iter().zip({ *other }.fields()) {
+            *sum += weight * *more;
+        }
+    }
+
+    fn fields(&mut self) -> [&mut f64; 14] {
+        [
+            &mut self.connecting,
+            &mut self.handshake,
+            &mut self.tls_handshake,
+            &mut self.unread,
+            &mut self.receiving,
+            &mut self.service,
+            &mut self.sending,
+            &mut self.undecided,
+            &mut self.unaccepted,
+            &mut self.abandoned,
+            &mut self.client,
+            &mut self.streaming,
+            &mut self.multiplexed,
+            &mut self.age_ms,
+        ]
+    }
+}
+
+/// The counts of all samples.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counted {
+    /// By namespace, in the order of time: the counts of each tier.
+    pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
+    pub(crate) tick_ms: u64,
+}
+
+impl Counted {
+    /// Counts all samples of the window; nothing where there are none.
+    pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
+        let mut ids: BTreeSet<NetnsId> = ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).map(|placed| placed.netns).collect();
+        ids.insert(ctx.obs.request.client_netns);
+        let views = ids.into_iter().filter_map(|id| Some((id, ctx.obs.netns.get(&id)?)));
+        let all: Vec<(NetnsId, Vec<&(u64, RequestSample)>)> =
+            views.map(|(id, view)| (id, ctx.in_window(&view.request_samples).collect())).collect();
+        let times = all.iter().flat_map(|(_, samples)| samples).flat_map(|(_, sample)| &sample.sockets).filter_map(|socket| socket.times);
+        let mut counted = Self { samples: BTreeMap::new(), tick_ms: tick_ms(times) };
+        for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
+            let counts = Namespace::new(ctx, id, &samples, counted.tick_ms).count(&samples);
+            counted.samples.insert(id, counts);
+        }
+        (!counted.samples.is_empty()).then_some(counted)
+    }
+
+    /// The mean counts of each tier over the samples from one time until before another.
+    pub(crate) fn means(&self, tiers: usize, (from_us, to_us): (u64, u64)) -> Vec<Counts> {
+        let mut means = vec![Counts::default(); tiers];
+        for samples in self.samples.values() {
+            let inside: Vec<&Vec<Counts>> =
+                samples.iter().filter(|(at_us, _)| (from_us..to_us).contains(at_us)).map(|(_, counts)| counts).collect();
+            for counts in &inside {
+                means.iter_mut().zip(*counts).for_each(|(mean, count)| mean.add(count, 1.0 / inside.len() as f64));
+            }
+        }
+        means
+    }
+}
+
+/// The tier that a connection belongs to, by its accepted end.
+pub(crate) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Option<usize> {
+    let listeners = ctx.path.tiers.iter().enumerate().flat_map(|(tier, of)| of.listeners.iter().map(move |placed| (tier, placed)));
+    let accepting = listeners.filter(|(_, placed)| placed.netns == id && placed.listener.accepts(end));
+    // The one that is bound to the very address comes before one of all addresses.
+    accepting.max_by_key(|(tier, placed)| (placed.listener.is_bound_to_one(), std::cmp::Reverse(*tier))).map(|(tier, _)| tier)
+}
+
+/// What is known of one namespace's connections over all samples.
+struct Namespace<'a> {
+    ctx: &'a Context<'a>,
+    id: NetnsId,
+    tick_ms: u64,
+    /// By tier.
+    rhythms: Vec<Option<Rhythm>>,
+    /// Connections that send again and again without being asked, and unix sockets that are there all the time.
+    streaming: BTreeSet<u64>,
+    kept: BTreeSet<u64>,
+    /// The tier that each connection was accepted by.
+    tiers: BTreeMap<u64, usize>,
+}
+
+/// Each socket of a sample with itself in the sample before.
+type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
+
+fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
+    let mut before: BTreeMap<u64, &RequestSocket> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (_, sample) in samples {
+        all.push(sample.sockets.iter().map(|socket| (socket, before.get(&socket.cookie).copied())).collect());
+        before = sample.sockets.iter().filter(|socket| socket.cookie != 0).map(|socket| (socket.cookie, socket)).collect();
+    }
+    all
+}
+
+impl<'a> Namespace<'a> {
+    fn new(ctx: &'a Context<'a>, id: NetnsId, samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
+        let all: Vec<Pair<'_>> = pairs(samples).concat();
+        let mut tiers = BTreeMap::new();
+        let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut sent: BTreeMap<u64, u32> = BTreeMap::new();
+        for (socket, before) in all.iter().filter(|(socket, _)| socket.cookie != 0) {
+            if !tiers.contains_key(&socket.cookie) {
+                tiers.extend(tier_of(ctx, id, &socket.address).map(|tier| (socket.cookie, tier)));
+            }
+            *seen.entry(socket.cookie).or_default() += 1;
+            if sends_unasked(socket, *before) {
+                *sent.entry(socket.cookie).or_default() += 1;
+            }
+        }
+        let own = &tiers;
+        let of_tier = |tier: usize| Rhythm::of(all.iter().copied().filter(move |(socket, _)| own.get(&socket.cookie) == Some(&tier)));
+        let rhythms = (0..ctx.path.tiers.len()).map(of_tier).collect();
+        Self {
+            ctx,
+            id,
+            tick_ms,
+            rhythms,
+            streaming: sent.into_iter().filter(|(_, times)| *times >= STREAMS_MIN).map(|(cookie, _)| cookie).collect(),
+            kept: seen.into_iter().filter(|(_, times)| *times == samples.len() && *times > 1).map(|(cookie, _)| cookie).collect(),
+            tiers,
+        }
+    }
+
+    fn count(&self, samples: &[&(u64, RequestSample)]) -> Vec<(u64, Vec<Counts>)> {
+        let pairs = pairs(samples);
+        samples.iter().zip(&pairs).map(|((at_us, sample), pairs)| (*at_us, self.count_one(sample, pairs))).collect()
+    }
+
+    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>]) -> Vec<Counts> {
+        let mut counts = vec![Counts::default(); self.ctx.path.tiers.len()];
+        // Of a connection both ends of which are here the accepted one tells of its handshake.
+        let shaking: BTreeSet<_> =
+            pairs.iter().filter(|(socket, _)| socket.state == TcpState::SynRecv).filter_map(|(socket, _)| ends(socket)).collect();
+        for (socket, before) in pairs {
+            let weight =
+                if socket.times.is_some() || matches!(socket.address, SocketAddress::Tcp { .. }) { 1.0 / sample.share } else { 1.0 };
+            let own =
+                if socket.cookie == 0 { tier_of(self.ctx, self.id, &socket.address) } else { self.tiers.get(&socket.cookie).copied() };
+            match own {
+                Some(tier) => self.add(&mut counts[tier], socket, *before, tier, weight),
+                None => self.add_called(&mut counts, socket, weight, &shaking),
+            }
+        }
+        counts
+    }
+
+    fn add(&self, counts: &mut Counts, socket: &RequestSocket, before: Option<&RequestSocket>, tier: usize, weight: f64) {
+        let known = Known {
+            before,
+            tls: tier == 0 && self.ctx.obs.request.scheme == "https",
+            streams: self.streaming.contains(&socket.cookie),
+            is_kept: self.kept.contains(&socket.cookie),
+            rhythm: self.rhythms[tier].as_ref(),
+            tick_ms: self.tick_ms,
+        };
+        let place = match standing(socket, &known) {
+            Standing::Handshake => &mut counts.handshake,
+            Standing::Unaccepted => &mut counts.unaccepted,
+            Standing::TlsHandshake => &mut counts.tls_handshake,
+            Standing::Unread => &mut counts.unread,
+            Standing::Receiving => &mut counts.receiving,
+            Standing::Service => {
+                let age_ms = socket.times.map_or(0, |times| times.last_data_recv_ms);
+                counts.age_ms += weight * age_ms as f64;
+                if is_multiplexed(socket, before) {
+                    counts.multiplexed += weight;
+                }
+                &mut counts.service
+            }
+            Standing::Sending => &mut counts.sending,
+            Standing::Undecided => &mut counts.undecided,
+            Standing::Streaming => &mut counts.streaming,
+            Standing::Closed if socket.inode == 0 => &mut counts.abandoned,
+            Standing::Closed | Standing::Idle => return,
+        };
+        *place += weight;
+    }
+
+    /// A socket that calls a tier: its first packet has no answer, or it is the client's with an answer that nobody read.
+    fn add_called(&self, counts: &mut [Counts], socket: &RequestSocket, weight: f64, shaking: &BTreeSet<(Endpoint, Endpoint)>) {
+        let Some((local, remote)) = ends(socket) else { return };
+        let called = || self.called(remote);
+        if socket.state == TcpState::SynSent && !shaking.contains(&(remote, local)) {
+            if let Some(tier) = called() {
+                counts[tier].connecting += weight;
+            }
+        } else if socket.receive_queue > 0 && socket.inode != 0 && self.id == self.ctx.obs.request.client_netns && called() == Some(0) {
+            counts[0].client += weight;
+        }
+    }
+
+    /// The tier that a connection to this address, made here, goes to.
+    fn called(&self, (ip, port): Endpoint) -> Option<usize> {
+        let request = &self.ctx.obs.request;
+        let is_target =
+            self.id == request.client_netns && port == request.port && request.addresses.iter().any(|one| one.to_canonical() == ip);
+        if is_target && !self.ctx.path.tiers.is_empty() {
+            return Some(0);
+        }
+        self.ctx.path.tiers.iter().position(|tier| {
+            tier.listeners.iter().any(|placed| {
+                matches!(placed.listener.address, ListenerAddress::Tcp(..))
+                    && self
+                        .ctx
+                        .obs
+                        .netns
+                        .get(&placed.netns)
+                        .is_some_and(|view| answers(view, placed.netns == self.id, &placed.listener, ip, port))
+            })
+        })
+    }
+}
+
+fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {
+    match socket.address {
+        SocketAddress::Tcp { local, remote } => Some(((local.0.to_canonical(), local.1), (remote.0.to_canonical(), remote.1))),
+        SocketAddress::Unix { .. } => None,
+    }
+}
+
+/// True where a connection sent between the two samples and nothing came.
+fn sends_unasked(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+    let times = socket.times.as_ref().zip(before.and_then(|before| before.times.as_ref()));
+    times.is_some_and(|(now, before)| {
+        now.data_segs_in == before.data_segs_in && now.data_segs_out.zip(before.data_segs_out).is_some_and(|(now, before)| now > before)
+    })
+}

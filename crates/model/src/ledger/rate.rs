@@ -1,0 +1,93 @@
+//! Requests a second, and how long each took: of the load, of the logs, or of the sockets alone.
+
+use std::collections::BTreeMap;
+
+use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes};
+use crate::stations::Context;
+use crate::traffic;
+
+use super::count::{Counted, tier_of};
+use super::standing::pending;
+
+/// Bytes of a request that is one segment: the least segment that every host must take is longer (RFC 9293, 3.7.1), and most requests are no longer than
+/// what an Ethernet frame holds.
+const REQUEST_BYTES_MAX: u64 = 1_400;
+/// Young requests that must have been counted.
+const YOUNG_MIN: f64 = 30.0;
+
+/// Requests a second that ended or came.
+pub(crate) fn rps(ctx: &Context<'_>, counted: &Counted, under_way: f64) -> Option<f64> {
+    if let Some(load) = &ctx.obs.load {
+        return Some(load.throughput_rps()).filter(|rate| *rate > 0.0);
+    }
+    let logged = traffic::of(ctx).map(|load| load.throughput_rps).filter(|rate| *rate > 0.0);
+    logged.or_else(|| Seen::of(ctx).and_then(|seen| seen.of_kept().or_else(|| seen.of_young(counted, under_way))))
+}
+
+/// The samples of the first tier's connections.
+struct Seen<'a> {
+    samples: Vec<(u64, f64, Vec<&'a RequestSocket>)>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(ctx: &Context<'a>) -> Option<Self> {
+        let first = ctx.path.tiers.first()?;
+        let netns: NetnsId = first.netns;
+        let view = ctx.obs.netns.get(&netns)?;
+        let of_first = |socket: &&RequestSocket| tier_of(ctx, netns, &socket.address) == Some(0);
+        let sample = |(at_us, sample): &'a (u64, RequestSample)| (*at_us, sample.share, sample.sockets.iter().filter(of_first).collect());
+        let (from_us, to_us) = ctx.window_us;
+        let inside = view.request_samples.points().iter().filter(|(at_us, _)| (from_us..=to_us).contains(at_us));
+        Some(Self { samples: inside.map(sample).collect() })
+    }
+
+    /// Of connections that carry many requests: what came in on each between its first and its last sample, times how many there are. Nothing where most
+    /// connections have only one request, or requests are longer than a segment.
+    fn of_kept(&self) -> Option<f64> {
+        let mut seen: BTreeMap<u64, (u64, RequestTimes, u64, RequestTimes)> = BTreeMap::new();
+        let (mut kept, mut all) = (0.0, 0.0);
+        for (at_us, share, sockets) in &self.samples {
+            for (socket, times) in sockets.iter().filter_map(|socket| Some((socket, socket.times?))) {
+                all += 1.0 / share;
+                kept += if times.data_segs_in? > 1 { 1.0 / share } else { 0.0 };
+                let entry = seen.entry(socket.cookie).or_insert((*at_us, times, *at_us, times));
+                (entry.2, entry.3) = (*at_us, times);
+            }
+        }
+        let (mut arrived, mut bytes, mut seconds) = (0, 0, 0.0);
+        for (from_us, from, to_us, to) in seen.values() {
+            arrived += to.data_segs_in?.checked_sub(from.data_segs_in?)?;
+            bytes += to.bytes_received?.checked_sub(from.bytes_received?)?;
+            seconds += (to_us - from_us) as f64 / 1e6;
+        }
+        let is_whole = arrived > 0 && bytes / arrived < REQUEST_BYTES_MAX;
+        let mean = all / self.samples.len().max(1) as f64;
+        (kept >= 0.9 * all && is_whole && seconds > 0.0).then(|| arrived as f64 / seconds * mean)
+    }
+
+    /// Of connections with one request each: how many came within the last few ticks and have no answer. Each request passes through that age where hardly
+    /// any is answered sooner. Ages are whole ticks, cut off at the end: those of up to `n` ticks came within `n` and a half.
+    fn of_young(&self, counted: &Counted, under_way: f64) -> Option<f64> {
+        let tick_ms = counted.tick_ms.max(1);
+        let count = |most_ms: u64| -> f64 {
+            let young = |socket: &&&RequestSocket| {
+                socket.times.is_some_and(|times| {
+                    times.last_data_recv_ms <= most_ms && times.data_segs_in != Some(0) && pending(&times) == Some(true)
+                })
+            };
+            self.samples.iter().map(|(_, share, sockets)| sockets.iter().filter(young).count() as f64 / share).sum()
+        };
+        let rate = |ticks: u64| (ticks as f64 + 0.5) * tick_ms as f64 / 1e3;
+        let samples = self.samples.len() as f64;
+        let mut found = None;
+        for ticks in 0..=16 {
+            let rps = count(ticks * tick_ms) / samples / rate(ticks);
+            // A quarter of the response time at most, or requests that are answered sooner are missed.
+            if rps <= 0.0 || (ticks > 0 && rate(ticks) > 0.25 * under_way / rps) {
+                break;
+            }
+            found = (count(ticks * tick_ms) >= YOUNG_MIN).then_some(rps).or(found);
+        }
+        found
+    }
+}

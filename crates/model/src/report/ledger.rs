@@ -1,0 +1,119 @@
+//! Where requests stood, as the report tells it.
+
+use serde::{Deserialize, Serialize};
+
+use super::At;
+
+/// The account of the requests under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerReport {
+    /// Mean number of requests under way: as the load generator counted them, else the sum of what sockets told.
+    pub under_way: f64,
+    /// Requests a second; null where neither a load nor logs nor sockets tell.
+    pub rate_rps: Option<f64>,
+    /// Mean response time by Little's law, milliseconds.
+    pub response_time_ms: Option<f64>,
+    /// The places in the order of the path; those where nothing stood are left out.
+    pub places: Vec<LedgerPlace>,
+    /// What is under way and stands at none of them.
+    pub unaccounted: LedgerUnaccounted,
+    /// What was lost.
+    pub losses: Vec<LedgerLoss>,
+}
+
+/// What kind of place it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LedgerPlaceKind {
+    /// The answer came, and the client did not read it.
+    Client,
+    /// The first packet of a connection has no answer.
+    Connecting,
+    /// The connection's handshake is not complete at the server.
+    Handshake,
+    /// The handshake of TLS.
+    TlsHandshake,
+    /// The connection was not accepted.
+    AcceptQueue,
+    /// The request was not read.
+    Unread,
+    /// The request is still coming.
+    Receiving,
+    /// In the tier, on a CPU.
+    Cpu,
+    /// In the tier, ready to run, or behind others at a thread.
+    Ready,
+    /// In the tier, stopped by a quota.
+    Throttled,
+    /// In the tier, waiting for something else.
+    Waiting,
+    /// The answer is leaving.
+    Sending,
+    /// It cannot be told whether a request is under way.
+    Undecided,
+}
+
+/// One place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerPlace {
+    /// The tier, or "client".
+    pub tier: String,
+    /// Where it is.
+    pub at: At,
+    /// What kind of place.
+    pub place: LedgerPlaceKind,
+    /// Mean number of requests that stood there.
+    pub mean: f64,
+    /// Share of all that were under way.
+    pub share: f64,
+    /// 95 % interval of the mean, by batch means: lower end,
+    pub low: f64,
+    /// upper end.
+    pub high: f64,
+    /// Mean age of the tier's requests in service, milliseconds. Not their response time.
+    pub age_ms: Option<f64>,
+}
+
+/// What does not balance.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LedgerUnaccounted {
+    /// Mean number; below zero where more was seen than was under way.
+    pub mean: f64,
+    /// Share of all that were under way.
+    pub share: f64,
+}
+
+/// Requests that were lost in one way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerLoss {
+    /// The tier that refused them; null where nothing tells.
+    pub tier: Option<String>,
+    /// The place that did, as a station's name; null where nothing tells.
+    pub place: Option<String>,
+    /// How.
+    pub kind: LedgerLossKind,
+    /// Requests a second.
+    pub per_s: f64,
+}
+
+/// How a request was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LedgerLossKind {
+    /// The connection was refused.
+    Refused,
+    /// The connection was not made within the timeout.
+    ConnectTimeout,
+    /// The connection was reset or closed before the answer.
+    Reset,
+    /// The answer did not come within the timeout.
+    ResponseTimeout,
+    /// An answer with another status than expected.
+    Wrong,
+    /// The handshake of TLS failed.
+    Tls,
+    /// What came was no HTTP.
+    BadResponse,
+    /// The client had no port, descriptor or memory.
+    Client,
+}
