@@ -221,13 +221,18 @@ impl<'a> Namespace<'a> {
         *place += weight;
     }
 
-    /// A socket that calls a tier: its first packet has no answer, or it is the client's with an answer that nobody read.
+    /// A socket that calls a tier: its first packet has no answer, its request is not acknowledged (the server took the connection for a handshake whose end
+    /// it dropped), or it is the client's with an answer that nobody read.
     fn add_called(&self, counts: &mut [Counts], socket: &RequestSocket, weight: f64, shaking: &BTreeSet<(Endpoint, Endpoint)>) {
         let Some((local, remote)) = ends(socket) else { return };
         let called = || self.called(remote);
         if socket.state == TcpState::SynSent && !shaking.contains(&(remote, local)) {
             if let Some(tier) = called() {
                 counts[tier].connecting += weight;
+            }
+        } else if is_unheard(socket) {
+            if let Some(tier) = called() {
+                counts[tier].handshake += weight;
             }
         } else if socket.receive_queue > 0 && socket.inode != 0 && self.id == self.ctx.obs.request.client_netns && called() == Some(0) {
             counts[0].client += weight;
@@ -254,6 +259,16 @@ impl<'a> Namespace<'a> {
             })
         })
     }
+}
+
+/// True where a request was sent and nothing of the connection but its SYN was ever acknowledged.
+fn is_unheard(socket: &RequestSocket) -> bool {
+    let nothing = |times: &crate::observation::RequestTimes| {
+        times.data_segs_in == Some(0)
+            && times.data_segs_out.is_some_and(|segments| segments > 0)
+            && times.bytes_acked.is_some_and(|bytes| bytes <= 1)
+    };
+    socket.state == TcpState::Established && socket.send_queue > 0 && socket.times.as_ref().is_some_and(nothing)
 }
 
 fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {

@@ -64,8 +64,9 @@ pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
         _ => return Standing::Idle,
     }
     match (&socket.times, known) {
-        _ if socket.receive_queue > 0 => Standing::Unread,
+        _ if socket.receive_queue > 0 && !is_begun(socket, known.before) => Standing::Unread,
         (_, Known { streams: true, .. }) => Standing::Streaming,
+        _ if socket.receive_queue > 0 => Standing::Service,
         _ if socket.send_queue > 0 => Standing::Sending,
         (None, Known { is_kept: true, .. }) => Standing::Undecided,
         (None, _) => Standing::Service,
@@ -99,6 +100,22 @@ pub(crate) fn pending(times: &RequestTimes) -> Option<bool> {
 /// True where none ever came or went: times are set when a connection is made, too.
 fn never(segments: Option<u64>, bytes: Option<u64>) -> bool {
     segments.or(bytes) == Some(0)
+}
+
+/// True where the server has read a part of what it has not answered: of a first request, or of one that came since the sample before. FastCGI's last
+/// record, for instance, is read when the answer is made.
+fn is_begun(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+    let Some(times) = &socket.times else { return false };
+    let all = if never(times.data_segs_out, times.bytes_sent) {
+        times.bytes_received
+    } else {
+        // Where one was under way or unread before, what came since may be a part of it alone.
+        let idle = before.filter(|before| before.receive_queue == 0).and_then(|before| before.times.as_ref());
+        let idle = idle.filter(|before| pending(before) == Some(false));
+        idle.filter(|before| before.data_segs_out == times.data_segs_out)
+            .and_then(|before| times.bytes_received?.checked_sub(before.bytes_received?))
+    };
+    all.is_some_and(|all| all > u64::from(socket.receive_queue))
 }
 
 /// What came and went between the two samples: segments in and out, and bytes in.
@@ -202,6 +219,8 @@ mod tests {
             ("one tick, a way longer than it", socket(Some(far)), plain, Standing::Idle),
             ("an old kernel without counters", socket(Some(old_kernel)), plain, Standing::Idle),
             ("unread, counted once", RequestSocket { receive_queue: 7, ..of(8, 40, 5, 4) }, plain, Standing::Unread),
+            ("its first part was read", RequestSocket { receive_queue: 8, ..of(8, 8, 1, 0) }, plain, Standing::Service),
+            ("nothing of it was read", RequestSocket { receive_queue: 100, ..of(8, 8, 1, 0) }, plain, Standing::Unread),
             ("not accepted, with its request", RequestSocket { inode: 0, receive_queue: 7, ..of(8, 8, 1, 0) }, plain, Standing::Unaccepted),
             ("an answer that is leaving", RequestSocket { send_queue: 99, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
             ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),

@@ -1,1 +1,308 @@
-//! The account over whole observations.
+//! The account over whole observations of two tiers, "web" that calls "app": each place with what fills it, and with the trap that looks like it.
+
+use super::*;
+use crate::catalogue::Catalogue;
+use crate::load::{Errors, LoadResult, Loop, Percentiles, Slice};
+use crate::observation::{
+    Address, CpuUse, Listener, ListenerAddress, NetnsId, Observation, ProcessView, RequestSample, RequestSocket, RequestTimes,
+    SocketAddress, TcpState, ThreadTimes,
+};
+use crate::path::{Path, PlacedListener, Tier};
+use crate::reading::Reading;
+use crate::report::{LedgerLossKind, LedgerPlaceKind as Place};
+
+const CLIENT: NetnsId = NetnsId(1);
+const SERVER: NetnsId = NetnsId(2);
+const WEB: u16 = 80;
+const APP: u16 = 9000;
+/// Microseconds of the window, and from one sample to the next.
+const WINDOW_US: u64 = 10_000_000;
+const STEP_US: u64 = 200_000;
+
+/// A socket with this port of its own, in service for 100 ms.
+fn served(port: u16, number: u16) -> RequestSocket {
+    let end = |port| ("10.0.0.1".parse().unwrap(), port);
+    let times = RequestTimes {
+        last_data_recv_ms: 100,
+        last_data_sent_ms: 140,
+        data_segs_in: Some(5),
+        data_segs_out: Some(4),
+        bytes_received: Some(500),
+        bytes_sent: Some(400),
+        min_rtt_us: Some(20),
+        ..RequestTimes::default()
+    };
+    RequestSocket {
+        address: SocketAddress::Tcp { local: end(port), remote: end(20_000 + number) },
+        cookie: u64::from(port) << 16 | u64::from(number),
+        state: TcpState::Established,
+        inode: 7,
+        receive_queue: 0,
+        send_queue: 0,
+        times: Some(times),
+    }
+}
+
+fn many(count: u16, of: impl Fn(u16) -> RequestSocket) -> Vec<RequestSocket> {
+    (0..count).map(of).collect()
+}
+
+fn idle(port: u16, number: u16) -> RequestSocket {
+    let mut socket = served(port, number);
+    socket.times = socket.times.map(|times| RequestTimes { last_data_sent_ms: 50, data_segs_out: Some(5), ..times });
+    socket
+}
+
+/// One that calls: the ports the other way round.
+fn calling(port: u16, number: u16) -> RequestSocket {
+    let mut socket = served(port, number);
+    let SocketAddress::Tcp { local, remote } = socket.address else { unreachable!("made above") };
+    socket.address = SocketAddress::Tcp { local: remote, remote: local };
+    socket.cookie += 1 << 40;
+    socket
+}
+
+fn syn_sent(port: u16, number: u16) -> RequestSocket {
+    RequestSocket { state: TcpState::SynSent, times: None, inode: 0, ..calling(port, number) }
+}
+
+/// A client's connection on which the peer acknowledged so many bytes, and that sent more.
+fn unheard(port: u16, number: u16, bytes_acked: u64) -> RequestSocket {
+    let mut socket = calling(port, number);
+    socket.times =
+        socket.times.map(|times| RequestTimes { data_segs_in: Some(0), bytes_received: Some(0), bytes_acked: Some(bytes_acked), ..times });
+    RequestSocket { send_queue: 80, ..socket }
+}
+
+/// What is observed: sockets of both namespaces, the accept queues, the threads of each tier, and the requests under way.
+#[derive(Default)]
+struct Stage {
+    client: Vec<RequestSocket>,
+    server: Vec<RequestSocket>,
+    queues: (u32, u32),
+    /// Share of the time that the thread of a tier ran.
+    runs: (f64, f64),
+    in_flight: Option<u32>,
+    share: Option<f64>,
+    scheme: &'static str,
+    errors: Errors,
+}
+
+impl Stage {
+    fn listener(&self, port: u16, queue: u32) -> Listener {
+        Listener {
+            address: ListenerAddress::Tcp("0.0.0.0".parse().unwrap(), port),
+            v6_only: false,
+            inode: u64::from(port),
+            accept_queue: queue,
+            accept_queue_limit: 511,
+            drops: None,
+        }
+    }
+
+    fn path(&self) -> Path {
+        let tier = |name: &str, port, pid, upstreams| Tier {
+            name: name.to_owned(),
+            netns: SERVER,
+            listeners: vec![PlacedListener { netns: SERVER, listener: self.listener(port, 0) }],
+            pids: vec![pid],
+            upstreams,
+            configured: Vec::new(),
+        };
+        Path { tiers: vec![tier("web", WEB, 10, vec![1]), tier("app", APP, 20, Vec::new())], ..Path::default() }
+    }
+
+    fn observe(&self) -> Observation {
+        let mut obs = Observation { window_us: Some((0, WINDOW_US)), ..Observation::default() };
+        obs.request.client_netns = CLIENT;
+        obs.request.addresses = vec!["10.0.0.1".parse().unwrap()];
+        (obs.request.port, obs.request.scheme) = (WEB, self.scheme.to_owned());
+        for at_us in (0..WINDOW_US).step_by(STEP_US as usize) {
+            for (id, sockets) in [(CLIENT, &self.client), (SERVER, &self.server)] {
+                let sample = RequestSample { share: self.share.unwrap_or(1.0), late_us: 0, sockets: sockets.clone() };
+                obs.netns.entry(id).or_default().request_samples.push(at_us, Reading::Ok(sample));
+            }
+            let listeners = vec![self.listener(WEB, self.queues.0), self.listener(APP, self.queues.1)];
+            obs.netns.entry(SERVER).or_default().listeners.push(at_us, Reading::Ok(listeners));
+        }
+        let local = vec![Address { ip: "10.0.0.1".parse().unwrap(), prefix_bits: 24, link: 1 }];
+        obs.netns.entry(SERVER).or_default().addresses.push(0, Reading::Ok(local));
+        for (pid, run) in [(10, self.runs.0), (20, self.runs.1)] {
+            let mut process = ProcessView::default();
+            for at_us in [0, WINDOW_US] {
+                let run_ns = (run * at_us as f64 * 1e3) as u64;
+                let times = vec![ThreadTimes { id: pid, run_ns, delay_ns: 0 }];
+                process.cpu.push(at_us, Reading::Ok(CpuUse { thread_times: times, threads: 1, ..CpuUse::default() }));
+            }
+            obs.processes.insert(pid, process);
+        }
+        obs.load = self.in_flight.map(|in_flight| load(in_flight, self.errors));
+        obs
+    }
+
+    fn ledger(&self) -> LedgerReport {
+        let (obs, path, words) = (self.observe(), self.path(), Catalogue::english());
+        of(&Context::new(&obs, &path, &words)).expect("there are samples")
+    }
+
+    /// Mean number at a place of a tier; zero where it is not told.
+    fn mean(&self, tier: &str, place: Place) -> f64 {
+        let ledger = self.ledger();
+        ledger.places.iter().find(|one| one.tier == tier && one.place == place).map_or(0.0, |one| one.mean)
+    }
+}
+
+fn load(in_flight: u32, errors: Errors) -> LoadResult {
+    LoadResult {
+        shape: Loop::Closed { connections: in_flight },
+        keep_alive: true,
+        timeout_us: 2_000_000,
+        duration_us: WINDOW_US,
+        requests: 1_000 + errors.total(),
+        status: [(200, 1_000)].into(),
+        good: 1_000,
+        drained: 0,
+        drained_good: 0,
+        errors,
+        latency_us: Percentiles::default(),
+        good_latency_us: Percentiles::default(),
+        connect_us: Percentiles::default(),
+        latency_histogram: String::new(),
+        connections: u64::from(in_flight),
+        received_bytes: 0,
+        sent_bytes: 0,
+        late: 0,
+        slices: vec![Slice { in_flight, ..Slice::default() }; 100],
+        threads: Vec::new(),
+        stopped_by: None,
+        interrupted: false,
+        error_samples: Vec::new(),
+    }
+}
+
+#[test]
+fn without_samples_there_is_no_account() {
+    let (obs, path, words) = (Observation::default(), Stage::default().path(), Catalogue::english());
+    assert!(of(&Context::new(&obs, &path, &words)).is_none());
+    let obs = Stage::default().observe();
+    assert!(of(&Context::new(&obs, &Path::default(), &words)).is_none(), "and none without a path");
+}
+
+#[test]
+fn each_place_is_filled_by_its_sockets_alone() {
+    let with = |change: fn(RequestSocket) -> RequestSocket, port| many(6, move |n| change(served(port, n)));
+    let unread = |socket| RequestSocket { receive_queue: 9, ..socket };
+    let sending = |socket| RequestSocket { send_queue: 9, ..socket };
+    let shaking = |socket| RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..socket };
+    let gone = |socket| RequestSocket { state: TcpState::CloseWait, ..socket };
+    let hello = |mut socket: RequestSocket| {
+        socket.times =
+            socket.times.map(|times| RequestTimes { data_segs_in: Some(1), data_segs_out: Some(0), bytes_sent: Some(0), ..times });
+        socket
+    };
+    let server = |server| Stage { server, ..Stage::default() };
+    let rows: Vec<(&str, Stage, &str, Place, f64)> = vec![
+        ("in the web server", server(with(|socket| socket, WEB)), "web", Place::Waiting, 6.0),
+        ("answered", server(many(6, |n| idle(WEB, n))), "web", Place::Waiting, 0.0),
+        ("unread", server(with(unread, WEB)), "web", Place::Unread, 6.0),
+        ("unread counts once", server(with(unread, WEB)), "web", Place::Waiting, 0.0),
+        ("sending", server(with(sending, WEB)), "web", Place::Sending, 6.0),
+        ("a handshake", server(with(shaking, WEB)), "web", Place::Handshake, 6.0),
+        ("the client went away", server(with(gone, WEB)), "web", Place::Waiting, 0.0),
+        ("first message of TLS", Stage { scheme: "https", ..server(with(hello, WEB)) }, "web", Place::TlsHandshake, 6.0),
+        ("a first request without TLS", server(with(hello, WEB)), "web", Place::TlsHandshake, 0.0),
+        ("accept queue", Stage { queues: (4, 0), ..Stage::default() }, "web", Place::AcceptQueue, 4.0),
+        ("another's accept queue", Stage { queues: (4, 0), ..Stage::default() }, "app", Place::AcceptQueue, 0.0),
+        ("the client connects", Stage { client: many(6, |n| syn_sent(WEB, n)), ..Stage::default() }, "web", Place::Connecting, 6.0),
+        ("the web server connects", server(many(6, |n| syn_sent(APP, n))), "app", Place::Connecting, 6.0),
+        (
+            "the server forgot the handshake",
+            Stage { client: many(6, |n| unheard(WEB, n, 1)), ..Stage::default() },
+            "web",
+            Place::Handshake,
+            6.0,
+        ),
+        ("the server heard of it", Stage { client: many(6, |n| unheard(WEB, n, 9)), ..Stage::default() }, "web", Place::Handshake, 0.0),
+        ("elsewhere", server(many(6, |n| syn_sent(5432, n))), "app", Place::Connecting, 0.0),
+        ("answers unread", Stage { client: many(6, |n| unread(calling(WEB, n))), ..Stage::default() }, "client", Place::Client, 6.0),
+        ("no answers", Stage { client: many(6, |n| calling(WEB, n)), ..Stage::default() }, "client", Place::Client, 0.0),
+        ("busy", Stage { runs: (1.0, 0.0), ..server(with(|socket| socket, WEB)) }, "web", Place::Ready, 5.0),
+    ];
+    for (name, stage, tier, place, expected) in rows {
+        let mean = stage.mean(tier, place);
+        assert!((mean - expected).abs() < 0.05, "{name}: {mean} instead of {expected}\n{:#?}", stage.ledger());
+    }
+}
+
+#[test]
+fn what_stands_on_an_edge_is_not_held_by_the_one_that_calls() {
+    let both = |web, app| [many(web, |n| served(WEB, n)), many(app, |n| served(APP, n))].concat();
+    let stage = Stage { server: both(20, 5), queues: (0, 12), ..Stage::default() };
+    let of = |tier: &str, place| stage.mean(tier, place);
+    assert_eq!((of("web", Place::Waiting), of("app", Place::Waiting), of("app", Place::AcceptQueue)), (3.0, 5.0, 12.0));
+    assert_eq!(stage.ledger().under_way, 20.0);
+    // A fan-out: more behind than in front.
+    let fan = Stage { server: both(2, 9), ..Stage::default() };
+    assert_eq!((fan.mean("web", Place::Waiting), fan.mean("app", Place::Waiting)), (0.0, 9.0));
+}
+
+#[test]
+fn with_load_what_does_not_balance_is_unaccounted() {
+    let of = |in_flight| Stage { server: many(20, |n| served(WEB, n)), in_flight: Some(in_flight), ..Stage::default() }.ledger();
+    let (whole, part) = (of(20), of(25));
+    assert_eq!((whole.unaccounted.mean, part.unaccounted.mean, part.unaccounted.share), (0.0, 5.0, 0.2));
+    assert_eq!((part.rate_rps, part.response_time_ms), (Some(100.0), Some(250.0)), "25 under way, 100 a second");
+    assert_eq!(part.places[0].age_ms, Some(100.0), "which is no response time");
+}
+
+#[test]
+fn of_a_share_all_are_reckoned_and_the_interval_holds_the_mean() {
+    let stage = Stage { server: many(20, |n| served(WEB, n)), share: Some(0.25), ..Stage::default() };
+    let ledger = stage.ledger();
+    let place = &ledger.places[0];
+    assert_eq!((place.mean, place.low, place.high), (80.0, 80.0, 80.0), "nothing changes from batch to batch");
+    assert_eq!(half_interval(&[1.0, 3.0]).map(|half| (half * 1e3).round()), Some(12_706.0));
+    assert_eq!(half_interval(&[1.0]), None);
+}
+
+#[test]
+fn losses_are_told_by_kind_and_by_place_where_one_is_known() {
+    let errors = Errors { connect_refused: 50, response_timeout: 20, local_ports: 10, ..Errors::default() };
+    let stage = Stage { server: many(2, |n| served(WEB, n)), in_flight: Some(2), errors, ..Stage::default() };
+    let told: Vec<(LedgerLossKind, Option<String>, f64)> =
+        stage.ledger().losses.into_iter().map(|loss| (loss.kind, loss.place, loss.per_s)).collect();
+    assert_eq!(
+        told,
+        [
+            (LedgerLossKind::Client, Some("client".to_owned()), 1.0),
+            (LedgerLossKind::Refused, None, 5.0),
+            (LedgerLossKind::ResponseTimeout, None, 2.0)
+        ]
+    );
+    assert!(Stage { in_flight: Some(2), ..Stage::default() }.ledger().losses.is_empty());
+}
+
+#[test]
+fn a_recording_of_streams_says_so() {
+    let mut stage = Stage { server: many(9, |n| served(WEB, n)), ..Stage::default() };
+    let warn = |stage: &Stage, obs: &Observation| {
+        let (path, words) = (stage.path(), Catalogue::english());
+        let ctx = Context::new(obs, &path, &words);
+        warnings(&ctx, of(&ctx).as_ref())
+    };
+    assert!(warn(&stage, &stage.observe()).is_empty());
+    stage.server = many(9, |n| served(WEB, n));
+    let mut obs = stage.observe();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points: Vec<(u64, RequestSample)> = view.request_samples.points().to_vec();
+    view.request_samples = crate::series::Series::default();
+    for (n, (at_us, mut sample)) in points.into_iter().enumerate() {
+        for times in sample.sockets.iter_mut().filter_map(|socket| socket.times.as_mut()) {
+            times.data_segs_out = Some(10 + n as u64);
+            times.last_data_sent_ms = 4;
+        }
+        view.request_samples.push(at_us, Reading::Ok(sample));
+    }
+    let told = warn(&stage, &obs);
+    assert!(told.len() == 1 && told[0].contains("send without being asked"), "{told:?}");
+}

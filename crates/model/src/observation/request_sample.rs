@@ -43,6 +43,8 @@ pub struct RequestTimes {
     pub data_segs_in: Option<u64>,
     /// Segments with data that were sent (Linux 4.6).
     pub data_segs_out: Option<u64>,
+    /// Bytes that the peer acknowledged, the SYN as one (Linux 4.1).
+    pub bytes_acked: Option<u64>,
     /// Bytes that came (Linux 4.1).
     pub bytes_received: Option<u64>,
     /// Bytes that were sent, retransmissions too (Linux 4.19).

@@ -284,7 +284,9 @@ impl Schedule {
             if slot.is_absent && sum.is_there {
                 slot.due_us = slot.due_us.min(next(now_us, FAST_PERIOD_US));
             }
-            slot.is_absent = !sum.is_there;
+            // A sampled source keeps to its own moments and its own share; a turn without a sample says nothing.
+            let is_sampled = slot.source.cadence == Cadence::Sampled;
+            slot.is_absent = !sum.is_there && !is_sampled;
             if slot.is_eager(pace) {
                 slot.eager_spent_us += sum.cost_us;
             }
@@ -293,7 +295,7 @@ impl Schedule {
             // Other sources are read once for each scope in one turn, these several times for one.
             let turns = if is_fast(slot.source) { *times } else { 1 };
             let rest_us = (sum.cost_us / turns).saturating_mul(share);
-            slot.is_dear = rest_us > slot.period_us(pace);
+            slot.is_dear = rest_us > slot.period_us(pace) && !is_sampled;
             slot.thrift = thrift(slot.source, strain);
             if !slot.is_dear && slot.thrift > 1 {
                 slot.due_us = slot.due_us.max(next(now_us + TOGETHER_US, slot.period_us(pace) * slot.thrift));
@@ -301,7 +303,7 @@ impl Schedule {
             if slot.is_dear {
                 let rest_us = if COMPARED.contains(&slot.source.name) { rest_us } else { strained(rest_us, strain) };
                 slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
-                if rest_us > slot.period_us(Pace::Path) && slot.source.cadence != Cadence::Sampled {
+                if rest_us > slot.period_us(Pace::Path) {
                     slot.forced_us = slot.forced_us.max(rest_us);
                 }
             }
@@ -468,6 +470,22 @@ mod tests {
     fn files_are_counted_four_times_a_second_where_the_kernel_counts_them() {
         assert!((36..=41).contains(&count(10, Pace::Path, "process_fd_count")));
         assert!((9..=20).contains(&count(1_000, Pace::Path, "process_fd_count")), "1 ms may be spent once a second");
+    }
+
+    #[test]
+    fn a_sample_keeps_to_its_own_moments_whatever_a_turn_gave_or_cost() {
+        let kinds = BTreeSet::from([ScopeKind::Netns as u8]);
+        let requests = source("requests").unwrap();
+        for spent in [Spent { source: requests, cost_us: 0, is_there: false }, Spent { source: requests, cost_us: 50_000, is_there: true }]
+        {
+            let mut schedule = Schedule::new(0);
+            schedule.due(1_000_000, Pace::Path);
+            schedule.done(1_000_000, Pace::Path, 1.0, [spent].into_iter());
+            let repeat = schedule.repeat(1_000_000, Pace::Path, &kinds).unwrap();
+            assert!(repeat.sources.iter().any(|source| source.name == "requests"), "{spent:?}");
+            assert_eq!(schedule.slowed(Scope::Netns(1)).count(), 0);
+        }
+        assert_eq!(count(10, Pace::Calm, "requests"), 0, "where the path does not lead");
     }
 
     #[test]

@@ -26,8 +26,8 @@ const SOCKETS_AIM: usize = 400;
 const SOCKETS_MAX: usize = 8_000;
 /// Unix sockets that one sample has at the most.
 const UNIX_MAX: usize = 2_000;
-/// A sample rests for so many times the CPU time that it took: one four-hundredth of a core.
-const SHARE: u32 = 400;
+/// A sample rests for so many times the CPU time that it took: one two-hundredth of a core.
+const SHARE: u32 = 200;
 /// The shortest and the longest time between two samples, ms; the moment is drawn between them.
 const PAUSE_MS: (u64, u64) = (125, 225);
 /// Sockets at one local port from which on it is a listener's.
@@ -247,6 +247,7 @@ fn times(info: &[u8]) -> Option<RequestTimes> {
         last_data_recv_ms: field!("last_data_recv")?,
         data_segs_in: field!("data_segs_in"),
         data_segs_out: field!("data_segs_out"),
+        bytes_acked: field!("bytes_acked"),
         bytes_received: field!("bytes_received"),
         bytes_sent: field!("bytes_sent"),
         unsent: field!("notsent_bytes"),

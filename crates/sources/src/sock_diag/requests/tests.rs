@@ -81,7 +81,7 @@ fn of_a_crowd_a_share_is_read_and_a_dear_sample_rests() {
     let mut requests = Requests::default();
     assert!(requests.is_due(now) && requests.windows().is_none());
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
-    requests.learn(&crowd, 0.5, Duration::from_millis(10), now);
+    requests.learn(&crowd, 0.5, Duration::from_millis(20), now);
     assert_eq!((requests.population, requests.ports.as_slice()), (4_000, &[80][..]));
     let (first, second) = (requests.windows().unwrap(), requests.windows().unwrap());
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
