@@ -110,3 +110,75 @@ fn loss(lost: &LedgerLoss, phrases: Phrases<'_>) -> String {
     let known = if lost.place.is_some() { 1.0 } else { 0.0 };
     phrases.say(&message.with("where", known).with("place", place).with("tier", tier))
 }
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_model::catalogue::Catalogue;
+    use chokepoint_model::report::{At, LedgerUnaccounted};
+
+    use super::*;
+    use crate::text::{Style, samples};
+
+    fn place(kind: LedgerPlaceKind, mean: f64) -> LedgerPlace {
+        let tier = "php-fpm".to_owned();
+        LedgerPlace { tier, at: At::default(), place: kind, mean, share: mean / 100.0, low: mean, high: mean, age_ms: Some(3.0) }
+    }
+
+    fn sample() -> Diagnosis {
+        use LedgerPlaceKind::*;
+        let small = [Client, Connecting, Handshake, Unread, Receiving, Cpu, Ready, Sending].map(|kind| place(kind, 0.5));
+        let places = [vec![place(AcceptQueue, 90.0), place(Waiting, 5.0)], small.to_vec()].concat();
+        let loss = |place: Option<&str>| LedgerLoss {
+            tier: place.map(|_| "nginx".to_owned()),
+            place: place.map(str::to_owned),
+            kind: LedgerLossKind::Wrong,
+            per_s: 7.0,
+        };
+        let ledger = LedgerReport {
+            under_way: 100.0,
+            rate_rps: Some(200.0),
+            response_time_ms: Some(500.0),
+            places,
+            unaccounted: LedgerUnaccounted { mean: 1.0, share: 0.01 },
+            losses: vec![loss(Some("rate-limit")), loss(None)],
+        };
+        Diagnosis { ledger: Some(ledger), ..samples::coupled() }
+    }
+
+    #[test]
+    fn the_numbers_add_up_and_the_largest_stands_out() {
+        let words = Catalogue::english();
+        let sheet = sheet(&sample(), Phrases(&words)).unwrap();
+        assert!((sheet.rows.iter().map(|row| row.mean).sum::<f64>() - 100.0).abs() < 1e-9);
+        assert_eq!(sheet.rows[0].label, "accept queue of php-fpm");
+        assert_eq!(sheet.rows.iter().filter(|row| row.ink == Ink::Strong).count(), 1);
+        assert_eq!(sheet.losses[0], "lost: 7.0/s answered with another status, by rate-limit of nginx");
+        assert_eq!(sheet.losses[1], "lost: 7.0/s answered with another status");
+    }
+
+    #[test]
+    fn every_report_shows_it_where_there_is_one() {
+        let words = Catalogue::english();
+        let style = Style { width: 100, color: false, unicode: false };
+        let pages = |diagnosis: &Diagnosis| {
+            let html = crate::html::render(diagnosis, &words).unwrap();
+            [crate::text::render(diagnosis, &style, &words), crate::markdown::render(diagnosis, &words), html]
+        };
+        for page in pages(&sample()) {
+            assert!(page.contains("Where requests stood") && page.contains("accept queue of php-fpm") && page.contains("90.0"), "{page}");
+        }
+        for page in pages(&samples::coupled()) {
+            assert!(!page.contains("Where requests stood"), "{page}");
+        }
+    }
+
+    #[test]
+    fn the_document_is_what_its_schema_says() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/diagnosis-1.json");
+        let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let document = serde_json::to_value(sample()).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+}
