@@ -13,9 +13,9 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
+use crate::facts::Context;
 use crate::message::Message;
 use crate::report::{At, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
-use crate::stations::Context;
 
 use account::{Accountant, Stood};
 use count::Counted;

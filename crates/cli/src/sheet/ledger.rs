@@ -162,7 +162,7 @@ mod tests {
         let style = Style { width: 100, color: false, unicode: false };
         let pages = |diagnosis: &Diagnosis| {
             let html = crate::html::render(diagnosis, &words).unwrap();
-            [crate::text::render(diagnosis, &style, &words), crate::markdown::render(diagnosis, &words), html]
+            [crate::text::render(diagnosis, &style, &words).to_string(), crate::markdown::render(diagnosis, &words), html]
         };
         for page in pages(&sample()) {
             assert!(page.contains("Where requests stood") && page.contains("accept queue of php-fpm") && page.contains("90.0"), "{page}");

@@ -4,9 +4,12 @@ use std::net::IpAddr;
 
 use crate::observation::{Listener, ListenerAddress, SocketAddress};
 
-/// True where a socket whose local end is this one can be a connection that a listener bound to `address` accepted.
+/// True where a socket whose local end is this one can be a connection that a listener bound to `address` accepted. One on `::` may take those of IPv4
+/// too (ipv6(7)).
 pub(crate) fn is_end_of(address: &ListenerAddress, local: (IpAddr, u16)) -> bool {
-    matches!(*address, ListenerAddress::Tcp(ip, port) if port == local.1 && (ip.is_unspecified() || ip.to_canonical() == local.0.to_canonical()))
+    let ListenerAddress::Tcp(bound, port) = *address else { return false };
+    let (bound, own) = (bound.to_canonical(), local.0.to_canonical());
+    port == local.1 && (bound == own || (bound.is_unspecified() && (bound.is_ipv6() || own.is_ipv4())))
 }
 
 impl Listener {
@@ -16,10 +19,17 @@ impl Listener {
     /// Handshakes are another matter: of several listeners the nearest one has them (`syn-queue`).
     pub fn accepts(&self, address: &SocketAddress) -> bool {
         match (&self.address, address) {
-            (bound @ ListenerAddress::Tcp(..), SocketAddress::Tcp { local, .. }) => is_end_of(bound, *local),
+            (bound @ ListenerAddress::Tcp(..), SocketAddress::Tcp { local, .. }) => {
+                is_end_of(bound, *local) && !(self.v6_only && local.0.to_canonical().is_ipv4())
+            }
             (ListenerAddress::Unix(bound), SocketAddress::Unix { path: Some(path), .. }) => bound == path,
             _ => false,
         }
+    }
+
+    /// True where it is bound to one address, and not to all of the host's: of several that a connection may be of, it has it.
+    pub fn is_bound_to_one(&self) -> bool {
+        !matches!(self.address, ListenerAddress::Tcp(ip, _) if ip.is_unspecified())
     }
 }
 
@@ -45,11 +55,14 @@ mod tests {
             ("::ffff:10.0.0.2", "10.0.0.2", 80, true),
             ("0.0.0.0", "10.0.0.3", 80, true),
             ("::", "10.0.0.3", 80, true),
+            ("0.0.0.0", "2001:db8::3", 80, false),
             ("10.0.0.2", "10.0.0.3", 80, false),
             ("0.0.0.0", "10.0.0.3", 81, false),
         ] {
             assert_eq!(bound(ip).accepts(&tcp(local, port)), expected, "{ip} {local}:{port}");
         }
+        assert!(!Listener { v6_only: true, ..bound("::") }.accepts(&tcp("10.0.0.3", 80)));
+        assert!(bound("10.0.0.2").is_bound_to_one() && !bound("::").is_bound_to_one());
     }
 
     #[test]

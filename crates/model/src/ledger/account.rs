@@ -1,8 +1,8 @@
 //! The account: of the counts of one stretch of time, how many requests stood at each place.
 
+use crate::facts::Context;
 use crate::observation::Listener;
 use crate::report::LedgerPlaceKind;
-use crate::stations::Context;
 
 use super::count::{Counted, Counts};
 use super::held::Threads;
@@ -21,17 +21,17 @@ pub(crate) struct Stood {
 }
 
 /// What stays the same over the whole window.
-pub(crate) struct Accountant<'a> {
-    pub(crate) ctx: &'a Context<'a>,
-    pub(crate) counted: &'a Counted,
+pub(crate) struct Accountant<'c, 'a> {
+    pub(crate) ctx: &'c Context<'a>,
+    pub(crate) counted: &'c Counted,
     threads: Vec<Threads>,
     callers: Vec<Option<usize>>,
     /// Share of each tier's accept queue whose client is still there.
     live: Vec<f64>,
 }
 
-impl<'a> Accountant<'a> {
-    pub(crate) fn new(ctx: &'a Context<'a>, counted: &'a Counted) -> Self {
+impl<'c, 'a> Accountant<'c, 'a> {
+    pub(crate) fn new(ctx: &'c Context<'a>, counted: &'c Counted) -> Self {
         let tiers = &ctx.path.tiers;
         let caller = |index: usize| tiers.iter().position(|tier| tier.upstreams.contains(&index)).filter(|caller| *caller != index);
         let whole = counted.means(tiers.len(), (0, u64::MAX));

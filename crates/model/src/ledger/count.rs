@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::facts::Context;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
 use crate::path::{Endpoint, answers};
-use crate::stations::Context;
 
 use super::rhythm::{Rhythm, tick_ms};
 use super::standing::{Known, Standing, is_multiplexed, standing};
@@ -111,8 +111,8 @@ pub(crate) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Op
 }
 
 /// What is known of one namespace's connections over all samples.
-struct Namespace<'a> {
-    ctx: &'a Context<'a>,
+struct Namespace<'c, 'a> {
+    ctx: &'c Context<'a>,
     id: NetnsId,
     tick_ms: u64,
     /// By tier.
@@ -137,8 +137,8 @@ fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
     all
 }
 
-impl<'a> Namespace<'a> {
-    fn new(ctx: &'a Context<'a>, id: NetnsId, samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
+impl<'c, 'a> Namespace<'c, 'a> {
+    fn new(ctx: &'c Context<'a>, id: NetnsId, samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
         let all: Vec<Pair<'_>> = pairs(samples).concat();
         let mut tiers = BTreeMap::new();
         let mut seen: BTreeMap<u64, usize> = BTreeMap::new();

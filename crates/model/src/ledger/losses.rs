@@ -1,8 +1,8 @@
 //! What was lost: requests a second by kind, and the place that refused them where a counter tells it.
 
+use crate::facts::Context;
 use crate::load::LoadResult;
 use crate::report::{LedgerLoss, LedgerLossKind};
-use crate::stations::Context;
 
 /// The losses of the load, those of which the place is known first.
 pub(crate) fn of(ctx: &Context<'_>) -> Vec<LedgerLoss> {

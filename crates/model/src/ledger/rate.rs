@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::facts::Context;
 use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes};
-use crate::stations::Context;
 use crate::traffic;
 
 use super::count::{Counted, tier_of};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::catalogue::Catalogue;
+use crate::facts::TierId;
 use crate::load::{Errors, LoadResult, Loop, Percentiles, Slice};
 use crate::observation::{
     Address, CpuUse, Listener, ListenerAddress, NetnsId, Observation, ProcessView, RequestSample, RequestSocket, RequestTimes,
@@ -101,7 +102,8 @@ impl Stage {
     }
 
     fn path(&self) -> Path {
-        let tier = |name: &str, port, pid, upstreams| Tier {
+        let tier = |id, name: &str, port, pid, upstreams| Tier {
+            id: TierId(id),
             name: name.to_owned(),
             netns: SERVER,
             listeners: vec![PlacedListener { netns: SERVER, listener: self.listener(port, 0) }],
@@ -109,7 +111,7 @@ impl Stage {
             upstreams,
             configured: Vec::new(),
         };
-        Path { tiers: vec![tier("web", WEB, 10, vec![1]), tier("app", APP, 20, Vec::new())], ..Path::default() }
+        Path { tiers: vec![tier(0, "web", WEB, 10, vec![1]), tier(1, "app", APP, 20, Vec::new())], ..Path::default() }
     }
 
     fn observe(&self) -> Observation {
@@ -165,6 +167,7 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
         drained_good: 0,
         errors,
         latency_us: Percentiles::default(),
+        latency_us_p99_range: None,
         good_latency_us: Percentiles::default(),
         connect_us: Percentiles::default(),
         latency_histogram: String::new(),

@@ -140,27 +140,6 @@ pub struct Listener {
     pub drops: Option<u64>,
 }
 
-impl Listener {
-    /// True where a connection whose own end has this address was made to this listener, by its address alone. Where several listeners share a port the one
-    /// that is bound to the very address has it (see [`Listener::is_bound_to_one`]).
-    pub fn accepts(&self, end: &SocketAddress) -> bool {
-        match (&self.address, end) {
-            (ListenerAddress::Tcp(bound, port), SocketAddress::Tcp { local, .. }) => {
-                let (bound, ip) = (bound.to_canonical(), local.0.to_canonical());
-                let any = bound.is_unspecified() && (bound.is_ipv4() == ip.is_ipv4() || (bound.is_ipv6() && !self.v6_only));
-                *port == local.1 && (bound == ip || any)
-            }
-            (ListenerAddress::Unix(bound), SocketAddress::Unix { path: Some(path), .. }) => bound == path,
-            _ => false,
-        }
-    }
-
-    /// True where it is bound to one address, and not to all of the host's.
-    pub fn is_bound_to_one(&self) -> bool {
-        !matches!(self.address, ListenerAddress::Tcp(ip, _) if ip.is_unspecified())
-    }
-}
-
 /// TCP states as the kernel numbers them (include/net/tcp_states.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
