@@ -170,6 +170,7 @@ impl Blind {
             time_waits,
             sockets,
             sockets_left_out,
+            request_samples,
             tcp_samples,
             links,
             qdiscs,
@@ -191,6 +192,8 @@ impl Blind {
         self.change(sockets, |all| all.iter_mut().for_each(|socket| socket.inode = 0));
         self.take(sockets);
         self.take(sockets_left_out);
+        self.change(request_samples, |sample| sample.sockets.iter_mut().for_each(|socket| socket.times = None));
+        self.take(request_samples);
         self.change(tcp_samples, |all| all.iter_mut().for_each(|sample| (sample.unsent, sample.sndbuf_limited_us) = (None, None)));
         self.take(tcp_samples);
         self.take(links);

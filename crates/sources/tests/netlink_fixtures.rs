@@ -12,7 +12,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use chokepoint_sources::{Redact, SOURCES, assemble, redact, source};
 use proptest::prelude::*;
 
-const BINARY: [&str; 6] = ["listeners", "sockets", "tcp_info", "links", "qdiscs", "addresses"];
+const BINARY: [&str; 7] = ["listeners", "sockets", "tcp_info", "requests", "links", "qdiscs", "addresses"];
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/data/netlink/{name}.bin", env!("CARGO_MANIFEST_DIR"));
@@ -36,6 +36,7 @@ fn fails(name: &str, bytes: Vec<u8>) -> bool {
         "listeners" => failed(view.listeners.state()),
         "sockets" => failed(view.sockets.state()),
         "tcp_info" => failed(view.tcp_samples.state()),
+        "requests" => failed(view.request_samples.state()),
         "links" => failed(view.links.state()),
         "qdiscs" => failed(view.qdiscs.state()),
         _ => failed(view.addresses.state()),
@@ -108,6 +109,34 @@ fn a_sender_whose_peer_does_not_read_and_that_peer() {
     assert!(window > busy / 2 && window <= busy && sender.sndbuf_limited_us == Some(0), "{sender:?}");
     assert_eq!((reader.busy_us, reader.unsent, reader.unacked), (Some(0), Some(0), 0));
     assert!(sender.cookie != reader.cookie && sender.rtt_us > 0 && sender.min_rtt_us.is_some_and(|us| us < 10_000));
+}
+
+/// One connection that was answered, one whose request was read and not answered, one with an unread request, one that nobody accepted, and a unix socket.
+#[test]
+fn requests_at_each_place() {
+    let view = view(&[entry("requests", fixture("requests"))]);
+    let sockets = &view.request_samples.last().unwrap().sockets;
+    let accepted = |port: u16| {
+        sockets
+            .iter()
+            .filter(move |socket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local.1 == port))
+            .collect::<Vec<_>>()
+    };
+    let mut at: Vec<_> =
+        accepted(8090).into_iter().map(|socket| (socket.inode != 0, socket.receive_queue, socket.times.unwrap())).collect();
+    at.sort_by_key(|(is_accepted, unread, _)| (*is_accepted, *unread));
+    let [(false, 3, waiting), (true, 0, answered), (true, 5, unread)] = &at[..] else { panic!("{at:?}") };
+    assert_eq!(
+        [waiting, answered, unread].map(|times| (times.data_segs_in, times.data_segs_out)),
+        [(Some(1), Some(0)), (Some(1), Some(1)), (Some(1), Some(0))]
+    );
+    assert!(answered.last_data_sent_ms >= 76 && answered.bytes_received == Some(10) && answered.bytes_sent == Some(6));
+    let [in_service] = accepted(8091)[..] else { panic!("{sockets:?}") };
+    assert!(matches!(in_service.address, SocketAddress::Tcp { local, .. } if local.0 == ip("fd77::1")) && in_service.receive_queue == 0);
+    assert_eq!(in_service.times.map(|times| (times.data_segs_in, times.data_segs_out)), Some((Some(1), Some(0))));
+    let unix: Vec<_> = sockets.iter().filter(|socket| matches!(socket.address, SocketAddress::Unix { .. })).collect();
+    assert!(matches!(unix[..], [socket] if socket.receive_queue == 6 && socket.times.is_none()));
+    assert_eq!(sockets.len(), 9, "both ends of four connections, and one of the unix socket");
 }
 
 #[test]

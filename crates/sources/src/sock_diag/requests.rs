@@ -184,7 +184,7 @@ fn append_short(whole: &[u8], bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
-/// Accepted ends of unix stream sockets, and listeners with those that wait at them.
+/// Accepted ends of unix stream sockets. Those that wait to be accepted are counted with their listener.
 fn unix_sockets(sockets: &Sockets, now: Instant) -> Result<Vec<u8>, DumpError> {
     let (mut bytes, mut count) = (Vec::new(), 0);
     if sockets.no_unix_listener().get().is_some_and(|seen| now.saturating_duration_since(seen) < NO_UNIX) {
@@ -194,7 +194,7 @@ fn unix_sockets(sockets: &Sockets, now: Instant) -> Result<Vec<u8>, DumpError> {
     sockets.diag().dump_into(part.kind, &part.body, &mut |whole| {
         let matters = |message: Message<'_>| {
             let socket = unix::parse(&message).ok()?;
-            Some(socket.is_stream && if socket.listens { !socket.waiting.is_empty() } else { socket.path.is_some() })
+            Some(socket.is_stream && !socket.listens && socket.path.is_some())
         };
         if count < UNIX_MAX && messages(whole).next().and_then(Result::ok).and_then(matters) == Some(true) {
             count += 1;

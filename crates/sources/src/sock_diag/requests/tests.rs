@@ -54,7 +54,7 @@ fn a_request_is_seen_unread_in_service_and_answered() {
 fn the_kernel_reads_the_ports_of_the_windows_alone() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let clients: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let clients: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
     let sockets = Sockets::open().unwrap();
     let windows = Windows::of(0.3, 5_000);
     let bytes = dump(&sockets, &filtered(&windows, &[address.port()])).unwrap();
