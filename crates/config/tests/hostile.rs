@@ -8,7 +8,7 @@ use chokepoint_config::error_log::{FpmLine, NginxLine};
 use chokepoint_config::log_format::{self, Escape, FpmFormat, LogFormat};
 use chokepoint_config::nginx::{self, LocalAddress, Nginx, Pattern, Position, Settings, Tree};
 use chokepoint_config::{Node, Resolved, diff, dump, glob, php_fpm, sysctl_d, text};
-use chokepoint_hostile::{Allocator, Chance, Corpus, run, run_made};
+use chokepoint_hostile::{Allocator, Chance, Corpus, run, run_each, run_made};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -96,7 +96,8 @@ fn ask_nginx(nginx: &Nginx) {
             }
         }
     }
-    for socket in &http.sockets {
+    // A range of ports may give tens of thousands, and each is sought among all.
+    for socket in http.sockets.iter().take(64) {
         let _ = (socket.option_node(), http.socket(&socket.address));
     }
 }
@@ -130,22 +131,26 @@ fn edit_nginx(tree: &Tree, nginx: &Nginx) {
     }
 }
 
+fn read_nginx(input: &[u8]) {
+    let config = text::decode(input);
+    assert_eq!(text::encode(&config), input);
+    let parsed = nginx::parse("/n/main", &config);
+    if let Ok(file) = &parsed {
+        assert_eq!(file.to_string(), config, "no byte is lost");
+    }
+    let others = [("/n/fastcgi.conf", NGINX[1]), ("/n/snippets/fastcgi-php.conf", NGINX[4]), ("/n/mime.types", "types {}")];
+    if let Ok(tree) = Tree::load("/n/main", None, &mut disk(&config, &others)) {
+        let nginx = Nginx::of(&tree, nginx::Version(1, 22, 1));
+        ask_nginx(&nginx);
+        edit_nginx(&tree, &nginx);
+    }
+}
+
 #[test]
 fn nginx_configurations() {
-    run("nginx configuration", &Corpus::text(NGINX), |input| {
-        let config = text::decode(input);
-        assert_eq!(text::encode(&config), input);
-        let parsed = nginx::parse("/n/main", &config);
-        if let Ok(file) = &parsed {
-            assert_eq!(file.to_string(), config, "no byte is lost");
-        }
-        let others = [("/n/fastcgi.conf", NGINX[1]), ("/n/snippets/fastcgi-php.conf", NGINX[4]), ("/n/mime.types", "types {}")];
-        if let Ok(tree) = Tree::load("/n/main", None, &mut disk(&config, &others)) {
-            let nginx = Nginx::of(&tree, nginx::Version(1, 22, 1));
-            ask_nginx(&nginx);
-            edit_nginx(&tree, &nginx);
-        }
-    });
+    run("nginx configuration", &Corpus::text(NGINX), read_nginx);
+    let ranges = "events {}\nhttp {\n    server { listen 1-32767; }\n    server { listen 127.0.0.1:1-32767; }\n}\n";
+    run_each("ranges of ports", &[ranges.into()], read_nginx);
 }
 
 #[test]

@@ -368,6 +368,7 @@ fn what_could_not_be_put_back_leaves_nothing_worse() {
 }
 
 /// A thousand cases of each, or as many as PROPTEST_CASES says.
+#[allow(clippy::disallowed_methods, reason = "as many as the caller says, as elsewhere in proptest")]
 fn cases() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(1_000);
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }

@@ -1,6 +1,6 @@
 //! `listen`: its address in every form, its socket options, and the sockets that nginx makes of all of them together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -342,7 +342,7 @@ pub(super) fn sockets<'a>(servers: impl Iterator<Item = &'a [Listen]>) -> Vec<Li
         }
     }
     // An address without options of its own is served by the wildcard of its family and port (ngx_http_init_listening).
-    let wildcards: Vec<(bool, u16, bool)> =
+    let wildcards: BTreeSet<(bool, u16, bool)> =
         sockets.iter().filter(|socket| socket.address.is_wildcard()).filter_map(family_and_port).collect();
     for socket in sockets.iter_mut().filter(|socket| !socket.address.is_wildcard() && socket.options_at.is_none()) {
         socket.bound = !family_and_port(socket).is_some_and(|key| wildcards.contains(&key));
