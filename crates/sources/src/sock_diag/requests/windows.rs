@@ -40,7 +40,7 @@ impl Windows {
     }
 
     /// First and last port of each; the one that goes over the end is two.
-    fn ranges(&self) -> Vec<(u16, u16)> {
+    pub(super) fn ranges(&self) -> Vec<(u16, u16)> {
         let mut ranges = Vec::new();
         for window in 0..WINDOWS {
             let first = window * STEP + self.place;
