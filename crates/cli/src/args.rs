@@ -49,14 +49,17 @@ Exit status:
   1    it could not be done; undo: something is left that was not taken back
   2    the command line makes no sense
   99   a condition of --fail-if held
-  129  stopped by SIGHUP (the terminal went away), 130 by SIGINT (Ctrl-C), 131 by SIGQUIT, 143 by SIGTERM: 128 + the signal
+  129  stopped by SIGHUP: the terminal went away
+  130  stopped by SIGINT: Ctrl-C
+  131  stopped by SIGQUIT
+  143  stopped by SIGTERM
 
-A signal stops the program in order: changes of --fix that were not proven yet are taken back. A second one ends it at once; while changes
-are taken back only the third does, and `chokepoint undo` takes back what is left.";
+A signal stops the program in order: changes of --fix that were not proven yet are taken back. \
+A second one ends it at once; while changes are taken back only the third does, and `chokepoint undo` takes back what is left.";
 
 const UNDO_HELP: &str = "\
-What someone else changed since is left alone and stays in the journal: each undo tells it and ends with 1, until the setting holds one of the
-two values again (set it by hand) or you give it up with --forget. In a file that someone else edited, the change alone is taken out.
+What someone else changed since is left alone and stays in the journal: each undo tells it and ends with 1, until the setting holds one of \
+the two values again (set it by hand) or you give it up with --forget. In a file that someone else edited, the change alone is taken out.
 
 Only root takes back what root applied; other users are told what that is.
 
