@@ -75,7 +75,7 @@ impl Files {
     /// As of [`Files::open`]; PermissionDenied that names the first file, link or directory that somebody else may change.
     pub fn open_trusted(&self, path: impl AsRef<Path>, uid: u32) -> io::Result<File> {
         let root = self.root.try_clone()?;
-        reopen(&walk(root, path.as_ref(), &mut |at, meta| check(at, meta, uid)).map_err(io::Error::from)?)
+        reopen(&walk(root, path.as_ref(), &mut |at, file, meta| check(at, file, meta, uid)).map_err(io::Error::from)?)
     }
 
     /// The users but root to whom something on the way to an absolute path belongs, a directory, a link or the file: they choose what is found
@@ -85,7 +85,7 @@ impl Files {
     /// There is nothing, or it may not be looked at.
     pub fn owners(&self, path: impl AsRef<Path>) -> io::Result<Vec<Rights>> {
         let mut owners: Vec<Rights> = Vec::new();
-        let mut look = |_: &Path, meta: &Metadata| {
+        let mut look = |_: &Path, _: &File, meta: &Metadata| {
             if meta.uid() != 0 && owners.iter().all(|owner| owner.uid() != meta.uid()) {
                 owners.push(Rights::of_owner(meta));
             }

@@ -19,5 +19,5 @@ pub use files::{Files, open_link, open_link_if, read_bounded};
 pub use identity::{FileId, Identity, Namespaces};
 pub use rights::Rights;
 pub use text::{printable, printable_json, printable_lines, steers};
-pub use trust::{Untrusted, trusted};
+pub use trust::{Untrusted, other_writer, trusted, visit};
 pub use within::within;

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
+use rustix::fs::{CWD, Mode, OFlags, getxattr, openat, readlinkat};
+use rustix::io::Errno;
 
 /// Links that are followed on one way, as many as the kernel follows (path_resolution(7)).
 const LINKS_MAX: usize = 40;
@@ -17,6 +19,16 @@ const WRITE_GROUP: u32 = 0o020;
 const WRITE_OTHERS: u32 = 0o002;
 /// Only the owner of a name in such a directory may take it away or rename it.
 const STICKY: u32 = 0o1000;
+/// Where the kernel keeps a file's access control list (acl(5)): a version of four bytes, then entries of a tag and permissions of two bytes each and a
+/// number of four (linux/posix_acl_xattr.h), little-endian.
+const ACL: &str = "system.posix_acl_access";
+const ACL_HEADER_BYTES: usize = 4;
+const ACL_ENTRY_BYTES: usize = 8;
+/// The longest value of an extended attribute (XATTR_SIZE_MAX).
+const ACL_BYTES_MAX: usize = 65_536;
+const ACL_USER: u16 = 0x02;
+const ACL_GROUP: u16 = 0x08;
+const ACL_WRITE: u16 = 2;
 
 /// Why a file is not trusted.
 #[derive(Debug)]
@@ -63,7 +75,19 @@ impl From<Untrusted> for io::Error {
 /// # Errors
 /// [`Untrusted`]: the first file or directory on the way that somebody else may change, or that cannot be looked at.
 pub fn trusted(path: &Path, uid: u32) -> Result<File, Untrusted> {
-    walk(root()?, path, &mut |at, meta| check(at, meta, uid))
+    walk(root()?, path, &mut |at, file, meta| check(at, file, meta, uid))
+}
+
+/// Goes an absolute path step by step and shows each file, directory and link on the way, the root first. Each is opened for no more than to be named by
+/// its descriptor.
+///
+/// # Errors
+/// [`Untrusted::Io`]: it leads nowhere, or what is on the way cannot be looked at.
+pub fn visit(path: &Path, see: &mut dyn FnMut(&Metadata)) -> Result<File, Untrusted> {
+    walk(root()?, path, &mut |_, _, meta| {
+        see(meta);
+        Ok(())
+    })
 }
 
 /// Goes an absolute path step by step below a root directory, shows each file, directory and link on the way, the root first, and gives what
@@ -91,7 +115,7 @@ pub(crate) fn walk(root: OwnedFd, path: &Path, look: &mut Look<'_>) -> Result<Fi
     way.open.pop().ok_or_else(|| Untrusted::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() })
 }
 
-type Look<'a> = dyn FnMut(&Path, &Metadata) -> Result<(), Untrusted> + 'a;
+type Look<'a> = dyn FnMut(&Path, &File, &Metadata) -> Result<(), Untrusted> + 'a;
 
 struct Way {
     at: PathBuf,
@@ -103,9 +127,10 @@ struct Way {
 impl Way {
     fn push(&mut self, file: File, at: PathBuf, look: &mut Look<'_>) -> Result<(), Untrusted> {
         let meta = file.metadata().map_err(|source| Untrusted::Io { path: at.clone(), source })?;
+        look(&at, &file, &meta)?;
         self.open.push(file);
         self.at = at;
-        look(&self.at, &meta)
+        Ok(())
     }
 
     /// Goes one step; gives the target where it is a link.
@@ -124,28 +149,66 @@ impl Way {
         if self.links > LINKS_MAX {
             return Err(failed(io::Error::from_raw_os_error(libc::ELOOP)));
         }
-        look(&path, &meta)?;
+        look(&path, &file, &meta)?;
         let target = readlinkat(&file, "", Vec::new()).map_err(|error| failed(error.into()))?;
         Ok(Some(PathBuf::from(std::ffi::OsStr::from_bytes(target.as_bytes()))))
     }
 }
 
 /// Nobody but root and this user may change it.
-pub(crate) fn check(at: &Path, meta: &Metadata, uid: u32) -> Result<(), Untrusted> {
-    let by = |by: String| Err(Untrusted::Writable { path: at.to_owned(), by });
-    let names_are_safe = meta.is_dir() && meta.mode() & STICKY != 0;
-    if !is_owner(meta, uid) {
-        by(format!("user {}", meta.uid()))
-    } else if meta.is_symlink() {
-        // Whoever may change the directory may change the link; its own mode says nothing. In a sticky directory it is its owner who may.
-        Ok(())
-    } else if meta.mode() & WRITE_OTHERS != 0 && !names_are_safe {
-        by("everybody".to_owned())
-    } else if meta.mode() & WRITE_GROUP != 0 && meta.gid() != 0 && !names_are_safe {
-        by(format!("group {}", meta.gid()))
-    } else {
-        Ok(())
+pub(crate) fn check(at: &Path, file: &File, meta: &Metadata, uid: u32) -> Result<(), Untrusted> {
+    match other_writer(file, meta, uid) {
+        Ok(None) => Ok(()),
+        Ok(Some(by)) => Err(Untrusted::Writable { path: at.to_owned(), by }),
+        Err(source) => Err(Untrusted::Io { path: at.to_owned(), source }),
     }
+}
+
+/// Who beside root and this user may change a file, or what a directory leads to, by its owner, mode and access control list: "user 1000", "group 33",
+/// "everybody".
+///
+/// # Errors
+/// Its access control list cannot be read.
+pub fn other_writer(file: &File, meta: &Metadata, uid: u32) -> io::Result<Option<String>> {
+    if !is_owner(meta, uid) {
+        return Ok(Some(format!("user {}", meta.uid())));
+    }
+    // Whoever may change the directory may change the link; its own mode says nothing. In a sticky directory only its owner may.
+    if meta.is_symlink() || (meta.is_dir() && meta.mode() & STICKY != 0) {
+        return Ok(None);
+    }
+    if meta.mode() & WRITE_OTHERS != 0 {
+        return Ok(Some("everybody".to_owned()));
+    }
+    if meta.mode() & WRITE_GROUP == 0 {
+        return Ok(None);
+    }
+    // With a list these bits are its mask: the most that anybody named in it may do, and not what the group may.
+    if meta.gid() != 0 { Ok(Some(format!("group {}", meta.gid()))) } else { listed_writer(file, uid) }
+}
+
+/// Who beside root and this user may write by the access control list.
+fn listed_writer(file: &File, uid: u32) -> io::Result<Option<String>> {
+    let mut list = vec![0; ACL_BYTES_MAX];
+    // A descriptor that is only a name has no attributes of its own (open(2), O_PATH); what it names has.
+    let length = match getxattr(format!("/proc/self/fd/{}", file.as_raw_fd()), ACL, &mut list) {
+        Ok(length) => length,
+        // No list, or a file system that has none.
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let entries = list.get(ACL_HEADER_BYTES..length).unwrap_or_default();
+    let writer = |entry: &[u8; ACL_ENTRY_BYTES]| {
+        let [tag_low, tag_high, may_low, may_high, id @ ..] = *entry;
+        let (tag, may, id) = (u16::from_le_bytes([tag_low, tag_high]), u16::from_le_bytes([may_low, may_high]), u32::from_le_bytes(id));
+        match tag {
+            ACL_USER if id != 0 && id != uid => Some(format!("user {id}")),
+            ACL_GROUP if id != 0 => Some(format!("group {id}")),
+            _ => None,
+        }
+        .filter(|_| may & ACL_WRITE != 0)
+    };
+    Ok(entries.as_chunks().0.iter().find_map(writer))
 }
 
 fn is_owner(meta: &Metadata, uid: u32) -> bool {
@@ -214,6 +277,24 @@ mod tests {
         chown(&dir, Some(0), Some(4002)).unwrap();
         mode(&dir, 0o775);
         assert_eq!(who(&file, 0), format!("{} can be changed by group 4002", dir.display()));
+        // By a list: its mask is what shows as the group's permissions.
+        chown(&dir, Some(0), Some(0)).unwrap();
+        let listed = |user: u32, may: u16| {
+            let entry = |tag: u16, may: u16, id: u32| [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat();
+            let none = u32::MAX;
+            let own = [entry(1, 7, none), entry(ACL_USER, may, user), entry(4, 5, none), entry(0x10, 7, none), entry(0x20, 5, none)];
+            [&2_u32.to_le_bytes()[..], &own.concat()].concat()
+        };
+        match rustix::fs::setxattr(&dir, ACL, &listed(4003, 7), rustix::fs::XattrFlags::empty()) {
+            Ok(()) => {
+                assert_eq!(who(&file, 0), format!("{} can be changed by user 4003", dir.display()));
+                assert_eq!(who(&file, 4003), "nobody else");
+                rustix::fs::setxattr(&dir, ACL, &listed(4003, 5), rustix::fs::XattrFlags::empty()).unwrap();
+                assert_eq!(who(&file, 0), "nobody else", "it may read");
+                rustix::fs::removexattr(&dir, ACL).unwrap();
+            }
+            Err(error) => println!("skipped: no access control lists here ({error})"),
+        }
         std::os::unix::fs::lchown(tree.path().join("link"), Some(4001), None).unwrap();
         mode(&dir, 0o755);
         assert!(who(&tree.path().join("link"), 0).ends_with("link can be changed by user 4001"));

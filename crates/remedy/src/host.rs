@@ -175,21 +175,25 @@ pub(crate) fn publish(dir: &Path, content: &Content, boot_id: &str, held: bool) 
     let pending = content.ledger.sets.iter().map(told).collect();
     let damaged = !content.corrupt_lines.is_empty();
     let summary = Summary { schema: SCHEMA.to_owned(), boot_id: boot_id.to_owned(), holder, damaged, pending };
-    let fresh = dir.join(format!("{SUMMARY}.new"));
-    replace(&fresh, &dir.join(SUMMARY), &serde_json::to_vec(&summary)?).inspect_err(|_| drop(fs::remove_file(&fresh)))
+    // Whatever the umask is: it is there to be read.
+    replace(dir, SUMMARY, &serde_json::to_vec(&summary)?, 0o644)
 }
 
-fn replace(fresh: &PathBuf, path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file of the state directory in one step, with this mode.
+pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let fresh = dir.join(format!("{name}.new"));
+    write(&fresh, bytes, mode).and_then(|()| fs::rename(&fresh, dir.join(name))).inspect_err(|_| drop(fs::remove_file(&fresh)))
+}
+
+fn write(fresh: &PathBuf, bytes: &[u8], mode: u32) -> io::Result<()> {
     match fs::remove_file(fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh)?;
     file.write_all(bytes)?;
-    // Whatever the umask is: it is there to be read.
-    file.set_permissions(fs::Permissions::from_mode(0o644))?;
-    file.sync_all()?;
-    fs::rename(fresh, path)
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.sync_all()
 }
 
 fn told(set: &Set) -> HostSet {

@@ -364,7 +364,7 @@ fn pings(port: u16) -> String {
 #[test]
 fn connections_to_php_fpm_are_reused_and_the_file_is_put_back_byte_for_byte() {
     let Some(fpm) = PhpFpm::start("reuse", false) else { return };
-    let Some(nginx) = Nginx::start_with("reuse", &[&pings(fpm.port)]) else { return };
+    let Some(nginx) = Nginx::start_with("reuse", &[&pings(fpm.port)]).map(Nginx::with_one_worker) else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();
     let before = fs::read(nginx.site()).unwrap();
     assert!(nginx.answers());

@@ -99,6 +99,51 @@ fn an_edit_that_was_put_in_force_by_hand_is_no_reason_to_ask() {
     assert!(guard.undo(&Filter::All).is_clean());
 }
 
+/// What ended is started anew with what the master has read before.
+#[test]
+fn a_worker_that_died_is_no_reason_to_believe_that_an_edit_was_read() {
+    let Some(nginx) = Nginx::start("respawn").map(Nginx::with_one_worker) else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    nginx.age();
+    let site = fs::read_to_string(nginx.site()).unwrap();
+    fs::write(nginx.site(), site + "# half an ed").unwrap();
+    nginx.age();
+    let old = nginx.workers();
+    let [worker] = old[..] else { panic!("{old:?}") };
+    let worker = rustix::process::Pid::from_raw(i32::try_from(worker).unwrap()).unwrap();
+    rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
+    servers::until("a new worker", || matches!(nginx.workers()[..], [new] if new != old[0]));
+    let change = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+    assert_eq!(unread(apply(guard, &[change])), [text(&nginx.dir().join("enabled/site"))]);
+}
+
+/// A release is switched by one link above the file: what it leads to may be older than the server.
+#[test]
+fn a_link_on_the_way_that_leads_elsewhere_counts() {
+    let Some(mut nginx) = Nginx::start("release") else { return };
+    let dir = nginx.dir().to_owned();
+    for release in ["r1", "r2"] {
+        fs::create_dir(dir.join(release)).unwrap();
+        fs::write(dir.join(release).join("a.conf"), format!("# {release}\n")).unwrap();
+    }
+    std::os::unix::fs::symlink("r1", dir.join("current")).unwrap();
+    let including =
+        fs::read_to_string(nginx.main()).unwrap().replace("include enabled/*;", "include enabled/*;\n    include current/a.conf;");
+    fs::write(nginx.main(), including).unwrap();
+    nginx.restart();
+    nginx.age();
+    let guard = &mut store(&dir).lock().unwrap();
+    let change = nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+    assert!(plan(&change).unwrap().unwrap().unread.is_empty());
+    fs::remove_file(dir.join("current")).unwrap();
+    std::os::unix::fs::symlink("r2", dir.join("current")).unwrap();
+    assert_eq!(unread(apply(guard, std::slice::from_ref(&change))), [text(&dir.join("current/a.conf"))]);
+    // So does a directory that took another one's name.
+    fs::remove_file(dir.join("current")).unwrap();
+    fs::rename(dir.join("r2"), dir.join("current")).unwrap();
+    assert_eq!(unread(apply(guard, &[change])), [text(&dir.join("current/a.conf"))]);
+}
+
 #[test]
 fn our_own_edit_of_a_backlog_is_no_strangers() {
     for (name, pool) in [

@@ -1,4 +1,5 @@
-//! A program run with the rights of a server's master, and no more: its users, groups and capabilities, nothing inherited, no way to gain rights.
+//! A program run with the rights of a server's master, and no more: its users, groups and capabilities, and none of our descriptors, keys, variables,
+//! terminal and ignored signals. It has no way to gain rights. What it keeps of ours are limits: cgroup, resource limits and priority.
 
 use std::fs::File;
 use std::io;
@@ -12,6 +13,8 @@ use chokepoint_foreign::Identity;
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Capabilities that a set may hold.
 const CAPABILITIES_MAX: u32 = 64;
+/// Signals that there are (signal(7)).
+const SIGNALS_MAX: libc::c_int = 64;
 /// Descriptors that are looked at where the kernel cannot close all at once (before Linux 5.11).
 const DESCRIPTORS_MAX: libc::c_int = 65_536;
 
@@ -81,6 +84,8 @@ impl Confinement {
         // SAFETY: takes no pointers. A session of its own: no terminal to write commands into (tty_ioctl(4), TIOCSTI).
         unsafe { libc::setsid() };
         keep_no_descriptors();
+        leave_keys()?;
+        keep_no_habits();
         if self.is_root {
             // SAFETY: the kernel reads `len` numbers from the vector, which lives through the call.
             done(unsafe { libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()) })?;
@@ -111,6 +116,33 @@ impl Confinement {
         }
         Ok(())
     }
+}
+
+/// Leaves the session's keys behind, which whoever is in the session possesses, whatever the user (session-keyring(7)). A kernel without keys has none to
+/// leave, and where keyctl(2) is forbidden (a container's filter) it is to the program, too.
+#[allow(unsafe_code)]
+fn leave_keys() -> io::Result<()> {
+    const JOIN_SESSION_KEYRING: libc::c_long = 1;
+    // SAFETY: a name of null asks for a new keyring without one (keyctl(2)).
+    let joined = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
+    match done(joined) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => Ok(()),
+        joined => joined,
+    }
+}
+
+/// Signals as a new session has them, and files that only their user may write.
+#[allow(unsafe_code)]
+fn keep_no_habits() {
+    // struct sigaction of the kernel: no handler, no flags, an empty mask.
+    let default = [0_u64; 4];
+    for signal in 1..=SIGNALS_MAX {
+        // SAFETY: the kernel reads a struct of at most 32 bytes from the array, which lives through the call. The C library would leave two signals out that
+        // it takes for its own. What cannot be set is an error and nothing more.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), size_of::<u64>()) };
+    }
+    // SAFETY: takes a number and cannot fail.
+    unsafe { libc::umask(0o022) };
 }
 
 /// Has every descriptor but the standard ones closed as the program is executed.
@@ -153,7 +185,7 @@ mod tests {
     /// What a command prints of its own rights, descriptors and environment.
     fn status(identity: &Identity) -> String {
         let shell = File::open("/bin/sh").unwrap();
-        let script = "cat /proc/self/status; echo fds $(ls /proc/self/fd | wc -l); echo session $(cut -d' ' -f6 /proc/self/stat); env";
+        let script = "cat /proc/self/status; echo fds $(ls /proc/self/fd | wc -l); echo session $(cut -d' ' -f6 /proc/self/stat); env; cat /proc/keys 2>/dev/null; true";
         let output = command(&shell, "sh", identity).unwrap().args(["-c", script]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
@@ -168,13 +200,41 @@ mod tests {
         let open = File::open("/").unwrap();
         // SAFETY: the descriptor is open; it is to be inherited.
         unsafe { libc::fcntl(open.as_raw_fd(), libc::F_SETFD, 0) };
+        // SAFETY: this signal is nobody's in this process; that it is ignored is to be inherited.
+        unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
         let text = status(&own());
+        assert_eq!((line(&text, "SigIgn:"), line(&text, "Umask:")), (vec!["0000000000000000"], vec!["0022"]), "{text}");
         // Three and the one with which ls reads the directory.
         assert_eq!(line(&text, "fds"), ["4"], "{text}");
         assert_eq!(line(&text, "NoNewPrivs:"), ["1"]);
         assert!(!text.contains("CARGO") && text.contains("PATH=/usr/sbin:"), "{text}");
         let session = fs::read_to_string("/proc/self/stat").unwrap().split_whitespace().nth(5).map(str::to_owned).unwrap();
         assert_ne!(line(&text, "session"), [session.as_str()]);
+    }
+
+    /// A key that nobody sees but who possesses it, in this session's keyring.
+    #[allow(unsafe_code)]
+    fn add_key(name: &std::ffi::CStr) -> bool {
+        const SESSION: libc::c_long = -3;
+        const SET_PERMISSIONS: libc::c_long = 5;
+        const POSSESSOR_ALL: libc::c_long = 0x3f00_0000;
+        // SAFETY: the texts end with a zero and live through the calls; one byte is read of the value (add_key(2), keyctl(2)).
+        unsafe {
+            let key = libc::syscall(libc::SYS_add_key, c"user".as_ptr(), name.as_ptr(), c"x".as_ptr(), 1_usize, SESSION);
+            key > 0 && libc::syscall(libc::SYS_keyctl, SET_PERMISSIONS, key, POSSESSOR_ALL) == 0
+        }
+    }
+
+    #[test]
+    fn the_sessions_keys_are_left_behind() {
+        let name = format!("chokepoint-test-{}", std::process::id());
+        let is_seen = |keys: &str| keys.contains(&name);
+        if !add_key(&std::ffi::CString::new(name.as_str()).unwrap()) || !fs::read_to_string("/proc/keys").is_ok_and(|keys| is_seen(&keys)) {
+            println!("skipped: no keys here (add_key(2))");
+            return;
+        }
+        let text = status(&own());
+        assert!(text.contains("keyring") && !is_seen(&text), "{text}");
     }
 
     #[test]

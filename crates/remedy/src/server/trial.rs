@@ -5,14 +5,14 @@ use std::ffi::CString;
 use std::fs::{File, Metadata};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chokepoint_foreign::{FileId, trusted};
+use chokepoint_foreign::{FileId, other_writer, trusted, within};
 use chokepoint_model::change::ServerKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -34,9 +34,10 @@ const SAID_BYTES_MAX: usize = 65_536;
 const SAID_LINES_MAX: usize = 5;
 /// What is read of an executable to find the prefix with which it was built: nginx has 1 to 20 MB.
 const EXECUTABLE_BYTES_MAX: u64 = 32 << 20;
-/// Write permission of group and others.
-const WRITE_GROUP: u32 = 0o020;
-const WRITE_OTHERS: u32 = 0o002;
+/// Bytes that are read of a process's mappings: a server has some 200, of 100 bytes each.
+const MAPS_BYTES_MAX: u64 = 4 << 20;
+/// How long the process may hold them up.
+const MAPS_TIME_MAX: Duration = Duration::from_secs(2);
 /// Directories of which one exists on every host: a file system is mounted there, seen by the test alone, for the time of its making.
 const MOUNT_POINTS: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
 
@@ -110,7 +111,7 @@ pub(super) fn checked(master: &Master, main: &str) -> Result<File, String> {
     let view = View::of(Some(master), main)?;
     let parts = edit::parts(&view, main, master.kind)?;
     let files = parts.reading.files.iter().chain(&parts.reading.directories).map(PathBuf::from);
-    for path in files.chain(programs(master, &program, &parts, main)) {
+    for path in files.chain(programs(master, &program, &parts, main)).chain(loaded(master.pid()).map_err(not_run)?) {
         match trusted(&path, uid) {
             // The server says itself what is missing.
             Err(chokepoint_foreign::Untrusted::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -132,9 +133,8 @@ fn program(master: &Master) -> Result<File, String> {
     if !meta.is_file() || FileId::of(&meta) != identity.executable {
         return Err(format!("process {} is another one by now", master.pid()));
     }
-    let writable = meta.mode() & WRITE_OTHERS != 0 || meta.mode() & WRITE_GROUP != 0 && meta.gid() != 0;
-    if writable || (meta.uid() != 0 && meta.uid() != identity.uid()) {
-        return Err(format!("{path} can be changed by others than root and user {}", identity.uid()));
+    if let Some(by) = other_writer(&program, &meta, identity.uid()).map_err(unreadable)? {
+        return Err(format!("{path} can be changed by {by}"));
     }
     if !identity.executable_path.to_string_lossy().ends_with(" (deleted)") {
         let at_path = trusted(Path::new(&path), identity.uid()).map_err(|why| why.to_string())?;
@@ -143,6 +143,24 @@ fn program(master: &Master) -> Result<File, String> {
         }
     }
     Ok(program)
+}
+
+/// What the master has loaded to be executed, its test will load as well: libraries, modules, the extensions of PHP. Files that were replaced since are
+/// left out, for the test takes what is at their paths now. Who may not look is not root, and executes it with the own rights alone.
+fn loaded(pid: u32) -> Result<Vec<PathBuf>, String> {
+    let read = move || File::open(format!("/proc/{pid}/maps")).and_then(|maps| io::read_to_string(maps.take(MAPS_BYTES_MAX)));
+    let text = within(MAPS_TIME_MAX, read).map_err(|error| format!("the mappings of process {pid} cannot be read ({error})"))?;
+    let text = text.unwrap_or_default();
+    let path = |line: &str| {
+        let mut fields = line.splitn(6, ' ');
+        let is_executed = fields.nth(1).is_some_and(|may| may.contains('x'));
+        let path = fields.nth(3).map(str::trim_start).filter(|path| path.starts_with('/') && !path.ends_with(" (deleted)"));
+        path.filter(|_| is_executed).map(PathBuf::from)
+    };
+    let mut paths: Vec<PathBuf> = text.lines().filter_map(path).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    Ok(paths)
 }
 
 /// Where the files may be that the configuration has the server execute: their paths are taken against its prefix or the main file's directory.
@@ -276,6 +294,14 @@ fn done(result: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_process_has_loaded_is_known() {
+        let own = loaded(std::process::id()).unwrap();
+        let program = std::env::current_exe().unwrap();
+        assert!(own.contains(&program) && own.iter().any(|path| path.to_string_lossy().contains("libc")), "{own:?}");
+        assert!(loaded(u32::MAX).unwrap().is_empty());
+    }
 
     #[test]
     fn what_is_wrong_is_picked_out_of_what_the_server_says() {

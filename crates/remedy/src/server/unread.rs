@@ -1,35 +1,24 @@
 //! Configuration that a server has not read since it was changed: a reload for one edit would put that in force as well.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
+use chokepoint_foreign::visit;
 use chokepoint_model::change::ServerKind;
 
 use super::edit::{self, Parts};
-use super::file;
 use super::master::{Master, changed_s, is_newer_than, since_1970_s};
 use super::view::View;
+use super::{file, in_force};
 use crate::record::{Backup, Print};
 
 /// Files and directories of one configuration whose contents are remembered.
 const PRINTS_MAX: usize = 4096;
-/// Servers that are remembered.
-const SERVERS_MAX: usize = 256;
+/// Workers whose starts are no further apart than this were started together, seconds: a fork takes milliseconds.
+const TOGETHER_S: f64 = 1.0;
 /// Names of one directory that are looked at.
 const NAMES_MAX: usize = 100_000;
-
-/// What a configuration was when this process put it in force: afterwards a file may be newer than the workers and still be what they read.
-#[derive(Debug)]
-struct InForce {
-    pid: u32,
-    start_ticks: u64,
-    main: String,
-    prints: Vec<(String, Print)>,
-}
-
-/// What this process itself put in force; of use as long as it runs.
-static IN_FORCE: Mutex<Vec<InForce>> = Mutex::new(Vec::new());
 
 /// Files and directories of a configuration that its server has not read since they were changed, or of which that cannot be shown. `journal` holds
 /// what we edited: a file with such content is no stranger's edit. The error is a clause.
@@ -40,9 +29,7 @@ pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) 
         let Some(print) = print(path) else { return false };
         let edited = |backup: &Backup| backup.path == path && !backup.in_force.is_empty() && backup.after.contains(&print);
         let was_read = |prints: &[(String, Print)]| prints.iter().any(|(known, then)| known == path && *then == print);
-        let in_force = IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = in_force.iter().filter(|seen| seen.is_of(master, main)).any(|seen| was_read(&seen.prints));
-        seen || journal.iter().any(|backup| edited(backup) || was_read(&backup.in_force))
+        in_force::knows(master, main, path, print) || journal.iter().any(|backup| edited(backup) || was_read(&backup.in_force))
     };
     let is_unread = |path: &&String| {
         let real = super::real_path(path);
@@ -53,11 +40,17 @@ pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) 
     Ok(unread)
 }
 
-/// When a file, or the link that leads to it, was changed last. Nothing where it cannot be looked at.
+/// When a file was changed last, or a link on the way to it, or the name of a directory on the way: what an older name stood for was another file.
+/// Nothing where it cannot be looked at.
 fn changed(path: &str) -> Option<f64> {
-    let (file, link) = (fs::metadata(path).ok()?, fs::symlink_metadata(path).ok()?);
-    let link_s = if link.is_symlink() { changed_s(&link) } else { 0.0 };
-    Some(changed_s(&file).max(link_s))
+    let mut last_s: f64 = 0.0;
+    let file = visit(Path::new(path), &mut |meta| {
+        // A directory's change is a new name in it, unless its contents are older than that: then it was renamed itself.
+        if meta.is_symlink() || (meta.is_dir() && (meta.mtime(), meta.mtime_nsec()) < (meta.ctime(), meta.ctime_nsec())) {
+            last_s = last_s.max(changed_s(meta));
+        }
+    });
+    Some(changed_s(&file.ok()?.metadata().ok()?).max(last_s))
 }
 
 /// What everything that a configuration consists of is known by now; empty where it is too much to be kept.
@@ -70,18 +63,7 @@ pub(super) fn prints(view: &View, main: &str, kind: ServerKind) -> Vec<(String, 
 
 /// Remembers that the configuration as it is now is in force.
 pub(super) fn remember(master: &Master, view: &View, main: &str) {
-    let prints = prints(view, main, master.kind);
-    let mut in_force = IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner);
-    in_force.retain(|seen| seen.main != main);
-    if in_force.len() < SERVERS_MAX {
-        in_force.push(InForce { pid: master.pid(), start_ticks: master.identity.start_ticks, main: main.to_owned(), prints });
-    }
-}
-
-impl InForce {
-    fn is_of(&self, master: &Master, main: &str) -> bool {
-        (self.pid, self.start_ticks) == (master.pid(), master.identity.start_ticks) && self.main == main
-    }
+    in_force::remember(master, main, prints(view, main, master.kind));
 }
 
 /// What a file's bytes, or a directory's names, are known by.
@@ -99,19 +81,22 @@ fn print(path: &str) -> Option<Print> {
 
 /// When the server read its configuration, seconds since 1970: the earliest time that can be shown.
 ///
-/// nginx starts workers as it has read it, so its oldest worker tells. A php-fpm that reloads executes itself anew and writes its pid file; its
-/// workers tell only where they stay as long as it does. Without either it is known to have read what it found when it was started.
+/// nginx starts all of its workers as it has read it, and one anew where one ended: only several that began together tell of a reading. A php-fpm that
+/// reloads executes itself anew and writes its pid file; its workers tell only where they stay as long as it does. Without either a server is known to
+/// have read what it found when it was started.
 fn read_at_s(master: &Master, parts: &Parts) -> f64 {
     let started_s = since_1970_s(master.identity.start_ticks);
     let workers = master.workers();
-    let oldest = |is_told: &dyn Fn(&str) -> bool| {
-        workers.iter().filter(|worker| is_told(&worker.title)).map(|worker| worker.start_ticks).min().map(since_1970_s)
+    let together = |is_told: &dyn Fn(&str) -> bool| {
+        let starts = || workers.iter().filter(|worker| is_told(&worker.title)).map(|worker| since_1970_s(worker.start_ticks));
+        let oldest_s = starts().reduce(f64::min)?;
+        (starts().filter(|start_s| start_s - oldest_s <= TOGETHER_S).count() > 1).then_some(oldest_s)
     };
     let told_s = match master.kind {
-        ServerKind::Nginx => oldest(&|_| true),
+        ServerKind::Nginx => together(&|_| true),
         ServerKind::PhpFpm => {
             let lasts = |title: &str| parts.lasting_pools.iter().any(|pool| title.strip_prefix("php-fpm: pool ") == Some(pool));
-            pid_file_s(master, parts).or_else(|| oldest(&lasts))
+            pid_file_s(master, parts).or_else(|| together(&lasts))
         }
     };
     told_s.map_or(started_s, |told_s| told_s.max(started_s))

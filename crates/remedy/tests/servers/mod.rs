@@ -187,7 +187,7 @@ impl Nginx {
             fs::create_dir(dir.join(sub)).unwrap();
         }
         let main = format!(
-            "user nobody nogroup;\npid {};\nerror_log {};\nworker_processes 1;\nevents {{ worker_connections 100; }}\nhttp {{\n    access_log off;\n    include enabled/*;\n}}\n",
+            "user nobody nogroup;\npid {};\nerror_log {};\nworker_processes 2;\nevents {{ worker_connections 100; }}\nhttp {{\n    access_log off;\n    include enabled/*;\n}}\n",
             text("nginx.pid"),
             text("logs/error.log")
         );
@@ -210,6 +210,14 @@ impl Nginx {
         self.stop();
         self.child = spawn(Command::new("nginx").args(arguments(&self.dir)));
         until("nginx answers again", || self.answers());
+    }
+
+    /// Restarts it with one worker, of two.
+    pub fn with_one_worker(mut self) -> Self {
+        let main = fs::read_to_string(self.main()).unwrap();
+        fs::write(self.main(), main.replace("worker_processes 2;", "worker_processes 1;")).unwrap();
+        self.restart();
+        self
     }
 
     /// Waits until a file written now is later than its workers, in ticks of the kernel's clock.
