@@ -1,5 +1,5 @@
 //! `cargo xtask test`: builds the test programs and runs one after the other. A deterministic test that fails is never repeated; a live one is, twice and
-//! alone on the machine, and is listed as unstable where it passes both times.
+//! alone on the machine, and is listed as unstable where it passes both times. What a live program left open when it hung or broke off goes the same way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -20,6 +20,16 @@ pub(crate) struct Results {
     pub(crate) failed: BTreeMap<String, String>,
     /// Why the program as a whole failed, whatever its tests say.
     pub(crate) broken: Option<String>,
+    /// What a program left open that ended in the middle of its tests.
+    pub(crate) cut: Option<Cut>,
+}
+
+/// Tests that a program did not end, because it ended itself, or was ended, before.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) open: BTreeSet<String>,
+    /// Those among them that may be why: the ones that its last words name, else all.
+    pub(crate) suspects: BTreeSet<String>,
 }
 
 /// The counts of a line `test result: ...`.
@@ -51,7 +61,33 @@ pub(crate) fn judge(listed: &[String], ran: &Ran) -> Results {
         let stranger = failed.iter().find(|name| !listed.contains(name));
         stranger.map(|name| format!("it has no test `{name}`, which failed"))
     });
-    sort(listed.iter().cloned(), failed, &ignored, broken, &ran.text)
+    let mut results = sort(listed.iter().cloned(), failed, &ignored, broken, &ran.text);
+    if counts.is_none() && matches!(ran.exit, Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut(_)) {
+        cut(&mut results, listed, ran);
+    }
+    results
+}
+
+/// Takes what a program told before it ended in the middle of its tests.
+fn cut(results: &mut Results, listed: &[String], ran: &Ran) {
+    let has_failed = |name: &&String| ran.text.lines().any(|line| result(line) == Some((name, "FAILED")));
+    // What they printed was never told: that comes after the last test.
+    results.failed = listed.iter().filter(has_failed).map(|name| (name.clone(), String::new())).collect();
+    let has_ended =
+        |name: &&String| results.passed.contains(*name) || results.skipped.contains(*name) || results.failed.contains_key(*name);
+    let open: BTreeSet<String> = listed.iter().filter(|name| !has_ended(name)).cloned().collect();
+    let named: BTreeSet<String> = open.iter().filter(|name| is_named(name, ran)).cloned().collect();
+    let suspects = if named.is_empty() { open.clone() } else { named };
+    results.cut = Some(Cut { open, suspects });
+}
+
+/// True where the program's last words name a test: as the thread that ended it, or as one that took long, where it was ended for that.
+fn is_named(test: &str, ran: &Ran) -> bool {
+    let (thread, long) = (format!("thread '{test}' "), format!("test {test} has been running for over "));
+    ran.text.lines().any(|line| match ran.exit {
+        Exit::TimedOut(_) => line.contains(&long),
+        _ => line.contains(&thread) && (line.contains(" has overflowed its stack") || line.contains(" panicked at ")),
+    })
 }
 
 /// What came of the tests in documentation, several programs one after the other, whose names are in their own lines.

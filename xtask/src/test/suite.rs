@@ -1,14 +1,18 @@
-//! Runs the test programs one after the other, and a live test that failed twice more by itself while nothing else runs.
+//! Runs the test programs one after the other.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+mod again;
+
+use again::{Blame, First};
+
 use super::build::{self, Binary, Workspace};
 use super::declared::is_in_live_module;
 use super::output::{self, Results};
 use super::process::{Exit, Processes, Ran};
-use super::summary::{Failure, Summary, Unstable};
+use super::summary::{Failure, Summary};
 use super::{Options, Reasons};
 
 /// The longest run of one program.
@@ -101,61 +105,27 @@ impl Suite {
         for test in results.passed.iter().filter(|test| live(test)) {
             self.summary.stable(binary.test_name(test));
         }
+        let can_repeat = results.broken.is_none() || results.cut.is_some();
         for (test, output) in results.failed {
             print!("---- {} ----\n{output}", binary.test_name(&test));
-            if live(&test) && results.broken.is_none() {
-                self.again(binary, &test, output)?;
+            let why = if results.cut.is_some() { "it failed, and then its program ended".to_owned() } else { output::why(&output) };
+            if live(&test) && can_repeat {
+                let output = if results.cut.is_some() { &ran.text } else { &output };
+                self.again(binary, &First { test: &test, why, output, blame: Blame::Certain })?;
             } else {
-                self.summary.fail(Failure { name: binary.test_name(&test), why: output::why(&output) });
+                self.summary.fail(Failure { name: binary.test_name(&test), why });
             }
         }
         if let Some(why) = results.broken {
             println!("---- {}: {why} ----\n{}", binary.name(), ran.text);
-            self.summary.fail(Failure { name: binary.name(), why });
-        }
-        Ok(())
-    }
-
-    /// Runs a live test that failed twice more, alone: it passes where both pass.
-    fn again(&mut self, binary: &Binary, test: &str, first: String) -> anyhow::Result<()> {
-        let name = binary.test_name(test);
-        let mut outputs = vec![first];
-        let mut failed = 1;
-        while outputs.len() < 3 && failed < 2 {
-            self.processes.tell(&format!("{name} failed; run {} of 3, alone", outputs.len() + 1));
-            let mut command = command(binary, Which::One(test));
-            let doing = |_: &str| format!("{name}: run {} of 3, alone", outputs.len() + 1);
-            let ran = self.processes.run(&mut command, &self.place.join("output.txt"), true, self.bound, &doing)?;
-            let results = output::judge(&[test.to_owned()], &ran);
-            let passed = results.broken.is_none() && results.failed.is_empty() && results.passed.contains(test);
-            failed += usize::from(!passed);
-            if !passed {
-                println!("---- {name}, run {} of 3: {:?} ----\n{}", outputs.len() + 1, ran.exit, ran.text);
+            // A deterministic test that did not end is not looked at again, and without it the program has failed.
+            let cut = results.cut.filter(|cut| cut.open.iter().all(|test| live(test)));
+            let is_told = cut.map_or(Ok(false), |cut| self.again_each(binary, &cut, &why, &ran.text))?;
+            if !is_told {
+                self.summary.fail(Failure { name: binary.name(), why });
             }
-            outputs.push(ran.text);
-        }
-        let directory = self.keep(&name, &outputs)?;
-        let why = output::why(&outputs[0]);
-        if failed == 1 {
-            self.summary.unstable(Unstable { name, why, directory });
-        } else {
-            let why = format!("{failed} of {}: {why}", outputs.len());
-            self.summary.fail(Failure { name, why });
         }
         Ok(())
-    }
-
-    /// Keeps the outputs of a test's runs, in place of those that an earlier run of the tests kept of it.
-    fn keep(&self, name: &str, outputs: &[String]) -> anyhow::Result<PathBuf> {
-        let directory = self.place.join(name.replace(['/', ':'], "_"));
-        if directory.exists() {
-            std::fs::remove_dir_all(&directory)?;
-        }
-        std::fs::create_dir_all(&directory)?;
-        for (number, output) in outputs.iter().enumerate() {
-            std::fs::write(directory.join(format!("{}.txt", number + 1)), output)?;
-        }
-        Ok(directory)
     }
 
     /// Runs the tests in the documentation of the libraries among the packages.

@@ -62,12 +62,14 @@ impl Bench {
     }
 }
 
-/// A script whose test `b` passes or fails ("p", "f", "x" for a crash) as the letters say, a letter a run.
+/// A script whose test `b` passes or fails ("p", "f"; "x" by a signal, "n" without results, "h" for ever) as the letters say, a letter a run.
 fn turns(turns: &str) -> String {
     format!(
         r#"echo run >> tried; turn=$(printf '{turns}' | cut -c "$(wc -l < tried)")
-[ "$turn" != x ] || kill -SEGV $$
 if [ -z "$1" ]; then echo 'test a ... ok'; a=1; else a=0; fi
+[ "$turn" != x ] || kill -SEGV $$
+[ "$turn" != n ] || exit 3
+[ "$turn" != h ] || sleep 1000
 if [ "$turn" = p ]; then printf 'test b ... ok\n\ntest result: ok. %s passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n' $((a + 1)); exit 0; fi
 printf 'test b ... FAILED\n\nfailures:\n\n---- b stdout ----\n\nthread '"'b'"' (7) panicked at a.rs:1:2:\nno answer\nnote: x\n\n\nfailures:\n    b\n\n'
 echo "test result: FAILED. $a passed; 1 failed; 0 ignored; 0 measured; 0 filtered out"; exit 101"#
@@ -79,17 +81,116 @@ fn a_live_test_passes_with_two_of_three_and_a_deterministic_one_with_all() {
     for (letters, live, runs, passes, text) in [
         ("p", true, 1, true, "2 passed, 0 failed, 0 skipped"),
         ("fpp", true, 3, true, "unstable: made-up/tests/a.rs::b, 1 of 3 failed: no answer\n"),
-        ("ff", true, 2, false, "failed: made-up/tests/a.rs::b: 2 of 2: no answer\n"),
+        ("fff", true, 3, false, "failed: made-up/tests/a.rs::b: 3 of 3: no answer\n"),
+        ("ffp", true, 3, false, "failed: made-up/tests/a.rs::b: 2 of 3: no answer\n"),
         ("fpf", true, 3, false, "failed: made-up/tests/a.rs::b: 2 of 3: no answer\n"),
-        ("fx", true, 2, false, "failed: made-up/tests/a.rs::b: 2 of 2: no answer\n"),
+        ("fxp", true, 3, false, "failed: made-up/tests/a.rs::b: 2 of 3: no answer\n"),
         ("fpp", false, 1, false, "failed: made-up/tests/a.rs::b: no answer\n"),
-        ("x", true, 1, false, "failed: made-up tests/a.rs: ended by signal 11\n"),
+        ("xpp", true, 3, true, "unstable: made-up/tests/a.rs::b, 1 of 3 failed: ended by signal 11\n"),
+        ("npp", true, 3, true, "unstable: made-up/tests/a.rs::b, 1 of 3 failed: ended with status 3\n"),
+        ("hpp", true, 3, true, "unstable: made-up/tests/a.rs::b, 1 of 3 failed: ended after 2 s: it took longer than it may\n"),
+        ("xpf", true, 3, false, "failed: made-up/tests/a.rs::b: 2 of 3: ended by signal 11\n"),
+        ("xxx", true, 3, false, "failed: made-up/tests/a.rs::b: 3 of 3: ended by signal 11\n"),
+        ("x", false, 1, false, "failed: made-up tests/a.rs: ended by signal 11\n"),
+        ("n", false, 1, false, "failed: made-up tests/a.rs: ended with status 3\n"),
+        ("h", false, 1, false, "failed: made-up tests/a.rs: ended after 2 s: it took longer than it may\n"),
     ] {
         let bench = Bench::new();
-        let summary = bench.run(bench.program(&["a", "b"], live, &turns(letters)));
+        // As long as that takes only what hangs.
+        let bound = Duration::from_secs(if letters.contains('h') { 2 } else { 60 });
+        let summary = bench.run_within(bench.program(&["a", "b"], live, &turns(letters)), bound);
         assert!(summary.text().contains(text), "{letters}: {}", summary.text());
         assert_eq!((summary.is_success(), bench.tried()), (passes, runs), "{letters}");
+        let kept = std::fs::read_dir(bench.path("unstable/made-up_tests_a.rs__b")).map_or(0, Iterator::count);
+        assert_eq!(kept, if runs > 1 { 3 } else { 0 }, "{letters}: what each run printed is kept");
     }
+}
+
+/// Ends the program in its first run, in which `a` passed, by what `end` says; then each test by itself as `alone` says, where its name is `$1`.
+fn cut(end: &str, alone: &str) -> String {
+    format!(
+        r#"echo run >> tried
+if [ -z "$1" ]; then echo 'test a ... ok'; {end}; fi
+{alone}
+printf 'test %s ... ok\n\nsuccesses:\n\n---- %s stdout ----\n%s\n\n\nsuccesses:\n    %s\n\n' "$1" "$1" "$said" "$1"
+echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'"#
+    )
+}
+
+#[test]
+fn what_a_program_did_not_end_is_run_one_by_one_and_who_ended_it_is_named() {
+    let overflow = r#"echo; echo "thread 'c' (7) has overflowed its stack"; kill -ABRT $$"#;
+    let long = "echo 'test c has been running for over 60 seconds'; sleep 1000";
+    let failed = "echo 'test c ... FAILED'; kill -KILL $$";
+    let unstable = "unstable: made-up/tests/a.rs::";
+    for (end, alone, runs, passes, has, has_not) in [
+        // Named: the others were only not done.
+        (overflow, "", 5, true, format!("{unstable}c, 1 of 3 failed: ended by signal 6\n"), format!("{unstable}b")),
+        (long, "", 5, true, format!("{unstable}c, 1 of 3 failed: ended after 2 s"), format!("{unstable}b")),
+        (
+            overflow,
+            "[ $1 != b ] || exit 1",
+            5,
+            false,
+            "failed: made-up/tests/a.rs::b: 2 of 2: ".to_owned(),
+            "failed: made-up/tests/a.rs::c".to_owned(),
+        ),
+        (
+            overflow,
+            "[ $1 != c ] || exit 1",
+            5,
+            false,
+            "failed: made-up/tests/a.rs::c: 3 of 3: ended by signal 6\n".to_owned(),
+            "::b".to_owned(),
+        ),
+        // Not named: each of them may have done it.
+        (
+            "kill -KILL $$",
+            "",
+            5,
+            true,
+            format!("{unstable}b, 1 of 3 failed: ended by signal 9, by this or by another of 2 tests\n"),
+            "\nfailed:".to_owned(),
+        ),
+        ("kill -KILL $$", "[ $1 != b ] || said='skipped: needs x'", 5, true, "  1 x needs x\n".to_owned(), format!("{unstable}b")),
+        // It failed before another one ended the program.
+        (failed, "", 5, true, format!("{unstable}c, 1 of 3 failed: it failed, and then its program ended\n"), "another".to_owned()),
+        // Nobody is left to have done it.
+        (
+            "kill -KILL $$",
+            "said='skipped: needs x'",
+            5,
+            false,
+            "failed: made-up tests/a.rs: ended by signal 9\n".to_owned(),
+            unstable.to_owned(),
+        ),
+        (
+            "echo 'test b ... ok'; echo 'test c ... ok'; exit 0",
+            "",
+            1,
+            false,
+            "it ended without a line of results\n".to_owned(),
+            unstable.to_owned(),
+        ),
+    ] {
+        let bench = Bench::new();
+        let bound = Duration::from_secs(if end == long { 2 } else { 60 });
+        let summary = bench.run_within(bench.program(&["a", "b", "c"], true, &cut(end, alone)), bound);
+        let text = summary.text();
+        assert!(text.contains(&has) && !text.contains(&has_not), "{end}, {alone}: {text}");
+        assert_eq!((summary.is_success(), bench.tried()), (passes, runs), "{end}, {alone}: {text}");
+    }
+}
+
+#[test]
+fn a_program_whose_deterministic_tests_did_not_end_is_not_run_again() {
+    let bench = Bench::new();
+    let summary = bench.run(bench.program(&["a", "b", "live::c"], false, &cut("kill -KILL $$", "")));
+    assert!(!summary.is_success() && summary.text().contains("failed: made-up tests/a.rs: ended by signal 9\n"), "{}", summary.text());
+    assert_eq!(bench.tried(), 1);
+    let bench = Bench::new();
+    let summary = bench.run(bench.program(&["a", "live::c"], false, &cut("kill -KILL $$", "")));
+    assert!(summary.is_success() && summary.text().contains("unstable: made-up/tests/a.rs::live::c, 1 of 3"), "{}", summary.text());
 }
 
 #[test]
