@@ -110,7 +110,7 @@ fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Be
 /// The plan as it may be carried out: load on another host, or by a method that may change something, needs leave and gets a guard. The error is the
 /// sentence that says what needs leave. `answers`: a listener on this host answers for the target.
 fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result<Plan, String> {
-    let what = match methods(plan).find(|method| !is_harmless(method)) {
+    let what = match plan.methods().iter().find(|method| !is_harmless(method)) {
         None if answers => return Ok(plan.clone()),
         Some(method) if answers => format!("method {method} may change something on the server: it is sent"),
         _ => format!("nothing on this host listens at {} for this client; load is sent elsewhere", plan.address),
@@ -158,13 +158,6 @@ fn refused(what: String) -> anyhow::Error {
     anyhow::anyhow!("{what} only with --yes")
 }
 
-/// The methods that the load sends.
-fn methods(plan: &Plan) -> impl Iterator<Item = &str> {
-    let targets = plan.options.targets.iter().flat_map(|targets| &targets.targets);
-    let own = plan.options.targets.is_none().then_some(plan.method.as_str());
-    targets.map(|target| target.method.as_str()).chain(own)
-}
-
 fn is_harmless(method: &str) -> bool {
     ["GET", "HEAD"].contains(&method)
 }
@@ -173,7 +166,7 @@ fn is_harmless(method: &str) -> bool {
 /// something. Nothing where requests are counted, may change something, or are single ones anyway.
 fn single_requests(plan: &Plan) -> Option<Plan> {
     let many = !matches!(plan.shape, Loop::Closed { connections: 0 | 1 });
-    (many && plan.requests.is_none() && methods(plan).all(is_harmless)).then(|| Plan {
+    (many && plan.requests.is_none() && plan.methods().iter().all(|method| is_harmless(method))).then(|| Plan {
         shape: Loop::Closed { connections: 1 },
         threads: 1,
         requests: Some(SINGLE_REQUESTS),

@@ -64,6 +64,34 @@ fn another_host_is_refused_by_name_of_the_flag() {
     }
 }
 
+#[test]
+fn a_method_that_a_fastcgi_parameter_names_is_the_one_that_counts() {
+    let chokepoint = Chokepoint::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("fcgi://{}/x.php", listener.local_addr().unwrap());
+    let list = chokepoint.write("list", format!("GET {url}\nGET {url}?a\n").as_bytes());
+    let cases: [(&str, &[&str]); 5] = [
+        ("DELETE", &["--fcgi-param", "REQUEST_METHOD=DELETE", &url]),
+        // A server may read names without regard to case; the usual parameter is sent beside this one.
+        ("PUT", &["--fcgi-param", "Request_Method=PUT", &url]),
+        ("delete", &["--fcgi-param", "REQUEST_METHOD=delete", &url]),
+        ("POST", &["-m", "HEAD", "--fcgi-param", "REQUEST_METHOD=GET", "--fcgi-param", "REQUEST_METHOD=POST", &url]),
+        ("DELETE", &["--fcgi-param", "REQUEST_METHOD=DELETE", "--targets", &list]),
+    ];
+    for (method, args) in cases {
+        let ran = bench(&chokepoint, &[&["-n", "1"], args].concat());
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("method {method} ")) && ran.stderr.contains("--yes"), "{args:?}: {}", ran.stderr);
+        let ran = chokepoint.run(&[&["diagnose", "--load", "-z", "300ms"], &args[..args.len() - 1], &[&url]].concat());
+        let is_usage = args.contains(&"--targets");
+        assert!(is_usage || ran.status == Some(1) && ran.stderr.contains(&format!("method {method} ")), "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(connections(&listener), 0);
+    // What reads only goes unasked, whatever the flag for HTTP says: the connection is made, and this listener never answers.
+    let ran = bench(&chokepoint, &["-n", "1", "-t", "100ms", "-m", "DELETE", "--fcgi-param", "REQUEST_METHOD=GET", &url]);
+    assert!(!ran.stderr.contains("--yes") && connections(&listener) > 0, "{}", ran.stderr);
+}
+
 /// Runs the binary where the documentation network is reachable by a device that leads nowhere; the packets that the device was given meanwhile.
 /// Nothing where such a namespace cannot be made.
 fn packets(chokepoint: &Chokepoint, args: &str) -> Option<u64> {

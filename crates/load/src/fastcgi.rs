@@ -74,6 +74,12 @@ pub(crate) fn script(path_and_query: &str) -> Vec<u8> {
     percent_decode_str(path_and_query.split('?').next().unwrap_or_default()).collect()
 }
 
+/// Every method that the parameters of a request name. Names are compared without regard to case, for a server may take `Request_Method` for it.
+pub(crate) fn methods(plan: &Plan, given: &[(String, String)]) -> Vec<String> {
+    let named = parameters(plan, given).into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("REQUEST_METHOD"));
+    named.map(|(_, value)| String::from_utf8_lossy(&value).into_owned()).collect()
+}
+
 /// The parameters that a web server gives (RFC 3875 section 4.1 and what PHP asks for beside it), then the header fields as HTTP_NAME; what the
 /// plan gives takes their place.
 fn parameters(plan: &Plan, given: &[(String, String)]) -> Vec<(String, Vec<u8>)> {

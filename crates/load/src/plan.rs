@@ -178,6 +178,19 @@ impl Plan {
         }
     }
 
+    /// The methods that are really sent: those of the targets where there are any, and in their place the one that a FastCGI parameter names.
+    pub fn methods(&self) -> Vec<String> {
+        let targets = self.options.targets.iter().flat_map(|targets| &targets.targets);
+        let own = self.options.targets.is_none().then_some(&self.method);
+        let asked = targets.map(|target| &target.method).chain(own);
+        match &self.protocol {
+            Protocol::Http => asked.cloned().collect(),
+            Protocol::FastCgi { params } => {
+                asked.flat_map(|method| fastcgi::methods(&Self { method: method.clone(), ..self.clone() }, params)).collect()
+            }
+        }
+    }
+
     /// Checks everything that can be known before a socket is made. [`crate::run`] does it too.
     pub fn check(&self) -> Result<(), PlanError> {
         self.check_amounts()?;
