@@ -45,7 +45,7 @@ fn forget(id: u64, json: bool) -> Result<()> {
     if json {
         let one = |one: &chokepoint_remedy::Forgotten| json!({ "id": one.id, "change": one.change, "was": one.was, "copy": one.copy });
         let report = json!({ "schema": "chokepoint/forgotten/1", "forgotten": forgotten.iter().map(one).collect::<Vec<_>>() });
-        return output::print(&format!("{report:#}\n"));
+        return output::print_json(&format!("{report:#}\n"));
     }
     let line = |one: &chokepoint_remedy::Forgotten| {
         let copy = one.copy.as_ref().map_or(String::new(), |path| format!("; the file as it was before is kept in {}", path.display()));

@@ -193,3 +193,16 @@ fn a_conflict_is_told_each_time_until_it_is_forgotten() {
     let undo = chokepoint.run(&["undo"]);
     assert_eq!((undo.status, undo.stdout.as_str(), netns.get().as_str()), (Some(0), "nothing is applied\n", "888"));
 }
+
+#[test]
+fn what_is_forgotten_is_json_whatever_its_names_hold() {
+    // U+202E turns the direction of what a terminal shows behind it.
+    let (chokepoint, Some(netns)) = (Chokepoint::new(), Netns::add("turned\u{202e}")) else { return };
+    let was = netns.get();
+    apply(&mut lock(&chokepoint), netns.change(&was, "777"));
+    let forget = chokepoint.run(&["undo", "--forget", "1", "--json"]);
+    assert!(forget.status == Some(0) && !forget.stdout.contains('\u{202e}'), "{}{}", forget.stdout, forget.stderr);
+    let json: Value = serde_json::from_str(&forget.stdout).unwrap_or_else(|error| panic!("{error}: {}", forget.stdout));
+    assert_eq!(json["forgotten"][0]["was"], was, "{json}");
+    assert!(json["forgotten"][0]["change"].to_string().contains(&netns.0), "{json}");
+}
