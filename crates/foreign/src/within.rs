@@ -13,9 +13,10 @@ static HANGING: AtomicUsize = AtomicUsize::new(0);
 
 /// Gives what `read` gives, within a time.
 ///
-/// What the kernel takes out of a process's memory (`/proc/PID/cmdline`, `environ`) or under the lock of its mappings (`maps`) waits where that
-/// memory is backed by a file whose owner does not deliver it (FUSE, userfaultfd(2), a network file system). Such a read cannot be cancelled: its thread
-/// is left behind, and ends with the read or with this program. It costs a thread, some 30 microseconds.
+/// What the kernel takes out of a process's memory (`/proc/PID/mem`) or under the lock of its mappings (`maps`) may wait where that memory is backed by
+/// a file whose owner does not deliver it (FUSE, a network file system). `cmdline` and `environ` did before Linux 4.17; since then the kernel reads them
+/// of anonymous memory alone (FOLL_ANON) and gives nothing, at once, where a file is behind it. Such a read cannot be cancelled: its thread is left
+/// behind, and ends with the read or with this program. It costs a thread, some 30 microseconds.
 ///
 /// # Errors
 /// TimedOut; no thread can be started; 16 reads hang already.

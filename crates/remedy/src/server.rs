@@ -340,7 +340,7 @@ fn real_path(path: &str) -> Option<String> {
 /// What to do where the file is in an image.
 fn elsewhere(why: &str, setting: &ServerSetting, main: &str) -> String {
     format!(
-        "{why} (a container, or a service with PrivateTmp=): an edit in a container vanishes with it. Set {} in the configuration of its image          ({main}), or mount such a file over it in the compose file or the Kubernetes manifest (a ConfigMap), and roll it out",
+        "{why} (a container, or a service with PrivateTmp=): an edit in a container vanishes with it. Set {} in the configuration of its image ({main}), or mount such a file over it in the compose file or the Kubernetes manifest (a ConfigMap), and roll it out",
         setting.told()
     )
 }
