@@ -37,6 +37,29 @@ fn replayed(chokepoint: &Chokepoint, file: &str) -> (Option<i32>, String, u64) {
 
 /// A recording of one entry, again and again.
 fn write_bomb(file: &str, entries: usize, bytes: usize) -> u64 {
+    // Kind, time, scope, no source, no item, and bytes.
+    let mut entry = vec![0; 1 + 8 + 9 + 4 + 4 + 1 + bytes];
+    entry[0] = 1;
+    write_frames(file, std::iter::repeat_n(entry.as_slice(), entries))
+}
+
+/// An entry of process 7 with these bytes.
+fn entry(source: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut entry = vec![1];
+    entry.extend_from_slice(&0_u64.to_le_bytes());
+    entry.push(2);
+    entry.extend_from_slice(&7_u64.to_le_bytes());
+    for text in [source, ""] {
+        entry.extend_from_slice(&u32::try_from(text.len()).unwrap().to_le_bytes());
+        entry.extend_from_slice(text.as_bytes());
+    }
+    entry.push(0);
+    entry.extend_from_slice(bytes);
+    entry
+}
+
+/// A recording of these entries; gives the file's length.
+fn write_frames<'a>(file: &str, frames: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut out = File::create(file).unwrap();
     out.write_all(b"chokepoint-recording 1\n").unwrap();
     let mut gzip = GzEncoder::new(out, Compression::best());
@@ -46,10 +69,12 @@ fn write_bomb(file: &str, entries: usize, bytes: usize) -> u64 {
         gzip.write_all(payload).unwrap();
     };
     frame(b"\0{\"tool\":\"0.1.0\",\"redaction\":\"public\"}");
-    // Kind, time, scope, no source, no item, and bytes.
-    let mut entry = vec![0; 1 + 8 + 9 + 4 + 4 + 1 + bytes];
-    entry[0] = 1;
-    (0..entries).for_each(|_| frame(&entry));
+    let mut count = 0_u64;
+    for one in frames {
+        frame(one);
+        count += 1;
+    }
+    frame(&[&[2][..], &count.to_le_bytes(), &0_u64.to_le_bytes()].concat());
     gzip.finish().unwrap().metadata().unwrap().len()
 }
 
@@ -65,6 +90,65 @@ fn a_recording_that_unpacks_to_the_whole_memory_is_refused_early() {
         assert!(stderr.contains("bomb.rec") && stderr.contains("times its size"), "{stderr}");
         assert!(memory < MEMORY_MAX, "{entries} entries of {bytes} bytes took {} MB", memory >> 20);
     }
+}
+
+/// Replays recordings of one server's configuration each. None may take more than a refusal, and where words are given the report tells them.
+fn replay_configurations(server: &str, configurations: &[(&str, String, Option<&str>)]) {
+    let chokepoint = Chokepoint::new();
+    let file = chokepoint.file("server.rec").to_str().unwrap().to_owned();
+    for (name, text, told) in configurations {
+        let dump = format!("server {server}\nprefix /n\nversion \n# configuration file /n/main:\n{text}\n");
+        let length = write_frames(&file, std::iter::once(entry("server_config", dump.as_bytes()).as_slice()));
+        assert!(length < 512 << 10, "{name} packs to {length}");
+        let (status, stderr, memory) = replayed(&chokepoint, &file);
+        // There is nothing else in it: the verdict is "unknown".
+        assert_eq!(status, Some(1), "{name}: {stderr}");
+        assert!(memory < MEMORY_MAX, "{name}: a recording of {length} bytes took {} MB", memory >> 20);
+        let report = chokepoint.run(&["diagnose", "--replay", &file, "--json"]).stdout;
+        assert!(report.contains(told.unwrap_or("\"status\": \"ok\"")), "{name}: {report}");
+    }
+}
+
+#[test]
+fn an_nginx_configuration_of_many_directives_is_refused_while_it_is_read() {
+    const TOLD: Option<&str> = Some("the configuration has more directives than are read");
+    let dense = |of: &str, count: usize| format!("events {{}}\nhttp {{ {} }}", of.repeat(count));
+    let distinct: String = (0..150_000).map(|n| format!("a{n};")).collect();
+    let servers: String = (0..4_000).map(|n| format!("server 10.0.{}.{}:80;", n / 250, n % 250)).collect();
+    let locations: String = (0..4_000).map(|n| format!("location /{n} {{ proxy_pass http://u; }}")).collect();
+    replay_configurations(
+        "nginx",
+        &[
+            ("1,900,000 directives", dense("a;", 1_900_000), Some("main: more than 1048576 bytes")),
+            ("1,000,000 directives", dense("a;", 1_000_000), TOLD),
+            ("as many as are read", dense("a;", 80_000), None),
+            ("words", dense(&format!("a {};", "b ".repeat(1_000)), 1_000), TOLD),
+            ("blocks", dense("location a{}", 170_000), TOLD),
+            ("names", dense(&distinct, 1), TOLD),
+            (
+                "passes with the servers behind each",
+                dense(&format!("upstream u {{{servers}}} server {{{locations}}}"), 1),
+                Some("take more than is kept"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_php_fpm_configuration_of_many_lines_is_refused_while_it_is_read() {
+    const TOLD: Option<&str> = Some("the configuration has more lines than are read");
+    let of_pool = |name: &str, lines: &str| format!("[{name}]\n{lines}");
+    let values: String = (0..10_000).map(|n| format!("env[a{n}]=$pool\n")).collect();
+    let pools: String = (0..100_000).map(|n| format!("[{n}]\n")).collect();
+    replay_configurations(
+        "php-fpm",
+        &[
+            ("lines", of_pool("w", &"a=\n".repeat(600_000)), TOLD),
+            ("as many as are read", of_pool("w", &"pm=static\n".repeat(50_000)), None),
+            ("the name of a pool in each value", of_pool(&"w".repeat(100_000), &values), TOLD),
+            ("pools", pools, TOLD),
+        ],
+    );
 }
 
 #[test]

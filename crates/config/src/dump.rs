@@ -31,6 +31,18 @@ fn marked(line: &str) -> Option<&str> {
     line.strip_prefix(MARKER)?.trim_end_matches(['\n', '\r']).strip_suffix(':')
 }
 
+/// Path of each file, and bytes of its text; holds nothing, however many there are.
+pub fn sizes(dump: &str) -> impl Iterator<Item = (&str, usize)> {
+    let mut rest = &dump[head(dump).len()..];
+    std::iter::from_fn(move || {
+        let path = marked(rest.split_inclusive('\n').next()?)?;
+        let text = &rest[rest.find('\n').map_or(rest.len(), |end| end + 1)..];
+        let bytes = head(text).len();
+        rest = &text[bytes..];
+        Some((path, bytes))
+    })
+}
+
 /// Path and text of each file. nginx adds one line feed behind each. A comment line that looks like a marker cannot be told from one.
 pub(crate) fn sections(dump: &str) -> Vec<(&str, &str)> {
     let mut marks: Vec<(usize, usize, &str)> = Vec::new();

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod budget;
 pub mod diff;
 pub mod dump;
 mod edit;
@@ -39,6 +40,7 @@ pub mod syntax;
 pub mod sysctl_d;
 pub mod text;
 
+pub use budget::PARSED_BYTES_MAX;
 pub use edit::{Edited, Replacement};
 pub use hidden::{HIDDEN, Hidden};
 pub use include::{FILE_BYTES_MAX, FILE_COUNT_MAX, Gap, Resolve, Resolved};

@@ -27,6 +27,11 @@ pub const PROFILE: &str = "profile";
 /// Entry that is no reading of a source: what packets showed, JSON of [`WireView`], or why none were captured.
 pub const WIRE: &str = "wire";
 
+/// Values that one entry of JSON may hold: three bytes may stand for a structure of hundreds.
+const JSON_VALUES_MAX: usize = 100_000;
+/// Profiles, and views of packets, that an observation keeps: it takes one of each.
+const VIEWS_MAX: usize = 8;
+
 /// The names of all entries that are no readings.
 #[cfg(test)]
 pub(crate) const NO_READERS: &[&str] = &[REQUEST, LOAD, UNLOADED, WARMTH, WINDOW, BOUND, PROFILE, WIRE];
@@ -75,8 +80,11 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
             Outcome::Ok(text) => observation.bounded.push(String::from_utf8_lossy(text).into_owned()),
             Outcome::Absent(why, _) | Outcome::Failed(why, _) => observation.bounded.push(why.clone()),
         },
-        PROFILE => observation.profile.push(entry.at_us, reading_of::<CpuProfile>(entry)),
-        WIRE => observation.wire.push(entry.at_us, reading_of::<WireView>(entry)),
+        PROFILE if observation.profile.points().len() < VIEWS_MAX => {
+            observation.profile.push(entry.at_us, reading_of::<CpuProfile>(entry));
+        }
+        WIRE if observation.wire.points().len() < VIEWS_MAX => observation.wire.push(entry.at_us, reading_of::<WireView>(entry)),
+        PROFILE | WIRE => unplaced(observation, entry, &format!("more than {VIEWS_MAX} are not kept")),
         name => match source(name) {
             Some(source) => (source.put)(observation, entry),
             None => unplaced(observation, entry, "no such source is known"),
@@ -87,18 +95,26 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
 /// What is read for one purpose alone: that it is not there is told beside it.
 fn reading_of<T: serde::de::DeserializeOwned>(entry: &Entry) -> Reading<T> {
     match &entry.outcome {
-        Outcome::Ok(bytes) => match serde_json::from_slice(bytes) {
+        Outcome::Ok(bytes) => match of_json(bytes) {
             Ok(value) => Reading::Ok(value),
-            Err(error) => Reading::Failed(Lack::new(error.to_string())),
+            Err(why) => Reading::Failed(Lack::new(why)),
         },
         Outcome::Absent(why, needs) => Reading::Absent(Lack { why: why.clone(), needs: needs.clone() }),
         Outcome::Failed(why, needs) => Reading::Failed(Lack { why: why.clone(), needs: needs.clone() }),
     }
 }
 
+/// Reads JSON of no more than [`JSON_VALUES_MAX`] values; commas within texts count.
+fn of_json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    if bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > JSON_VALUES_MAX {
+        return Err(format!("it has more than {JSON_VALUES_MAX} values"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
 fn json<T: serde::de::DeserializeOwned>(observation: &mut Observation, entry: &Entry) -> Option<T> {
     let parsed = match &entry.outcome {
-        Outcome::Ok(bytes) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        Outcome::Ok(bytes) => of_json(bytes),
         Outcome::Absent(why, _) | Outcome::Failed(why, _) => Err(why.clone()),
     };
     parsed.map_err(|why| unplaced(observation, entry, &why)).ok()
@@ -151,6 +167,17 @@ mod tests {
         let observation = assemble(&[entry(3, WIRE, &serde_json::to_vec(&wire).unwrap())]);
         assert_eq!(observation.wire.last(), Some(&wire));
         assert!(matches!(assemble(&[entry(3, WIRE, b"{")]).wire.state(), SeriesState::Failed(_, 1)));
+    }
+
+    #[test]
+    fn json_of_too_many_values_is_refused() {
+        let bomb = format!("{{\"addresses\":[{}]}}", vec!["\"::\""; JSON_VALUES_MAX + 1].join(","));
+        let observation = assemble(&[entry(0, REQUEST, bomb.as_bytes())]);
+        assert!(observation.unplaced[0].contains("more than 100000 values"), "{:?}", observation.unplaced);
+        let profile = serde_json::to_vec(&CpuProfile::default()).unwrap();
+        let many: Vec<Entry> = (0..20).map(|at_us| entry(at_us, PROFILE, &profile)).collect();
+        let observation = assemble(&many);
+        assert_eq!((observation.profile.points().len(), observation.unplaced.len()), (VIEWS_MAX, 20 - VIEWS_MAX));
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod master;
 mod nginx;
 mod pages;
 mod php_fpm;
+mod room;
 mod selected;
 pub(crate) mod status;
 mod tally;

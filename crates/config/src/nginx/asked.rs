@@ -1,6 +1,7 @@
 //! What nginx asks of the server behind it: FastCGI parameters or an HTTP request, with the variables filled in that follow from the
 //! client's request and from the configuration (<https://nginx.org/en/docs/varindex.html>). A load that leaves nginx out sends the same.
 
+use std::cell::Cell;
 use std::fmt;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -16,6 +17,8 @@ use crate::Place;
 
 /// Variables within the values of `set` that are followed.
 const SET_DEPTH_MAX: usize = 4;
+/// Bytes that the variables of one request may come to, and values that are put in for them: `set` can double a text again and again.
+const FILLED_MAX: usize = 1 << 20;
 /// The client's address that the server behind is told: nobody is in front of a load that leaves nginx out.
 const CLIENT: &str = "127.0.0.1";
 
@@ -80,7 +83,7 @@ impl fmt::Display for Unasked {
 impl Candidate<'_> {
     /// What this pass asks for a request that was selected so. Nothing for protocols other than HTTP and FastCGI.
     pub fn asked(&self, selection: &Selection<'_>, asking: &Asking<'_>) -> Option<Result<Asked, Unasked>> {
-        let variables = Variables { candidate: self, selection, asking };
+        let variables = Variables { candidate: self, selection, asking, left: Cell::new(FILLED_MAX) };
         let asked = match self.pass.kind {
             PassKind::Fastcgi => Variables::fastcgi,
             PassKind::Proxy => Variables::http,
@@ -94,6 +97,8 @@ struct Variables<'a> {
     candidate: &'a Candidate<'a>,
     selection: &'a Selection<'a>,
     asking: &'a Asking<'a>,
+    /// What is left of [`FILLED_MAX`].
+    left: Cell<usize>,
 }
 
 impl Variables<'_> {
@@ -213,7 +218,9 @@ impl Variables<'_> {
         let (mut rest, mut whole) = (text, String::new());
         while let Some((before, name, after)) = first_variable(rest) {
             whole.push_str(before);
-            whole.push_str(&self.value(name, depth)?);
+            let value = self.value(name, depth)?;
+            self.left.set(self.left.get().checked_sub(before.len() + value.len() + 1)?);
+            whole.push_str(&value);
             rest = after;
         }
         whole.push_str(rest);

@@ -70,7 +70,8 @@ pub(super) fn collect(tree: &Tree, nodes: &[Node], problems: &mut Vec<Problem>) 
             block.blocks.push(node);
         } else {
             let occurrence = Occurrence { args: directive.values(), place: tree.place(node) };
-            block.simple.entry(directive.name().to_owned()).or_default().push(occurrence);
+            // Most stand once in a block.
+            block.simple.entry(directive.name().to_owned()).or_insert_with(|| Vec::with_capacity(1)).push(occurrence);
         }
     }
     block

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::error::{Syntax, SyntaxError};
 use super::lexer::{End, Lexer};
 use super::lua;
+use crate::budget::Budget;
 use crate::include::FILE_BYTES_MAX;
 
 /// Blocks within blocks that are followed; real configurations have fewer than ten.
@@ -109,8 +110,41 @@ impl fmt::Display for File {
     }
 }
 
+/// What a directive takes in memory besides its words: itself, its place among those of its block, and the heap's own.
+const DIRECTIVE_BYTES: usize = 192;
+/// What a word takes besides its characters.
+const WORD_BYTES: usize = 80;
+/// What a directive takes in the configuration in force: its use, the name that it is found by, and what nginx would refuse about it.
+const IN_FORCE_BYTES: usize = 200;
+/// The same of an argument, besides its characters.
+const ARGUMENT_BYTES: usize = 56;
+/// What a block takes there besides: a server, a location or a condition with all that is worked out of it.
+const BLOCK_BYTES: usize = 1024;
+/// What a pass through variables takes there besides: each server that it may lead to.
+const VARIABLE_BYTES: usize = 10 << 10;
+
+impl Directive {
+    /// About what it takes in memory once parsed, bytes.
+    fn parsed_bytes(&self) -> usize {
+        DIRECTIVE_BYTES + self.words.iter().map(|word| WORD_BYTES + word.value.len()).sum::<usize>()
+    }
+
+    /// About what it takes in the configuration in force, bytes.
+    pub(super) fn in_force_bytes(&self) -> usize {
+        let arguments = self.args().iter().map(|word| ARGUMENT_BYTES + 2 * word.value.len()).sum::<usize>();
+        let block = if self.body == Body::Simple { 0 } else { BLOCK_BYTES };
+        let is_variable = self.name().ends_with("_pass") && self.args().iter().any(|word| word.value.contains('$'));
+        IN_FORCE_BYTES + arguments + block + if is_variable { VARIABLE_BYTES } else { 0 }
+    }
+}
+
 /// Parses one file as nginx does, includes not followed. Names of directives are not checked: modules bring their own.
 pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
+    parse_within(path, text, &mut Budget::new())
+}
+
+/// As [`parse`], within what is left for the whole configuration.
+pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Result<File, SyntaxError> {
     let refuse = |(line, what): (u32, Syntax)| SyntaxError { file: path.to_owned(), line, what };
     if text.len() > FILE_BYTES_MAX {
         return Err(refuse((1, Syntax::TooLarge)));
@@ -118,19 +152,25 @@ pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
     if text.starts_with('\u{feff}') {
         return Err(refuse((1, Syntax::ByteOrderMark)));
     }
+    if !budget.take(path.len() + text.len()) {
+        return Err(refuse((1, Syntax::TooMuch)));
+    }
     let mut file = File { path: path.into(), text: text.to_owned(), directives: Vec::new(), top: Vec::new() };
     let mut lexer = Lexer::new(text);
     let mut open: Vec<usize> = Vec::new();
     loop {
+        lexer.words_max = budget.left() / WORD_BYTES;
         let (words, end) = lexer.directive().map_err(refuse)?;
         match end {
             End::Semicolon => {
-                file.add(words, lexer.at, Body::Simple, open.last().copied());
+                let index = file.add(words, lexer.at, Body::Simple, open.last().copied());
+                charge(&file.directives[index], budget).map_err(refuse)?;
             }
             End::BlockOpen => {
                 let code = words.first().is_some_and(|word| lua::is_code_block(&word.value));
                 let line = words.first().map_or(lexer.line, |word| word.line);
                 let index = file.add(words, lexer.at, if code { Body::Code } else { Body::Block(Vec::new()) }, open.last().copied());
+                charge(&file.directives[index], budget).map_err(refuse)?;
                 if code {
                     let close = lua::closing_brace(text, lexer.at).ok_or_else(|| refuse((line, Syntax::LuaOpen)))?;
                     lexer.line += text[lexer.at..close].matches('\n').count() as u32;
@@ -154,11 +194,17 @@ pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
     }
 }
 
+fn charge(directive: &Directive, budget: &mut Budget) -> Result<(), (u32, Syntax)> {
+    if budget.take(directive.parsed_bytes()) { Ok(()) } else { Err((directive.line(), Syntax::TooMuch)) }
+}
+
 impl File {
     /// Adds a directive whose terminator ends at `end`, and gives its index.
-    fn add(&mut self, words: Vec<Word>, end: usize, body: Body, parent: Option<usize>) -> usize {
+    fn add(&mut self, mut words: Vec<Word>, end: usize, body: Body, parent: Option<usize>) -> usize {
         let start = words.first().map_or(end, |word| word.span.start);
         let index = self.directives.len();
+        // Most have fewer words than a list begins with.
+        words.shrink_to_fit();
         self.directives.push(Directive { words, body, span: start..end, end: end - 1, parent });
         match parent.map(|parent| &mut self.directives[parent].body) {
             Some(Body::Block(children)) => children.push(index),

@@ -29,6 +29,8 @@ pub(super) struct Lexer<'a> {
     pub(super) at: usize,
     /// Its line.
     pub(super) line: u32,
+    /// Words that the next directive may have.
+    pub(super) words_max: usize,
 }
 
 /// What the byte before this one left behind, by the names that nginx gives it.
@@ -46,7 +48,7 @@ struct State {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, line: 1 }
+        Self { text, at: 0, line: 1, words_max: usize::MAX }
     }
 
     /// The words up to the next terminator, which stands right before `self.at` afterwards.
@@ -85,6 +87,9 @@ impl<'a> Lexer<'a> {
                 return Ok((words, end));
             }
             let end = if state.last_space { self.between(byte, &mut state, &words)? } else { self.within(byte, &mut state, &mut words) };
+            if words.len() > self.words_max {
+                return Err((state.start_line, Syntax::TooMuch));
+            }
             if let Some(end) = end {
                 return Ok((words, end));
             }

@@ -13,6 +13,8 @@ use crate::{Place, Setting};
 const POSSIBLE_MAX: usize = 32;
 /// Variables within variables that are followed.
 pub(super) const VARIABLE_DEPTH_MAX: usize = 4;
+/// Longest text that variables make of a pass, bytes; a host's name has at most 255.
+const VARIABLE_BYTES_MAX: usize = 320;
 /// Values that are put in for the variables of one pass.
 const VARIABLE_TRIES_MAX: usize = 1_000;
 
@@ -128,7 +130,7 @@ fn target(text: &str, kind: PassKind, names: &Names) -> Option<(bool, Target, Op
         let mut tls = text.starts_with("https://") || text.starts_with("grpcs://");
         let mut possible = Vec::new();
         for value in expanded(text, names, 0, &mut VARIABLE_TRIES_MAX.clone()) {
-            if let Some((value_tls, found, _)) = plain_target(&value, kind, names) {
+            if let Some((value_tls, found, _)) = plain_target(&value, kind, names).filter(|_| value.len() <= VARIABLE_BYTES_MAX) {
                 tls |= value_tls;
                 if !possible.contains(&found) {
                     possible.push(found);

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::error::LoadError;
 use super::file::{self, Body, Directive, File};
+use crate::budget::Budget;
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute, directory};
 use crate::{Node, Place, glob};
 
 /// Includes within includes that are followed; nginx itself has no bound and crashes on a loop.
 pub(super) const INCLUDE_DEPTH_MAX: usize = 64;
-/// Directives of the whole configuration, each file counted as often as it is included.
-const DIRECTIVE_COUNT_MAX: usize = 2_000_000;
+/// What an include takes in memory besides the files that it brings in, or the gap that it is.
+const INCLUDE_BYTES: usize = 256;
 
 /// A configuration: the main file first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,7 @@ impl Tree {
         let mut loader = Loader {
             prefix,
             resolve,
+            budget: Budget::new(),
             by_path: BTreeMap::new(),
             state: Vec::new(),
             tree: Self { files: Vec::new(), included: BTreeMap::new(), gaps: Vec::new() },
@@ -117,7 +119,7 @@ enum State {
     Done {
         /// Levels of includes below it.
         height: usize,
-        /// Directives with all includes.
+        /// What its directives take in the configuration in force, with all includes; bytes.
         size: usize,
     },
 }
@@ -125,6 +127,8 @@ enum State {
 struct Loader<'a> {
     prefix: String,
     resolve: &'a mut dyn Resolve,
+    /// What the whole configuration may still take in memory.
+    budget: Budget,
     by_path: BTreeMap<String, usize>,
     state: Vec<State>,
     tree: Tree,
@@ -139,7 +143,7 @@ impl Loader<'_> {
             return Err(LoadError::TooMany { what: "files", limit: FILE_COUNT_MAX });
         }
         let index = self.tree.files.len();
-        self.tree.files.push(file::parse(path, text)?);
+        self.tree.files.push(file::parse_within(path, text, &mut self.budget)?);
         self.state.push(State::Parsed);
         self.by_path.insert(path.to_owned(), index);
         Ok(index)
@@ -154,10 +158,11 @@ impl Loader<'_> {
             State::Parsed if chain.len() > INCLUDE_DEPTH_MAX => return Err(LoadError::IncludeDepth { chain: self.told(chain, file) }),
             State::Parsed => self.state[file] = State::Open,
         }
-        let (mut height, mut size) = (0, self.tree.files[file].directives.len());
+        let (mut height, mut size) = (0, 0_usize);
         for entry in 0..self.tree.files[file].directives.len() {
             let node = Node { file, entry };
             let directive = self.tree.directive(node);
+            size = size.saturating_add(directive.in_force_bytes());
             if directive.name() != "include" || directive.body != Body::Simple {
                 continue;
             }
@@ -167,6 +172,9 @@ impl Loader<'_> {
             };
             let pattern = absolute(&self.prefix, &pattern.value);
             let files = self.find(&pattern, node)?;
+            if !self.budget.take(INCLUDE_BYTES + pattern.len() + size_of_val(files.as_slice())) {
+                return Err(LoadError::TooMuch);
+            }
             self.tree.included.insert(node, files.clone());
             chain.push(node);
             for next in files {
@@ -176,8 +184,8 @@ impl Loader<'_> {
             }
             chain.pop();
         }
-        if size > DIRECTIVE_COUNT_MAX {
-            return Err(LoadError::TooMany { what: "directives with all includes", limit: DIRECTIVE_COUNT_MAX });
+        if size > self.budget.left() {
+            return Err(LoadError::TooMuch);
         }
         self.state[file] = State::Done { height, size };
         Ok((height, size))

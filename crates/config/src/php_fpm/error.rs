@@ -29,6 +29,9 @@ pub enum Syntax {
     /// A file larger than this reader takes.
     #[error("the file has more than {} MiB", crate::FILE_BYTES_MAX >> 20)]
     TooLarge,
+    /// More than may be taken in memory, all files together.
+    #[error("the configuration has more lines than are read: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
+    TooMuch,
 }
 
 /// Why a configuration could not be read as a whole.
@@ -51,10 +54,13 @@ pub enum LoadError {
         /// "a.conf:3 -> b.conf:1 -> a.conf".
         chain: String,
     },
+    /// More than may be taken in memory, each file counted as often as it is included.
+    #[error("the configuration has more lines than are read, with all includes: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
+    TooMuch,
     /// More than this reader takes.
     #[error("the configuration has more than {limit} {what}")]
     TooMany {
-        /// "files", "entries with all includes".
+        /// "files".
         what: &'static str,
         /// The bound.
         limit: usize,

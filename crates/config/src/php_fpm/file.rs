@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::error::{Syntax, SyntaxError};
 use super::scanner::{Line, scan};
+use crate::budget::Budget;
 use crate::include::FILE_BYTES_MAX;
 
 /// What a line says.
@@ -66,11 +67,36 @@ impl fmt::Display for File {
     }
 }
 
+/// What a line takes in memory once parsed, besides its characters: itself, its texts and its place in the order.
+const LINE_BYTES: usize = 256;
+/// What a pool takes besides, and what php-fpm would refuse about it.
+const POOL_BYTES: usize = 1200;
+/// What a value takes where it is in force, besides its characters, or the reason why it cannot be.
+const IN_FORCE_BYTES: usize = 320;
+
+impl Entry {
+    /// About what it takes in the configuration in force, bytes; `pool` is the length of the name that `$pool` stands for.
+    pub(super) fn in_force_bytes(&self, pool: usize) -> usize {
+        match &self.kind {
+            Kind::Section(name) => POOL_BYTES + 10 * name.len(),
+            Kind::Set { value, .. } => IN_FORCE_BYTES + 3 * self.span.len() + 2 * pool * value.matches("$pool").count(),
+        }
+    }
+}
+
 /// Parses one file, includes not followed.
 pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
+    parse_within(path, text, &mut Budget::new())
+}
+
+/// As [`parse`], within what is left for the whole configuration.
+pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Result<File, SyntaxError> {
     let refuse = |line: u32, what: Syntax| SyntaxError { file: path.to_owned(), line, what };
     if text.len() > FILE_BYTES_MAX {
         return Err(refuse(1, Syntax::TooLarge));
+    }
+    if !budget.take(path.len() + text.len()) {
+        return Err(refuse(1, Syntax::TooMuch));
     }
     let mut entries = Vec::new();
     let mut start = 0;
@@ -79,7 +105,11 @@ pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
         let mut at = start;
         for statement in line.split('\r') {
             let span = at..at + statement.len();
-            match scan(statement).map_err(|what| refuse(number, what))? {
+            let found = scan(statement).map_err(|what| refuse(number, what))?;
+            if found != Line::Nothing && !budget.take(LINE_BYTES + statement.len()) {
+                return Err(refuse(number, Syntax::TooMuch));
+            }
+            match found {
                 Line::Nothing => {}
                 Line::Section(name) => entries.push(Entry { kind: Kind::Section(name), span, line: number }),
                 Line::Set { key, index, value } => {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::error::LoadError;
 use super::file::{self, Entry, File, Kind};
+use crate::budget::Budget;
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute};
 use crate::{Node, Place, dump};
 
 /// Files within files, the main one counted, that php-fpm reads (fpm_conf_load_ini_file).
 pub(super) const INCLUDE_DEPTH_MAX: usize = 5;
-/// Lines of the whole configuration, each file counted as often as it is included.
-const ENTRY_COUNT_MAX: usize = 200_000;
+/// What an include takes in memory besides its characters.
+const INCLUDE_BYTES: usize = 256;
 /// The prefix of Debian's build, against which relative paths are taken (`php-fpm -p` changes it).
 const PREFIX: &str = "/usr";
 
@@ -32,7 +33,8 @@ impl Tree {
         let found = resolve.resolve(main, None).into_iter().next().ok_or_else(|| unreadable("not found".to_owned()))?;
         let text = found.1.map_err(unreadable)?;
         let tree = Self { files: Vec::new(), order: Vec::new(), includes: BTreeMap::new(), gaps: Vec::new() };
-        let mut loader = Loader { prefix: prefix.unwrap_or(PREFIX), resolve, by_path: BTreeMap::new(), tree };
+        let mut loader =
+            Loader { prefix: prefix.unwrap_or(PREFIX), resolve, budget: Budget::new(), pool: 0, by_path: BTreeMap::new(), tree };
         let main = loader.add(&found.0, &text)?;
         loader.follow(main, &mut Vec::new())?;
         Ok(loader.tree)
@@ -78,6 +80,10 @@ impl Tree {
 struct Loader<'a> {
     prefix: &'a str,
     resolve: &'a mut dyn Resolve,
+    /// What the whole configuration may still take in memory.
+    budget: Budget,
+    /// Length of the name of the section that the next line belongs to.
+    pool: usize,
     by_path: BTreeMap<String, usize>,
     tree: Tree,
 }
@@ -90,7 +96,7 @@ impl Loader<'_> {
         if self.tree.files.len() >= FILE_COUNT_MAX {
             return Err(LoadError::TooMany { what: "files", limit: FILE_COUNT_MAX });
         }
-        self.tree.files.push(file::parse(path, text)?);
+        self.tree.files.push(file::parse_within(path, text, &mut self.budget)?);
         self.by_path.insert(path.to_owned(), self.tree.files.len() - 1);
         Ok(self.tree.files.len() - 1)
     }
@@ -106,15 +112,22 @@ impl Loader<'_> {
             let pattern = match &self.tree.entry(node).kind {
                 Kind::Set { key, index: None, value, .. } if key == "include" => absolute(self.prefix, value),
                 _ => {
-                    if self.tree.order.len() >= ENTRY_COUNT_MAX {
-                        return Err(LoadError::TooMany { what: "entries with all includes", limit: ENTRY_COUNT_MAX });
+                    if let Kind::Section(name) = &self.tree.entry(node).kind {
+                        self.pool = name.len();
+                    }
+                    if !self.budget.take(self.tree.entry(node).in_force_bytes(self.pool)) {
+                        return Err(LoadError::TooMuch);
                     }
                     self.tree.order.push(node);
                     continue;
                 }
             };
             chain.push(node);
-            for next in self.find(&pattern, node)? {
+            let files = self.find(&pattern, node)?;
+            if !self.budget.take(INCLUDE_BYTES + pattern.len() + files.len() * size_of::<Node>()) {
+                return Err(LoadError::TooMuch);
+            }
+            for next in files {
                 let known = self.tree.includes.entry(next).or_default();
                 if !known.contains(&node) {
                     known.push(node);

@@ -11,6 +11,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::access::{Access, NEEDS, files};
 use super::master::{Kind, Master, master};
+use super::room::Room;
 use super::server_of;
 use crate::reduce::Reduction;
 use crate::root::{outcome_of, reading_of};
@@ -21,6 +22,12 @@ const NAME: &str = "server_config";
 const FILE_BYTES_MAX: usize = 1 << 20;
 const ALL_BYTES_MAX: usize = 8 << 20;
 const FILES_MAX: usize = 1_000;
+/// How many times these bytes the same files may have in a recording: what stands for a hidden word is longer than some that it hides.
+const HIDDEN_RATIO_MAX: usize = 2;
+/// Longest path, bytes (PATH_MAX).
+const PATH_BYTES_MAX: usize = 4096;
+/// Facts before the files, lines: for each file when it was changed, for some that they cannot be read, and those of the master.
+const FACTS_MAX: usize = 2 * FILES_MAX + 16;
 
 /// Once for each master of a known kind; nothing for other processes. The text begins with facts, one a line, and goes on with the files as
 /// `nginx -T` prints them, read as the process sees them. A master with ten files costs about a millisecond.
@@ -212,8 +219,34 @@ fn head(dump: &str) -> Result<Head, String> {
     })
 }
 
+/// Refuses what is larger than what is read of a running server, before anything is made of it.
+fn within_bounds(dump: &str) -> Result<(), String> {
+    let (mut files, mut all) = (0, 0);
+    for (path, bytes) in dump::sizes(dump) {
+        (files, all) = (files + 1, all + bytes);
+        if path.len() > PATH_BYTES_MAX {
+            return Err(format!("a path has more than {PATH_BYTES_MAX} bytes"));
+        }
+        if files > FILES_MAX {
+            return Err(format!("more than {FILES_MAX} files"));
+        }
+        if bytes > HIDDEN_RATIO_MAX * FILE_BYTES_MAX {
+            return Err(format!("{path}: more than {FILE_BYTES_MAX} bytes"));
+        }
+        if all > HIDDEN_RATIO_MAX * ALL_BYTES_MAX {
+            return Err(format!("all files together have more than {ALL_BYTES_MAX} bytes"));
+        }
+    }
+    let facts = dump::head(dump);
+    if facts.lines().nth(FACTS_MAX).is_some() || facts.len() > FACTS_MAX * PATH_BYTES_MAX {
+        return Err(format!("more than {FACTS_MAX} lines about the files"));
+    }
+    Ok(())
+}
+
 /// Reads the text that [`collect`] made. The error names file and line where there is one.
 pub(super) fn parsed(dump: &str) -> Result<(Head, Parsed), String> {
+    within_bounds(dump)?;
     let head = head(dump)?;
     if head.is_nginx {
         let tree = nginx::Tree::from_dump(dump).map_err(|error| error.to_string())?;
@@ -270,14 +303,19 @@ fn complete(head: &Head, gaps: &[chokepoint_config::Gap]) -> Result<(), String> 
 fn put(observation: &mut Observation, entry: &Entry) {
     let cores = observation.kernel.last().map_or(1, |kernel| kernel.cores);
     let request = observation.request.clone();
+    let room = Room::of(observation);
     let parse = |bytes: &[u8]| -> Result<ServerConfig, String> {
+        let mut room = room?;
+        if bytes.len() > 4 * ALL_BYTES_MAX {
+            return Err(format!("all files together have more than {ALL_BYTES_MAX} bytes"));
+        }
         let (head, parsed) = parsed(&String::from_utf8_lossy(bytes))?;
         Ok(match parsed {
             Parsed::Nginx(nginx) => {
                 let version = nginx::Version::parse(&head.version).map(|nginx::Version(major, minor, patch)| (major, minor, patch));
-                ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores, &request) })
+                ServerConfig::Nginx(NginxConfig { version, ..super::nginx::config(&nginx, head.files, cores, &request, &mut room)? })
             }
-            Parsed::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files)),
+            Parsed::PhpFpm(fpm) => ServerConfig::PhpFpm(super::php_fpm::config(&fpm, head.files, &mut room)?),
         })
     };
     let reading = reading_of(&entry.outcome, parse);

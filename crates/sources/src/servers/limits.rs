@@ -1,35 +1,48 @@
 //! The request and connection limits of an nginx configuration, and which of them the diagnosed request passes.
 
+use std::collections::BTreeMap;
+
 use chokepoint_config::nginx::{Address, Delay, Http, LimitZone, ListenSocket, LocalAddress, Nginx, Selection, Settings};
 use chokepoint_config::{Origin, Place};
-use chokepoint_model::observation::{ListenerAddress, NginxLimit};
+use chokepoint_model::observation::{ListenerAddress, NginxLimit, Origin as ModelOrigin};
 use chokepoint_model::report::Request;
 
 use super::levels::Level;
 use super::nginx::addresses;
 use super::origin;
+use super::room::{Room, limit_bytes};
 use super::selected::locals;
 
 /// Status of a refused request where none is set (ngx_http_limit_req_module, ngx_http_limit_conn_module).
 const STATUS_DEFAULT: u16 = 503;
+/// Sockets times levels that are followed for a request whose address was translated on the way.
+const WAYS_MAX: usize = 1_000_000;
 
 /// Every limit that is in force somewhere, once for each line. A dry run limits nothing.
-pub(super) fn limits(nginx: &Nginx, levels: &[Level<'_>], request: &Request) -> Vec<NginxLimit> {
+pub(super) fn limits(nginx: &Nginx, levels: &[Level<'_>], request: &Request, room: &mut Room) -> Result<Vec<NginxLimit>, String> {
     let route = nginx.http.as_ref().and_then(|http| Route::of(http, request, &locals(http, request)));
+    // A way is worked out for each socket, and may hold each level.
+    let sockets = nginx.http.as_ref().map_or(0, |http| http.sockets.len());
+    if route.is_none() && sockets.saturating_mul(levels.len()) > WAYS_MAX {
+        return Err(format!("{sockets} sockets with {} servers and locations are more than are followed", levels.len()));
+    }
     let translated = if route.is_none() { Route::translated(nginx, request) } else { Vec::new() };
     let zones: Vec<&LimitZone> = nginx.http.iter().flat_map(|http| &http.zones).collect();
-    let mut limits: Vec<NginxLimit> = Vec::new();
+    // By its line: most are inherited by many levels.
+    let mut limits: BTreeMap<ModelOrigin, NginxLimit> = BTreeMap::new();
     for level in levels.iter().filter(|level| level.http.is_some()) {
         for mut limit in of_level(level.settings, &zones) {
+            if limits.contains_key(&limit.origin) {
+                continue;
+            }
             limit.applies = route.as_ref().and_then(|route| route.passes(&limit));
             let known = translated.iter().filter_map(|(address, route)| Some((address.clone(), route.passes(&limit)?)));
             limit.applies_at = known.collect();
-            limits.push(limit);
+            room.take(limit_bytes(&limit))?;
+            limits.insert(limit.origin.clone(), limit);
         }
     }
-    limits.sort_by(|a, b| a.origin.cmp(&b.origin));
-    limits.dedup_by(|a, b| a.origin == b.origin);
-    limits
+    Ok(limits.into_values().collect())
 }
 
 fn of_level(settings: &Settings, zones: &[&LimitZone]) -> Vec<NginxLimit> {
@@ -178,7 +191,7 @@ mod tests {
             addresses: vec![ip.parse().unwrap()],
             ..Request::default()
         };
-        limits(&nginx, &levels(&nginx), &request)
+        limits(&nginx, &levels(&nginx), &request, &mut Room::whole()).unwrap()
     }
 
     #[test]

@@ -10,6 +10,7 @@ use chokepoint_model::report::Request;
 
 use super::levels::{Level, levels};
 use super::limits::limits;
+use super::room::{Room, entry_bytes, pass_bytes};
 use super::selected::{asks, own};
 use super::setting;
 
@@ -17,11 +18,22 @@ use super::setting;
 const WORKER_CONNECTIONS_DEFAULT: u32 = 512;
 
 /// The configuration as this request meets it, with `auto` workers counted as cores.
-pub(super) fn config(nginx: &Nginx, files: Vec<(String, i64)>, cores: u32, request: &Request) -> NginxConfig {
+pub(super) fn config(
+    nginx: &Nginx,
+    files: Vec<(String, i64)>,
+    cores: u32,
+    request: &Request,
+    room: &mut Room,
+) -> Result<NginxConfig, String> {
     let levels = levels(nginx);
     let sockets = nginx.http.iter().flat_map(|http| &http.sockets);
     let sockets = sockets.chain(nginx.stream.iter().flat_map(|stream| &stream.sockets));
-    NginxConfig {
+    let mut opened = Vec::new();
+    for listen in sockets.filter(|socket| socket.bound && !socket.udp).flat_map(listens) {
+        room.take(entry_bytes(&listen.origin))?;
+        opened.push(listen);
+    }
+    Ok(NginxConfig {
         version: None,
         file: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
         files,
@@ -31,12 +43,12 @@ pub(super) fn config(nginx: &Nginx, files: Vec<(String, i64)>, cores: u32, reque
             .worker_connections()
             .map_or(Setting { value: WORKER_CONNECTIONS_DEFAULT, origin: Origin::default() }, |found| setting(found, clamped)),
         worker_rlimit_nofile: nginx.main.worker_rlimit_nofile().map(|found| setting(found, |limit| limit)),
-        listens: sockets.filter(|socket| socket.bound && !socket.udp).flat_map(listens).collect(),
-        passes: passes(nginx, &levels),
-        limits: limits(nginx, &levels, request),
-        asks: asks(nginx, request),
+        listens: opened,
+        passes: passes(nginx, &levels, room)?,
+        limits: limits(nginx, &levels, request, room)?,
+        asks: asks(nginx, request, room)?,
         own: own(nginx, request),
-    }
+    })
 }
 
 fn clamped(number: u64) -> u32 {
@@ -79,13 +91,22 @@ fn option_at(socket: &ListenSocket) -> Origin {
     place.map_or_else(Origin::default, |place| Origin { file: place.file.to_string(), line: place.line })
 }
 
-fn passes(nginx: &Nginx, levels: &[Level<'_>]) -> Vec<NginxPass> {
-    let passing = levels.iter().filter_map(|level| Some((level, level.pass?)));
-    passing.flat_map(|(level, pass)| pass_to(nginx, level.http, level.settings, pass)).collect()
+fn passes(nginx: &Nginx, levels: &[Level<'_>], room: &mut Room) -> Result<Vec<NginxPass>, String> {
+    let mut found = Vec::new();
+    for (level, pass) in levels.iter().filter_map(|level| Some((level, level.pass?))) {
+        found.extend(pass_to(nginx, level.http, level.settings, pass, room)?);
+    }
+    Ok(found)
 }
 
 /// One entry for each upstream block or address that a pass may go to.
-pub(super) fn pass_to(nginx: &Nginx, http: Option<&Http>, settings: &Settings, pass: &Pass) -> Vec<NginxPass> {
+pub(super) fn pass_to(
+    nginx: &Nginx,
+    http: Option<&Http>,
+    settings: &Settings,
+    pass: &Pass,
+    room: &mut Room,
+) -> Result<Vec<NginxPass>, String> {
     let reuse: Option<Reuse> = http.map(|http| pass.reuse(http, settings));
     let known = |name: &str| -> Option<&Upstream> {
         match http {
@@ -115,7 +136,8 @@ pub(super) fn pass_to(nginx: &Nginx, http: Option<&Http>, settings: &Settings, p
             origin: Origin { file: pass.place.file.to_string(), line: pass.place.line },
         }
     };
-    pass.targets().into_iter().map(made).collect()
+    let kept = |pass: NginxPass| room.take(pass_bytes(&pass)).map(|()| pass);
+    pass.targets().into_iter().map(made).map(kept).collect()
 }
 
 fn kind_name(kind: PassKind) -> &'static str {

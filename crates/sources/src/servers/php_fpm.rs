@@ -5,16 +5,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use chokepoint_config::php_fpm::{Fpm, Listen, Manager, Pool};
 use chokepoint_model::observation::{ListenerAddress, Origin, PhpFpmConfig, PhpFpmPool, Setting};
 
+use super::room::{Room, pool_bytes};
 use super::setting;
 
 /// The configuration; a pool without an address or a manager is left out, for php-fpm would not start it.
-pub(super) fn config(fpm: &Fpm, files: Vec<(String, i64)>) -> PhpFpmConfig {
-    PhpFpmConfig {
+pub(super) fn config(fpm: &Fpm, files: Vec<(String, i64)>, room: &mut Room) -> Result<PhpFpmConfig, String> {
+    let mut pools = Vec::new();
+    for pool in fpm.pools.iter().filter_map(pool) {
+        room.take(pool_bytes(&pool.name, &pool.pm.origin))?;
+        pools.push(pool);
+    }
+    Ok(PhpFpmConfig {
         file: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
         files,
         process_control_timeout_s: fpm.global.seconds("process_control_timeout").map_or_else(unset, |found| setting(found, positive)),
-        pools: fpm.pools.iter().filter_map(pool).collect(),
-    }
+        pools,
+    })
 }
 
 fn unset() -> Setting<u64> {

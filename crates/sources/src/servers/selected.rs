@@ -5,6 +5,7 @@ use chokepoint_model::observation::{NginxAsks, NginxOwn};
 use chokepoint_model::report::Request;
 
 use super::nginx::pass_to;
+use super::room::{Room, field_bytes};
 
 /// Passes that are listed, the likeliest first.
 const ASKS_MAX: usize = 8;
@@ -41,8 +42,8 @@ fn selection<'a>(http: &'a Http, request: &Request) -> Option<(LocalAddress, Sel
 }
 
 /// What is asked of the servers behind for the request, the likeliest first.
-pub(super) fn asks(nginx: &Nginx, request: &Request) -> Vec<NginxAsks> {
-    let Some((local, selection)) = nginx.http.as_ref().and_then(|http| selection(http, request)) else { return Vec::new() };
+pub(super) fn asks(nginx: &Nginx, request: &Request, room: &mut Room) -> Result<Vec<NginxAsks>, String> {
+    let Some((local, selection)) = nginx.http.as_ref().and_then(|http| selection(http, request)) else { return Ok(Vec::new()) };
     let host = request.host_header();
     let scheme = request.scheme.split('+').next().unwrap_or_default();
     let asking = Asking { scheme, host: &host, path_and_query: request.path_and_query(), local: &local };
@@ -50,10 +51,20 @@ pub(super) fn asks(nginx: &Nginx, request: &Request) -> Vec<NginxAsks> {
     let is_way = |step: &Step| matches!(step, Step::TryFiles(..) | Step::Index(_) | Step::Rewrite(..));
     let candidates = selection.candidates();
     let asked = candidates.iter().filter(|candidate| candidate.via.iter().all(is_way)).take(ASKS_MAX);
-    asked.flat_map(|candidate| of_candidate(nginx, &selection, candidate, &asking)).collect()
+    let mut found = Vec::new();
+    for candidate in asked {
+        found.extend(of_candidate(nginx, &selection, candidate, &asking, room)?);
+    }
+    Ok(found)
 }
 
-fn of_candidate(nginx: &Nginx, selection: &Selection<'_>, candidate: &Candidate<'_>, asking: &Asking<'_>) -> Vec<NginxAsks> {
+fn of_candidate(
+    nginx: &Nginx,
+    selection: &Selection<'_>,
+    candidate: &Candidate<'_>,
+    asking: &Asking<'_>,
+    room: &mut Room,
+) -> Result<Vec<NginxAsks>, String> {
     let asked = candidate.asked(selection, asking);
     let made = |pass| {
         let asks = NginxAsks { pass, tls: candidate.pass.tls, ..NginxAsks::default() };
@@ -65,7 +76,10 @@ fn of_candidate(nginx: &Nginx, selection: &Selection<'_>, candidate: &Candidate<
             }
         }
     };
-    pass_to(nginx, nginx.http.as_ref(), candidate.settings, candidate.pass).into_iter().map(made).collect()
+    let passes = pass_to(nginx, nginx.http.as_ref(), candidate.settings, candidate.pass, room)?;
+    let fields = asked.iter().flatten().flat_map(|asked| &asked.fields).map(|(name, value)| field_bytes(name, value));
+    room.take(passes.len().saturating_mul(fields.sum()))?;
+    Ok(passes.into_iter().map(made).collect())
 }
 
 /// What nginx answers itself at the same address and for the same host.
@@ -99,26 +113,30 @@ mod tests {
         Request { url: url.to_owned(), scheme: "http".to_owned(), host: "10.0.0.2".to_owned(), port: 80, addresses, ..Request::default() }
     }
 
+    fn asks_of(nginx: &Nginx, request: &Request) -> Vec<NginxAsks> {
+        asks(nginx, request, &mut Room::whole()).unwrap()
+    }
+
     #[test]
     fn a_request_is_followed_to_what_is_asked_behind() {
         let nginx = nginx(
             "location ~ \\.php$ { fastcgi_pass php; fastcgi_keep_conn on; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; }\n\
              location /img/ { }",
         );
-        let found = asks(&nginx, &request("http://10.0.0.2/a.php?x=1"));
+        let found = asks_of(&nginx, &request("http://10.0.0.2/a.php?x=1"));
         let one = &found[0];
         assert_eq!((one.path_and_query.as_str(), one.pass.kind.as_str(), one.pass.reuses), ("/srv/a.php?x=1", "fastcgi", true));
         assert_eq!(one.pass.servers[1], ListenerAddress::Unix("/run/p.sock".into()));
         let files = own(&nginx, &request("http://10.0.0.2/a.php"));
         assert_eq!((files[0].path.as_str(), files[0].directory.as_deref()), ("/img/", Some("/srv/img/")));
-        assert_eq!(asks(&nginx, &request("http://10.0.0.2/a.css")), []);
+        assert_eq!(asks_of(&nginx, &request("http://10.0.0.2/a.css")), []);
         let fastcgi = Request { scheme: "fcgi".to_owned(), ..request("fcgi://10.0.0.2/srv/a.php") };
-        assert!(asks(&nginx, &fastcgi).is_empty() && own(&nginx, &fastcgi).is_empty());
+        assert!(asks_of(&nginx, &fastcgi).is_empty() && own(&nginx, &fastcgi).is_empty());
         // A published port leads to the only address there is, and tells nothing where there are two that answer differently.
         let published = Request { port: 81, ..request("http://10.0.0.2:81/a.php") };
-        assert_eq!(asks(&nginx, &published)[0].path_and_query, "/srv/a.php");
+        assert_eq!(asks_of(&nginx, &published)[0].path_and_query, "/srv/a.php");
         let two = self::nginx("location / { fastcgi_pass php; fastcgi_param SCRIPT_FILENAME /a; }\n}\nserver {\nlisten 90;");
-        assert!(asks(&two, &published).is_empty() && own(&two, &published).is_empty());
+        assert!(asks_of(&two, &published).is_empty() && own(&two, &published).is_empty());
     }
 
     #[test]
@@ -127,7 +145,7 @@ mod tests {
             "error_page 502 504 @backup;\nlocation @backup { proxy_pass http://10.0.0.8:8080; }\n\
              location / { if ($request_method = POST) { proxy_pass http://10.0.0.7:8080; } proxy_pass http://10.0.0.9:8080; }",
         );
-        let asked = asks(&nginx, &request("http://10.0.0.2/a"));
+        let asked = asks_of(&nginx, &request("http://10.0.0.2/a"));
         assert_eq!(asked.iter().flat_map(|asks| &asks.pass.servers).map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.9:8080"]);
     }
 
@@ -138,11 +156,11 @@ mod tests {
              location / { proxy_set_header Host $http_host; proxy_pass http://10.0.0.9:80; }",
         );
         let shop = Request { sent_host: Some("shop.example".to_owned()), ..request("http://10.0.0.2/a") };
-        let asked = asks(&nginx, &shop);
+        let asked = asks_of(&nginx, &shop);
         assert_eq!(
             (asked.len(), asked[0].host.as_str(), asked[0].pass.servers[0].to_string()),
             (1, "shop.example", "10.0.0.9:80".to_owned())
         );
-        assert_eq!(asks(&nginx, &request("http://10.0.0.2/a"))[0].pass.servers[0].to_string(), "10.0.0.7:80");
+        assert_eq!(asks_of(&nginx, &request("http://10.0.0.2/a"))[0].pass.servers[0].to_string(), "10.0.0.7:80");
     }
 }

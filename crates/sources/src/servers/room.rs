@@ -1,0 +1,86 @@
+//! What the configurations of all servers may take in an observation: few lines can make many entries, each pass has one for each server behind it.
+
+use chokepoint_model::observation::{ListenerAddress, NginxConfig, NginxLimit, NginxPass, Observation, Origin, PhpFpmConfig, ServerConfig};
+
+/// Bytes that all of them may take.
+const BYTES_MAX: usize = 8 << 20;
+/// Configurations that are kept, of all servers.
+const CONFIGURATIONS_MAX: usize = 256;
+/// What an entry takes besides its texts: a limit is the largest.
+const ENTRY_BYTES: usize = 384;
+
+/// What is left.
+#[derive(Debug)]
+pub(super) struct Room {
+    left: usize,
+}
+
+impl Room {
+    /// What the configurations that an observation has leave.
+    pub(super) fn of(observation: &Observation) -> Result<Self, String> {
+        let all = || observation.servers.values().flat_map(|server| server.config.values());
+        if all().count() >= CONFIGURATIONS_MAX {
+            return Err(format!("more than {CONFIGURATIONS_MAX} configurations are not kept"));
+        }
+        let taken = all().map(|config| match config {
+            ServerConfig::Nginx(nginx) => nginx_bytes(nginx),
+            ServerConfig::PhpFpm(fpm) => fpm_bytes(fpm),
+        });
+        Ok(Self { left: BYTES_MAX.saturating_sub(taken.sum()) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn whole() -> Self {
+        Self { left: BYTES_MAX }
+    }
+
+    /// Takes some of it; the error says that too much was asked for.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), String> {
+        let left = self.left.checked_sub(bytes);
+        let too_much =
+            || format!("its sockets, passes, limits and pools take more than is kept of all configurations ({} MiB)", BYTES_MAX >> 20);
+        self.left = left.ok_or_else(too_much)?;
+        Ok(())
+    }
+}
+
+fn address_bytes(address: &ListenerAddress) -> usize {
+    let path = if let ListenerAddress::Unix(path) = address { path.len() } else { 0 };
+    size_of::<ListenerAddress>() + path
+}
+
+/// What an entry takes that stands at this place.
+pub(super) fn entry_bytes(origin: &Origin) -> usize {
+    ENTRY_BYTES + origin.file.len()
+}
+
+pub(super) fn pass_bytes(pass: &NginxPass) -> usize {
+    let upstream = pass.upstream.as_ref().map_or(0, String::len);
+    entry_bytes(&pass.origin) + upstream + pass.servers.iter().map(address_bytes).sum::<usize>()
+}
+
+pub(super) fn limit_bytes(limit: &NginxLimit) -> usize {
+    let texts = limit.zone.len() + limit.key.len() + limit.zone_origin.file.len();
+    entry_bytes(&limit.origin) + texts + limit.applies_at.iter().map(|(at, _)| 8 + address_bytes(at)).sum::<usize>()
+}
+
+fn nginx_bytes(nginx: &NginxConfig) -> usize {
+    let passes = nginx.passes.iter().chain(nginx.asks.iter().map(|asks| &asks.pass)).map(pass_bytes).sum::<usize>();
+    let fields = nginx.asks.iter().flat_map(|asks| &asks.fields).map(|(name, value)| field_bytes(name, value)).sum::<usize>();
+    let listens = nginx.listens.iter().map(|listen| entry_bytes(&listen.origin)).sum::<usize>();
+    passes + fields + listens + nginx.limits.iter().map(limit_bytes).sum::<usize>()
+}
+
+/// What a field of a request takes.
+pub(super) fn field_bytes(name: &str, value: &str) -> usize {
+    64 + name.len() + value.len()
+}
+
+fn fpm_bytes(fpm: &PhpFpmConfig) -> usize {
+    fpm.pools.iter().map(|pool| pool_bytes(&pool.name, &pool.pm.origin)).sum()
+}
+
+/// What a pool takes with its settings, each with the place where it stands.
+pub(super) fn pool_bytes(name: &str, origin: &Origin) -> usize {
+    name.len() + 6 * entry_bytes(origin)
+}
