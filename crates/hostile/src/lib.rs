@@ -39,6 +39,14 @@ pub fn run_each(kind: &str, inputs: &[Vec<u8>], read: impl Fn(&[u8])) {
     }
 }
 
+/// Bytes that this thread held at most while it did something, beyond those that it held before; 0 where the [`Allocator`] is not the global one.
+pub fn peak(work: impl FnOnce()) -> u64 {
+    let held = allocator::held();
+    allocator::begin();
+    work();
+    allocator::peak(held)
+}
+
 /// As [`run`], with inputs that `make` draws.
 ///
 /// # Panics

@@ -62,10 +62,12 @@ fn grown<'a>(all: impl Iterator<Item = &'a Mapping>) -> Mappings {
 
 #[test]
 fn text_that_other_programs_write() {
-    run("perf map", &Corpus::text(&[PERF_MAP]), |input| {
-        let map = PerfMap::parse(&String::from_utf8_lossy(input));
-        [0, 0x1000, 0x1047, u64::MAX].iter().for_each(|address| drop(map.find(*address).map(str::to_owned)));
-    });
+    let read_map = |input: &[u8]| {
+        let map = PerfMap::parse(input, &[0, 0x1000, 0x1047, u64::MAX]);
+        let named: Vec<_> = [0, 0x1000, 0x1047, u64::MAX].iter().filter_map(|address| map.find(*address)).collect();
+        assert!(named.iter().all(|name| !name.is_empty()));
+    };
+    run("perf map", &Corpus::text(&[PERF_MAP]), read_map);
     // As many as a process may have, and the last first.
     let descending: String =
         (0..30_000_u64).rev().map(|page| format!("{:x}-{:x} rwxp 00000000 00:00 0 \n", page * 8192, page * 8192 + 4096)).collect();
@@ -127,6 +129,16 @@ fn show(profile: &Profile, way: usize) {
         8 => drop((difference::layers(profile, &before()), difference::functions(profile, &before()))),
         _ => drop(difference::join(profile, &before())),
     }
+}
+
+/// What is kept of a map goes by what it names, not by its length.
+#[test]
+fn a_long_perf_map_of_short_lines() {
+    let text = b"1 1 a\n".repeat(1 << 18);
+    let held = chokepoint_hostile::peak(|| {
+        PerfMap::parse(&text, &[0, 1, 0x1000]);
+    });
+    assert!(held < text.len() as u64, "{held} bytes for a map of {}", text.len());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use chokepoint_foreign::{Files, Rights, steers};
 use crate::host;
 use crate::image::{Bytes, Elf, Image};
 use crate::inline::{Inlined, inlined};
-use crate::jit::PerfMap;
+use crate::jit::{Bounds, PerfMap};
 use crate::kernel::{Kallsyms, underscores};
 use crate::profile::{Frame, FrameKind};
 use crate::unwind::ImageId;
@@ -91,14 +91,14 @@ pub(crate) fn resolve(
             left_out.join(", ")
         ));
     }
+    let mut bounds = Bounds::new();
     for (pid, addresses) in memory {
-        let map = PerfMap::read(pid);
-        for address in addresses {
-            let found = map.find(address);
+        for (address, found) in PerfMap::read(pid, &addresses, &mut bounds).named(&mut bounds) {
             let name = found.map_or_else(|| "[code without a file]".to_owned(), shorten);
             frames.insert(Raw::Memory(pid, address), vec![frame(name, "[jit]", FrameKind::Jit, found.is_some())]);
         }
     }
+    notes.extend(bounds.note());
     (frames, notes)
 }
 
