@@ -317,14 +317,17 @@ impl Collector {
 
     /// Names all that was collected.
     pub(crate) fn finish(self) -> Collected {
-        let images: Vec<Image> = self.unwinder.images.into_all();
+        // Nothing is walked any more: the tables for that are given back before names are read.
+        drop(self.processes);
+        let (images, without): (Vec<Image>, _) = self.unwinder.finish();
         let mut keys: Vec<_> = self.stacks.into_iter().collect();
         keys.sort_unstable_by_key(|(_, index)| *index);
         let unique: HashSet<Raw> = keys.iter().flat_map(|((raws, _), _)| raws.iter().copied()).collect();
         let through = samples_through(&keys, &self.samples);
         let enough = self.samples.len() as f64 * INLINE_SHARE_MIN;
         let worth = |id: ImageId| through.get(&id).is_some_and(|samples| *samples as f64 >= enough);
-        let (named, notes) = resolve(unique.into_iter(), &images, worth);
+        let (named, mut notes) = resolve(unique.into_iter(), &images, worth);
+        notes.extend(without);
         let mut interned = Interned::default();
         let mut stack_of = Vec::with_capacity(keys.len());
         for ((raws, end), _) in &keys {

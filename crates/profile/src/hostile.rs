@@ -131,6 +131,84 @@ fn show(profile: &Profile, way: usize) {
     }
 }
 
+/// A program file that has almost nothing on the disk, with one section of a size that it only claims to fill.
+fn sparse(path: &std::path::Path, name: &str, kind: u32, size: u64) {
+    let names = [b"\0", name.as_bytes(), b"\0.shstrtab\0"].concat();
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    // The layouts of elf(5): the header, one program header, three section headers, the names; the section lies behind the first page.
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    file.extend(words(&[pair(0x003e_0003, 1), 0x1000, 64, 120, pair(0, 0x0038_0040), 0x0002_0003_0040_0001]));
+    file.extend(words(&[pair(1, 5), 0, 0, 0, 0x1000, 0x1000, 0x1000]));
+    file.extend(words(&[0; 8]));
+    file.extend(words(&[pair(1, kind), 2, 0x1000, 0x1000, size, pair(2, 0), 8, 24]));
+    let strings = u64::try_from(names.len()).expect("it is short");
+    file.extend(words(&[pair(u32::try_from(name.len() + 2).expect("it is short"), 3), 0, 0, 312, strings, 0, 1, 0]));
+    file.extend(names);
+    std::fs::write(path, file).expect("a file below the temporary directory");
+    let file = std::fs::OpenOptions::new().write(true).open(path).expect("it is there");
+    file.set_len(0x1000 + size).expect("a file system that knows sparse files");
+}
+
+/// Bytes held at most for the address space of a process that maps these files, and what is said of it.
+fn held_for(paths: &[std::path::PathBuf]) -> (u64, Option<String>) {
+    let (mut mappings, mut note) = (Mappings::default(), None);
+    for (start, path) in (0..).map(|number| 0x10_0000 + number * 0x1000).zip(paths) {
+        let path = path.to_str().expect("a plain name").to_owned();
+        mappings.insert(Mapping { start, end: start + 0x1000, offset: 0, backing: Backing::File { device: (0, 0), inode: 0, path } });
+    }
+    let held = chokepoint_hostile::peak(|| {
+        let mut unwinder = Unwinder::new();
+        unwinder.space(std::process::id(), &mappings);
+        let (images, told) = unwinder.finish();
+        assert!(!images.is_empty(), "the files are programs");
+        note = told;
+    });
+    (held, note)
+}
+
+#[test]
+fn files_that_claim_large_tables() {
+    const PROGBITS: u32 = 1;
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    let path = |name: &str| directory.path().join(name);
+    // Many paths of one file are one file.
+    let links: Vec<_> = (0..8).map(|number| path(&format!("link{number}"))).collect();
+    sparse(&links[0], ".eh_frame", PROGBITS, 24 << 20);
+    links[1..].iter().for_each(|link| std::fs::hard_link(&links[0], link).expect("a second name"));
+    let (held, note) = held_for(&links[..1]);
+    assert!(held >= 24 << 20 && note.is_none(), "one has its table: {held} bytes, {note:?}");
+    let (held, _) = held_for(&links);
+    assert!(held < 26 << 20, "{held} bytes for eight names of one file");
+    // Of many files those beyond the room have none, which is said.
+    let many: Vec<_> = (0..8).map(|number| path(&format!("file{number}"))).collect();
+    many.iter().for_each(|path| sparse(path, ".eh_frame", PROGBITS, 20 << 20));
+    let (held, note) = held_for(&many);
+    assert!(held < 66 << 20, "{held} bytes for eight files");
+    assert!(note.as_deref().is_some_and(|note| note.contains("file7") || note.contains("and others")), "{note:?}");
+    // One that is larger than any leaves the room to others.
+    sparse(&links[0], ".eh_frame", PROGBITS, 1 << 30);
+    let (held, note) = held_for(&[links[0].clone(), many[0].clone()]);
+    assert!(held > 20 << 20 && held < 26 << 20, "{held} bytes");
+    assert!(note.as_deref().is_some_and(|note| note.contains("link0") && !note.contains("file0")), "{note:?}");
+}
+
+#[test]
+fn files_that_claim_large_symbol_tables() {
+    const SYMTAB: u32 = 2;
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    let path = directory.path().join("symbols");
+    sparse(&path, ".symtab", SYMTAB, 48 << 30);
+    let (held, _) = held_for(std::slice::from_ref(&path));
+    assert!(held < 1 << 20, "{held} bytes to map it");
+    let file = std::fs::File::open(&path).expect("it is there");
+    let images = [Image::bare("symbols".to_owned(), 0, Bytes::File(file)).expect("a program")];
+    let held = chokepoint_hostile::peak(|| {
+        names::resolve([Raw::Image(0, 0x1000)].into_iter(), &images, |_| true);
+    });
+    assert!(held < chokepoint_hostile::MEMORY_MAX, "{held} bytes to name an address in it");
+}
+
 /// What is kept of a map goes by what it names, not by its length.
 #[test]
 fn a_long_perf_map_of_short_lines() {

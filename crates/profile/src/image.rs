@@ -4,17 +4,18 @@ use std::fs::File;
 use std::io::Cursor;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use chokepoint_foreign::{Files, open_link};
-use object::read::elf::ElfFile64;
+use object::elf::{FileHeader64, PF_X, PT_LOAD, SHT_NOBITS};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::read::{ReadCache, ReadCacheOps};
-use object::{Endianness, Object, ObjectSection, ObjectSegment, SegmentFlags};
+use object::{Endianness, Object, ObjectSection};
 
 use crate::maps::{Backing, Mapping};
+use crate::tables::{Allowance, Bounded, HEADERS_MAX, Place, Room, Section};
 
-/// Bytes of one section at most; the unwind tables of the largest browsers have about 20 MB.
-const SECTION_BYTES_MAX: u64 = 128 << 20;
+/// Bytes of one file at most that are held while it is asked for its symbols or debugging information.
+const PARSED_BYTES_MAX: u64 = 128 << 20;
 /// Size of a page that offsets of segments are rounded down to. Larger pages only make the range longer.
 const PAGE: u64 = 4096;
 
@@ -24,13 +25,6 @@ pub(crate) struct Segment {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) address: u64,
-}
-
-/// Section bytes with their address.
-#[derive(Debug, Clone)]
-pub(crate) struct Section {
-    pub(crate) range: Range<u64>,
-    pub(crate) bytes: Arc<[u8]>,
 }
 
 /// Where the bytes of a program come from, kept open: the file may be deleted meanwhile.
@@ -58,26 +52,46 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Opens the file behind a mapping of a process; none where it cannot be read or is no program.
+    /// Opens the file behind a mapping of a process, without its unwind tables; none where it cannot be read or is no program.
     pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<Self> {
-        let (path, bytes) = match &mapping.backing {
-            Backing::Anonymous => return None,
-            Backing::Vdso => ("[vdso]".to_owned(), Bytes::Memory(vdso()?)),
-            Backing::File { path, inode, device } => (path.clone(), Bytes::File(open_mapped(pid, mapping, path, (*device, *inode))?)),
-        };
-        Self::new(path, pid, bytes)
+        let (path, bytes) = open_bytes(pid, mapping)?;
+        Self::bare(path, pid, bytes)
     }
 
-    /// Reads the headers and unwind tables.
-    pub(crate) fn new(path: String, pid: u32, bytes: Bytes) -> Option<Self> {
-        let mut image = Self { path, pid, bytes, segments: Vec::new(), eh_frame: None, eh_frame_hdr: None, stubs: Vec::new(), entry: 0 };
-        let tables = match &image.bytes {
-            Bytes::File(file) => tables(file),
-            Bytes::Memory(bytes) => tables(Cursor::new(bytes.as_slice())),
-        };
-        (image.segments, image.eh_frame, image.eh_frame_hdr, image.stubs) = tables?;
-        image.entry = image.with_elf(|elf| elf.entry())?;
+    /// Reads the headers.
+    pub(crate) fn bare(path: String, pid: u32, bytes: Bytes) -> Option<Self> {
+        Self::parse(path, pid, bytes, &Allowance::new(HEADERS_MAX)).map(|(image, _)| image)
+    }
+
+    /// Reads the headers and unwind tables, as long as there is room for them.
+    pub(crate) fn within(path: String, pid: u32, bytes: Bytes, room: &mut Room) -> Option<Self> {
+        let allowance = room.headers();
+        let parsed = Self::parse(path.clone(), pid, bytes, &allowance);
+        room.spend_headers(&path, &allowance);
+        let (mut image, tables) = parsed?;
+        let places = tables.eh_frame.into_iter().chain(tables.eh_frame_hdr);
+        let size = places.map(|place| place.size).fold(0, u64::saturating_add);
+        if size > 0 && tables.are_in(&image.bytes) && room.take(&path, size) {
+            image.eh_frame = tables.eh_frame.and_then(|place| place.read(&image.bytes));
+            let header = tables.eh_frame_hdr.and_then(|place| place.read(&image.bytes));
+            image.eh_frame_hdr = header.filter(|header| image.eh_frame.as_ref().is_some_and(|frames| is_sound(header, frames)));
+        }
         Some(image)
+    }
+
+    /// As [`Image::within`], with room for this one alone.
+    #[cfg(test)]
+    pub(crate) fn new(path: String, pid: u32, bytes: Bytes) -> Option<Self> {
+        Self::within(path, pid, bytes, &mut Room::default())
+    }
+
+    fn parse(path: String, pid: u32, bytes: Bytes, allowance: &Allowance) -> Option<(Self, Tables)> {
+        let headers = match &bytes {
+            Bytes::File(file) => headers(file, allowance),
+            Bytes::Memory(bytes) => headers(Cursor::new(bytes.as_slice()), allowance),
+        };
+        let Headers { segments, stubs, entry, tables } = headers?;
+        Some((Self { path, pid, bytes, segments, eh_frame: None, eh_frame_hdr: None, stubs, entry }, tables))
     }
 
     /// The difference between the addresses in a process and those in the file, for a mapping of it.
@@ -116,15 +130,13 @@ pub(crate) trait Elf {
     fn section_size(&self, name: &str) -> Option<u64>;
     /// A section, unpacked; none where it is larger than this, or packed by what is not read here.
     fn section(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>>;
-    /// Where the program begins to run.
-    fn entry(&self) -> u64;
     /// The build id, in the file's bytes.
     fn build_id(&self) -> Option<Vec<u8>>;
     /// Name and checksum of the file with debugging information.
     fn debug_link(&self) -> Option<String>;
 }
 
-impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCache<R>> {
+impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, Bounded<'data, R>> {
     fn functions(&self, wanted: &dyn Fn(u64, u64) -> bool, found: &mut dyn FnMut(u64, u64, &str, bool)) {
         use object::{ObjectSymbol, SymbolKind};
         let text: Vec<_> = self.sections().filter(|section| section.kind() == object::SectionKind::Text).map(|text| text.index()).collect();
@@ -181,10 +193,6 @@ impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCac
         }
     }
 
-    fn entry(&self) -> u64 {
-        Object::entry(self)
-    }
-
     fn build_id(&self) -> Option<Vec<u8>> {
         Object::build_id(self).ok()?.map(<[u8]>::to_vec)
     }
@@ -196,34 +204,72 @@ impl<'data, R: ReadCacheOps> Elf for ElfFile64<'data, Endianness, &'data ReadCac
 }
 
 fn with_elf<R: ReadCacheOps, T>(bytes: R, run: impl FnOnce(&dyn Elf) -> T) -> Option<T> {
-    let cache = ReadCache::new(bytes);
-    let elf: ElfFile64<'_, Endianness, &ReadCache<R>> = ElfFile64::parse(&cache).ok()?;
+    let (cache, allowance) = (ReadCache::new(bytes), Allowance::new(PARSED_BYTES_MAX));
+    let elf: ElfFile64<'_, Endianness, Bounded<'_, R>> = ElfFile64::parse(Bounded { cache: &cache, allowance: &allowance }).ok()?;
     Some(run(&elf))
 }
 
-type Tables = (Vec<Segment>, Option<Section>, Option<Section>, Vec<Range<u64>>);
+/// What the headers of a file tell.
+struct Headers {
+    segments: Vec<Segment>,
+    stubs: Vec<Range<u64>>,
+    entry: u64,
+    tables: Tables,
+}
 
-fn tables(bytes: impl ReadCacheOps) -> Option<Tables> {
+/// Where a file says that its unwind tables lie.
+#[derive(Debug, Default)]
+struct Tables {
+    eh_frame: Option<Place>,
+    eh_frame_hdr: Option<Place>,
+}
+
+impl Tables {
+    /// True where the file is long enough for them: others take no room.
+    fn are_in(&self, bytes: &Bytes) -> bool {
+        let length = match bytes {
+            Bytes::File(file) => file.metadata().map_or(0, |meta| meta.len()),
+            Bytes::Memory(bytes) => bytes.len() as u64,
+        };
+        let end = |place: Place| place.offset.checked_add(place.size);
+        self.eh_frame.into_iter().chain(self.eh_frame_hdr).all(|place| end(place).is_some_and(|end| end <= length))
+    }
+}
+
+/// Reads the headers alone: symbol tables may be of any size.
+fn headers(bytes: impl ReadCacheOps, allowance: &Allowance) -> Option<Headers> {
     let cache = ReadCache::new(bytes);
-    let elf: ElfFile64<'_, Endianness, &ReadCache<_>> = ElfFile64::parse(&cache).ok()?;
-    let executable = |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if (p_flags & object::elf::PF_X).0 != 0);
-    let segments = elf.segments().filter(|segment| executable(segment.flags())).map(|segment| {
-        let (offset, length) = segment.file_range();
-        Segment { offset, length, address: segment.address() }
+    let data = Bounded { cache: &cache, allowance };
+    let header = FileHeader64::<Endianness>::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let loaded = header.program_headers(endian, data).ok()?.iter().filter(|segment| segment.p_type(endian) == PT_LOAD);
+    let segments = loaded.filter(|segment| (segment.p_flags(endian) & PF_X).0 != 0).map(|segment| {
+        let (offset, length) = segment.file_range(endian);
+        Segment { offset, length, address: segment.p_vaddr(endian) }
     });
-    let segments: Vec<_> = segments.take(64).collect();
-    let section = |name: &str| {
-        let section = elf.section_by_name(name).filter(|section| section.size() <= SECTION_BYTES_MAX)?;
-        let range = section.address()..section.address().checked_add(section.size())?;
-        Some(Section { range, bytes: section.data().ok()?.into() })
-    };
-    let stubs = [".plt", ".plt.sec", ".plt.got"].iter().filter_map(|name| {
-        let section = elf.section_by_name(name)?;
-        Some(section.address()..section.address().checked_add(section.size())?)
-    });
-    let eh_frame = section(".eh_frame");
-    let header = section(".eh_frame_hdr").filter(|header| eh_frame.as_ref().is_some_and(|frames| is_sound(header, frames)));
-    Some((segments, eh_frame, header, stubs.collect()))
+    let segments = segments.take(64).collect();
+    let (mut stubs, mut tables) = (Vec::new(), Tables::default());
+    let sections = header.sections(endian, data).ok()?;
+    for section in sections.iter() {
+        let (address, size) = (section.sh_addr(endian), section.sh_size(endian));
+        let there = || (section.sh_type(endian) != SHT_NOBITS).then(|| Place { offset: section.sh_offset(endian), size, address });
+        match sections.section_name(endian, section).unwrap_or_default() {
+            b".eh_frame" => tables.eh_frame = tables.eh_frame.or_else(there),
+            b".eh_frame_hdr" => tables.eh_frame_hdr = tables.eh_frame_hdr.or_else(there),
+            b".plt" | b".plt.sec" | b".plt.got" if stubs.len() < 3 => stubs.extend(address.checked_add(size).map(|end| address..end)),
+            _ => {}
+        }
+    }
+    Some(Headers { segments, stubs, entry: header.e_entry(endian), tables })
+}
+
+/// The bytes behind a mapping of a process, and the path that it has there; none where they cannot be read.
+pub(crate) fn open_bytes(pid: u32, mapping: &Mapping) -> Option<(String, Bytes)> {
+    Some(match &mapping.backing {
+        Backing::Anonymous => return None,
+        Backing::Vdso => ("[vdso]".to_owned(), Bytes::Memory(vdso()?)),
+        Backing::File { path, inode, device } => (path.clone(), Bytes::File(open_mapped(pid, mapping, path, (*device, *inode))?)),
+    })
 }
 
 /// True where a table to search `.eh_frame` by is in the encoding that linkers write, and leads nowhere but into it. Without one the unwinder

@@ -147,9 +147,6 @@ mod tests {
         fn find(&self, _: &str) -> Option<(u64, bool)> {
             None
         }
-        fn entry(&self) -> u64 {
-            0
-        }
         fn build_id(&self) -> Option<Vec<u8>> {
             None
         }

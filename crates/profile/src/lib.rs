@@ -32,6 +32,7 @@ mod record;
 pub mod report;
 mod ring;
 mod sampler;
+mod tables;
 pub mod text;
 mod tracefs;
 pub mod tree;

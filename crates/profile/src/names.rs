@@ -147,7 +147,7 @@ fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>) -> (Vec<
     });
     // The file's own table names exported functions alone where it was stripped; its debugging file names all.
     for file in open_debug_files(image, &debug.unwrap_or_default()) {
-        let Some(found) = Image::new(image.path.clone(), image.pid, Bytes::File(file)) else { continue };
+        let Some(found) = Image::bare(image.path.clone(), image.pid, Bytes::File(file)) else { continue };
         found.with_elf(|elf| {
             collect(elf, addresses, &starts, &mut best);
             if put == Inlined::None {

@@ -1,15 +1,17 @@
 //! User stacks: from registers and the copied stack to return addresses, by the unwind tables of the files that are mapped.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 
 use crate::event::Registers;
-use crate::image::{Image, Section};
+use crate::image::{Bytes, Image, open_bytes};
 use crate::maps::{Backing, Mapping, Mappings};
 use crate::profile::StackEnd;
+use crate::tables::{Room, Section};
 
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::{CacheAarch64 as Cache, UnwinderAarch64 as Native};
@@ -32,11 +34,20 @@ const IMAGES_MAX: usize = 8192;
 /// The number of a program file in `Images`.
 pub(crate) type ImageId = u32;
 
+/// Different mappings at most whose files are looked for; those beyond are not read.
+const KNOWN_MAX: usize = 1 << 16;
+
+/// A file by what it is and not by its path, of which it may have many: device and inode, and size and time of the last change, for it may be written
+/// anew in place.
+type Identity = (u64, u64, u64, i64, i64);
+
 /// All program files seen, each opened once.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     known: HashMap<Backing, Option<ImageId>>,
+    files: HashMap<Identity, Option<ImageId>>,
     all: Vec<Image>,
+    room: Room,
 }
 
 impl Images {
@@ -45,23 +56,47 @@ impl Images {
         if let Some(known) = self.known.get(&mapping.backing) {
             return *known;
         }
-        let image = if self.all.len() < IMAGES_MAX { Image::open(pid, mapping) } else { None };
+        if self.known.len() >= KNOWN_MAX {
+            return None;
+        }
+        let id = self.open(pid, mapping);
+        self.known.insert(mapping.backing.clone(), id);
+        id
+    }
+
+    fn open(&mut self, pid: u32, mapping: &Mapping) -> Option<ImageId> {
+        let (path, bytes) = open_bytes(pid, mapping)?;
+        let identity = identity(&bytes);
+        if let Some(known) = identity.and_then(|identity| self.files.get(&identity)) {
+            return *known;
+        }
+        let image = if self.all.len() < IMAGES_MAX { Image::within(path, pid, bytes, &mut self.room) } else { None };
         let id = image.and_then(|image| {
             self.all.push(image);
             ImageId::try_from(self.all.len() - 1).ok()
         });
-        self.known.insert(mapping.backing.clone(), id);
+        self.files.extend(identity.map(|identity| (identity, id)));
         id
+    }
+
+    /// What an address space takes of a file: without a table to search by the unwinder makes one for each, which takes room too.
+    fn module(&mut self, id: ImageId, mapping: &Mapping, bias: u64) -> Option<Module<Arc<[u8]>>> {
+        let image = self.all.get(usize::try_from(id).ok()?)?;
+        let made = image.eh_frame.as_ref().filter(|_| image.eh_frame_hdr.is_none()).map_or(0, |frames| frames.bytes.len());
+        let fits = made == 0 || self.room.take(&image.path, u64::try_from(made).ok()?);
+        Some(if fits { module(image, mapping, bias) } else { Module::new(String::new(), mapping.start..mapping.end, bias, no_sections()) })
     }
 
     /// A file by its number.
     pub(crate) fn at(&self, id: ImageId) -> Option<&Image> {
         self.all.get(usize::try_from(id).ok()?)
     }
+}
 
-    pub(crate) fn into_all(self) -> Vec<Image> {
-        self.all
-    }
+fn identity(bytes: &Bytes) -> Option<Identity> {
+    let Bytes::File(file) = bytes else { return None };
+    let meta = file.metadata().ok()?;
+    Some((meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
 }
 
 /// Where an address of a process lies.
@@ -87,10 +122,8 @@ impl Space {
         for mapping in mappings.iter() {
             let image = images.get(pid, mapping);
             let placed = image.and_then(|id| Some((id, images.at(id)?.bias(mapping)?)));
-            if let Some((id, bias)) = placed
-                && let Some(image) = images.at(id)
-            {
-                space.native.add_module(module(image, mapping, bias));
+            if let Some(module) = placed.and_then(|(id, bias)| images.module(id, mapping, bias)) {
+                space.native.add_module(module);
             }
             space.images.push(placed);
         }
@@ -125,9 +158,13 @@ fn module(image: &Image, mapping: &Mapping, bias: u64) -> Module<Arc<[u8]>> {
         eh_frame: bytes(&image.eh_frame),
         eh_frame_hdr_svma: range(&image.eh_frame_hdr),
         eh_frame_hdr: bytes(&image.eh_frame_hdr),
-        ..ExplicitModuleSectionInfo::default()
+        ..no_sections()
     };
-    Module::new(image.path.clone(), mapping.start..mapping.end, bias, sections)
+    Module::new(String::new(), mapping.start..mapping.end, bias, sections)
+}
+
+fn no_sections() -> ExplicitModuleSectionInfo<Arc<[u8]>> {
+    ExplicitModuleSectionInfo { base_svma: 0, ..ExplicitModuleSectionInfo::default() }
 }
 
 /// Unwinds, and keeps what it learnt about code and address spaces.
@@ -140,6 +177,13 @@ pub(crate) struct Unwinder {
 impl Unwinder {
     pub(crate) fn new() -> Self {
         Self { images: Images::default(), spaces: HashMap::new(), cache: Cache::new() }
+    }
+
+    /// The files, without what walks alone take, and what is to be said of them.
+    pub(crate) fn finish(self) -> (Vec<Image>, Option<String>) {
+        let Images { mut all, room, .. } = self.images;
+        all.iter_mut().for_each(|image| image.eh_frame = None);
+        (all, room.note())
     }
 
     /// The address space with these mappings.
@@ -266,7 +310,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::image::{Bytes, is_sound};
+    use crate::image::is_sound;
 
     /// An address space of one file at 0x10000, whose unwind tables are these bytes.
     fn space_of(eh_frame: &[u8], header: Option<&[u8]>) -> Space {

@@ -1,0 +1,185 @@
+//! The unwind tables of program files (`.eh_frame`, and the table to search it by), and the bytes that those of all files together may take: whoever
+//! runs a program chooses what its files claim to hold.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use object::read::{ReadCache, ReadCacheOps, ReadRef};
+
+use crate::image::Bytes;
+
+/// Bytes of the unwind tables of all files together that are kept: a quarter of what this program may take in all (256 MB, docs/fuzzing.md), and those
+/// of a few hundred programs and libraries. Tables that the unwinder makes itself, of files without one to search by, count as well.
+const ALL_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of the tables of one file at most; the largest browsers have about 20 MB.
+pub(crate) const FILE_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of headers of all files together that are read; usually one has less than 10 kB.
+const HEADERS_ALL_MAX: u64 = 256 << 20;
+/// Bytes of the headers of one file at most.
+pub(crate) const HEADERS_MAX: u64 = 1 << 20;
+/// Files at most that are named where they have no table for want of room.
+const NAMED_MAX: usize = 4;
+
+/// Section bytes with their address.
+#[derive(Debug, Clone)]
+pub(crate) struct Section {
+    pub(crate) range: Range<u64>,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+/// Where a section lies in its file, and its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) address: u64,
+}
+
+impl Place {
+    /// The section's bytes; none where the file does not hold them.
+    pub(crate) fn read(self, bytes: &Bytes) -> Option<Section> {
+        let range = self.address..self.address.checked_add(self.size)?;
+        let end = self.offset.checked_add(self.size)?;
+        let length = usize::try_from(self.size).ok()?;
+        let bytes = match bytes {
+            Bytes::File(file) => {
+                file.metadata().ok().filter(|meta| end <= meta.len())?;
+                // Made at its size and filled in place: the bytes are held once.
+                let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
+                std::os::unix::fs::FileExt::read_exact_at(file, Arc::get_mut(&mut bytes)?, self.offset).ok()?;
+                bytes
+            }
+            Bytes::Memory(bytes) => bytes.get(usize::try_from(self.offset).ok()?..usize::try_from(end).ok()?)?.into(),
+        };
+        Some(Section { range, bytes })
+    }
+}
+
+/// The room that is left for the files of one profile.
+#[derive(Debug)]
+pub(crate) struct Room {
+    tables: u64,
+    headers: u64,
+    /// Files without an unwind table for want of room, and the names of the first.
+    without: usize,
+    named: Vec<String>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { tables: ALL_BYTES_MAX, headers: HEADERS_ALL_MAX, without: 0, named: Vec::new() }
+    }
+}
+
+impl Room {
+    /// Room for the headers of one more file.
+    pub(crate) fn headers(&self) -> Allowance {
+        Allowance::new(self.headers.min(HEADERS_MAX))
+    }
+
+    /// Takes what was read of a file's headers; false where they had to be left for want of room.
+    pub(crate) fn spend_headers(&mut self, path: &str, allowance: &Allowance) {
+        self.headers = self.headers.saturating_sub(allowance.taken.get());
+        if allowance.refused.get() {
+            self.tell(path);
+        }
+    }
+
+    /// Takes bytes for a file's tables; false where there is no room for them, which the note tells.
+    pub(crate) fn take(&mut self, path: &str, bytes: u64) -> bool {
+        let fits = bytes <= self.tables.min(FILE_BYTES_MAX);
+        if fits {
+            self.tables -= bytes;
+        } else {
+            self.tell(path);
+        }
+        fits
+    }
+
+    fn tell(&mut self, path: &str) {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if !self.named.iter().any(|known| known == name) {
+            self.without += 1;
+            if self.named.len() < NAMED_MAX {
+                self.named.push(name.chars().take(64).collect());
+            }
+        }
+    }
+
+    /// Which files have no unwind table for want of room, in a sentence.
+    pub(crate) fn note(&self) -> Option<String> {
+        (self.without > 0).then(|| {
+            format!(
+                "stacks through {}{} are walked by frame pointers alone: the unwind tables of one file may take {} MiB, and those of all {} MiB",
+                self.named.join(", "),
+                if self.without > self.named.len() { " and others" } else { "" },
+                FILE_BYTES_MAX >> 20,
+                ALL_BYTES_MAX >> 20
+            )
+        })
+    }
+}
+
+/// Bytes that may be read of a file while it is parsed: what is read is held until then.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    most: u64,
+    taken: Cell<u64>,
+    refused: Cell<bool>,
+}
+
+impl Allowance {
+    pub(crate) fn new(most: u64) -> Self {
+        Self { most, taken: Cell::new(0), refused: Cell::new(false) }
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), ()> {
+        let taken = self.taken.get().saturating_add(bytes);
+        if taken > self.most {
+            self.refused.set(true);
+            return Err(());
+        }
+        self.taken.set(taken);
+        Ok(())
+    }
+}
+
+/// A file to parse, of which no more than an allowance is read.
+#[derive(Debug)]
+pub(crate) struct Bounded<'data, R: ReadCacheOps> {
+    pub(crate) cache: &'data ReadCache<R>,
+    pub(crate) allowance: &'data Allowance,
+}
+
+impl<R: ReadCacheOps> Clone for Bounded<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: ReadCacheOps> Copy for Bounded<'_, R> {}
+
+impl<'data, R: ReadCacheOps> ReadRef<'data> for Bounded<'data, R> {
+    fn len(self) -> Result<u64, ()> {
+        self.cache.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'data [u8], ()> {
+        // What lies behind the file's end is refused by itself, and takes nothing.
+        if offset.checked_add(size).is_none_or(|end| self.cache.len().is_ok_and(|length| end > length)) {
+            return Err(());
+        }
+        self.allowance.take(size)?;
+        self.cache.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'data [u8], ()> {
+        /// What a string takes in the cache beside its bytes.
+        const ENTRY: u64 = 64;
+        self.allowance.take(ENTRY)?;
+        let found = self.cache.read_bytes_at_until(range, delimiter);
+        self.allowance.take(found.map_or(ENTRY, |bytes| bytes.len() as u64))?;
+        found
+    }
+}
