@@ -58,15 +58,12 @@ pub(super) fn knows(master: &Master, main: &str, path: &str, print: Print) -> bo
     memory().servers.iter().filter(is_it).any(|seen| seen.prints.iter().any(|(known, then)| known == path && *then == print))
 }
 
-/// Takes up what earlier runs of this boot remembered. Where that cannot be read, less is known, and more is asked.
+/// Takes up what other runs of this boot remembered, while the lock is held: whoever had it last wrote it. Where that cannot be read, less is known, and
+/// more is asked.
 pub(crate) fn load(dir: &Path, boot_id: &str) {
     let earlier = Memory::read(dir, boot_id).unwrap_or_default();
     let mut memory = memory();
-    for server in earlier.servers {
-        if !memory.servers.iter().any(|known| known.main == server.main) {
-            memory.add(server);
-        }
-    }
+    earlier.servers.into_iter().for_each(|server| memory.add(server));
 }
 
 /// Leaves what is remembered to later runs. Where that cannot be written, they ask.
