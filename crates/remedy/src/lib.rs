@@ -24,6 +24,7 @@ mod cgroup;
 mod conflict;
 mod error;
 mod host;
+mod in_force;
 mod journal;
 mod lock;
 mod netns;

@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::master::Master;
 use crate::host;
 use crate::process;
 use crate::record::Print;
@@ -46,15 +45,14 @@ fn memory() -> MutexGuard<'static, Memory> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that a configuration is in force as these prints have it.
-pub(super) fn remember(master: &Master, main: &str, prints: Vec<(String, Print)>) {
-    let (pid, start_ticks) = (master.pid(), master.identity.start_ticks);
+/// Remembers that the configuration of a process, known by its number and start, is in force as these prints have it.
+pub(crate) fn remember((pid, start_ticks): (u32, u64), main: &str, prints: Vec<(String, Print)>) {
     memory().add(Configuration { pid, start_ticks, main: main.to_owned(), prints });
 }
 
 /// True where a path was put in force as this print has it.
-pub(super) fn knows(master: &Master, main: &str, path: &str, print: Print) -> bool {
-    let is_it = |seen: &&Configuration| (seen.pid, seen.start_ticks) == (master.pid(), master.identity.start_ticks) && seen.main == main;
+pub(crate) fn knows(process: (u32, u64), main: &str, path: &str, print: Print) -> bool {
+    let is_it = |seen: &&Configuration| (seen.pid, seen.start_ticks) == process && seen.main == main;
     memory().servers.iter().filter(is_it).any(|seen| seen.prints.iter().any(|(known, then)| known == path && *then == print))
 }
 
