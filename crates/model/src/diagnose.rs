@@ -56,7 +56,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
     let mut improvements = improvements(&ctx, &stations, &findings);
     prescribe(&ctx, &stations, &mut improvements);
     let judgement = judge(&ctx, &stations, (&findings, &couplings));
-    let ledger = ledger::of(&ctx);
+    let (ledger, untold) = ledger::of(&ctx).unzip();
     Diagnosis {
         schema: SCHEMA.to_owned(),
         target,
@@ -70,7 +70,7 @@ pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
         couplings,
         order,
         improvements,
-        warnings: warnings(&ctx).into_iter().chain(ledger::warnings(&ctx, ledger.as_ref())).collect(),
+        warnings: warnings(&ctx).into_iter().chain(untold.unwrap_or_default()).collect(),
         ledger,
         profile: crate::profile::report(&ctx),
         wire: crate::wire::report(&ctx),

@@ -16,6 +16,7 @@ mod tests;
 use crate::facts::Context;
 use crate::message::Message;
 use crate::report::{At, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
+use crate::spread::half_interval;
 
 use account::{Accountant, Stood};
 use count::Counted;
@@ -29,8 +30,9 @@ const BATCH_TIMES_MIN: f64 = 10.0;
 /// The share of a kind of trouble among all from which on it is told.
 const TOLD_SHARE_MIN: f64 = 0.02;
 
-/// The account of one observation; nothing where no sample was taken, or no listener of this host answers for the target.
-pub(crate) fn of(ctx: &Context<'_>) -> Option<LedgerReport> {
+/// The account of one observation, and what it cannot tell, a sentence each; nothing where no sample was taken, or no listener of this host answers for the
+/// target.
+pub(crate) fn of(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>)> {
     if ctx.path.tiers.is_empty() {
         return None;
     }
@@ -49,19 +51,20 @@ pub(crate) fn of(ctx: &Context<'_>) -> Option<LedgerReport> {
         let means: Vec<f64> = parts.iter().map(|part| part[place].mean).collect();
         reported(ctx, stood, &means, under_way)
     };
-    Some(LedgerReport {
+    let report = LedgerReport {
         under_way: rounded(under_way),
         rate_rps: rate.map(rounded),
         response_time_ms: response_s.map(|seconds| rounded(1e3 * seconds)),
         places: whole.iter().enumerate().filter(|(_, stood)| rounded(stood.mean) > 0.0).map(of_place).collect(),
         unaccounted: LedgerUnaccounted { mean: rounded(under_way - sum), share: rounded(share(under_way - sum, under_way)) },
         losses: losses::of(ctx),
-    })
+    };
+    let warnings = warnings(ctx, &report, &counted);
+    Some((report, warnings))
 }
 
-/// What the account cannot tell, one sentence each.
-pub(crate) fn warnings(ctx: &Context<'_>, ledger: Option<&LedgerReport>) -> Vec<String> {
-    let (Some(ledger), Some(counted)) = (ledger, Counted::of(ctx)) else { return Vec::new() };
+/// What the account cannot tell.
+fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<String> {
     let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX));
     let mut told = Vec::new();
     for (tier, counts) in ctx.path.tiers.iter().zip(&means) {
@@ -79,10 +82,7 @@ pub(crate) fn warnings(ctx: &Context<'_>, ledger: Option<&LedgerReport>) -> Vec<
 
 /// The mean number of requests that the load generator had under way while it offered load.
 fn in_flight(ctx: &Context<'_>) -> Option<f64> {
-    /// Length of a slice, microseconds.
-    const SLICE_US: u64 = 100_000;
-    let load = ctx.obs.load.as_ref()?;
-    let slices = &load.slices[..load.slices.len().min(usize::try_from(load.duration_us / SLICE_US).unwrap_or(usize::MAX))];
+    let slices = ctx.obs.load.as_ref()?.offered();
     let sum: f64 = slices.iter().map(|slice| f64::from(slice.in_flight)).sum();
     (!slices.is_empty()).then(|| sum / slices.len() as f64)
 }
@@ -119,17 +119,6 @@ fn reported(ctx: &Context<'_>, stood: &Stood, batches: &[f64], under_way: f64) -
         high: rounded((stood.mean + half).min(under_way.max(stood.mean))),
         age_ms: stood.age_ms.map(rounded),
     }
-}
-
-/// Half of the 95 % interval of a mean out of the means of batches.
-fn half_interval(batches: &[f64]) -> Option<f64> {
-    /// Student's t of 1 to 9 degrees of freedom, 97.5 %.
-    const T: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-    let t = T.get(batches.len().checked_sub(2)?)?;
-    let number = batches.len() as f64;
-    let mean = batches.iter().sum::<f64>() / number;
-    let variance = batches.iter().map(|batch| (batch - mean).powi(2)).sum::<f64>() / (number - 1.0);
-    Some(t * (variance / number).sqrt())
 }
 
 fn share(part: f64, of: f64) -> f64 {

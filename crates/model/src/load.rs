@@ -90,6 +90,9 @@ pub struct Percentiles {
     pub max: u64,
 }
 
+/// Length of a [`Slice`], microseconds.
+pub const SLICE_US: u64 = 100_000;
+
 /// A tenth of a second of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
@@ -177,6 +180,12 @@ pub struct LoadResult {
 }
 
 impl LoadResult {
+    /// The slices in which load was offered, without those in which the last answers were waited for.
+    pub fn offered(&self) -> &[Slice] {
+        let whole = usize::try_from(self.duration_us / SLICE_US).unwrap_or(usize::MAX);
+        &self.slices[..whole.min(self.slices.len())]
+    }
+
     /// Requests ended a second while load was offered, whatever their end.
     pub fn throughput_rps(&self) -> f64 {
         per_second(self.requests.saturating_sub(self.drained), self.duration_us)

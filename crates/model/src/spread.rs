@@ -2,15 +2,13 @@
 
 use chokepoint_statistics::wilson;
 
-use crate::load::{LoadResult, Slice};
+use crate::load::{LoadResult, SLICE_US, Slice};
 
-/// Batches that are held against each other, and Student's t for them (nine degrees of freedom, two-sided 95 %). Ten is the lowest number that is advised
-/// for batch means (B. Schmeiser, "Batch size effects in the analysis of simulation output", 1982): the longer a batch, the less does it depend on
-/// the one before.
+/// Batches that are held against each other. Ten is the lowest number that is advised for batch means (B. Schmeiser, "Batch size effects in the analysis of
+/// simulation output", 1982): the longer a batch, the less does it depend on the one before.
 const BATCHES: usize = 10;
-const T_95: f64 = 2.262_157;
-/// Length of a slice, microseconds.
-const SLICE_US: u64 = 100_000;
+/// Student's t of one to nine degrees of freedom, two-sided 95 %.
+const T_95: [f64; BATCHES - 1] = [12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157];
 
 /// Where a figure lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,12 +34,12 @@ pub struct Spread {
 impl Spread {
     /// Of a load; nothing where it was shorter than ten slices, or nothing ended in it.
     pub fn of(load: &LoadResult) -> Option<Self> {
-        let offered = usize::try_from(load.duration_us / SLICE_US).unwrap_or(usize::MAX).min(load.slices.len());
-        let each = offered / BATCHES;
+        let offered = load.offered();
+        let each = offered.len() / BATCHES;
         if each == 0 {
             return None;
         }
-        let batches: Vec<(f64, f64)> = load.slices[..offered].chunks_exact(each).take(BATCHES).map(batch).collect();
+        let batches: Vec<(f64, f64)> = offered.chunks_exact(each).take(BATCHES).map(batch).collect();
         let ended: f64 = batches.iter().map(|(good, failed)| good + failed).sum();
         if ended <= 0.0 {
             return None;
@@ -59,11 +57,18 @@ fn batch(slices: &[Slice]) -> (f64, f64) {
 }
 
 fn goodput(mean_rps: f64, batches: &[(f64, f64)], seconds: f64) -> Range {
-    let rates = || batches.iter().map(|(good, _)| good / seconds);
-    let mean = rates().sum::<f64>() / BATCHES as f64;
-    let variance = rates().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (BATCHES - 1) as f64;
-    let half = T_95 * (variance / BATCHES as f64).sqrt();
+    let rates: Vec<f64> = batches.iter().map(|(good, _)| good / seconds).collect();
+    let half = half_interval(&rates).unwrap_or(f64::INFINITY);
     Range { low: (mean_rps - half).max(0.0), high: mean_rps + half }
+}
+
+/// Half of the 95 % interval of a mean out of the means of two to ten batches of equal length; nothing of fewer or more.
+pub(crate) fn half_interval(batches: &[f64]) -> Option<f64> {
+    let t = T_95.get(batches.len().checked_sub(2)?)?;
+    let number = batches.len() as f64;
+    let mean = batches.iter().sum::<f64>() / number;
+    let variance = batches.iter().map(|batch| (batch - mean).powi(2)).sum::<f64>() / (number - 1.0);
+    Some(t * (variance / number).sqrt())
 }
 
 fn failed(batches: &[(f64, f64)], ended: f64) -> Range {

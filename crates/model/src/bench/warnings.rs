@@ -122,10 +122,9 @@ fn omitted(measured: &Measured) -> Option<Message> {
 
 /// The longest time in which nothing ended although requests were under way.
 fn stalled(load: &LoadResult) -> Option<Message> {
-    let offered = ((load.duration_us / 100_000) as usize).min(load.slices.len());
     let is_still = |slice: &Slice| slice.good == 0 && slice.wrong == 0 && slice.failed == 0 && slice.in_flight > 0;
     let (mut longest, mut begin) = (0..0, 0);
-    for (place, slice) in load.slices[..offered].iter().enumerate() {
+    for (place, slice) in load.offered().iter().enumerate() {
         if !is_still(slice) {
             begin = place + 1;
         } else if place + 1 - begin > longest.len() {
@@ -133,7 +132,8 @@ fn stalled(load: &LoadResult) -> Option<Message> {
         }
     }
     let median_slices = load.latency_us.p50 as f64 / 1e5;
-    let is_stall = longest.len() >= STALL_SLICES_MIN && longest.len() as f64 >= STALL_FACTOR * median_slices && longest.len() < offered;
+    let is_stall =
+        longest.len() >= STALL_SLICES_MIN && longest.len() as f64 >= STALL_FACTOR * median_slices && longest.len() < load.offered().len();
     let seconds = |slices: usize| slices as f64 / 10.0;
     is_stall.then(|| Message::new("bench-warning-stalled").with("seconds", seconds(longest.len())).with("at", seconds(longest.start)))
 }

@@ -144,7 +144,7 @@ impl Stage {
 
     fn ledger(&self) -> LedgerReport {
         let (obs, path, words) = (self.observe(), self.path(), Catalogue::english());
-        of(&Context::new(&obs, &path, &words)).expect("there are samples")
+        of(&Context::new(&obs, &path, &words)).expect("there are samples").0
     }
 
     /// Mean number at a place of a tier; zero where it is not told.
@@ -291,7 +291,7 @@ fn a_recording_of_streams_says_so() {
     let warn = |stage: &Stage, obs: &Observation| {
         let (path, words) = (stage.path(), Catalogue::english());
         let ctx = Context::new(obs, &path, &words);
-        warnings(&ctx, of(&ctx).as_ref())
+        of(&ctx).map(|(_, warnings)| warnings).unwrap_or_default()
     };
     assert!(warn(&stage, &stage.observe()).is_empty());
     stage.server = many(9, |n| served(WEB, n));

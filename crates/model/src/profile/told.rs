@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use super::Profiled;
 use crate::facts::cores::polling;
 use crate::facts::{Context, GOOD_MIN};
+use crate::load::SLICE_US;
 use crate::message::Message;
 use crate::observation::ProfilePart;
 use crate::report::{ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 use crate::traffic;
-
-/// Microseconds of a slice of the load's result.
-const SLICE_US: u64 = 100_000;
 
 /// What the report says of the profile; nothing where none was taken.
 pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
