@@ -106,7 +106,7 @@ impl Driver for Replay {
     fn whole(&mut self) -> Result<Observation> {
         while let Some(event) = self.events.pop_front() {
             if let Event::Measured(entries) = event {
-                return Ok(measure::observation(&entries));
+                return measure::recorded(&entries);
             }
         }
         bail!("the recording holds no measurement of the whole")
@@ -115,7 +115,8 @@ impl Driver for Replay {
     fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
         let wanted = part.id();
         match self.events.pop_front_if(|event| matches!(event, Event::Part { id, .. } if *id == wanted)) {
-            Some(Event::Part { read, .. }) => Ok(read.map(|entries| measure::observation(&entries))),
+            Some(Event::Part { read: Ok(entries), .. }) => Ok(Ok(measure::recorded(&entries)?)),
+            Some(Event::Part { read: Err(why), .. }) => Ok(Err(why)),
             _ => Ok(Err("the recording does not hold it".to_owned())),
         }
     }

@@ -343,7 +343,7 @@ impl Driver for Replay {
 
     fn measure(&mut self) -> Result<Observation> {
         match self.events.pop_front() {
-            Some(Event::Measured(entries)) => Ok(measure::observation(&entries)),
+            Some(Event::Measured(entries)) => measure::recorded(&entries),
             _ => bail!("the recording holds no further measurement"),
         }
     }

@@ -13,7 +13,7 @@ use chokepoint_model::report::Request;
 use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::{Entry, Scope};
 use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW, WIRE};
-use chokepoint_sources::{ObserveOptions, Observer, assemble};
+use chokepoint_sources::{ObserveOptions, Observer, assemble, assemble_recorded};
 
 use crate::beside::Beside;
 use crate::interrupt::Interrupt;
@@ -221,9 +221,14 @@ pub(crate) fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
     progress.finish();
 }
 
-/// The observation that entries give: the only way to one, live or in a replay.
+/// The observation that entries give which this run read.
 pub(crate) fn observation(entries: &[Entry]) -> Observation {
     assemble(entries)
+}
+
+/// The observation that a recording's entries give: the same, within bounds.
+pub(crate) fn recorded(entries: &[Entry]) -> Result<Observation> {
+    assemble_recorded(entries).context("the recording cannot be replayed")
 }
 
 /// Waits until what the last load left has gone, at most [`SETTLE_MAX`]; what remains then is told by the next measurement.

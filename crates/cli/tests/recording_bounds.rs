@@ -43,12 +43,16 @@ fn write_bomb(file: &str, entries: usize, bytes: usize) -> u64 {
     write_frames(file, std::iter::repeat_n(entry.as_slice(), entries))
 }
 
-/// An entry of process 7 with these bytes.
-fn entry(source: &str, bytes: &[u8]) -> Vec<u8> {
+/// The first byte of an entry's scope: a network namespace, or a process.
+const NETNS: u8 = 1;
+const PROCESS: u8 = 2;
+
+/// An entry with these bytes, of the namespace or process of this number.
+fn entry(source: &str, (kind, number): (u8, u64), at_us: u64, bytes: &[u8]) -> Vec<u8> {
     let mut entry = vec![1];
-    entry.extend_from_slice(&0_u64.to_le_bytes());
-    entry.push(2);
-    entry.extend_from_slice(&7_u64.to_le_bytes());
+    entry.extend_from_slice(&at_us.to_le_bytes());
+    entry.push(kind);
+    entry.extend_from_slice(&number.to_le_bytes());
     for text in [source, ""] {
         entry.extend_from_slice(&u32::try_from(text.len()).unwrap().to_le_bytes());
         entry.extend_from_slice(text.as_bytes());
@@ -59,7 +63,7 @@ fn entry(source: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A recording of these entries; gives the file's length.
-fn write_frames<'a>(file: &str, frames: impl Iterator<Item = &'a [u8]>) -> u64 {
+fn write_frames(file: &str, frames: impl Iterator<Item = impl AsRef<[u8]>>) -> u64 {
     let mut out = File::create(file).unwrap();
     out.write_all(b"chokepoint-recording 1\n").unwrap();
     let mut gzip = GzEncoder::new(out, Compression::best());
@@ -71,7 +75,7 @@ fn write_frames<'a>(file: &str, frames: impl Iterator<Item = &'a [u8]>) -> u64 {
     frame(b"\0{\"tool\":\"0.1.0\",\"redaction\":\"public\"}");
     let mut count = 0_u64;
     for one in frames {
-        frame(one);
+        frame(one.as_ref());
         count += 1;
     }
     frame(&[&[2][..], &count.to_le_bytes(), &0_u64.to_le_bytes()].concat());
@@ -98,7 +102,7 @@ fn replay_configurations(server: &str, configurations: &[(&str, String, Option<&
     let file = chokepoint.file("server.rec").to_str().unwrap().to_owned();
     for (name, text, told) in configurations {
         let dump = format!("server {server}\nprefix /n\nversion \n# configuration file /n/main:\n{text}\n");
-        let length = write_frames(&file, std::iter::once(entry("server_config", dump.as_bytes()).as_slice()));
+        let length = write_frames(&file, std::iter::once(entry("server_config", (PROCESS, 7), 0, dump.as_bytes()).as_slice()));
         assert!(length < 512 << 10, "{name} packs to {length}");
         let (status, stderr, memory) = replayed(&chokepoint, &file);
         // There is nothing else in it: the verdict is "unknown".
@@ -149,6 +153,57 @@ fn a_php_fpm_configuration_of_many_lines_is_refused_while_it_is_read() {
             ("pools", pools, TOLD),
         ],
     );
+}
+
+/// Made-up entries of one kind.
+struct Crafted {
+    name: &'static str,
+    /// They become too much, though no more is unpacked than may be.
+    is_refused: bool,
+    count: u64,
+    /// The entry of this number. They are made one by one: what this process takes would count for the child that it becomes (fork(2), execve(2)).
+    make: Box<dyn Fn(u64) -> Vec<u8>>,
+}
+
+fn crafted() -> Vec<Crafted> {
+    let of = |name, is_refused, count, make| Crafted { name, is_refused, count, make };
+    fn netstat(first: u64) -> Vec<u8> {
+        let names: String = (first..first + 20_000).map(|n| format!(" {n:x}")).collect();
+        format!("T:{names}\nT:{}\n", " 0".repeat(20_000)).into_bytes()
+    }
+    let columns: String = (0..16).map(|n| format!(" a{n}")).collect();
+    let table = move |rows: usize| format!("entries{columns}\n{}", format!("{}0\n", "0 ".repeat(16)).repeat(rows)).into_bytes();
+    let few = table(8);
+    // A socket of IPv4, established: struct nlmsghdr and struct inet_diag_msg, sock_diag(7).
+    let mut socket = [88_u32.to_le_bytes(), [20, 0, 2, 0], [0; 4], [0; 4]].concat();
+    socket.extend([2, 1, 0, 0, 0, 80, 0, 81]);
+    socket.resize(88, 0);
+    let sockets = move |count: usize| socket.repeat(count);
+    let ten = sockets(10);
+    vec![
+        of("namespaces", true, 100_000, Box::new(|n| entry("netstat", (NETNS, n), 0, b""))),
+        of("processes", true, 100_000, Box::new(|n| entry("process_cpu", (PROCESS, n), 0, b""))),
+        of("other names each time", true, 100, Box::new(|at| entry("netstat", (NETNS, 7), at, &netstat(at * 20_000)))),
+        of("rows of a table", true, 50_000, Box::new(move |at| entry("conntrack_cpus", (NETNS, 7), at, &few))),
+        of("one long table", true, 1, Box::new(move |at| entry("conntrack_cpus", (NETNS, 7), at, &table(400_000)))),
+        of("sockets in one reading", true, 1, Box::new(move |at| entry("requests", (NETNS, 7), at, &sockets(300_000)))),
+        of("sockets in many readings", true, 27_000, Box::new(move |at| entry("requests", (NETNS, 7), at, &ten))),
+        of("the same names each time", false, 100, Box::new(|at| entry("netstat", (NETNS, 7), at, &netstat(0)))),
+        of("numbers", false, 100_000, Box::new(|at| entry("conntrack_count", (NETNS, 7), at, b"1\n"))),
+    ]
+}
+
+#[test]
+fn readings_that_grow_when_they_are_parsed_are_refused_whatever_reads_them() {
+    let chokepoint = Chokepoint::new();
+    let file = chokepoint.file("crafted.rec").to_str().unwrap().to_owned();
+    for Crafted { name, is_refused, count, make } in crafted() {
+        let length = write_frames(&file, (0..count).map(make));
+        let (status, stderr, memory) = replayed(&chokepoint, &file);
+        assert_eq!(status, Some(1), "{name}: {stderr}");
+        assert_eq!(stderr.contains("once they are parsed"), is_refused, "{name}: {stderr}");
+        assert!(memory < MEMORY_MAX, "{name}: a recording of {length} bytes took {} MB", memory >> 20);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! `sources::assemble` builds it from raw bytes, live or out of a recording; nothing else may.
 
 mod cgroup;
+mod counters;
 mod host;
 mod netns;
 mod process;
@@ -14,10 +15,11 @@ mod warmth;
 mod wire;
 
 pub use cgroup::{CgroupCpu, CgroupId, CgroupVersion};
+pub use counters::Counters;
 pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use netns::{
-    Address, ConntrackCpu, Counters, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState,
-    TimeWaitAccepted, TimeWaitDialled, TimeWaits, Translation, UnixPeer, Wait,
+    Address, ConntrackCpu, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState, TimeWaitAccepted,
+    TimeWaitDialled, TimeWaits, Translation, UnixPeer, Wait,
 };
 pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadTimes};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};

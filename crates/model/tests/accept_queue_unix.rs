@@ -5,8 +5,6 @@
 
 mod stage;
 
-use std::collections::BTreeMap;
-
 use chokepoint_model::observation::{
     ErrorLog, Identity, ListenerAddress, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState, UnixPeer,
 };
@@ -56,7 +54,7 @@ fn behind(peak: u32) -> Observation {
 fn tcp_overflows(obs: &mut Observation, count: i64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     for (at, count) in [(0, 0), (11_000_000, count)] {
-        view.netstat.push(at, Reading::Ok(BTreeMap::from([("TcpExt.ListenOverflows".to_owned(), count)])));
+        view.netstat.push(at, Reading::Ok([("TcpExt.ListenOverflows".to_owned(), count)].into()));
     }
 }
 

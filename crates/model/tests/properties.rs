@@ -178,11 +178,13 @@ impl Blind {
             name: _,
             is_host: _,
         } = view;
-        self.change(netstat, |counters| counters.retain(|name, _| name.len() % 2 == 0));
+        self.change(netstat, |counters| {
+            *counters = counters.iter().filter(|(name, _)| name.len() % 2 == 0).map(|(name, value)| (name.to_owned(), *value)).collect();
+        });
         self.take(netstat);
         self.take(sockstat);
         self.take(conntrack_count);
-        self.change(conntrack_cpus, |rows| rows.iter_mut().for_each(|row| row.counters.clear()));
+        self.change(conntrack_cpus, |rows| rows.iter_mut().for_each(|row| row.counters = Default::default()));
         self.take(conntrack_cpus);
         self.take(conntrack_states);
         self.take(conntrack_translations);

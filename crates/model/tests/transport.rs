@@ -110,7 +110,7 @@ fn what_was_not_lost_or_did_no_harm_is_not_told() {
     for id in [CLIENT, SERVER] {
         let view = obs.netns.get_mut(&id).unwrap();
         let without =
-            |counters: &Counters| counters.iter().filter(|(name, _)| !name.contains("DSACK")).map(|(k, v)| (k.clone(), *v)).collect();
+            |counters: &Counters| counters.iter().filter(|(name, _)| !name.contains("DSACK")).map(|(k, v)| (k.to_owned(), *v)).collect();
         let points: Vec<(u64, Counters)> = view.netstat.points().iter().map(|(at, counters)| (*at, without(counters))).collect();
         view.netstat = Default::default();
         points.into_iter().for_each(|(at, counters)| view.netstat.push(at, Reading::Ok(counters)));
@@ -168,12 +168,11 @@ fn long_answers(lost: i64, trip_us: u64) -> Observation {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points = view.netstat.points().to_vec();
     view.netstat = Default::default();
-    for (at, mut counters) in points {
-        if at > 0 {
-            counters.insert("Tcp.OutSegs".into(), 5 + 690_000);
-            counters.insert("Tcp.RetransSegs".into(), 5 + lost);
-        }
-        view.netstat.push(at, Reading::Ok(counters));
+    for (at, counters) in points {
+        let counters = counters.iter().map(|(name, value)| (name.to_owned(), *value));
+        // Of a name that comes twice the last counts.
+        let more = [("Tcp.OutSegs", 690_000), ("Tcp.RetransSegs", lost)].map(|(name, grown)| (name.to_owned(), 5 + grown));
+        view.netstat.push(at, Reading::Ok(counters.chain(more.into_iter().filter(|_| at > 0)).collect()));
     }
     let load = obs.load.as_mut().unwrap();
     (load.requests, load.good, load.received_bytes) = (1_000, 1_000, 1_000_000_000);

@@ -88,7 +88,7 @@ fn a_watched_server_beside_a_neighbour_is_limited_by_the_core_where_it_waits_for
         (obs.load, obs.request.loaded) = (None, false);
         for (at, opens) in [(0, 10), (11_000_000, 500)] {
             let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
-            obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters));
+            obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters.into_iter().collect()));
         }
         obs
     };
@@ -285,7 +285,7 @@ fn passive_without_traffic_or_listener_cannot_tell() {
     (obs.load, obs.request.loaded) = (None, false);
     for (at, opens) in [(0, 10), (11_000_000, 500)] {
         let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
-        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters));
+        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters.into_iter().collect()));
     }
     assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
 }

@@ -6,6 +6,7 @@ use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
+use crate::room::{Overfull, Room};
 use crate::source;
 
 /// Entry that is no reading: what was asked for, JSON of [`Request`].
@@ -39,13 +40,31 @@ pub(crate) const NO_READERS: &[&str] = &[REQUEST, LOAD, UNLOADED, WARMTH, WINDOW
 /// The observation that these entries make, whatever their order: what was asked for first, for readings are understood by it; the others by their
 /// time, and those of one time as they come.
 pub fn assemble(entries: &[Entry]) -> Observation {
-    let mut ordered: Vec<&Entry> = entries.iter().collect();
-    ordered.sort_by_key(|entry| (entry.source != REQUEST, entry.at_us));
     let mut observation = Observation::default();
-    for entry in ordered {
+    for entry in ordered(entries) {
         place(&mut observation, entry);
     }
     observation
+}
+
+/// The same of entries that somebody else wrote, within bounds of memory.
+///
+/// # Errors
+/// [`Overfull`] as soon as it takes more than 64 MiB and twice the bytes of the entries.
+pub fn assemble_recorded(entries: &[Entry]) -> Result<Observation, Overfull> {
+    let mut room = Room::of(entries);
+    let mut observation = Observation::default();
+    for entry in ordered(entries) {
+        room.take(entry)?;
+        place(&mut observation, entry);
+    }
+    Ok(observation)
+}
+
+fn ordered(entries: &[Entry]) -> Vec<&Entry> {
+    let mut ordered: Vec<&Entry> = entries.iter().collect();
+    ordered.sort_by_key(|entry| (entry.source != REQUEST, entry.at_us));
+    ordered
 }
 
 /// Puts one entry into its place. An entry without a place is told in `unplaced`, never dropped in silence.

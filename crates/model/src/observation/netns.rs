@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RequestSample, TcpSample};
+use super::{Counters, RequestSample, TcpSample};
 use crate::series::Series;
 
 /// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace lives (namespaces(7)).
@@ -18,9 +18,6 @@ impl fmt::Display for NetnsId {
         write!(f, "net:[{}]", self.0)
     }
 }
-
-/// Named counters of one file, `Protocol.Field` ("TcpExt.ListenOverflows"), all as the kernel counts them.
-pub type Counters = BTreeMap<String, i64>;
 
 /// Everything read of one network namespace.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -79,7 +76,7 @@ impl NetnsView {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConntrackCpu {
     /// Counter by column name: "drop", "early_drop", "insert_failed", "clashres", ...
-    pub counters: BTreeMap<String, u64>,
+    pub counters: Counters<u64>,
 }
 
 /// A destination that a namespace translates: what comes to one TCP address and port is sent on to another.

@@ -139,7 +139,7 @@ pub(crate) fn counters(obs: &mut Observation, id: NetnsId, grown: &[(&str, u64)]
         for (name, grown) in grown {
             *row.get_mut(*name).unwrap() += grown * at / 11_000_000;
         }
-        view.conntrack_cpus.push(at, Reading::Ok(vec![ConntrackCpu { counters: row }, ConntrackCpu::default()]));
+        view.conntrack_cpus.push(at, Reading::Ok(vec![ConntrackCpu { counters: row.into_iter().collect() }, ConntrackCpu::default()]));
     }
 }
 

@@ -166,7 +166,7 @@ fn are_many(root: &Root) -> bool {
         Outcome::Ok(text) => sockstat::parse(&text).ok(),
         _ => None,
     };
-    let used = |counts: &Counters| ["TCP.inuse", "TCP6.inuse"].iter().filter_map(|name| counts.get(*name)).sum::<i64>();
+    let used = |counts: &Counters| ["TCP.inuse", "TCP6.inuse"].iter().filter_map(|name| counts.get(name)).sum::<i64>();
     counts.is_some_and(|counts| used(&counts) >= MANY)
 }
 

@@ -2,11 +2,11 @@
 //! (`/proc/net/stat/nf_conntrack`).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use chokepoint_model::observation::{ConntrackCpu, Observation};
+use chokepoint_model::observation::{ConntrackCpu, Counters, Observation};
+use chokepoint_model::reading::Reading;
 use chokepoint_recording::{Entry, Outcome};
 
 use super::error::{ParseError, Place, lines, whole};
@@ -119,10 +119,14 @@ pub(crate) fn parse_cpus(bytes: &[u8]) -> Result<Vec<ConntrackCpu>, ParseError> 
         if values.len() != names.len() {
             return Err(place.expected("as many columns as the header has", line));
         }
-        let mut counters = BTreeMap::new();
-        for (name, value) in names.iter().zip(values) {
-            let value = place.hexadecimal("hexadecimal columns", Some(value))?;
-            counters.entry((*name).to_owned()).or_insert(value);
+        let mut counters = Vec::with_capacity(names.len());
+        // From the last: of one name the first column counts.
+        for (name, value) in names.iter().zip(values).rev() {
+            counters.push(((*name).to_owned(), place.hexadecimal("hexadecimal columns", Some(value))?));
+        }
+        let mut counters: Counters<u64> = counters.into_iter().collect();
+        if let Some(ConntrackCpu { counters: first }) = rows.first() {
+            counters.share_names(first);
         }
         rows.push(ConntrackCpu { counters });
     }
@@ -140,7 +144,11 @@ fn put_count(observation: &mut Observation, entry: &Entry) {
 
 fn put_cpus(observation: &mut Observation, entry: &Entry) {
     if let Some(netns) = netns_view(observation, entry) {
-        netns.conntrack_cpus.push(entry.at_us, reading_of(&entry.outcome, parse_cpus));
+        let mut reading = reading_of(&entry.outcome, parse_cpus);
+        if let (Reading::Ok(rows), Some([first, ..])) = (&mut reading, netns.conntrack_cpus.last().map(Vec::as_slice)) {
+            rows.iter_mut().for_each(|row| row.counters.share_names(&first.counters));
+        }
+        netns.conntrack_cpus.push(entry.at_us, reading);
     }
 }
 
@@ -155,7 +163,7 @@ mod tests {
         assert_eq!((old[0].counters["searched"], old[0].counters["drop"], old[1].counters["early_drop"]), (0x1d, 0x2f, 0x5));
         let newer = parse_cpus(include_bytes!("../../tests/data/text/variants/nf_conntrack-stat-5.10")).unwrap();
         assert_eq!((newer[0].counters["clashres"], newer[1].counters["drop"]), (3, 0xab));
-        assert!(!newer[0].counters.contains_key("searched"));
+        assert!(newer[0].counters.get("searched").is_none());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Counters of the network protocols in one namespace: `/proc/net/netstat`, `/proc/net/snmp` and the IPv6 lines of `/proc/net/snmp6`.
 
 use chokepoint_model::observation::{Counters, Observation};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::series::Series;
 use chokepoint_recording::{Entry, Outcome};
 
 use super::error::{ParseError, Place, lines, whole};
@@ -42,7 +44,7 @@ fn read_files(root: &Root) -> Result<Outcome, Outcome> {
 /// the kernel's documentation calls unsigned and does not fit is the largest number. Values may be negative (Tcp.MaxConn is -1; RFC 4022).
 pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
     let text = whole(NAME, bytes)?;
-    let mut counters = Counters::new();
+    let mut counters: Vec<(String, i64)> = Vec::new();
     let mut header: Option<(&str, Vec<&str>)> = None;
     for (place, line) in lines(NAME, &text) {
         let Some((protocol, rest)) = line.split_once(": ") else {
@@ -50,7 +52,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
                 return Err(place.expected("the values of the header above", line));
             }
             let (name, value) = ip6_line(place, line)?;
-            counters.insert(name, value);
+            counters.push((name, value));
             continue;
         };
         let tokens = rest.split_ascii_whitespace().collect::<Vec<_>>();
@@ -58,7 +60,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
             None => header = Some((protocol, tokens)),
             Some((named, names)) if named == protocol && names.len() == tokens.len() => {
                 for (name, value) in names.iter().zip(tokens) {
-                    counters.insert(format!("{protocol}.{name}"), number(place, Some(value))?);
+                    counters.push((format!("{protocol}.{name}"), number(place, Some(value))?));
                 }
             }
             Some(_) => return Err(place.expected("as many values as the header above has names", line)),
@@ -67,7 +69,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
     if header.is_some() || counters.is_empty() {
         return Err(Place::new(NAME, text.lines().count() + 1).expected("values after the last header", ""));
     }
-    Ok(counters)
+    Ok(counters.into_iter().collect())
 }
 
 /// "Ip6InReceives 12" as ("Ip6.InReceives", 12); the same for the kernel's other IPv6 protocols.
@@ -95,8 +97,16 @@ pub(super) fn number(place: Place, token: Option<&str>) -> Result<i64, ParseErro
 
 fn put(observation: &mut Observation, entry: &Entry) {
     if let Some(netns) = netns_view(observation, entry) {
-        netns.netstat.push(entry.at_us, reading_of(&entry.outcome, parse));
+        push_sharing(&mut netns.netstat, entry.at_us, reading_of(&entry.outcome, parse));
     }
+}
+
+/// Adds a reading, with the list of names of the one before it where they are the same.
+pub(super) fn push_sharing(series: &mut Series<Counters>, at_us: u64, mut reading: Reading<Counters>) {
+    if let (Reading::Ok(counters), Some(last)) = (&mut reading, series.last()) {
+        counters.share_names(last);
+    }
+    series.push(at_us, reading);
 }
 
 #[cfg(test)]
@@ -109,7 +119,7 @@ mod tests {
             b"TcpExt: ListenOverflows ListenDrops\nTcpExt: 7 9\nTcp: MaxConn\nTcp: -1\nIp6InReceives                   \t12\nIcmp6OutErrors 1\n",
         )
         .unwrap();
-        let counters: Vec<(&str, i64)> = counters.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let counters: Vec<(&str, i64)> = counters.iter().map(|(name, value)| (name, *value)).collect();
         assert_eq!(
             counters,
             [("Icmp6.OutErrors", 1), ("Ip6.InReceives", 12), ("Tcp.MaxConn", -1), ("TcpExt.ListenDrops", 9), ("TcpExt.ListenOverflows", 7)]
@@ -122,7 +132,7 @@ mod tests {
         assert_eq!(counters["TcpExt.ListenOverflows"], 4321);
         assert_eq!(counters["TcpExt.ListenDrops"], 4400);
         assert_eq!(counters["IpExt.InOctets"], 987_654_321_012);
-        assert!(!counters.contains_key("TcpExt.TCPReqQFullDrop"));
+        assert!(counters.get("TcpExt.TCPReqQFullDrop").is_none());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::error::{ParseError, Place, lines, whole};
 use super::netstat::number;
+use super::netstat::push_sharing;
 use super::one;
 use crate::assemble::netns_view;
 use crate::root::{Root, WHY_MISSING, reading_of};
@@ -40,23 +41,23 @@ pub(crate) fn read_files(root: &Root) -> Outcome {
 /// namespace's (net/ipv4/proc.c).
 pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
     let text = whole(NAME, bytes)?;
-    let mut counters = Counters::new();
+    let mut counters: Vec<(String, i64)> = Vec::new();
     for (place, line) in lines(NAME, &text) {
         let Some((protocol, rest)) = line.split_once(": ") else { return Err(place.expected("a protocol and a colon", line)) };
         let mut tokens = rest.split_ascii_whitespace();
         while let Some(name) = tokens.next() {
-            counters.insert(format!("{protocol}.{name}"), number(place, tokens.next())?);
+            counters.push((format!("{protocol}.{name}"), number(place, tokens.next())?));
         }
     }
     if counters.is_empty() {
         return Err(Place::new(NAME, 1).expected("at least one number", ""));
     }
-    Ok(counters)
+    Ok(counters.into_iter().collect())
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
     if let Some(netns) = netns_view(observation, entry) {
-        netns.sockstat.push(entry.at_us, reading_of(&entry.outcome, parse));
+        push_sharing(&mut netns.sockstat, entry.at_us, reading_of(&entry.outcome, parse));
     }
 }
 

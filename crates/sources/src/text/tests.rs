@@ -197,7 +197,7 @@ fn namespace_values_of_the_tree() {
     let netstat = see("netstat").netstat.last().cloned().unwrap();
     assert_eq!((netstat["Tcp.PassiveOpens"], netstat["Tcp.MaxConn"], netstat["TcpExt.ListenOverflows"]), (10, -1, 0));
     assert!(netstat["Ip6.InReceives"] >= 5 * 8 && netstat["IpExt.InOctets"] > 0);
-    assert!(!netstat.keys().any(|name| name.starts_with("Icmp6")));
+    assert!(!netstat.iter().any(|(name, _)| name.starts_with("Icmp6")));
 
     let sockstat = see("sockstat").sockstat.last().cloned().unwrap();
     assert_eq!((sockstat["TCP.inuse"], sockstat["TCP6.inuse"], sockstat["TCP.tw"]), (1, 1, 10));
