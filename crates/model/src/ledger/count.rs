@@ -1,6 +1,7 @@
 //! How many requests stood where in each sample, by tier: one pass over the samples of the path's namespaces and the client's.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use crate::facts::Context;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
@@ -81,8 +82,9 @@ impl Counted {
             views.map(|(id, view)| (id, ctx.in_window(&view.request_samples).collect())).collect();
         let times = all.iter().flat_map(|(_, samples)| samples).flat_map(|(_, sample)| &sample.sockets).filter_map(|socket| socket.times);
         let mut counted = Self { samples: BTreeMap::new(), tick_ms: tick_ms(times) };
+        let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
-            let counts = Namespace::new(ctx, id, &samples, counted.tick_ms).count(&samples);
+            let counts = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms).count(&samples);
             counted.samples.insert(id, counts);
         }
         (!counted.samples.is_empty()).then_some(counted)
@@ -122,6 +124,8 @@ struct Namespace<'c, 'a> {
     kept: BTreeSet<u64>,
     /// The tier that each connection was accepted by.
     tiers: BTreeMap<u64, usize>,
+    /// Addresses of the other namespaces that were sampled.
+    away: BTreeSet<IpAddr>,
 }
 
 /// Each socket of a sample with itself in the sample before.
@@ -138,7 +142,7 @@ fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
 }
 
 impl<'c, 'a> Namespace<'c, 'a> {
-    fn new(ctx: &'c Context<'a>, id: NetnsId, samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
+    fn new(ctx: &'c Context<'a>, (id, sampled): (NetnsId, &[NetnsId]), samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
         let all: Vec<Pair<'_>> = pairs(samples).concat();
         let mut tiers = BTreeMap::new();
         let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
@@ -161,6 +165,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             tick_ms,
             rhythms,
             streaming: sent.into_iter().filter(|(_, times)| *times >= STREAMS_MIN).map(|(cookie, _)| cookie).collect(),
+            away: away(ctx, id, sampled),
             kept: seen.into_iter().filter(|(_, times)| *times == samples.len() && *times > 1).map(|(cookie, _)| cookie).collect(),
             tiers,
         }
@@ -199,6 +204,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
             tick_ms: self.tick_ms,
         };
         let place = match standing(socket, &known) {
+            // The caller's end was sampled too, at another moment, and tells of this handshake: what it waits for is booked there.
+            Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return,
             Standing::Handshake => &mut counts.handshake,
             Standing::Unaccepted => &mut counts.unaccepted,
             Standing::TlsHandshake => &mut counts.tls_handshake,
@@ -259,6 +266,16 @@ impl<'c, 'a> Namespace<'c, 'a> {
             })
         })
     }
+}
+
+/// The addresses of other namespaces that were sampled; those that this one has, too (127.0.0.1), tell nothing.
+fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTreeSet<IpAddr> {
+    let of = |id: &NetnsId| {
+        let addresses = ctx.obs.netns.get(id).and_then(|view| view.addresses.last());
+        addresses.into_iter().flatten().map(|address| address.ip.to_canonical()).collect::<BTreeSet<IpAddr>>()
+    };
+    let others = sampled.iter().filter(|other| **other != id).flat_map(of).collect::<BTreeSet<IpAddr>>();
+    others.difference(&of(&id)).copied().collect()
 }
 
 /// True where a request was sent and nothing of the connection but its SYN was ever acknowledged.

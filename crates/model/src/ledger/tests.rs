@@ -127,8 +127,10 @@ impl Stage {
             let listeners = vec![self.listener(WEB, self.queues.0), self.listener(APP, self.queues.1)];
             obs.netns.entry(SERVER).or_default().listeners.push(at_us, Reading::Ok(listeners));
         }
-        let local = vec![Address { ip: "10.0.0.1".parse().unwrap(), prefix_bits: 24, link: 1 }];
-        obs.netns.entry(SERVER).or_default().addresses.push(0, Reading::Ok(local));
+        for (id, ip) in [(SERVER, "10.0.0.1"), (CLIENT, "10.0.0.2")] {
+            let local = ["127.0.0.1", ip].map(|ip| Address { ip: ip.parse().unwrap(), prefix_bits: 24, link: 1 }).to_vec();
+            obs.netns.entry(id).or_default().addresses.push(0, Reading::Ok(local));
+        }
         for (pid, run) in [(10, self.runs.0), (20, self.runs.1)] {
             let mut process = ProcessView::default();
             for at_us in [0, WINDOW_US] {
@@ -197,6 +199,11 @@ fn each_place_is_filled_by_its_sockets_alone() {
     let unread = |socket| RequestSocket { receive_queue: 9, ..socket };
     let sending = |socket| RequestSocket { send_queue: 9, ..socket };
     let shaking = |socket| RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..socket };
+    let from_client = |mut socket: RequestSocket| {
+        let SocketAddress::Tcp { local, remote } = socket.address else { unreachable!("made above") };
+        socket.address = SocketAddress::Tcp { local, remote: ("10.0.0.2".parse().unwrap(), remote.1) };
+        RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..socket }
+    };
     let gone = |socket| RequestSocket { state: TcpState::CloseWait, ..socket };
     let hello = |mut socket: RequestSocket| {
         socket.times =
@@ -211,6 +218,7 @@ fn each_place_is_filled_by_its_sockets_alone() {
         ("unread counts once", server(with(unread, WEB)), "web", Place::Waiting, 0.0),
         ("sending", server(with(sending, WEB)), "web", Place::Sending, 6.0),
         ("a handshake", server(with(shaking, WEB)), "web", Place::Handshake, 6.0),
+        ("a handshake that the client's end tells", server(with(from_client, WEB)), "web", Place::Handshake, 0.0),
         ("the client went away", server(with(gone, WEB)), "web", Place::Waiting, 0.0),
         ("first message of TLS", Stage { scheme: "https", ..server(with(hello, WEB)) }, "web", Place::TlsHandshake, 6.0),
         ("a first request without TLS", server(with(hello, WEB)), "web", Place::TlsHandshake, 0.0),
