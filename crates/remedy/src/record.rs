@@ -34,7 +34,7 @@ pub(crate) struct Intent {
 
 /// What a server's setting is to have in force.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct InForce<'a> {
+pub(crate) struct Wanted<'a> {
     /// Its value.
     pub(crate) value: &'a str,
     /// The limit that its sockets' accept queues are to have, where that is not what listen(2) makes of the value now.
@@ -43,13 +43,13 @@ pub(crate) struct InForce<'a> {
 
 impl Intent {
     /// What was in force before the change.
-    pub(crate) fn before(&self) -> InForce<'_> {
-        InForce { value: &self.was, queue: self.backup.as_ref().and_then(|backup| backup.queue) }
+    pub(crate) fn before(&self) -> Wanted<'_> {
+        Wanted { value: &self.was, queue: self.backup.as_ref().and_then(|backup| backup.queue) }
     }
 
     /// What the change puts in force.
-    pub(crate) fn after(&self) -> InForce<'_> {
-        InForce { value: self.change.to(), queue: None }
+    pub(crate) fn after(&self) -> Wanted<'_> {
+        Wanted { value: self.change.to(), queue: None }
     }
 
     /// Takes the place of an earlier change of the same setting: what was before that one is what to return to.

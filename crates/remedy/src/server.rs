@@ -22,7 +22,7 @@ use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 
 use crate::apply::Consent;
 use crate::error::ApplyError;
-use crate::record::{Backup, InForce, Intent, Print};
+use crate::record::{Backup, Intent, Print, Wanted};
 use crate::setting::{Around, Found, Setting, State, Toward};
 pub(crate) use known::Known;
 use master::Master;
@@ -147,7 +147,7 @@ impl Server {
 
     /// Replaces a file that is as expected, tested before and after by the server, and puts the setting in force where that is given (else the
     /// configuration as a whole).
-    pub(crate) fn put_file(&self, backup: &Backup, expected: &[u8], bytes: &[u8], wanted: Option<InForce<'_>>) -> Result<(), ApplyError> {
+    pub(crate) fn put_file(&self, backup: &Backup, expected: &[u8], bytes: &[u8], wanted: Option<Wanted<'_>>) -> Result<(), ApplyError> {
         let path = Path::new(&backup.path);
         let changed = || ApplyError::FileChanged { key: self.key.clone(), path: backup.path.clone() };
         let refused = |said| ApplyError::ServerRefuses { key: self.key.clone(), when: "", said };
@@ -175,7 +175,7 @@ impl Server {
     }
 
     /// Puts the configuration in force. Where all of it is then what the server has read, that is remembered.
-    fn activate(&self, master: &Master, wanted: Option<InForce<'_>>, is_read: bool) -> Result<(), ApplyError> {
+    fn activate(&self, master: &Master, wanted: Option<Wanted<'_>>, is_read: bool) -> Result<(), ApplyError> {
         let failed = |why| ApplyError::NotActivated { key: self.key.clone(), why };
         let view = View::of(Some(master), &self.main).map_err(failed)?;
         let master = activate::run(master, &view, &self.main, &self.setting, wanted).map_err(failed)?;

@@ -7,9 +7,9 @@ use chokepoint_model::change::Change;
 use crate::apply::AppliedChange;
 use crate::error::RemedyError;
 use crate::host::{self, HostPending};
-use crate::in_force;
 use crate::journal::{Content, Journal};
 use crate::lock::Lock;
+use crate::memory;
 use crate::record::{Purpose, Record, Set};
 use crate::setting;
 
@@ -103,7 +103,7 @@ impl Store {
             return Err(RemedyError::Held { lock: host.join("lock"), pid: Some(pid) });
         }
         let content = self.journal.read()?;
-        in_force::load(self.journal.dir(), &self.boot_id);
+        memory::load(self.journal.dir(), &self.boot_id);
         let mut guard = Guard { store: self.clone(), content, mended: false, _lock: lock };
         guard.mended = guard.mend().is_ok();
         guard.publish(true);
@@ -186,7 +186,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        in_force::save(self.store.journal.dir(), &self.store.boot_id);
+        memory::save(self.store.journal.dir(), &self.store.boot_id);
         self.publish(false);
     }
 }

@@ -16,7 +16,7 @@ use super::listener;
 use super::master::{Master, Worker, now_ticks};
 use super::view::View;
 use crate::netns;
-use crate::record::InForce;
+use crate::record::Wanted;
 
 /// How long a reload may take until new workers are there.
 const RELOAD_TIME_MAX: Duration = Duration::from_secs(20);
@@ -33,13 +33,7 @@ const OLD_WORKERS_TIME_MAX: Duration = Duration::from_secs(5);
 /// nginx: SIGHUP; it calls listen() again for addresses whose `backlog=` changed. php-fpm: SIGUSR2, which ends requests in flight unless
 /// `process_control_timeout` is set. `listen.backlog` it takes up only when it is started; listen(2), called on a duplicate of its socket, gives
 /// the queue its new limit at once and costs nobody a request.
-pub(super) fn run(
-    master: &Master,
-    view: &View,
-    main: &str,
-    setting: &ServerSetting,
-    wanted: Option<InForce<'_>>,
-) -> Result<Master, String> {
+pub(super) fn run(master: &Master, view: &View, main: &str, setting: &ServerSetting, wanted: Option<Wanted<'_>>) -> Result<Master, String> {
     if let (true, Some(wanted)) = (is_live(setting), wanted) {
         return listen_again(master, view, main, setting, wanted).map(|()| master.clone());
     }
@@ -122,7 +116,7 @@ fn in_force(
         _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers did not end yet".to_owned()),
         (ServerSetting::NginxListenBacklog { .. }, Some(value)) => {
             // Without the right to look, the new workers are the evidence.
-            sockets(master, view, main, setting).map_or(Ok(()), |sockets| limits_are(master, &sockets, InForce { value, queue: None }))
+            sockets(master, view, main, setting).map_or(Ok(()), |sockets| limits_are(master, &sockets, Wanted { value, queue: None }))
         }
         (ServerSetting::NginxWorkerRlimitNofile, Some(value)) if value != ServerSetting::UNSET => {
             let limit = files_limit(fresh[0].pid);
@@ -165,7 +159,7 @@ fn sockets(master: &Master, view: &View, main: &str, setting: &ServerSetting) ->
 }
 
 /// The sockets' limits: the smaller of the backlog, or what is asked for beside it, and `net.core.somaxconn` of the server's namespace.
-fn limits_are(master: &Master, sockets: &[OwnedFd], wanted: InForce<'_>) -> Result<(), String> {
+fn limits_are(master: &Master, sockets: &[OwnedFd], wanted: Wanted<'_>) -> Result<(), String> {
     let backlog = wanted.value.parse::<i64>().ok();
     let asked = wanted.queue.or_else(|| backlog.map(|backlog| u64::try_from(backlog).unwrap_or(u64::MAX)));
     let (Some(asked), Some(somaxconn)) = (asked, somaxconn(master)) else { return Ok(()) };
@@ -182,7 +176,7 @@ fn somaxconn(master: &Master) -> Option<u64> {
 }
 
 /// Gives the sockets' accept queues their limit by listen(2), which the kernel takes at any time.
-fn listen_again(master: &Master, view: &View, main: &str, setting: &ServerSetting, wanted: InForce<'_>) -> Result<(), String> {
+fn listen_again(master: &Master, view: &View, main: &str, setting: &ServerSetting, wanted: Wanted<'_>) -> Result<(), String> {
     let sockets = sockets(master, view, main, setting)?;
     let asked = wanted.queue.and_then(|queue| i32::try_from(queue).ok()).or_else(|| wanted.value.parse().ok());
     let backlog = asked.ok_or("the backlog is no number")?;

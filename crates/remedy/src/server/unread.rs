@@ -11,7 +11,7 @@ use super::edit::{self, Parts};
 use super::file;
 use super::master::{Master, changed_s, is_newer_than, since_1970_s};
 use super::view::View;
-use crate::in_force;
+use crate::memory;
 use crate::record::{Backup, Print};
 
 /// Files and directories of one configuration whose contents are remembered.
@@ -30,7 +30,7 @@ pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) 
         let Some(print) = print(path) else { return false };
         let edited = |backup: &Backup| backup.path == path && !backup.in_force.is_empty() && backup.after.contains(&print);
         let was_read = |prints: &[(String, Print)]| prints.iter().any(|(known, then)| known == path && *then == print);
-        in_force::knows((master.pid(), master.identity.start_ticks), main, path, print)
+        memory::knows((master.pid(), master.identity.start_ticks), main, path, print)
             || journal.iter().any(|backup| edited(backup) || was_read(&backup.in_force))
     };
     let is_unread = |path: &&String| {
@@ -65,7 +65,7 @@ pub(super) fn prints(view: &View, main: &str, kind: ServerKind) -> Vec<(String, 
 
 /// Remembers that the configuration as it is now is in force.
 pub(super) fn remember(master: &Master, view: &View, main: &str) {
-    in_force::remember((master.pid(), master.identity.start_ticks), main, prints(view, main, master.kind));
+    memory::remember((master.pid(), master.identity.start_ticks), main, prints(view, main, master.kind));
 }
 
 /// What a file's bytes, or a directory's names, are known by.
