@@ -1,4 +1,5 @@
 //! Configuration that a server has not read since it was changed: a reload for one edit would put that in force as well.
+//! It is looked at with the rights of the server's own user, as the server reads it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -37,7 +38,8 @@ pub(super) fn of(master: &Master, view: &View, main: &str, journal: &[&Backup]) 
         let real = super::real_path(path);
         changed(path).is_none_or(|changed_s| is_newer_than(changed_s, read_s)) && !ours(real.as_ref().unwrap_or(path))
     };
-    let mut unread: Vec<String> = parts.reading.files.iter().chain(&parts.reading.directories).filter(is_unread).cloned().collect();
+    let all = || parts.reading.files.iter().chain(&parts.reading.directories);
+    let mut unread: Vec<String> = view.run(|_| all().filter(is_unread).cloned().collect())?;
     unread.extend(parts.gaps);
     Ok(unread)
 }
@@ -58,8 +60,9 @@ fn changed(path: &str) -> Option<f64> {
 /// What everything that a configuration consists of is known by now; empty where it is too much to be kept.
 pub(super) fn prints(view: &View, main: &str, kind: ServerKind) -> Vec<(String, Print)> {
     let Ok(parts) = edit::parts(view, main, kind) else { return Vec::new() };
-    let paths = parts.reading.files.iter().chain(&parts.reading.directories).filter_map(|path| super::real_path(path));
-    let prints: Vec<(String, Print)> = paths.filter_map(|path| print(&path).map(|print| (path, print))).take(PRINTS_MAX + 1).collect();
+    let paths = || parts.reading.files.iter().chain(&parts.reading.directories).filter_map(|path| super::real_path(path));
+    let prints = || paths().filter_map(|path| print(&path).map(|print| (path, print))).take(PRINTS_MAX + 1).collect::<Vec<_>>();
+    let prints = view.run(|_| prints()).unwrap_or_default();
     if prints.len() > PRINTS_MAX { Vec::new() } else { prints }
 }
 

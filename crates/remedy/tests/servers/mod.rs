@@ -200,7 +200,7 @@ impl Nginx {
         }
         let child = spawn(command.args(arguments(dir)));
         let mut nginx = Self { dir: dir.to_owned(), _owned: None, port, ticks: 0, child };
-        until("nginx answers", || nginx.answers());
+        until("nginx answers", || nginx.is_up());
         nginx.ticks = start_ticks(nginx.child.id());
         Some(nginx)
     }
@@ -209,7 +209,14 @@ impl Nginx {
     pub fn restart(&mut self) {
         self.stop();
         self.child = spawn(Command::new("nginx").args(arguments(&self.dir)));
-        until("nginx answers again", || self.answers());
+        until("nginx answers again", || self.is_up());
+    }
+
+    /// It answers, and all of its workers are there: the first answers while the master still makes the others.
+    fn is_up(&self) -> bool {
+        let main = fs::read_to_string(self.main()).unwrap();
+        let workers = if main.contains("worker_processes 1;") { 1 } else { 2 };
+        self.answers() && self.workers().len() == workers
     }
 
     /// Restarts it with one worker, of two.
