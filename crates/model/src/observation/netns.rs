@@ -256,7 +256,7 @@ pub struct Link {
     pub up: bool,
     /// Maximum transmission unit, bytes.
     pub mtu: u32,
-    /// Speed, bits a second, where the device knows one (veth and virtio do not).
+    /// Speed, bits a second, where its driver tells one; what it tells need not be a limit: [`Link::rate_bits_per_s`].
     pub speed_bits_per_s: Option<u64>,
     /// Bytes received.
     pub rx_bytes: u64,
@@ -274,6 +274,18 @@ pub struct Link {
     pub rx_errors: u64,
     /// Send errors.
     pub tx_errors: u64,
+}
+
+/// Kinds of virtual interface that send through others and tell the speed of those (ip-link(8)).
+const SEND_THROUGH_OTHERS: [&str; 6] = ["bond", "team", "vlan", "macvlan", "macvtap", "ipvlan"];
+
+impl Link {
+    /// The rate at which it can send, bits a second; nothing where nobody knows it. A virtual interface that only hands packets over has none: what its driver
+    /// tells is made up (10 Gbit/s of a veth, drivers/net/veth.c, and of a tun, drivers/net/tun.c), and a bridge repeats it (net/bridge/br_device.c).
+    pub fn rate_bits_per_s(&self) -> Option<u64> {
+        let has_one = self.kind.as_deref().is_none_or(|kind| SEND_THROUGH_OTHERS.contains(&kind));
+        self.speed_bits_per_s.filter(|_| has_one)
+    }
 }
 
 /// One queueing discipline with its counters (tc(8)).
@@ -301,4 +313,20 @@ pub struct Qdisc {
     pub backlog_bytes: u32,
     /// Rate to which it shapes, bits a second, where it shapes (tbf's rate; the root class's rate for htb).
     pub rate_bits_per_s: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_sends_by_wire_has_a_rate() {
+        let rate = |kind: Option<&str>| {
+            let link = Link { kind: kind.map(str::to_owned), speed_bits_per_s: Some(10_000_000_000), ..Link::default() };
+            link.rate_bits_per_s()
+        };
+        assert_eq!([None, Some("bond"), Some("vlan")].map(rate), [Some(10_000_000_000); 3]);
+        assert_eq!(["veth", "tun", "bridge", "vxlan", "dummy"].map(|kind| rate(Some(kind))), [None; 5]);
+        assert_eq!(Link::default().rate_bits_per_s(), None);
+    }
 }

@@ -76,7 +76,7 @@ fn passed(ctx: &Context<'_>, view: &NetnsView, shaper: &Qdisc) -> Option<(u64, f
 fn reading(ctx: &Context<'_>, netns: NetnsId, tier: &str, flow: &Flow<'_>) -> Station {
     let at = At { netns: Some(ctx.netns_name(netns)), edge: Some(flow.link.name.clone()), ..At::default() };
     let mut station = blank(&STATION, tier.to_owned(), at, "bits/s");
-    let rate = flow.shaper.and_then(|qdisc| qdisc.rate_bits_per_s).or(flow.link.speed_bits_per_s);
+    let rate = flow.shaper.and_then(|qdisc| qdisc.rate_bits_per_s).or(flow.link.rate_bits_per_s());
     let used = flow.tx_bits_per_s.max(if flow.shaper.is_some() { 0.0 } else { flow.rx_bits_per_s });
     station.used = Some(used);
     station.limit = rate.map(|rate| rate as f64);
