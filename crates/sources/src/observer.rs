@@ -4,6 +4,7 @@ mod askers;
 mod costs;
 pub(crate) mod holders;
 mod reader;
+mod recent;
 mod sampler;
 mod schedule;
 mod scout;
@@ -12,7 +13,7 @@ mod store;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -24,6 +25,7 @@ use crate::netns::NetnsError;
 use crate::root::Root;
 pub use costs::{Cost, Costs};
 pub(crate) use reader::thread_cpu_us;
+pub use recent::Recent;
 use sampler::{Event, Sampler};
 
 /// What is observed and within which bounds.
@@ -35,6 +37,9 @@ pub struct ObserveOptions {
     pub request: Request,
     /// Bytes that are kept at most; beyond it readings are thinned, the frequent ones first, and the result says so.
     pub bound_bytes: usize,
+    /// True where it goes on until it is dropped and its readings are taken over by [`Observer::drain`]: the processes of the path that ended are
+    /// forgotten then.
+    pub endless: bool,
 }
 
 impl ObserveOptions {
@@ -43,7 +48,12 @@ impl ObserveOptions {
 
     /// The running host within the usual bounds.
     pub fn new(request: Request) -> Self {
-        Self { root: Root::default(), request, bound_bytes: Self::BOUND_BYTES }
+        Self { root: Root::default(), request, bound_bytes: Self::BOUND_BYTES, endless: false }
+    }
+
+    /// The same without an end, for one who drains it.
+    pub fn endless(request: Request) -> Self {
+        Self { endless: true, ..Self::new(request) }
     }
 }
 
@@ -119,6 +129,14 @@ impl Observer {
         };
         // The sampler only ends when it is told to; were it gone, there would be no recording to add to.
         let _ = self.events.send(Event::Note(entry));
+    }
+
+    /// Hands over all entries since the last time, in the order in which they came; none where the observation has broken off. Readers tell what they
+    /// read once a second, so that the newest are up to a second old.
+    pub fn drain(&self) -> Vec<Entry> {
+        let (entries, drained) = sync_channel(1);
+        let asked = self.events.send(Event::Drain(entries));
+        asked.ok().and_then(|()| drained.recv().ok()).unwrap_or_default()
     }
 
     /// Takes the last readings, ends all threads and gives back all entries in the order of their time.

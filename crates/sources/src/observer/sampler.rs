@@ -42,6 +42,8 @@ pub(super) enum Event {
     Told(Told),
     /// An entry that is no reading.
     Note(Entry),
+    /// Hand over all entries so far.
+    Drain(SyncSender<Vec<Entry>>),
     /// Take the last readings and end.
     Finish,
     /// End; nobody wants the entries.
@@ -91,12 +93,14 @@ pub(super) struct Sampler {
     costs: Costs,
     /// When the sampling began.
     sampled_from_us: u64,
+    /// Processes that ended are forgotten.
+    endless: bool,
 }
 
 impl Sampler {
     pub(super) fn new(options: ObserveOptions, clock: Clock, found: Arc<AtomicBool>) -> Result<(Self, SyncSender<Event>), ObserveError> {
         let (events, inbox) = sync_channel(EVENTS_MAX);
-        let ObserveOptions { root, mut request, bound_bytes } = options;
+        let ObserveOptions { root, mut request, bound_bytes, endless } = options;
         if request.client_netns == NetnsId(0) {
             request.client_netns = own()?;
         }
@@ -123,6 +127,7 @@ impl Sampler {
             bounds: BTreeSet::new(),
             costs: Costs::default(),
             sampled_from_us: 0,
+            endless,
         };
         Ok((sampler, events))
     }
@@ -375,6 +380,8 @@ impl Sampler {
                 self.costs.add(SERVER_STATUS.name, told.cost_us);
                 self.store.add(told.entries, Cadence::Slow, told.phase);
             }
+            // Whoever asked may have gone meanwhile: then nobody wants them.
+            Event::Drain(to) => drop(to.send(self.store.drain())),
             // Only the caller's first word to end counts; it is heard in `run`.
             Event::Finish | Event::Abandon => {}
         }
@@ -412,7 +419,7 @@ impl Sampler {
     fn keep(&mut self, read: Read) {
         let Read { order, entries, .. } = read;
         let ended = |entry: &Entry| matches!(&entry.outcome, Outcome::Absent(why, _) if why == WHY_ENDED);
-        if let Scope::Process(_) = order.scope
+        if let Scope::Process(pid) = order.scope
             && entries.iter().any(ended)
         {
             self.latest.retain(|(scope, _), _| *scope != order.scope);
@@ -420,6 +427,9 @@ impl Sampler {
                 && !lane.scopes.remove(&order.scope)
             {
                 return; // That it ended is told once.
+            }
+            if self.endless {
+                self.path.pids.remove(&pid);
             }
         }
         if let (CONFIG, Scope::Process(pid), false) = (order.source.name, order.scope, entries.is_empty()) {

@@ -120,6 +120,12 @@ impl Store {
         thinned.chain(refused).collect()
     }
 
+    /// Gives all entries away, in the order in which they came, and begins anew.
+    pub(super) fn drain(&mut self) -> Vec<Entry> {
+        let kept = std::mem::replace(self, Self::new(self.bytes_max)).kept;
+        kept.into_iter().map(|kept| kept.entry).collect()
+    }
+
     /// All entries in the order in which they were read.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.kept.iter().map(|kept| &kept.entry)
@@ -183,6 +189,20 @@ mod tests {
         assert_eq!((kept[0], *kept.last().unwrap()), (0, 1001));
         let gaps: std::collections::BTreeSet<u64> = kept[1..kept.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(gaps, std::collections::BTreeSet::from([16]));
+    }
+
+    #[test]
+    fn what_is_drained_is_gone_and_nothing_is_thinned_after_it() {
+        let mut store = Store::new(5_000);
+        for at in 1..=20 {
+            store.add(entry(at, "listeners", 1_000), Cadence::Fast, Phase::Running);
+        }
+        assert!(!store.losses().is_empty() && store.drain().len() < 20);
+        for at in 21..=24 {
+            store.add(entry(at, "listeners", 1_000), Cadence::Fast, Phase::Running);
+        }
+        assert_eq!(times(&store.drain(), "listeners"), [21, 22, 23, 24]);
+        assert_eq!((store.losses(), store.drain()), (Vec::new(), Vec::new()));
     }
 
     #[test]
