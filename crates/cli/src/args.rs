@@ -1,12 +1,14 @@
 //! The command line: it only parses; what the words mean is resolved in `settings`.
 
 mod deferred;
+mod whereabouts;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use deferred::Deferred;
+pub(crate) use whereabouts::Where;
 
 /// Finds the one place on a request's path that holds a server back, proves it, fixes it reversibly and proves the fix.
 #[derive(Debug, Parser)]
@@ -21,6 +23,9 @@ pub(crate) enum Verb {
     /// Find what holds a server back; with --fix remove it and prove that it is removed
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(Deferred<Diagnose>),
+    /// Show where requests stand now, live in the terminal like top: beside the traffic that is there, without load
+    #[command(after_help = whereabouts::HELP)]
+    Where(Deferred<Where>),
     /// Take back every change that was applied
     #[command(after_help = UNDO_HELP)]
     Undo(Deferred<Undo>),

@@ -1,8 +1,9 @@
 //! The view of a load while it runs, on a terminal alone; it is gone with the load, and the report stands where it would stand without.
 
+pub(crate) mod keys;
 mod page;
-mod screen;
-mod suspend;
+pub(crate) mod screen;
+pub(crate) mod suspend;
 
 use std::io;
 use std::time::{Duration, Instant};

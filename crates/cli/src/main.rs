@@ -30,6 +30,7 @@ mod tap;
 mod tcp;
 mod text;
 mod undo;
+mod whereabouts;
 
 use std::process::ExitCode;
 
@@ -101,6 +102,7 @@ fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
         Verb::Tcp(args) => tcp::run(args, words, interrupt)?,
         Verb::Lab(args) => lab::run(&args.verb, words, interrupt)?,
         Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
+        Verb::Where(args) => whereabouts::run(args, words, interrupt)?,
         Verb::Explain(args) => explain::run(args, words).map(|()| true)?,
     };
     Ok(if is_done { 0 } else { EXIT_FAILED })

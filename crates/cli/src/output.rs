@@ -13,24 +13,36 @@ const WIDTH_DEFAULT: usize = 100;
 /// Writes a result to stdout: lines, in which whatever else could steer a terminal is spelled out. A reader that went away (`| head`) ends it
 /// quietly.
 pub(crate) fn print(text: &str) -> Result<()> {
-    write(&printable_lines(text))
+    write(&printable_lines(text)).map(drop)
 }
 
 /// [`print`] for lines with inks.
 pub(crate) fn print_painted(text: &Painted) -> Result<()> {
+    write(&text.0).map(drop)
+}
+
+/// [`print_painted`] for one who goes on printing: false where the reader went away.
+pub(crate) fn print_painted_on(text: &Painted) -> Result<bool> {
     write(&text.0)
 }
 
 /// [`print`] for JSON, which stays the same document.
 pub(crate) fn print_json(json: &str) -> Result<()> {
+    write(&printable_json(json)).map(drop)
+}
+
+/// [`print_json`] for one who goes on printing: false where the reader went away.
+pub(crate) fn print_json_on(json: &str) -> Result<bool> {
     write(&printable_json(json))
 }
 
-fn write(text: &str) -> Result<()> {
+/// False where the reader went away.
+fn write(text: &str) -> Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -16,6 +16,7 @@ mod streams;
 mod tcp;
 mod tcp_live;
 mod tcp_watch;
+mod whereabouts;
 mod wire;
 mod wrap;
 
@@ -34,6 +35,7 @@ pub(crate) use streams::streams_text;
 pub(crate) use tcp::tcp_text;
 pub(crate) use tcp_live::tcp_live_text;
 pub(crate) use tcp_watch::{tcp_watch_lines, tcp_watch_plots, tcp_watch_text};
+pub(crate) use whereabouts::{lacking, whereabouts_text};
 pub(crate) use wrap::columns;
 
 use crate::output::Painted;

@@ -33,6 +33,12 @@ fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
         (&["diagnose", "--load", "https://127.0.0.1/"], "https"),
         (&["diagnose", "--fix", "--load", "http://127.0.0.1/"], "--yes"),
         (&["diagnose", "--replay", "x", "--fix"], "--fix"),
+        (&["wher", "http://127.0.0.1/"], "where"),
+        (&["where"], "URL"),
+        (&["where", "http://"], "no host"),
+        (&["where", "--interval", "10ms", "http://127.0.0.1/"], "at least 1s"),
+        (&["where", "--window", "1h", "http://127.0.0.1/"], "at most 60s"),
+        (&["where", "-z", "soon", "http://127.0.0.1/"], "not a time"),
         (&["lab", "run"], "SCENARIO"),
         (&["lab", "run", "conntrack-full", "--random", "3"], "--random"),
         (&["lab", "run", "--random", "0"], "--random"),
@@ -66,6 +72,7 @@ fn what_cannot_be_done_says_why_and_ends_with_one() {
         (&["diagnose", "--load", "-z", "1s", "http+unix:/no/such.sock"], &["unix:/no/such.sock", "listens", "--yes"]),
         (&["diagnose", "--client-netns", "nowhere", "http://127.0.0.1/"], &["nowhere"]),
         (&["diagnose", "--load", "-m", "POST", "-D", "/no/such/body", "http://127.0.0.1/"], &["/no/such/body"]),
+        (&["where", "--server-netns", "nowhere", "http://127.0.0.1/"], &["nowhere"]),
         (&["explain", "conntrack-full"], &["conntrack-full", "did you mean conntrack-table-full"]),
         (&["lab", "run", &broken], &["broken.toml:2"]),
         (&["lab", "run", &unknown], &["colour"]),
@@ -87,7 +94,7 @@ fn help_names_every_verb_and_every_verb_has_examples_or_words() {
     let chokepoint = Chokepoint::new();
     let help = chokepoint.run(&["--help"]);
     assert_eq!(help.status, Some(0));
-    for verb in ["diagnose", "undo", "lab", "explain"] {
+    for verb in ["diagnose", "where", "undo", "lab", "explain"] {
         assert!(help.stdout.contains(verb));
         assert_eq!(chokepoint.run(&[verb, "--help"]).status, Some(0));
     }

@@ -1,4 +1,4 @@
-//! The view of a load on a terminal: whatever stops or ends the program, the terminal is as it was before.
+//! The views on a terminal, of a load and of where requests stand: whatever stops or ends the program, the terminal is as it was before.
 //!
 //! Live: load on a server of its own.
 
@@ -14,7 +14,7 @@ use harness::{Chokepoint, Server};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 /// The first bytes of the second screen, and the last: it is left and the cursor shown again.
 const ENTER: &str = "\x1b[?1049h";
@@ -78,6 +78,11 @@ impl Seen {
         Pid::from_child(&self.child)
     }
 
+    /// True where what is typed is shown and read by the line, as a shell wants it.
+    fn reads_lines(&self) -> bool {
+        tcgetattr(&self.keys).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
     /// Waits until the program stops or ends.
     fn changed(&self) -> WaitStatus {
         waitpid(Some(self.pid()), WaitOptions::UNTRACED).unwrap().unwrap().1
@@ -128,6 +133,47 @@ fn whatever_ends_the_load_gives_the_terminal_back() {
         let text = seen.text();
         assert_eq!((text.matches(ENTER).count(), text.matches(LEAVE).count()), (1, 1), "{signal:?} {text:?}");
     }
+}
+
+/// The live account of a server that nobody asks anything.
+fn watching(chokepoint: &Chokepoint, server: &Server) -> Seen {
+    let seen = Seen::start(chokepoint.command(&["where", &server.url()]));
+    seen.wait_for("No request is under way", 1);
+    assert!(!seen.reads_lines(), "keys are taken as they are typed");
+    seen
+}
+
+#[test]
+fn whatever_ends_the_account_gives_the_terminal_and_its_keys_back() {
+    for (signal, status) in [(None, 0), (Some(Signal::INT), 130), (Some(Signal::TERM), 143)] {
+        let (chokepoint, server) = (Chokepoint::new(), answering());
+        let mut seen = watching(&chokepoint, &server);
+        seen.keys.write_all(b"?").unwrap();
+        seen.wait_for("any key leads back", 1);
+        match signal {
+            Some(signal) => seen.send(signal),
+            None => seen.keys.write_all(b"q").unwrap(),
+        }
+        assert_eq!(seen.changed().exit_status(), Some(status), "{:?}", seen.text());
+        seen.wait_for(LEAVE, 1);
+        assert_eq!(seen.text().matches(ENTER).count(), 1, "{:?}", seen.text());
+        assert!(seen.reads_lines(), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_stopped_account_gives_the_keys_back_and_takes_them_again_when_it_goes_on() {
+    let (chokepoint, server) = (Chokepoint::new(), answering());
+    let mut seen = watching(&chokepoint, &server);
+    seen.send(Signal::TSTP);
+    assert!(seen.changed().stopped(), "{:?}", seen.text());
+    seen.wait_for(LEAVE, 1);
+    assert!(seen.reads_lines());
+    seen.send(Signal::CONT);
+    seen.wait_for(ENTER, 2);
+    seen.keys.write_all(b"q").unwrap();
+    assert_eq!(seen.changed().exit_status(), Some(0), "{:?}", seen.text());
+    assert!(seen.reads_lines());
 }
 
 #[test]

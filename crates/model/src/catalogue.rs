@@ -26,6 +26,7 @@ const ENGLISH: &[&str] = &[
     include_str!("../locales/en/cli.ftl"),
     include_str!("../locales/en/streams.ftl"),
     include_str!("../locales/en/tcp.ftl"),
+    include_str!("../locales/en/where.ftl"),
 ];
 
 /// The sentences of one language. A file is parsed when a sentence of it is asked for: parsed, all of them take a megabyte, and a verb needs few.

@@ -288,7 +288,8 @@ pub(crate) fn waits_unseen(ctx: &Context<'_>) -> Option<Message> {
     })
 }
 
-fn target(ctx: &Context<'_>) -> Target {
+/// What is diagnosed, with the tiers of its path.
+pub(crate) fn target(ctx: &Context<'_>) -> Target {
     let request = &ctx.obs.request;
     let first = ctx.path.tiers.first();
     let name = |index: &usize| ctx.path.tiers[*index].name.clone();

@@ -15,7 +15,7 @@ mod tests;
 
 use crate::facts::Context;
 use crate::message::Message;
-use crate::report::{At, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
+use crate::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 use crate::spread::half_interval;
 
 use account::{Accountant, Stood};
@@ -27,12 +27,19 @@ const BATCHES_MAX: u64 = 10;
 const SAMPLES_MIN: u64 = 3;
 /// Response times that a batch lasts at least: samples that follow each other see the same requests.
 const BATCH_TIMES_MIN: f64 = 10.0;
+/// Clients that are told.
+const CLIENTS_MAX: usize = 32;
 /// The share of a kind of trouble among all from which on it is told.
 const TOLD_SHARE_MIN: f64 = 0.02;
 
 /// The account of one observation, and what it cannot tell, a sentence each; nothing where no sample was taken, or no listener of this host answers for the
 /// target.
 pub(crate) fn of(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>)> {
+    with_clients(ctx).map(|(report, warnings, _)| (report, warnings))
+}
+
+/// The same, with the clients that have most requests under way.
+pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>, Vec<LedgerClient>)> {
     if ctx.path.tiers.is_empty() {
         return None;
     }
@@ -60,7 +67,22 @@ pub(crate) fn of(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>)> {
         losses: losses::of(ctx),
     };
     let warnings = warnings(ctx, &report, &counted);
-    Some((report, warnings))
+    let clients = clients(&counted, under_way);
+    Some((report, warnings, clients))
+}
+
+/// The clients by their requests under way, the most first.
+fn clients(counted: &Counted, under_way: f64) -> Vec<LedgerClient> {
+    let client = |(address, mean): (&std::net::IpAddr, &f64)| LedgerClient {
+        address: *address,
+        mean: rounded(*mean),
+        share: rounded(share(*mean, under_way)),
+    };
+    let mut clients: Vec<LedgerClient> = counted.clients.iter().map(client).filter(|client| client.mean > 0.0).collect();
+    // Stable: those with as many keep the order of their addresses.
+    clients.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    clients.truncate(CLIENTS_MAX);
+    clients
 }
 
 /// What the account cannot tell.

@@ -33,4 +33,5 @@ pub mod stations;
 pub mod tcp;
 pub mod traffic;
 pub mod url;
+pub mod whereabouts;
 mod wire;

@@ -6,6 +6,7 @@ mod bisect;
 mod ledger;
 mod profile;
 mod request;
+mod whereabouts;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -18,9 +19,10 @@ use crate::load::{Errors, Percentiles};
 use crate::spread::Spread;
 
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
-pub use ledger::{LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
+pub use ledger::{LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 pub use request::Request;
+pub use whereabouts::{WhereWindow, Whereabouts};
 pub use wire::{WireEdgeReport, WireEvidence, WireReport};
 
 /// The whole report.

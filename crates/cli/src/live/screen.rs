@@ -1,6 +1,7 @@
 //! The terminal's second screen, for as long as the view is shown: ratatui's terminal over control sequences (ECMA-48) on stderr.
 //!
-//! The terminal's modes stay as they are, so that Ctrl-C is a signal as ever and nothing but the screen and the cursor is to be restored.
+//! The terminal's modes stay as they are, so that Ctrl-C is a signal as ever and nothing but the screen and the cursor is to be restored; a view that
+//! takes keys changes them by itself (`keys`).
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -22,17 +23,18 @@ static SHOWN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
 /// The second screen; the first comes back with its end, and before a panic's message.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     terminal: Terminal<Ansi>,
 }
 
 impl Screen {
     /// Enters it. `color`: the terminal shows colours.
-    pub(super) fn enter(color: bool) -> io::Result<Self> {
+    pub(crate) fn enter(color: bool) -> io::Result<Self> {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 leave();
+                super::keys::restore();
                 before(panic);
             }));
         });
@@ -45,7 +47,7 @@ impl Screen {
         Ok(Screen { terminal })
     }
 
-    pub(super) fn terminal(&mut self) -> &mut Terminal<Ansi> {
+    pub(crate) fn terminal(&mut self) -> &mut Terminal<Ansi> {
         &mut self.terminal
     }
 }
@@ -57,12 +59,12 @@ impl Drop for Screen {
 }
 
 /// True while the second screen is shown.
-pub(super) fn is_shown() -> bool {
+pub(crate) fn is_shown() -> bool {
     SHOWN.load(Ordering::SeqCst)
 }
 
 /// True where the terminal is this program's to write to and not the shell's, which has put it into the background.
-pub(super) fn is_in_foreground() -> bool {
+pub(crate) fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).map_or(true, |foreground| foreground == rustix::process::getpgrp())
 }
 
@@ -76,7 +78,7 @@ fn leave() {
 }
 
 /// Writes what ratatui wants drawn.
-pub(super) struct Ansi {
+pub(crate) struct Ansi {
     color: bool,
     /// Bytes until they are flushed.
     out: Vec<u8>,

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGQUIT, SIGTSTP};
 use signal_hook::{flag, low_level};
 
 /// The signals that wait until the view is away. Once this is dropped they do at once what they do by default.
-pub(super) struct Suspend {
+pub(crate) struct Suspend {
     /// The signal that came; 0 where none did.
     asked: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
@@ -18,7 +18,7 @@ pub(super) struct Suspend {
 
 impl Suspend {
     /// Installs the handlers.
-    pub(super) fn install() -> io::Result<Self> {
+    pub(crate) fn install() -> io::Result<Self> {
         let suspend = Suspend { asked: Arc::default(), is_over: Arc::default(), stopped: Duration::ZERO };
         for signal in [SIGTSTP, SIGQUIT] {
             flag::register_conditional_default(signal, Arc::clone(&suspend.is_over))?;
@@ -28,12 +28,12 @@ impl Suspend {
     }
 
     /// True where a signal waits.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst) != 0
     }
 
     /// Does what the signal asks for: ends the program, or stops it here and goes on when it is told to (SIGCONT).
-    pub(super) fn obey(&mut self) {
+    pub(crate) fn obey(&mut self) {
         let signal = self.asked.swap(0, Ordering::SeqCst);
         let begin = Instant::now();
         if signal != 0 && low_level::emulate_default_handler(signal as i32).is_ok() {
@@ -42,7 +42,7 @@ impl Suspend {
     }
 
     /// For how long the program was stopped in all.
-    pub(super) fn stopped(&self) -> Duration {
+    pub(crate) fn stopped(&self) -> Duration {
         self.stopped
     }
 }

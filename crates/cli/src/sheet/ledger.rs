@@ -10,7 +10,7 @@ const PLACES_TOLD_MIN: usize = 8;
 /// The least share of a place that is told beyond those.
 const SHARE_TOLD_MIN: f64 = 0.01;
 /// The least number that is told: less shows as zero.
-const MEAN_TOLD_MIN: f64 = 0.05;
+pub(crate) const MEAN_TOLD_MIN: f64 = 0.05;
 
 /// One bar.
 pub(crate) struct Row {
@@ -29,12 +29,16 @@ pub(crate) struct Sheet {
 
 /// Nothing where requests were not sampled.
 pub(crate) fn sheet(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<Sheet> {
-    let ledger = diagnosis.ledger.as_ref()?;
-    Some(Sheet {
+    diagnosis.ledger.as_ref().map(|ledger| of(ledger, phrases))
+}
+
+/// The same of the account alone.
+pub(crate) fn of(ledger: &LedgerReport, phrases: Phrases<'_>) -> Sheet {
+    Sheet {
         head: head(ledger, phrases),
         rows: rows(ledger, phrases),
         losses: ledger.losses.iter().map(|lost| loss(lost, phrases)).collect(),
-    })
+    }
 }
 
 fn head(ledger: &LedgerReport, phrases: Phrases<'_>) -> String {
@@ -75,7 +79,8 @@ fn rows(ledger: &LedgerReport, phrases: Phrases<'_>) -> Vec<Row> {
     rows
 }
 
-fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
+/// The name of a place.
+pub(crate) fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
     let id = match place.place {
         LedgerPlaceKind::Client => "report-ledger-place-client",
         LedgerPlaceKind::Connecting => "report-ledger-place-connecting",
@@ -94,7 +99,8 @@ fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
     phrases.say(&Message::new(id).with("tier", place.tier.as_str()))
 }
 
-fn loss(lost: &LedgerLoss, phrases: Phrases<'_>) -> String {
+/// What was lost in one way.
+pub(crate) fn loss(lost: &LedgerLoss, phrases: Phrases<'_>) -> String {
     let kind = phrases.word(match lost.kind {
         LedgerLossKind::Refused => "report-ledger-lost-refused",
         LedgerLossKind::ConnectTimeout => "report-ledger-lost-connect-timeout",

@@ -1,7 +1,7 @@
 //! What could not be read, grouped by the reason.
 
 use chokepoint_model::message::Message;
-use chokepoint_model::report::{Diagnosis, SourceStatus};
+use chokepoint_model::report::{Diagnosis, SourceReport, SourceStatus};
 
 use super::Phrases;
 
@@ -37,8 +37,13 @@ impl Gap<'_> {
 
 /// Failures first, then what a privilege would give, then what this host does not have.
 pub(crate) fn gaps(diagnosis: &Diagnosis) -> Vec<Gap<'_>> {
+    gaps_of(&diagnosis.readings)
+}
+
+/// The same of these readings.
+pub(crate) fn gaps_of(readings: &[SourceReport]) -> Vec<Gap<'_>> {
     let mut gaps: Vec<Gap<'_>> = Vec::new();
-    for reading in diagnosis.readings.iter().filter(|reading| reading.status != SourceStatus::Ok) {
+    for reading in readings.iter().filter(|reading| reading.status != SourceStatus::Ok) {
         let failed = reading.status == SourceStatus::Failed;
         let (needs, why) = (reading.needs.as_deref(), reading.why.as_deref().unwrap_or_default());
         match gaps.iter_mut().find(|gap| (gap.failed, gap.needs, gap.why) == (failed, needs, why)) {

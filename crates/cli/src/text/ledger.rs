@@ -4,7 +4,7 @@ use chokepoint_model::report::Diagnosis;
 
 use super::page::Page;
 use super::wrap::columns;
-use crate::sheet::ledger::{Row, sheet, tenths};
+use crate::sheet::ledger::{Row, Sheet, sheet, tenths};
 use crate::sheet::{Ink, span};
 
 /// Columns of a bar, of the number before it, and of the share behind.
@@ -16,6 +16,11 @@ const SHARE_COLUMNS: usize = 6;
 pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
     let Some(sheet) = sheet(diagnosis, page.phrases()) else { return };
     page.heading("report-ledger");
+    write_sheet(page, &sheet);
+}
+
+/// The sentence, the bars and what was lost.
+pub(super) fn write_sheet(page: &mut Page<'_>, sheet: &Sheet) {
     page.flow(&[span(Ink::Plain, "  ")], &[span(Ink::Plain, "  ")], &[span(Ink::Plain, &sheet.head)]);
     let room = page.width().saturating_sub(2 + NUMBER_COLUMNS + SHARE_COLUMNS + 3 + BAR_COLUMNS).max(12);
     let wide = sheet.rows.iter().map(|row| columns(&row.label)).filter(|wide| *wide <= room).max().unwrap_or(room);

@@ -70,6 +70,8 @@ pub(crate) struct Counted {
     /// By namespace, in the order of time: the counts of each tier.
     pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
     pub(crate) tick_ms: u64,
+    /// Requests under way at the first tier by their client's address, the mean of all samples.
+    pub(crate) clients: BTreeMap<IpAddr, f64>,
 }
 
 impl Counted {
@@ -81,10 +83,10 @@ impl Counted {
         let all: Vec<(NetnsId, Vec<&(u64, RequestSample)>)> =
             views.map(|(id, view)| (id, ctx.in_window(&view.request_samples).collect())).collect();
         let times = all.iter().flat_map(|(_, samples)| samples).flat_map(|(_, sample)| &sample.sockets).filter_map(|socket| socket.times);
-        let mut counted = Self { samples: BTreeMap::new(), tick_ms: tick_ms(times) };
+        let mut counted = Self { samples: BTreeMap::new(), tick_ms: tick_ms(times), clients: BTreeMap::new() };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
-            let counts = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms).count(&samples);
+            let counts = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms).count(&samples, &mut counted.clients);
             counted.samples.insert(id, counts);
         }
         (!counted.samples.is_empty()).then_some(counted)
@@ -171,12 +173,18 @@ impl<'c, 'a> Namespace<'c, 'a> {
         }
     }
 
-    fn count(&self, samples: &[&(u64, RequestSample)]) -> Vec<(u64, Vec<Counts>)> {
+    fn count(&self, samples: &[&(u64, RequestSample)], clients: &mut BTreeMap<IpAddr, f64>) -> Vec<(u64, Vec<Counts>)> {
         let pairs = pairs(samples);
-        samples.iter().zip(&pairs).map(|((at_us, sample), pairs)| (*at_us, self.count_one(sample, pairs))).collect()
+        let mut under_way = BTreeMap::new();
+        let counts =
+            samples.iter().zip(&pairs).map(|((at_us, sample), pairs)| (*at_us, self.count_one(sample, pairs, &mut under_way))).collect();
+        for (client, number) in under_way {
+            *clients.entry(client).or_default() += number / samples.len() as f64;
+        }
+        counts
     }
 
-    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>]) -> Vec<Counts> {
+    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], clients: &mut BTreeMap<IpAddr, f64>) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); self.ctx.path.tiers.len()];
         // Of a connection both ends of which are here the accepted one tells of its handshake.
         let shaking: BTreeSet<_> =
@@ -187,14 +195,23 @@ impl<'c, 'a> Namespace<'c, 'a> {
             let own =
                 if socket.cookie == 0 { tier_of(self.ctx, self.id, &socket.address) } else { self.tiers.get(&socket.cookie).copied() };
             match own {
-                Some(tier) => self.add(&mut counts[tier], socket, *before, tier, weight),
+                Some(tier) => {
+                    let is_under_way = self.add(&mut counts[tier], socket, *before, tier, weight);
+                    if let SocketAddress::Tcp { remote: (ip, _), .. } = socket.address
+                        && is_under_way
+                        && tier == 0
+                    {
+                        *clients.entry(ip.to_canonical()).or_default() += weight;
+                    }
+                }
                 None => self.add_called(&mut counts, socket, weight, &shaking),
             }
         }
         counts
     }
 
-    fn add(&self, counts: &mut Counts, socket: &RequestSocket, before: Option<&RequestSocket>, tier: usize, weight: f64) {
+    /// Counts an accepted connection; true where a request is under way on it.
+    fn add(&self, counts: &mut Counts, socket: &RequestSocket, before: Option<&RequestSocket>, tier: usize, weight: f64) -> bool {
         let known = Known {
             before,
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
@@ -203,7 +220,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
             rhythm: self.rhythms[tier].as_ref(),
             tick_ms: self.tick_ms,
         };
-        let place = match standing(socket, &known) {
+        let standing = standing(socket, &known);
+        let place = match standing {
             // The caller's end was sampled too, at another moment, and tells of this handshake: what it waits for is booked there.
             Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return,
             Standing::Handshake => &mut counts.handshake,
@@ -223,9 +241,10 @@ impl<'c, 'a> Namespace<'c, 'a> {
             Standing::Undecided => &mut counts.undecided,
             Standing::Streaming => &mut counts.streaming,
             Standing::Closed if socket.inode == 0 => &mut counts.abandoned,
-            Standing::Closed | Standing::Idle => return,
+            Standing::Closed | Standing::Idle => return false,
         };
         *place += weight;
+        !matches!(standing, Standing::Streaming | Standing::Closed)
     }
 
     /// A socket that calls a tier: its first packet has no answer, its request is not acknowledged (the server took the connection for a handshake whose end

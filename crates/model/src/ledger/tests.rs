@@ -186,6 +186,41 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
 }
 
 #[test]
+fn clients_are_told_by_their_address_the_busiest_first_and_idle_ones_are_not() {
+    let from = |last: u8, mut socket: RequestSocket| {
+        let SocketAddress::Tcp { local, remote } = socket.address else { unreachable!("made above") };
+        socket.address = SocketAddress::Tcp { local, remote: (std::net::IpAddr::from([10, 0, 1, last]), remote.1) };
+        socket
+    };
+    let mut server = many(3, |number| from(1, served(WEB, number)));
+    server.extend(many(5, |number| from(2, served(WEB, 100 + number))));
+    server.push(from(3, idle(WEB, 200)));
+    // What the first tier calls is no client's.
+    server.extend(many(2, |number| from(4, served(APP, number))));
+    let stage = Stage { server, share: Some(0.5), ..Stage::default() };
+    let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
+    let told = crate::whereabouts::whereabouts(&obs, &path, 1_000.0, &words);
+    let clients: Vec<(String, f64)> = told.clients.iter().map(|client| (client.address.to_string(), client.mean)).collect();
+    assert_eq!(clients, [("10.0.1.2".to_owned(), 10.0), ("10.0.1.1".to_owned(), 6.0)], "each stands for two");
+    assert!((told.clients[0].share - 0.625).abs() < 1e-9, "{:?}", told.clients);
+    assert_eq!((told.window.from_s, told.window.to_s), (1_000.0, 1_010.0));
+    let ledger = told.ledger.unwrap();
+    let sum: f64 = ledger.places.iter().map(|place| place.mean).sum();
+    assert!((sum + ledger.unaccounted.mean - ledger.under_way).abs() < 1e-2, "{ledger:?}");
+}
+
+#[test]
+fn without_a_listener_or_a_sample_it_says_so() {
+    let (stage, words) = (Stage::default(), Catalogue::english());
+    let mut obs = stage.observe();
+    let told = crate::whereabouts::whereabouts(&obs, &Path::default(), 0.0, &words);
+    assert_eq!((told.ledger, told.warnings), (None, vec!["Nothing on this host listens at 10.0.0.1:80 for this client.".to_owned()]));
+    obs.netns.values_mut().for_each(|view| view.request_samples = crate::series::Series::default());
+    let told = crate::whereabouts::whereabouts(&obs, &stage.path(), 0.0, &words);
+    assert_eq!((told.ledger, told.warnings), (None, vec!["The connections of web were not sampled.".to_owned()]));
+}
+
+#[test]
 fn without_samples_there_is_no_account() {
     let (obs, path, words) = (Observation::default(), Stage::default().path(), Catalogue::english());
     assert!(of(&Context::new(&obs, &path, &words)).is_none());

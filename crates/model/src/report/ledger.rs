@@ -1,5 +1,7 @@
 //! Where requests stood, as the report tells it.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 
 use super::At;
@@ -78,6 +80,17 @@ pub struct LedgerPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LedgerUnaccounted {
     /// Mean number; below zero where more was seen than was under way.
+    pub mean: f64,
+    /// Share of all that were under way.
+    pub share: f64,
+}
+
+/// The requests of one client at the first tier.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LedgerClient {
+    /// Its address, as the server sees it.
+    pub address: IpAddr,
+    /// Mean number of its requests under way.
     pub mean: f64,
     /// Share of all that were under way.
     pub share: f64,

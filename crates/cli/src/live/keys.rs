@@ -1,0 +1,100 @@
+//! Keys as they are typed, without a return behind them, for a view that takes some. Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+/// The terminal's modes as they were.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+/// The byte with which the sequences of arrows and function keys begin (ECMA-48).
+const ESCAPE: u8 = 0x1b;
+/// What is read at once: the longest sequence of a key has fewer bytes.
+const READ_BYTES: usize = 32;
+
+/// What came from the keyboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// A character.
+    Char(char),
+    /// Another key.
+    Other,
+}
+
+/// The keyboard of stdin's terminal; its modes are restored when this is dropped.
+pub(crate) struct Keys(());
+
+impl Keys {
+    /// Takes the keys; nothing where stdin is no terminal. Only while this program is in the foreground: the terminal stops any other that tries.
+    pub(crate) fn take() -> Option<Self> {
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut modes = before.clone();
+        modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        let keys = Self(());
+        tcsetattr(io::stdin(), OptionalActions::Now, &modes).ok()?;
+        Some(keys)
+    }
+
+    /// The next key, waited for so long at most. The error says that the terminal has gone.
+    pub(crate) fn next(&self, patience: Duration) -> io::Result<Option<Key>> {
+        let stdin = io::stdin();
+        let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut ready, Some(&patience)) {
+            // A signal came: the caller looks which.
+            Ok(0) | Err(Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut bytes = [0; READ_BYTES];
+        match rustix::io::read(&stdin, &mut bytes) {
+            Ok(0) if ready[0].revents().contains(PollFlags::HUP) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(0) => Ok(None),
+            Ok(count) => Ok(Some(key(&bytes[..count]))),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// The last of the keys that were typed at once: whoever types ahead means the last.
+fn key(bytes: &[u8]) -> Key {
+    match bytes {
+        [ESCAPE, ..] => Key::Other,
+        [.., last] if last.is_ascii_graphic() => Key::Char(char::from(*last)),
+        _ => Key::Other,
+    }
+}
+
+/// Restores the terminal's modes, once.
+pub(super) fn restore() {
+    if let Some(modes) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // A terminal that has gone needs nothing restored.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_character_and_arrows_are_none() {
+        assert_eq!(key(b"q"), Key::Char('q'));
+        assert_eq!(key(b"tq"), Key::Char('q'));
+        assert_eq!(key(b"\x1b[A"), Key::Other, "not an A");
+        assert_eq!((key(b"\x1b"), key(b"\r"), key("é".as_bytes())), (Key::Other, Key::Other, Key::Other));
+    }
+}
