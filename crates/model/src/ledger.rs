@@ -12,6 +12,7 @@ mod rhythm;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 use crate::facts::Context;
 use crate::message::Message;

@@ -103,6 +103,7 @@ pub(crate) fn label(place: &LedgerPlace, phrases: Phrases<'_>) -> String {
 pub(crate) fn loss(lost: &LedgerLoss, phrases: Phrases<'_>) -> String {
     let kind = phrases.word(match lost.kind {
         LedgerLossKind::Refused => "report-ledger-lost-refused",
+        LedgerLossKind::Dropped => "report-ledger-lost-dropped",
         LedgerLossKind::ConnectTimeout => "report-ledger-lost-connect-timeout",
         LedgerLossKind::Reset => "report-ledger-lost-reset",
         LedgerLossKind::ResponseTimeout => "report-ledger-lost-response-timeout",

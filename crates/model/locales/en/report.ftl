@@ -161,6 +161,7 @@ report-ledger-loss = lost: { $rate }/s { $kind }{ $where ->
    *[1] , by { $place } of { $tier }
 }
 report-ledger-lost-refused = refused
+report-ledger-lost-dropped = packets of new connections dropped
 report-ledger-lost-connect-timeout = not connected
 report-ledger-lost-reset = reset or closed
 report-ledger-lost-response-timeout = not answered in time

@@ -4,9 +4,9 @@ use crate::facts::Context;
 use crate::load::LoadResult;
 use crate::report::{LedgerLoss, LedgerLossKind};
 
-/// The losses of the load, those of which the place is known first.
+/// The losses of the load, those of which the place is known first; where traffic is only watched, what counters tell.
 pub(crate) fn of(ctx: &Context<'_>) -> Vec<LedgerLoss> {
-    let Some(load) = &ctx.obs.load else { return Vec::new() };
+    let Some(load) = &ctx.obs.load else { return super::watched::of(ctx) };
     let errors = load.errors;
     let answered: u64 = load.status.values().sum();
     let failed = errors.total();

@@ -312,6 +312,31 @@ fn of_a_share_all_are_reckoned_and_the_interval_holds_the_mean() {
 }
 
 #[test]
+fn watched_alone_counters_tell_what_was_dropped_by_whom() {
+    let words = Catalogue::english();
+    let stage = Stage::default();
+    let told = |obs: &Observation| -> Vec<(LedgerLossKind, String, String, f64)> {
+        let losses = of(&Context::new(obs, &stage.path(), &words)).unwrap().0.losses;
+        losses.into_iter().map(|loss| (loss.kind, loss.tier.unwrap(), loss.place.unwrap(), loss.per_s)).collect()
+    };
+    let mut obs = stage.observe();
+    assert_eq!(told(&obs), []);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    view.listeners = crate::series::Series::default();
+    for (at_us, drops) in [(0, 100), (WINDOW_US, 150)] {
+        let listeners = vec![stage.listener(WEB, 0), Listener { drops: Some(drops), ..stage.listener(APP, 0) }];
+        view.listeners.push(at_us, Reading::Ok(listeners));
+        let row = |drop| crate::observation::ConntrackCpu { counters: [("drop".to_owned(), drop)].into() };
+        view.conntrack_cpus.push(at_us, Reading::Ok(vec![row(drops), row(7)]));
+        let count = |name: &str, count| (name.to_owned(), count);
+        let counters = [count("TcpExt.TCPReqQFullDrop", i64::try_from(drops).unwrap()), count("TcpExt.ListenOverflows", 3)];
+        view.netstat.push(at_us, Reading::Ok(counters.into()));
+    }
+    let dropped = |tier: &str, place: &str| (LedgerLossKind::Dropped, tier.to_owned(), place.to_owned(), 5.0);
+    assert_eq!(told(&obs), [dropped("web", "conntrack-table"), dropped("app", "syn-queue")]);
+}
+
+#[test]
 fn losses_are_told_by_kind_and_by_place_where_one_is_known() {
     let errors = Errors { connect_refused: 50, response_timeout: 20, local_ports: 10, ..Errors::default() };
     let stage = Stage { server: many(2, |n| served(WEB, n)), in_flight: Some(2), errors, ..Stage::default() };

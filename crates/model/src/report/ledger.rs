@@ -105,7 +105,7 @@ pub struct LedgerLoss {
     pub place: Option<String>,
     /// How.
     pub kind: LedgerLossKind,
-    /// Requests a second.
+    /// Requests a second, or tries.
     pub per_s: f64,
 }
 
@@ -115,6 +115,8 @@ pub struct LedgerLoss {
 pub enum LedgerLossKind {
     /// The connection was refused.
     Refused,
+    /// A packet of a new connection was dropped; the client tries again. Told where traffic is only watched.
+    Dropped,
     /// The connection was not made within the timeout.
     ConnectTimeout,
     /// The connection was reset or closed before the answer.
