@@ -194,17 +194,19 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 if socket.times.is_some() || matches!(socket.address, SocketAddress::Tcp { .. }) { 1.0 / sample.share } else { 1.0 };
             let own =
                 if socket.cookie == 0 { tier_of(self.ctx, self.id, &socket.address) } else { self.tiers.get(&socket.cookie).copied() };
-            match own {
+            // The client is the far end of what was accepted, and the near end of what calls.
+            let client = match own {
                 Some(tier) => {
                     let is_under_way = self.add(&mut counts[tier], socket, *before, tier, weight);
-                    if let SocketAddress::Tcp { remote: (ip, _), .. } = socket.address
-                        && is_under_way
-                        && tier == 0
-                    {
-                        *clients.entry(ip.to_canonical()).or_default() += weight;
-                    }
+                    ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
                 }
-                None => self.add_called(&mut counts, socket, weight, &shaking),
+                None => {
+                    let called = self.add_called(&mut counts, socket, weight, &shaking);
+                    ends(socket).filter(|_| called == Some(0)).map(|((ip, _), _)| ip)
+                }
+            };
+            if let Some(ip) = client {
+                *clients.entry(ip).or_default() += weight;
             }
         }
         counts
@@ -248,21 +250,28 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 
     /// A socket that calls a tier: its first packet has no answer, its request is not acknowledged (the server took the connection for a handshake whose end
-    /// it dropped), or it is the client's with an answer that nobody read.
-    fn add_called(&self, counts: &mut [Counts], socket: &RequestSocket, weight: f64, shaking: &BTreeSet<(Endpoint, Endpoint)>) {
-        let Some((local, remote)) = ends(socket) else { return };
+    /// it dropped), or it is the client's with an answer that nobody read. Gives the tier of which no accepted end tells the request.
+    fn add_called(
+        &self,
+        counts: &mut [Counts],
+        socket: &RequestSocket,
+        weight: f64,
+        shaking: &BTreeSet<(Endpoint, Endpoint)>,
+    ) -> Option<usize> {
+        let (local, remote) = ends(socket)?;
         let called = || self.called(remote);
         if socket.state == TcpState::SynSent && !shaking.contains(&(remote, local)) {
-            if let Some(tier) = called() {
-                counts[tier].connecting += weight;
-            }
+            let tier = called()?;
+            counts[tier].connecting += weight;
+            return Some(tier);
         } else if is_unheard(socket) {
-            if let Some(tier) = called() {
-                counts[tier].handshake += weight;
-            }
+            let tier = called()?;
+            counts[tier].handshake += weight;
+            return Some(tier);
         } else if socket.receive_queue > 0 && socket.inode != 0 && self.id == self.ctx.obs.request.client_netns && called() == Some(0) {
             counts[0].client += weight;
         }
+        None
     }
 
     /// The tier that a connection to this address, made here, goes to.

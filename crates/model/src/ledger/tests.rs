@@ -197,12 +197,15 @@ fn clients_are_told_by_their_address_the_busiest_first_and_idle_ones_are_not() {
     server.push(from(3, idle(WEB, 200)));
     // What the first tier calls is no client's.
     server.extend(many(2, |number| from(4, served(APP, number))));
-    let stage = Stage { server, share: Some(0.5), ..Stage::default() };
+    // Two that were not let in call from an address of their own.
+    let client = vec![syn_sent(WEB, 300), unheard(WEB, 301, 1)];
+    let stage = Stage { client, server, share: Some(0.5), ..Stage::default() };
     let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
     let told = crate::whereabouts::whereabouts(&obs, &path, 1_000.0, &words);
     let clients: Vec<(String, f64)> = told.clients.iter().map(|client| (client.address.to_string(), client.mean)).collect();
-    assert_eq!(clients, [("10.0.1.2".to_owned(), 10.0), ("10.0.1.1".to_owned(), 6.0)], "each stands for two");
-    assert!((told.clients[0].share - 0.625).abs() < 1e-9, "{:?}", told.clients);
+    let expected = [("10.0.1.2", 10.0), ("10.0.1.1", 6.0), ("10.0.0.1", 4.0)].map(|(ip, mean)| (ip.to_owned(), mean));
+    assert_eq!(clients, expected, "each stands for two");
+    assert!((told.clients[0].share - 0.5).abs() < 1e-9, "{:?}", told.clients);
     assert_eq!((told.window.from_s, told.window.to_s), (1_000.0, 1_010.0));
     let ledger = told.ledger.unwrap();
     let sum: f64 = ledger.places.iter().map(|place| place.mean).sum();
