@@ -34,10 +34,24 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// What the command line asks for.
 struct Setup {
-    request: Request,
+    target: Target,
+    /// Names of the client's namespace and of the server's.
+    client_netns: Option<String>,
+    server_netns: Option<String>,
     duration: Option<Duration>,
     interval: Duration,
     window: Duration,
+}
+
+impl Setup {
+    /// What is observed: the namespaces are those that have the names now.
+    fn request(&self) -> Result<Request> {
+        let root = Root::default();
+        let named = |name: &Option<String>| name.as_deref().map(|name| netns::resolve(&root, name)).transpose();
+        let client_netns = named(&self.client_netns)?.map_or_else(netns::own, |netns| Ok(netns.id))?;
+        let server_netns = named(&self.server_netns)?.map(|netns| netns.id);
+        Ok(Request { client_netns, server_netns, loaded: false, ..self.target.request() })
+    }
 }
 
 /// Whether to go on.
@@ -85,7 +99,7 @@ pub(crate) fn run(args: &Where, words: &Catalogue, interrupt: &Interrupt) -> Res
             return Ok(is_told);
         }
         is_shown = true;
-        let report = look.take(words)?;
+        let report = look.take(words);
         is_told |= report.ledger.is_some();
         if outlet.show(report)? == Next::Quit {
             return Ok(true);
@@ -113,11 +127,8 @@ fn setup(args: &Where) -> Result<Setup> {
     let interval = within("--interval", &args.interval, (INTERVAL_MIN, INTERVAL_MAX))?;
     let window = within("--window", &args.window, (WINDOW_MIN, WINDOW_MAX))?;
     let duration = args.duration.as_deref().map(settings::duration).transpose().map_err(usage)?;
-    let root = Root::default();
-    let named = |name: &Option<String>| name.as_deref().map(|name| netns::resolve(&root, name)).transpose();
-    let client_netns = named(&args.client_netns)?.map_or_else(netns::own, |netns| Ok(netns.id))?;
-    let server_netns = named(&args.server_netns)?.map(|netns| netns.id);
-    Ok(Setup { request: Request { client_netns, server_netns, loaded: false, ..target.request() }, duration, interval, window })
+    let (client_netns, server_netns) = (args.client_netns.clone(), args.server_netns.clone());
+    Ok(Setup { target, client_netns, server_netns, duration, interval, window })
 }
 
 /// A line of JSON each.

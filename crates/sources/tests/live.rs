@@ -14,7 +14,7 @@ use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NginxSta
 use chokepoint_model::report::Request;
 use chokepoint_model::series::SeriesState;
 use chokepoint_recording::{Entry, Outcome, Scope};
-use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
+use chokepoint_sources::{ObserveOptions, Observer, Recent, Root, assemble, netns};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A named network namespace of this test, deleted at its end.
@@ -458,6 +458,36 @@ fn a_small_bound_is_kept_and_told() {
     let read = |entry: &Entry| if let Outcome::Ok(bytes) = &entry.outcome { bytes.len() } else { 0 };
     assert!(entries.iter().map(read).sum::<usize>() <= bound_bytes);
     assert!(!assemble(&entries).bounded.is_empty());
+}
+
+#[test]
+fn what_is_drained_goes_on_where_it_left_off() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client_netns = netns::own().unwrap();
+    let request = Request { client_netns, addresses: vec!["127.0.0.1".parse().unwrap()], port, ..Request::default() };
+    let observer = Observer::start(ObserveOptions::endless(request.clone())).unwrap();
+    let mut recent = Recent::new(Duration::from_secs(2));
+    let (mut seen, mut sampled, begin) = (Vec::new(), 0, Instant::now());
+    // The readers tell once a second.
+    while sampled < 3 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no more samples came: {seen:?}");
+        std::thread::sleep(Duration::from_millis(500));
+        let drained = observer.drain();
+        let read = drained.iter().filter(|entry| entry.source == "requests");
+        let samples = read.map(|entry| (entry.scope, entry.at_us, entry.item.clone()));
+        let before = seen.len();
+        seen.extend(samples);
+        sampled += usize::from(seen.len() > before);
+        recent.add(drained);
+    }
+    let count = seen.len();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), count, "none is handed over twice");
+    let observation = recent.observation(&request, (0, observer.elapsed_us()), &[]);
+    assert_eq!(chokepoint_model::path::discover(&observation).tiers.len(), 1);
+    assert!(observation.unplaced.is_empty(), "{:?}", observation.unplaced);
 }
 
 #[test]

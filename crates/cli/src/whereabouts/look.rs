@@ -29,16 +29,17 @@ const NOT_COUNTED: [&str; 6] = ["sockets", "process_files", "conntrack_translati
 const SAMPLES: &str = "requests";
 
 /// The observation and what is known of it.
-pub(super) struct Look {
+pub(super) struct Look<'a> {
+    setup: &'a Setup,
     observer: Observer,
     /// When the observation's clock was zero, seconds since 1970.
     began_s: f64,
+    /// When it was begun, or last tried to begin anew.
     began: Instant,
     recent: Recent,
     /// When the first sample was taken, microseconds of the observation's clock.
     first_us: Option<u64>,
     request: Request,
-    window: Duration,
     path: Path,
     /// When the path was last found, and when it was last as long as it is now.
     found: Option<Instant>,
@@ -46,23 +47,20 @@ pub(super) struct Look {
     lacking: Vec<SourceReport>,
 }
 
-impl Look {
+impl<'a> Look<'a> {
     /// Begins to observe.
-    pub(super) fn begin(setup: &Setup) -> Result<Self> {
-        Self::of(setup.request.clone(), setup.window)
-    }
-
-    fn of(request: Request, window: Duration) -> Result<Self> {
+    pub(super) fn begin(setup: &'a Setup) -> Result<Self> {
+        let request = setup.request()?;
         let observer = Observer::start(ObserveOptions::endless(request.clone())).context("the host cannot be observed")?;
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         Ok(Self {
             began_s: now_s - observer.elapsed_us() as f64 / 1e6,
             began: Instant::now(),
-            recent: Recent::new(window + MARGIN),
+            recent: Recent::new(setup.window + MARGIN),
             observer,
             first_us: None,
             request,
-            window,
+            setup,
             path: Path::default(),
             found: None,
             seen_whole: Instant::now(),
@@ -77,9 +75,13 @@ impl Look {
     }
 
     /// The account of the last seconds.
-    pub(super) fn take(&mut self, words: &Catalogue) -> Result<Whereabouts> {
+    pub(super) fn take(&mut self, words: &Catalogue) -> Whereabouts {
         if self.path.tiers.is_empty() && self.began.elapsed() >= SURVEY_EVERY {
-            *self = Self::of(self.request.clone(), self.window)?;
+            // A namespace that went away may come again: until then there is nothing new to see.
+            match Self::begin(self.setup) {
+                Ok(anew) => *self = anew,
+                Err(_) => self.began = Instant::now(),
+            }
         }
         self.recent.add(self.observer.drain());
         let window_us = self.window_us();
@@ -89,7 +91,7 @@ impl Look {
             self.follow(&observation);
         }
         let report = whereabouts(&observation, &self.path, self.began_s, words);
-        Ok(Whereabouts { lacking: self.lacking.clone(), ..report })
+        Whereabouts { lacking: self.lacking.clone(), ..report }
     }
 
     /// Finds the path anew.
@@ -108,7 +110,7 @@ impl Look {
         let mut times = self.recent.entries().iter().filter(|entry| entry.source == SAMPLES).map(|entry| entry.at_us);
         let first_us = *self.first_us.get_or_insert_with(|| times.next().unwrap_or_else(|| self.observer.elapsed_us()));
         let newest_us = times.next_back().unwrap_or_else(|| self.observer.elapsed_us());
-        let window_us = u64::try_from(self.window.as_micros()).unwrap_or(u64::MAX);
+        let window_us = u64::try_from(self.setup.window.as_micros()).unwrap_or(u64::MAX);
         (newest_us.saturating_sub(window_us).max(first_us), newest_us)
     }
 }

@@ -85,7 +85,7 @@ pub(super) struct View<'a> {
 impl<'a> View<'a> {
     pub(super) fn open(setup: &Setup, words: &'a Catalogue) -> Result<Self> {
         let mut view = Self {
-            url: without_values(&setup.request.url),
+            url: without_values(&setup.target.url),
             interval: setup.interval,
             words,
             suspend: Suspend::install()?,
