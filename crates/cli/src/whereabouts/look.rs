@@ -120,3 +120,36 @@ fn is_shorter(found: &Path, known: &Path) -> bool {
     let inode = |path: &Path| path.tiers.first().and_then(|tier| tier.listeners.first()).map(|placed| placed.listener.inode);
     found.tiers.len() < known.tiers.len() && inode(found) == inode(known)
 }
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId};
+    use chokepoint_model::path::{PlacedListener, Tier};
+
+    use super::*;
+
+    /// A path whose first listener has this inode, and so many tiers.
+    fn path(inode: u64, tiers: usize) -> Path {
+        let address = ListenerAddress::Tcp("10.0.0.2".parse().unwrap(), 80);
+        let listener = Listener { address, v6_only: false, inode, accept_queue: 0, accept_queue_limit: 1, drops: None };
+        let tier = |id| Tier {
+            id: chokepoint_model::facts::TierId(id),
+            name: String::new(),
+            netns: NetnsId(1),
+            listeners: vec![PlacedListener { netns: NetnsId(1), listener: listener.clone() }],
+            pids: Vec::new(),
+            upstreams: Vec::new(),
+            configured: Vec::new(),
+        };
+        Path { tiers: (0..tiers).map(tier).collect(), ..Path::default() }
+    }
+
+    #[test]
+    fn a_path_is_held_where_fewer_tiers_are_seen_behind_the_same_listener() {
+        assert!(is_shorter(&path(7, 1), &path(7, 2)), "nothing called the second tier lately");
+        assert!(!is_shorter(&path(7, 2), &path(7, 2)));
+        assert!(!is_shorter(&path(7, 3), &path(7, 2)));
+        assert!(!is_shorter(&path(8, 1), &path(7, 2)), "the server was started anew");
+        assert!(!is_shorter(&path(7, 0), &path(7, 2)), "it has gone");
+    }
+}
