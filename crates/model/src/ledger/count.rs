@@ -225,7 +225,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let standing = standing(socket, &known);
         let place = match standing {
             // The caller's end was sampled too, at another moment, and tells of this handshake: what it waits for is booked there.
-            Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return,
+            Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,
             Standing::Handshake => &mut counts.handshake,
             Standing::Unaccepted => &mut counts.unaccepted,
             Standing::TlsHandshake => &mut counts.tls_handshake,
