@@ -68,6 +68,11 @@ const fn awaited(cause: &'static str) -> CouplingDef {
     by(cause, WAITING, Place::Awaited, Told::Found, "coupling-blocked-awaited")
 }
 
+/// Requests stand inside a program for a reason that a station found.
+const fn holds(cause: &'static str) -> CouplingDef {
+    by(cause, INSIDE, Place::Path, Told::Found, "coupling-inside-found")
+}
+
 /// A server that turns requests away at once keeps a generator busy that asks again at once.
 const fn asked_again(cause: &'static str) -> CouplingDef {
     by(cause, GENERATOR, Place::Path, Told::Judged, "coupling-generator-asks-again")
@@ -94,6 +99,7 @@ const BUFFER: &str = crate::stations::sending::BUFFER;
 const STALL: &str = crate::stations::sending::STALL;
 const FIRST_WINDOW: &str = crate::stations::sending::FIRST_WINDOW;
 const RECEIVER: &str = crate::stations::sending::RECEIVER;
+const INSIDE: &str = crate::stations::waiting::INSIDE;
 const CORES: Source = Source::Station("cpu");
 const LINK: Source = Source::Station("link");
 
@@ -143,6 +149,25 @@ pub const COUPLINGS: &[CouplingDef] = &[
     awaited(POOL),
     awaited(WAITING),
     CouplingDef { cause: CORES, symptom: WAITING, place: Place::Awaited, told: Told::Judged, why: "coupling-blocked-cores" },
+    holds(TABLE),
+    holds(LOSS),
+    holds(BUFFER),
+    holds(STALL),
+    holds(FIRST_WINDOW),
+    holds(SYN_QUEUE),
+    holds(QUEUE),
+    holds(UNFORCED),
+    holds(CONNECTIONS),
+    holds(FILES),
+    holds(LIMITED),
+    holds(PORTS),
+    holds(SEARCH),
+    holds(CHURN),
+    holds(POOL),
+    holds(WAITING),
+    holds(QUOTA),
+    CouplingDef { cause: CORES, symptom: INSIDE, place: Place::Path, told: Told::Judged, why: "coupling-inside-cores" },
+    CouplingDef { cause: LINK, symptom: INSIDE, place: Place::Path, told: Told::Found, why: "coupling-inside-link" },
     asked_again(CONNECTIONS),
     asked_again(QUEUE),
     asked_again(PORTS),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::catalogue::Catalogue;
 use crate::causes;
 use crate::facts::Context;
-use crate::facts::harm::FAILED_SHARE_MAX;
+use crate::facts::harm::{FAILED_SHARE_MAX, OFFERED_SHARE_MIN, WAKES_US};
 use crate::improvements::improvements;
 use crate::ledger;
 use crate::load::{LoadResult, Loop};
@@ -29,14 +29,8 @@ const WAITING_SHARE_MIN: f64 = 0.1;
 /// How many times as long as alone an answer may take in a closed loop whose connections are what limits it. At the knee itself it takes up to
 /// twice as long, by chance.
 const UNLOADED_TIMES: f64 = 3.0;
-/// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
-/// machines leave to the hypervisor for that, and single requests, whose client and server share a warm core, are spared of it.
-const WAKES_US: f64 = 100.0;
 /// Share of its time that the load generator may wait for a core before the times that it measures are its own.
 const GENERATOR_WAITED_MAX: f64 = 0.1;
-/// Share of the offered rate that an open loop must have got through for demand to be the limit.
-const OFFERED_SHARE_MIN: f64 = 0.98;
-
 /// The whole diagnosis of one observation; a pure function of it and of the language.
 pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
     let discovered = path::discover(obs);
@@ -237,7 +231,9 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
         return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.station.why.as_str()));
     }
     let Some((shape, goodput)) = shape else {
-        return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
+        let id = if ctx.account().is_some() { "verdict-healthy-passive" } else { "verdict-healthy-passive-unsampled" };
+        let healthy = || Judgement::healthy(LimitedBy::Demand, Message::new(id));
+        return crate::watched::unexplained(ctx).map_or_else(healthy, Judgement::unknown);
     };
     if ctx.path.tiers.is_empty() {
         return Judgement::unknown(Message::new("verdict-unknown-remote"));

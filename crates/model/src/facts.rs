@@ -18,6 +18,8 @@ pub(crate) mod sum;
 
 use std::cell::OnceCell;
 
+use crate::ledger::Account;
+
 pub(crate) use context::GOOD_MIN;
 pub use context::{Context, Logged};
 pub(crate) use cores::CoreGroup;
@@ -30,6 +32,7 @@ pub(crate) use quota::Quota;
 pub(crate) struct Facts<'a> {
     core_groups: OnceCell<Vec<CoreGroup<'a>>>,
     quotas: OnceCell<Vec<Quota<'a>>>,
+    account: OnceCell<Option<Account>>,
 }
 
 impl<'a> Context<'a> {
@@ -41,5 +44,10 @@ impl<'a> Context<'a> {
     /// The CPU quotas that hold the path's tiers.
     pub(crate) fn quotas(&self) -> &[Quota<'a>] {
         self.facts.quotas.get_or_init(|| quota::limited(self))
+    }
+
+    /// Where requests stood; nothing where no sample was taken.
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.facts.account.get_or_init(|| Account::of(self)).as_ref()
     }
 }

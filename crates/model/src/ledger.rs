@@ -1,11 +1,14 @@
 //! The ledger: where the requests under way stood on average. By Little's law the mean number at a place is the client-seconds a second that are spent there,
 //! and its share of all is its share of the response time.
 //!
-//! It stands beside the verdict and makes none.
+//! It makes no verdict: station `waiting` judges by it, and `watched` says what it means where no load was applied.
 
 mod account;
+mod calls;
 mod count;
+mod even;
 mod held;
+mod inside;
 mod losses;
 mod rate;
 mod rhythm;
@@ -20,7 +23,9 @@ use crate::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport
 use crate::spread::half_interval;
 
 use account::{Accountant, Stood};
+pub(crate) use calls::Calls;
 use count::Counted;
+pub(crate) use inside::{Inside, Shown};
 
 /// Batches that the window is divided into at most.
 const BATCHES_MAX: u64 = 10;
@@ -30,45 +35,88 @@ const SAMPLES_MIN: u64 = 3;
 const BATCH_TIMES_MIN: f64 = 10.0;
 /// Clients that are told.
 const CLIENTS_MAX: usize = 32;
+/// Batches that are made of shorter ones, though of a response time at least, where there would be fewer: Student's t of one or two degrees of freedom tells
+/// nothing.
+const BATCHES_MIN: u64 = 5;
 /// The share of a kind of trouble among all from which on it is told.
 const TOLD_SHARE_MIN: f64 = 0.02;
 
-/// The account of one observation, and what it cannot tell, a sentence each; nothing where no sample was taken, or no listener of this host answers for the
-/// target.
+/// The account of one observation, before it is told.
+pub(crate) struct Account {
+    counted: Counted,
+    /// Over the whole window, and over each batch of it.
+    whole: Vec<Stood>,
+    parts: Vec<Vec<Stood>>,
+    spans_us: Vec<(u64, u64)>,
+    /// Mean number of requests under way, as the load generator counted them, else the sum of what sockets told.
+    under_way: f64,
+    sum: f64,
+    rate_rps: Option<f64>,
+    response_s: Option<f64>,
+}
+
+/// A mean number of requests with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mean {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Mean {
+    fn of(value: f64, batches: &[f64]) -> Self {
+        let half = half_interval(batches).unwrap_or(f64::INFINITY);
+        Self { value, low: (value - half).max(0.0), high: value + half }
+    }
+}
+
+impl Account {
+    /// Nothing where no sample was taken, or no listener of this host answers for the target.
+    pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
+        if ctx.path.tiers.is_empty() {
+            return None;
+        }
+        let counted = Counted::of(ctx)?;
+        let (from_us, to_us) = ctx.window_us;
+        let accountant = Accountant::new(ctx, &counted);
+        let whole = accountant.between((from_us, to_us.saturating_add(1)));
+        let sum: f64 = whole.iter().map(|stood| stood.mean).sum();
+        let under_way = in_flight(ctx).unwrap_or(sum);
+        let rate_rps = rate::rps(ctx, &counted, under_way);
+        let response_s = rate_rps.filter(|rate| *rate > 0.0).map(|rate| under_way / rate);
+        let batches = batches(ctx, &counted, response_s);
+        let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
+        let spans_us: Vec<(u64, u64)> = (0..batches).map(|n| (begin(n), begin(n + 1))).collect();
+        let parts = spans_us.iter().map(|span| accountant.between(*span)).collect();
+        Some(Self { whole, parts, spans_us, under_way, sum, rate_rps, response_s, counted })
+    }
+}
+
+/// The account as the report tells it, and what it cannot tell, a sentence each; nothing where there is none.
 pub(crate) fn of(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>)> {
     with_clients(ctx).map(|(report, warnings, _)| (report, warnings))
 }
 
 /// The same, with the clients that have most requests under way.
 pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>, Vec<LedgerClient>)> {
-    if ctx.path.tiers.is_empty() {
-        return None;
-    }
-    let counted = Counted::of(ctx)?;
-    let accountant = Accountant::new(ctx, &counted);
-    let (from_us, to_us) = ctx.window_us;
-    let whole = accountant.between((from_us, to_us.saturating_add(1)));
-    let sum: f64 = whole.iter().map(|stood| stood.mean).sum();
-    let under_way = in_flight(ctx).unwrap_or(sum);
-    let rate = rate::rps(ctx, &counted, under_way);
-    let response_s = rate.filter(|rate| *rate > 0.0).map(|rate| under_way / rate);
-    let batches = batches(ctx, &counted, response_s);
-    let spans = (0..batches).map(|n| (from_us + (to_us - from_us) * n / batches, from_us + (to_us - from_us) * (n + 1) / batches));
-    let parts: Vec<Vec<Stood>> = spans.map(|span| accountant.between(span)).collect();
+    let account = ctx.account()?;
+    let under_way = account.under_way;
     let of_place = |(place, stood): (usize, &Stood)| {
-        let means: Vec<f64> = parts.iter().map(|part| part[place].mean).collect();
+        let means: Vec<f64> = account.parts.iter().map(|part| part[place].mean).collect();
         reported(ctx, stood, &means, under_way)
     };
+    let places = account.whole.iter().enumerate().filter(|(_, stood)| rounded(stood.mean) > 0.0);
+    let unaccounted = under_way - account.sum;
     let report = LedgerReport {
         under_way: rounded(under_way),
-        rate_rps: rate.map(rounded),
-        response_time_ms: response_s.map(|seconds| rounded(1e3 * seconds)),
-        places: whole.iter().enumerate().filter(|(_, stood)| rounded(stood.mean) > 0.0).map(of_place).collect(),
-        unaccounted: LedgerUnaccounted { mean: rounded(under_way - sum), share: rounded(share(under_way - sum, under_way)) },
+        rate_rps: account.rate_rps.map(rounded),
+        response_time_ms: account.response_s.map(|seconds| rounded(1e3 * seconds)),
+        places: places.map(of_place).collect(),
+        unaccounted: LedgerUnaccounted { mean: rounded(unaccounted), share: rounded(share(unaccounted, under_way)) },
         losses: losses::of(ctx),
     };
-    let warnings = warnings(ctx, &report, &counted);
-    let clients = clients(&counted, under_way);
+    let warnings = warnings(ctx, &report, &account.counted);
+    let clients = clients(&account.counted, under_way);
     Some((report, warnings, clients))
 }
 
@@ -113,12 +161,13 @@ fn in_flight(ctx: &Context<'_>) -> Option<f64> {
 /// Batches of whole response times; none where there are too few samples.
 fn batches(ctx: &Context<'_>, counted: &Counted, response_s: Option<f64>) -> u64 {
     let samples = counted.samples.values().map(Vec::len).min().unwrap_or(0) as u64;
-    let long = response_s.map_or(u64::MAX, |seconds| (ctx.seconds() / (BATCH_TIMES_MIN * seconds).max(1e-9)) as u64);
-    BATCHES_MAX.min(samples / SAMPLES_MIN).min(long.max(2))
+    let last = |times: f64| response_s.map_or(u64::MAX, |seconds| (ctx.seconds() / (times * seconds).max(1e-9)) as u64);
+    let long = last(BATCH_TIMES_MIN).max(last(1.0).min(BATCHES_MIN)).max(2);
+    BATCHES_MAX.min(samples / SAMPLES_MIN).min(long)
 }
 
 fn reported(ctx: &Context<'_>, stood: &Stood, batches: &[f64], under_way: f64) -> LedgerPlace {
-    let half = half_interval(batches).unwrap_or(f64::INFINITY);
+    let mean = Mean::of(stood.mean, batches);
     let name = |tier: usize| ctx.path.tiers[tier].name.clone();
     let tier = stood.tier.map_or_else(|| "client".to_owned(), name);
     let of_listener = matches!(
@@ -138,8 +187,8 @@ fn reported(ctx: &Context<'_>, stood: &Stood, batches: &[f64], under_way: f64) -
         place: stood.place,
         mean: rounded(stood.mean),
         share: rounded(share(stood.mean, under_way)),
-        low: rounded((stood.mean - half).max(0.0)),
-        high: rounded((stood.mean + half).min(under_way.max(stood.mean))),
+        low: rounded(mean.low),
+        high: rounded(mean.high.min(under_way.max(stood.mean))),
         age_ms: stood.age_ms.map(rounded),
     }
 }

@@ -33,5 +33,6 @@ pub mod stations;
 pub mod tcp;
 pub mod traffic;
 pub mod url;
+mod watched;
 pub mod whereabouts;
 mod wire;

@@ -4,6 +4,7 @@ mod advice;
 mod ask_limit_owner;
 mod keep_cpu_quota;
 mod listen_again;
+mod look_inside;
 mod mend_connections;
 mod mend_sending;
 mod raise_accept_backlog;

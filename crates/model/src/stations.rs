@@ -17,6 +17,7 @@ pub(crate) mod sending;
 pub(crate) mod syn_queue;
 pub(crate) mod transport;
 pub(crate) mod upstream_connect;
+pub(crate) mod waiting;
 pub(crate) mod worker_connections;
 mod worker_pool;
 
@@ -60,6 +61,7 @@ pub const STATIONS: &[&StationDef] = &[
     &ephemeral_ports::STATION,
     &upstream_connect::STATION,
     &worker_pool::STATION,
+    &waiting::STATION,
     &cpu_quota::STATION,
     &cpu::STATION,
 ];

@@ -29,6 +29,10 @@ coupling-held-quota = A CPU quota stops the workers, and each connection is held
 coupling-pool-quota = A CPU quota stops the workers in the middle of what they serve, and more of them would share the same CPU time. With CPU time left the pool would be the cause.
 coupling-quota-search = The search for a free port uses the CPU time up. Without it the quota would be the cause.
 
+coupling-inside-found = A station found what holds requests back, and those that stand inside the program may wait for just that. With nothing else found the program would be the place to look.
+coupling-inside-cores = The cores are all busy, so that whatever the requests wait for inside the program comes to run too late. With cores idle the program would be the place to look.
+coupling-inside-link = The link is full, so that answers cannot leave, and what stands inside the program may wait for that. With room on the link the program would be the place to look.
+
 coupling-place-path = anywhere on the path
 coupling-place-tier = in the same tier
 coupling-place-station = at the same station

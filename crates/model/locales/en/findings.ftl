@@ -233,6 +233,34 @@ remedy-keep-cpu-quota-text-container = To make it last: raise the limit of the c
 remedy-keep-cpu-quota-text-kubernetes = To make it last: raise limits.cpu in the manifest of the pod whose cgroup is { $cgroup }, or leave the limit out and keep requests.cpu. The kubelet takes back what is written to the cgroup.
 remedy-keep-cpu-quota-risk = Whoever set the quota may have meant it: ask. Others on these cores get less.
 
+finding-waits-inside-title = { $number } of { $under_way } requests wait inside { $tier }
+finding-waits-inside-title-calls = { $number } of { $under_way } requests wait inside { $tier }, which has { $connections } { $connections ->
+    [one] connection
+   *[other] connections
+} to { $remote } and uses all of them all the time
+finding-waits-inside-explanation-calls = { $tier } has read these requests and does not work on them: they wait until one of its { $connections } connections to { $remote } is free. None more is opened, so that their number is most likely a limit: maxconn or max_conns of a proxy, the size of a program's connection pool. The server behind has no more than that to do.
+finding-waits-inside-explanation-alone = { $tier } has read these requests and neither computes nor waits for a server that is seen. One request alone is answered much sooner, so that they wait for each other: for a lock, a limit of the program's own, a connection of a pool. What they wait for cannot be seen from outside.
+finding-waits-inside-explanation-even = { $tier } has read these requests and neither computes nor waits for a server that is seen. Their answers come more evenly than they would if each waited for a time or an event of its own: something lets them pass one by one, such as a lock, a limit of the program's own, or a pool. What they wait for cannot be seen from outside.
+
+evidence-waits-inside = Between { $low } and { $high } of { $under_way } requests under way had been read by { $tier } and had no answer, while no thread of it computed for them or was ready to, and none of its connections waited for them.
+evidence-waits-inside-calls = { $tier } had { $connections } { $connections ->
+    [one] connection
+   *[other] connections
+} to { $remote }; on average { $used } of them waited for an answer.
+evidence-waits-inside-alone = Half of the requests took { $loaded } ms or more, where one alone took { $alone } ms.
+evidence-waits-inside-even = The ages of the requests in { $tier } are spread more evenly than chance spreads them in thirty-nine of forty cases (Watson's U²).
+evidence-waits-inside-bound = Without that wait at most { $low } to { $high } times as many requests could pass, and no more than the next limit lets through.
+
+evidence-waits-inside-bound-exact = Without that wait at most { $high } times as many requests could pass, and no more than the next limit lets through.
+
+remedy-allow-more-connections-text = Let { $tier } use more than { $connections } { $connections ->
+    [one] connection
+   *[other] connections
+} to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), the size of the connection pool (a program). First see whether the server behind has room: a limit that protects it is right.
+remedy-allow-more-connections-risk = The server behind gets more at once. Where it has no room, requests wait there instead, or fail.
+remedy-look-inside-text = See what the threads of { $tier } wait for: the stacks at which they stop running, and how often they call what waits. Stacks that most threads share name the lock, the queue or the pool. The program's own documentation names its limits.
+remedy-look-inside-risk = Sampling takes a few per cent of a core while it lasts.
+
 finding-packet-loss-title = { $share } % of the TCP segments that { $netns } sends get lost on the way
 finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. Where nothing follows that would tell of the gap, TCP sends a packet again only after at least a fifth of a second: the request waits for that, with the cores idle.
 finding-packet-loss-explanation-window = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. TCP takes each loss for congestion and halves what it sends at once, so that a long answer needs many more round trips than the way itself would ask for.

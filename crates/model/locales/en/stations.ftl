@@ -67,6 +67,9 @@ state-worker-pool-ok = { $busy } of { $workers } workers were busy on average.
 state-worker-pool-near = { $busy } of { $workers } workers were busy on average: little is left.
 state-worker-pool-full = { $busy } of { $workers } workers were busy on average, and in { $share } % of the samples connections waited for one, { $waiting } on average.
 
+state-waiting-ok = { $number } of { $under_way } requests waited inside { $tier } on average, for nothing that was seen.
+state-waiting-most = { $number } of { $under_way } requests waited inside { $tier } on average, and for each other.
+
 state-cpu-quota-ok = { $used } of the { $limit } cores that cgroup { $cgroup } may use were used; it was never stopped.
 state-cpu-quota-near = { $used } of the { $limit } cores that cgroup { $cgroup } may use were used: little is left.
 state-cpu-quota-harmless = Cgroup { $cgroup } may use { $limit } cores, used { $used }, and was stopped in { $periods } of { $of } periods: not enough to hold this traffic back, or its cores had nothing more to give.

@@ -1,7 +1,7 @@
 //! Walks the cause graph over the findings of one observation: which are symptoms, and of what.
 
 use super::order::{Depths, ancestors};
-use super::{COUPLINGS, CouplingDef, Place, Source, Told, WAITING};
+use super::{COUPLINGS, CouplingDef, INSIDE, Place, Source, Told, WAITING};
 use crate::facts::Context;
 use crate::facts::owner::Owner;
 use crate::message::Message;
@@ -35,9 +35,12 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Findi
         links.extend(found);
         settle(findings, &links);
     }
-    // A generator that is busy with what fails, where no server turned that away, is its own limit.
-    let unexplained = |finding: &&mut Finding| finding.id == load_generator::ID && finding.symptom_of.is_empty();
-    findings.iter_mut().filter(unexplained).for_each(|finding| finding.role = Role::Cause);
+    // A generator that is busy with what fails, where no server turned that away, is its own limit; and so is a program whose requests want cores that are not
+    // at their limit.
+    let ids = [load_generator::ID, INSIDE];
+    let is_explained = |at: usize| links.iter().any(|link| link.symptom == at);
+    let unexplained: Vec<usize> = (0..findings.len()).filter(|at| ids.contains(&findings[*at].id.as_str()) && !is_explained(*at)).collect();
+    unexplained.into_iter().for_each(|at| findings[at].role = Role::Cause);
     links
 }
 

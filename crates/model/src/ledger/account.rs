@@ -118,6 +118,6 @@ impl<'c, 'a> Accountant<'c, 'a> {
 }
 
 /// Requests at a tier and behind it that are known to be under way, without its accept queue.
-fn standing(counts: &Counts) -> f64 {
+pub(super) fn standing(counts: &Counts) -> f64 {
     counts.connecting + counts.handshake + counts.tls_handshake + counts.unread + counts.receiving + counts.service + counts.sending
 }

@@ -7,11 +7,14 @@ use crate::facts::Context;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
 use crate::path::{Endpoint, answers};
 
+use super::calls::{self, Calls};
 use super::rhythm::{Rhythm, tick_ms};
-use super::standing::{Known, Standing, is_multiplexed, standing};
+use super::standing::{Known, Standing, is_multiplexed, never, standing};
 
 /// Intervals between two samples in which a connection sent without being asked, from which on it streams.
 const STREAMS_MIN: u32 = 3;
+/// Intervals in which short messages came to a connection that owed an answer, from which on it carries several requests. One may be a segment sent twice.
+const MULTIPLEXED_MIN: u32 = 2;
 
 /// Requests of one tier in one sample; means over samples likewise.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -23,8 +26,12 @@ pub(crate) struct Counts {
     pub(crate) unread: f64,
     pub(crate) receiving: f64,
     pub(crate) service: f64,
+    /// Of those in service the ones whose connection had no answer before.
+    pub(crate) first: f64,
     pub(crate) sending: f64,
     pub(crate) undecided: f64,
+    /// Connections on which nothing was asked.
+    pub(crate) idle: f64,
     /// Connections that wait to be accepted while their client is still there, and those whose client is gone.
     pub(crate) unaccepted: f64,
     pub(crate) abandoned: f64,
@@ -44,7 +51,7 @@ impl Counts {
         }
     }
 
-    fn fields(&mut self) -> [&mut f64; 14] {
+    fn fields(&mut self) -> [&mut f64; 16] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -52,8 +59,10 @@ impl Counts {
             &mut self.unread,
             &mut self.receiving,
             &mut self.service,
+            &mut self.first,
             &mut self.sending,
             &mut self.undecided,
+            &mut self.idle,
             &mut self.unaccepted,
             &mut self.abandoned,
             &mut self.client,
@@ -69,6 +78,10 @@ impl Counts {
 pub(crate) struct Counted {
     /// By namespace, in the order of time: the counts of each tier.
     pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
+    /// By tier: of each sample that read all connections, the ages of its requests in service, milliseconds.
+    pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
+    /// What the tiers ask of others.
+    pub(crate) calls: Vec<Calls>,
     pub(crate) tick_ms: u64,
     /// Requests under way at the first tier by their client's address, the mean of all samples.
     pub(crate) clients: BTreeMap<IpAddr, f64>,
@@ -83,10 +96,14 @@ impl Counted {
         let all: Vec<(NetnsId, Vec<&(u64, RequestSample)>)> =
             views.map(|(id, view)| (id, ctx.in_window(&view.request_samples).collect())).collect();
         let times = all.iter().flat_map(|(_, samples)| samples).flat_map(|(_, sample)| &sample.sockets).filter_map(|socket| socket.times);
-        let mut counted = Self { samples: BTreeMap::new(), tick_ms: tick_ms(times), clients: BTreeMap::new() };
+        let ages_ms = vec![Vec::new(); ctx.path.tiers.len()];
+        let clients = BTreeMap::new();
+        let mut counted = Self { samples: BTreeMap::new(), ages_ms, calls: Vec::new(), tick_ms: tick_ms(times), clients };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
-            let counts = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms).count(&samples, &mut counted.clients);
+            let namespace = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms);
+            let counts = namespace.count(&samples, &mut counted);
+            counted.calls.extend(calls::of(ctx, id, &samples, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
         (!counted.samples.is_empty()).then_some(counted)
@@ -114,6 +131,15 @@ pub(crate) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Op
     accepting.max_by_key(|(tier, placed)| (placed.listener.is_bound_to_one(), std::cmp::Reverse(*tier))).map(|(tier, _)| tier)
 }
 
+/// What samples tell beside the counts.
+#[derive(Debug, Default)]
+struct Beside {
+    /// By tier: the ages of the requests in service of one sample, milliseconds.
+    ages_ms: Vec<Vec<u64>>,
+    /// Requests under way at the first tier by their client's address, the sum of all samples.
+    clients: BTreeMap<IpAddr, f64>,
+}
+
 /// What is known of one namespace's connections over all samples.
 struct Namespace<'c, 'a> {
     ctx: &'c Context<'a>,
@@ -123,6 +149,7 @@ struct Namespace<'c, 'a> {
     rhythms: Vec<Option<Rhythm>>,
     /// Connections that send again and again without being asked, and unix sockets that are there all the time.
     streaming: BTreeSet<u64>,
+    multiplexed: BTreeSet<u64>,
     kept: BTreeSet<u64>,
     /// The tier that each connection was accepted by.
     tiers: BTreeMap<u64, usize>,
@@ -131,9 +158,9 @@ struct Namespace<'c, 'a> {
 }
 
 /// Each socket of a sample with itself in the sample before.
-type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
+pub(super) type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
 
-fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
+pub(super) fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
     let mut before: BTreeMap<u64, &RequestSocket> = BTreeMap::new();
     let mut all = Vec::new();
     for (_, sample) in samples {
@@ -149,6 +176,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let mut tiers = BTreeMap::new();
         let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
         let mut sent: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut asked: BTreeMap<u64, u32> = BTreeMap::new();
         for (socket, before) in all.iter().filter(|(socket, _)| socket.cookie != 0) {
             if !tiers.contains_key(&socket.cookie) {
                 tiers.extend(tier_of(ctx, id, &socket.address).map(|tier| (socket.cookie, tier)));
@@ -156,6 +184,9 @@ impl<'c, 'a> Namespace<'c, 'a> {
             *seen.entry(socket.cookie).or_default() += 1;
             if sends_unasked(socket, *before) {
                 *sent.entry(socket.cookie).or_default() += 1;
+            }
+            if is_multiplexed(socket, *before) {
+                *asked.entry(socket.cookie).or_default() += 1;
             }
         }
         let own = &tiers;
@@ -166,25 +197,34 @@ impl<'c, 'a> Namespace<'c, 'a> {
             id,
             tick_ms,
             rhythms,
-            streaming: sent.into_iter().filter(|(_, times)| *times >= STREAMS_MIN).map(|(cookie, _)| cookie).collect(),
+            streaming: at_least(sent, STREAMS_MIN),
+            multiplexed: at_least(asked, MULTIPLEXED_MIN),
             away: away(ctx, id, sampled),
             kept: seen.into_iter().filter(|(_, times)| *times == samples.len() && *times > 1).map(|(cookie, _)| cookie).collect(),
             tiers,
         }
     }
 
-    fn count(&self, samples: &[&(u64, RequestSample)], clients: &mut BTreeMap<IpAddr, f64>) -> Vec<(u64, Vec<Counts>)> {
+    /// The counts of each sample; what else the samples tell goes into the whole.
+    fn count(&self, samples: &[&(u64, RequestSample)], counted: &mut Counted) -> Vec<(u64, Vec<Counts>)> {
         let pairs = pairs(samples);
-        let mut under_way = BTreeMap::new();
-        let counts =
-            samples.iter().zip(&pairs).map(|((at_us, sample), pairs)| (*at_us, self.count_one(sample, pairs, &mut under_way))).collect();
-        for (client, number) in under_way {
-            *clients.entry(client).or_default() += number / samples.len() as f64;
+        let mut all = Vec::new();
+        let mut beside = Beside::default();
+        for ((at_us, sample), pairs) in samples.iter().zip(&pairs) {
+            beside.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
+            all.push((*at_us, self.count_one(sample, pairs, &mut beside)));
+            // Of a share of a crowd it cannot be told how evenly its requests came.
+            let ages_ms = std::mem::take(&mut beside.ages_ms);
+            let whole = counted.ages_ms.iter_mut().zip(ages_ms).filter(|(_, ages)| sample.share >= 1.0 && !ages.is_empty());
+            whole.for_each(|(all, ages)| all.push(ages));
         }
-        counts
+        for (client, number) in beside.clients {
+            *counted.clients.entry(client).or_default() += number / samples.len() as f64;
+        }
+        all
     }
 
-    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], clients: &mut BTreeMap<IpAddr, f64>) -> Vec<Counts> {
+    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], beside: &mut Beside) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); self.ctx.path.tiers.len()];
         // Of a connection both ends of which are here the accepted one tells of its handshake.
         let shaking: BTreeSet<_> =
@@ -197,7 +237,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             // The client is the far end of what was accepted, and the near end of what calls.
             let client = match own {
                 Some(tier) => {
-                    let is_under_way = self.add(&mut counts[tier], socket, *before, tier, weight);
+                    let is_under_way = self.add(&mut counts[tier], (socket, *before), tier, weight, &mut beside.ages_ms[tier]);
                     ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
                 }
                 None => {
@@ -206,14 +246,14 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 }
             };
             if let Some(ip) = client {
-                *clients.entry(ip).or_default() += weight;
+                *beside.clients.entry(ip).or_default() += weight;
             }
         }
         counts
     }
 
     /// Counts an accepted connection; true where a request is under way on it.
-    fn add(&self, counts: &mut Counts, socket: &RequestSocket, before: Option<&RequestSocket>, tier: usize, weight: f64) -> bool {
+    fn add(&self, counts: &mut Counts, (socket, before): Pair<'_>, tier: usize, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
         let known = Known {
             before,
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
@@ -233,8 +273,12 @@ impl<'c, 'a> Namespace<'c, 'a> {
             Standing::Receiving => &mut counts.receiving,
             Standing::Service => {
                 let age_ms = socket.times.map_or(0, |times| times.last_data_recv_ms);
+                ages_ms.extend(socket.times.map(|_| age_ms));
+                if socket.times.is_some_and(|times| never(times.data_segs_out, times.bytes_sent)) {
+                    counts.first += weight;
+                }
                 counts.age_ms += weight * age_ms as f64;
-                if is_multiplexed(socket, before) {
+                if self.multiplexed.contains(&socket.cookie) {
                     counts.multiplexed += weight;
                 }
                 &mut counts.service
@@ -243,10 +287,11 @@ impl<'c, 'a> Namespace<'c, 'a> {
             Standing::Undecided => &mut counts.undecided,
             Standing::Streaming => &mut counts.streaming,
             Standing::Closed if socket.inode == 0 => &mut counts.abandoned,
-            Standing::Closed | Standing::Idle => return false,
+            Standing::Idle if socket.state == TcpState::Established => &mut counts.idle,
+            Standing::Idle | Standing::Closed => return false,
         };
         *place += weight;
-        !matches!(standing, Standing::Streaming | Standing::Closed)
+        !matches!(standing, Standing::Streaming | Standing::Closed | Standing::Idle)
     }
 
     /// A socket that calls a tier: its first packet has no answer, its request is not acknowledged (the server took the connection for a handshake whose end
@@ -282,17 +327,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         if is_target && !self.ctx.path.tiers.is_empty() {
             return Some(0);
         }
-        self.ctx.path.tiers.iter().position(|tier| {
-            tier.listeners.iter().any(|placed| {
-                matches!(placed.listener.address, ListenerAddress::Tcp(..))
-                    && self
-                        .ctx
-                        .obs
-                        .netns
-                        .get(&placed.netns)
-                        .is_some_and(|view| answers(view, placed.netns == self.id, &placed.listener, ip, port))
-            })
-        })
+        called(self.ctx, self.id, (ip, port))
     }
 }
 
@@ -306,6 +341,20 @@ fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTreeSet<IpAddr>
     others.difference(&of(&id)).copied().collect()
 }
 
+fn at_least(times: BTreeMap<u64, u32>, least: u32) -> BTreeSet<u64> {
+    times.into_iter().filter(|(_, times)| *times >= least).map(|(cookie, _)| cookie).collect()
+}
+
+/// The tier that a connection to this address ends at, made in this namespace.
+pub(super) fn called(ctx: &Context<'_>, id: NetnsId, (ip, port): Endpoint) -> Option<usize> {
+    ctx.path.tiers.iter().position(|tier| {
+        tier.listeners.iter().any(|placed| {
+            let is_tcp = matches!(placed.listener.address, ListenerAddress::Tcp(..));
+            is_tcp && ctx.obs.netns.get(&placed.netns).is_some_and(|view| answers(view, placed.netns == id, &placed.listener, ip, port))
+        })
+    })
+}
+
 /// True where a request was sent and nothing of the connection but its SYN was ever acknowledged.
 fn is_unheard(socket: &RequestSocket) -> bool {
     let nothing = |times: &crate::observation::RequestTimes| {
@@ -316,7 +365,7 @@ fn is_unheard(socket: &RequestSocket) -> bool {
     socket.state == TcpState::Established && socket.send_queue > 0 && socket.times.as_ref().is_some_and(nothing)
 }
 
-fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {
+pub(super) fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {
     match socket.address {
         SocketAddress::Tcp { local, remote } => Some(((local.0.to_canonical(), local.1), (remote.0.to_canonical(), remote.1))),
         SocketAddress::Unix { .. } => None,

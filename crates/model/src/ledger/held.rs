@@ -44,6 +44,11 @@ impl Threads {
         Self { shares, stopped: stopped(ctx, tier) }
     }
 
+    /// Share of the time for which the busiest of them ran or was ready to.
+    pub(crate) fn busiest(&self) -> f64 {
+        self.shares.iter().map(|(run, delay)| (run + delay).min(1.0)).fold(0.0, f64::max)
+    }
+
     /// Divides the requests that the tier holds among its threads by how busy each was, and tells what those at a thread do.
     ///
     /// A thread and the requests that it serves are a closed network of one queue, the thread, and one delay, all else. Its utilization is known, and so is

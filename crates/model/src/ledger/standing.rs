@@ -98,7 +98,7 @@ pub(crate) fn pending(times: &RequestTimes) -> Option<bool> {
 }
 
 /// True where none ever came or went: times are set when a connection is made, too.
-fn never(segments: Option<u64>, bytes: Option<u64>) -> bool {
+pub(super) fn never(segments: Option<u64>, bytes: Option<u64>) -> bool {
     segments.or(bytes) == Some(0)
 }
 

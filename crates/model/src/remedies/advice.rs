@@ -1,7 +1,7 @@
 //! Advice: what removes a cause and is told in exact words, but never applied from here, because it is not ours to decide or not known how. One
 //! file and one line in [`ADVICE`] each.
 
-use super::{ask_limit_owner, keep_cpu_quota, mend_connections, mend_sending, raise_nofile_by_hand, spend_less_cpu};
+use super::{ask_limit_owner, keep_cpu_quota, look_inside, mend_connections, mend_sending, raise_nofile_by_hand, spend_less_cpu};
 use crate::change::Activation;
 use crate::facts::Context;
 use crate::message::Message;
@@ -73,6 +73,8 @@ const ADVICE: &[&AdviceDef] = &[
     &mend_sending::SEND_AT_ONCE,
     &mend_sending::WIDEN_FIRST_WINDOW,
     &mend_sending::ASK_CLIENTS,
+    &look_inside::MORE_CONNECTIONS,
+    &look_inside::LOOK_INSIDE,
 ];
 
 /// The advice for a finding at a station.

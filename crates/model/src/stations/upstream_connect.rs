@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{Context, Placed, StationDef, blank, evidence};
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
+use crate::facts::harm::RETRIED_SHARE_MAX;
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
@@ -27,8 +28,6 @@ const EACH_MIN: f64 = 0.9;
 const TIME_SHARE_MIN: f64 = 1.0 / 3.0;
 /// Samples of the sockets below which nothing is said of the time: they are read about once a second.
 const SAMPLES_MIN: usize = 3;
-/// SYNs sent again, as a share of the connections opened, above which connecting takes long because SYNs are lost and not for the distance.
-const RETRIED_SHARE_MAX: f64 = 0.01;
 /// What a SYN that is sent again waited for at the least, seconds: the first retransmission timeout (TCP_TIMEOUT_INIT, RFC 6298 section 2.1).
 const RETRIED_AFTER_S: f64 = 1.0;
 

@@ -1,0 +1,144 @@
+//! What the tiers ask of others: the connections that a tier made towards one address, and how many of them wait for an answer.
+
+use std::collections::BTreeMap;
+
+use crate::facts::Context;
+use crate::facts::pool::{BUSY_SHARE, STEADY_SHARE};
+use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use crate::path::Endpoint;
+
+use super::count::{Pair, called, ends, pairs, tier_of};
+use super::rhythm::Rhythm;
+use super::standing::{Known, Standing, standing};
+
+/// The connections of one tier to one address.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Calls {
+    /// The tier that made them, by its number on the path.
+    pub(crate) tier: usize,
+    /// The address.
+    pub(crate) remote: Endpoint,
+    /// The tier that answers there, where it is one of the path.
+    pub(crate) to: Option<usize>,
+    /// Of each sample of the namespace: how many connections there were, and how many waited for an answer.
+    samples: Vec<(u64, f64, f64)>,
+    /// Segments of answers that were seen to come in.
+    pub(crate) answered: u64,
+}
+
+impl Calls {
+    /// Mean number that waited for an answer from one time until before another.
+    pub(crate) fn in_use(&self, (from_us, to_us): (u64, u64)) -> f64 {
+        let inside = self.samples.iter().filter(|(at_us, ..)| (from_us..to_us).contains(at_us));
+        let (sum, count) = inside.fold((0.0, 0.0), |(sum, count), (_, _, used)| (sum + used, count + 1.0));
+        if count > 0.0 { sum / count } else { 0.0 }
+    }
+
+    /// How many connections there were, most of the time not more: idle ones from before may take a while to be closed.
+    pub(crate) fn usual(&self) -> f64 {
+        let mut numbers: Vec<f64> = self.samples.iter().map(|(_, number, _)| *number).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.get((STEADY_SHARE * numbers.len() as f64) as usize).copied().unwrap_or(0.0)
+    }
+
+    /// True where their number stayed the same and hardly one was seen free, as of a pool's workers: between two requests one is.
+    pub(crate) fn are_all_in_use(&self) -> bool {
+        let usual = self.usual();
+        let same = self.samples.iter().filter(|(_, number, _)| (*number - usual).abs() < 0.5).count();
+        usual > 0.0 && same as f64 >= STEADY_SHARE * self.samples.len() as f64 && self.in_use((0, u64::MAX)) >= BUSY_SHARE * usual
+    }
+}
+
+/// The calls of the tiers of one namespace.
+pub(super) fn of(ctx: &Context<'_>, id: NetnsId, samples: &[&(u64, RequestSample)], tick_ms: u64) -> Vec<Calls> {
+    let owners = owners(ctx, id);
+    let mirrored: Vec<(u64, RequestSample)> = samples.iter().map(|(at_us, sample)| (*at_us, mirror(ctx, id, sample, &owners))).collect();
+    let all = pairs(&mirrored.iter().collect::<Vec<_>>());
+    let mut groups: BTreeMap<(usize, Endpoint), Vec<(usize, Pair<'_>)>> = BTreeMap::new();
+    for (at, (socket, before)) in all.iter().enumerate().flat_map(|(at, pairs)| pairs.iter().map(move |pair| (at, *pair))) {
+        if let Some(key) = ends(socket).and_then(|(remote, _)| Some((caller(ctx, id, socket, &owners)?, remote))) {
+            groups.entry(key).or_default().push((at, (socket, before)));
+        }
+    }
+    let group = |((tier, remote), pairs): ((usize, Endpoint), Vec<(usize, Pair<'_>)>)| {
+        let rhythm = Rhythm::of(pairs.iter().map(|(_, pair)| *pair));
+        let mut counts: Vec<(u64, f64, f64)> = mirrored.iter().map(|(at_us, _)| (*at_us, 0.0, 0.0)).collect();
+        let mut answered = 0;
+        for (at, (socket, before)) in pairs {
+            let weight = 1.0 / mirrored[at].1.share;
+            counts[at].1 += weight;
+            counts[at].2 += if is_in_use(socket, before, rhythm.as_ref(), tick_ms) { weight } else { 0.0 };
+            let came = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_out).unwrap_or(0);
+            // What came before the first sample came for requests before it.
+            let earlier = if at == 0 { came(socket) } else { before.map_or(0, came) };
+            answered += came(socket).saturating_sub(earlier);
+        }
+        Calls { tier, remote, to: called(ctx, id, remote), samples: counts, answered }
+    };
+    groups.into_iter().map(group).collect()
+}
+
+/// The sockets of the tiers of a namespace, by inode.
+fn owners(ctx: &Context<'_>, id: NetnsId) -> BTreeMap<u64, usize> {
+    let tiers = ctx.path.tiers.iter().enumerate().filter(|(_, tier)| tier.netns == id);
+    let pids = tiers.flat_map(|(index, tier)| tier.pids.iter().map(move |pid| (index, pid)));
+    let views = pids.filter_map(|(index, pid)| Some((index, ctx.obs.processes.get(pid)?)));
+    let files = views.flat_map(|(index, view)| view.files.values().map(move |files| (index, files)));
+    files.flat_map(|(index, files)| files.sockets.iter().map(move |inode| (*inode, index))).collect()
+}
+
+/// The tier that made a connection: the one whose processes hold it, or the only one here that calls what answers.
+fn caller(ctx: &Context<'_>, id: NetnsId, mirrored: &RequestSocket, owners: &BTreeMap<u64, usize>) -> Option<usize> {
+    owners.get(&mirrored.inode).copied().or_else(|| {
+        let to = called(ctx, id, ends(mirrored)?.0)?;
+        let mut callers = ctx.path.tiers.iter().enumerate().filter(|(_, tier)| tier.netns == id && tier.upstreams.contains(&to));
+        let caller = callers.next().filter(|_| callers.next().is_none() && to != 0)?;
+        Some(caller.0)
+    })
+}
+
+/// The connections that tiers made, as the other end sees them: what was sent is what came.
+fn mirror(ctx: &Context<'_>, id: NetnsId, sample: &RequestSample, owners: &BTreeMap<u64, usize>) -> RequestSample {
+    let is_open = |socket: &&RequestSocket| matches!(socket.state, TcpState::Established | TcpState::SynSent);
+    let made = sample.sockets.iter().filter(is_open).filter(|socket| tier_of(ctx, id, &socket.address).is_none());
+    let turned = made.filter_map(turn).filter(|socket| caller(ctx, id, socket, owners).is_some());
+    RequestSample { share: sample.share, late_us: sample.late_us, sockets: turned.collect() }
+}
+
+fn turn(socket: &RequestSocket) -> Option<RequestSocket> {
+    let SocketAddress::Tcp { local, remote } = socket.address else { return None };
+    let times = socket.times.map(|times| RequestTimes {
+        last_data_sent_ms: times.last_data_recv_ms,
+        last_data_recv_ms: times.last_data_sent_ms,
+        data_segs_in: times.data_segs_out,
+        data_segs_out: times.data_segs_in,
+        bytes_received: times.bytes_sent,
+        bytes_sent: times.bytes_received,
+        ..times
+    });
+    Some(RequestSocket {
+        address: SocketAddress::Tcp { local: remote, remote: local },
+        receive_queue: socket.send_queue,
+        send_queue: socket.receive_queue,
+        times,
+        ..socket.clone()
+    })
+}
+
+/// True where the other side owes an answer, or it came and was not read.
+fn is_in_use(mirrored: &RequestSocket, before: Option<&RequestSocket>, rhythm: Option<&Rhythm>, tick_ms: u64) -> bool {
+    if mirrored.state == TcpState::SynSent {
+        return true;
+    }
+    let mut socket = mirrored.clone();
+    if let Some(times) = &mut socket.times {
+        let is_within_a_tick = times.last_data_recv_ms == times.last_data_sent_ms;
+        // Asked within a tick of the last answer: no answer can have come since on a way that is longer.
+        if is_within_a_tick && times.data_segs_in != Some(0) && times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * tick_ms.max(1)) {
+            return true;
+        }
+        times.min_rtt_us = None;
+    }
+    let known = Known { before, rhythm, tick_ms, ..Known::default() };
+    !matches!(standing(&socket, &known), Standing::Idle | Standing::Closed | Standing::Undecided | Standing::Streaming)
+}

@@ -1,0 +1,221 @@
+//! Requests that a tier holds while it neither computes nor waits for anything that is seen, and what tells whether they wait for each other there.
+
+use crate::facts::Context;
+use crate::facts::harm::{OFFERED_SHARE_MIN, RETRIED_SHARE_MAX, WAKES_US};
+use crate::load::Loop;
+use crate::report::LedgerPlaceKind as Place;
+
+use super::calls::Calls;
+use super::even::is_even;
+use super::held::Threads;
+use super::{Account, Mean, Stood};
+
+/// What stands inside one tier.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Inside {
+    /// The tier, by its number on the path.
+    pub(crate) tier: usize,
+    /// Requests that it holds, neither on a CPU, ready or stopped, nor on one of its connections to others.
+    pub(crate) mean: Mean,
+    /// What shows that they wait for each other.
+    pub(crate) shown: Option<Shown>,
+}
+
+/// What shows that requests wait for each other.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shown {
+    /// All connections of the tier to one address are in use all the time.
+    Calls(Calls),
+    /// Answers take longer under load than alone: so many requests would stand there without a queue, at the most.
+    Alone(f64),
+    /// They come to an end more evenly than by chance.
+    Even,
+}
+
+impl Account {
+    /// Mean number of requests under way: as counted, or as seen where that is more.
+    pub(crate) fn under_way(&self) -> f64 {
+        self.under_way.max(self.sum)
+    }
+
+    /// What stands inside a tier, whatever it means.
+    pub(crate) fn inside(&self, tier: usize) -> Mean {
+        let elsewhere = |span_us| -> f64 {
+            let calls = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
+            calls.map(|calls| calls.in_use(span_us)).sum()
+        };
+        let waiting = |all: &[Stood]| {
+            all.iter().find(|stood| stood.tier == Some(tier) && stood.place == Place::Waiting).map_or(0.0, |stood| stood.mean)
+        };
+        let parts = self.parts.iter().zip(&self.spans_us);
+        let batches: Vec<f64> = parts.map(|(part, span_us)| (waiting(part) - elsewhere(*span_us)).max(0.0)).collect();
+        Mean::of((waiting(&self.whole) - elsewhere((0, u64::MAX))).max(0.0), &batches)
+    }
+
+    /// The tier inside which most of all requests stand, more than one and surely; nothing where there is none, or where its connections carry several
+    /// requests at once, so that what stands there is not known.
+    pub(crate) fn most_inside(&self, ctx: &Context<'_>) -> Option<Inside> {
+        let tiers = ctx.path.tiers.len();
+        let of_tier = |tier| Inside { tier, mean: self.inside(tier), shown: None };
+        let mut inside = (0..tiers).map(of_tier).max_by(|a, b| a.mean.low.total_cmp(&b.mean.low))?;
+        let multiplexed = self.counted.means(tiers, (0, u64::MAX))[inside.tier].multiplexed;
+        if inside.mean.low - multiplexed <= (0.5 * self.under_way()).max(1.0) {
+            return None;
+        }
+        inside.shown = self.shown(ctx, &inside);
+        Some(inside)
+    }
+
+    /// What shows that the requests inside a tier wait for each other, and that their clients wait for them.
+    fn shown(&self, ctx: &Context<'_>, inside: &Inside) -> Option<Shown> {
+        match &ctx.obs.load {
+            // A rate that was met: nothing was held back.
+            Some(load) if matches!(load.shape, Loop::Open { rate_per_s, .. } if load.goodput_rps() >= OFFERED_SHARE_MIN * rate_per_s) => {
+                return None;
+            }
+            None if !self.clients_wait(ctx) => return None,
+            _ => {}
+        }
+        if let Some(alone) = self.alone(ctx) {
+            if inside.mean.low - alone <= 0.5 * self.under_way() {
+                return None;
+            }
+            return Some(self.full_calls(ctx, inside.tier).map_or(Shown::Alone(alone), Shown::Calls));
+        }
+        if let Some(calls) = self.full_calls(ctx, inside.tier) {
+            return Some(Shown::Calls(calls));
+        }
+        let is_paced = is_even(&self.counted.ages_ms[inside.tier], self.counted.tick_ms) && !self.comes_by_itself();
+        (is_paced && self.clients_ask_at_once()).then_some(Shown::Even)
+    }
+
+    /// How many requests would be under way if each took as long as one alone (Little's law), at the most; nothing where that was not measured.
+    pub(crate) fn alone(&self, ctx: &Context<'_>) -> Option<f64> {
+        let (alone_us, _) = ctx.answer_us()?;
+        let wakes_us = WAKES_US * ctx.path.tiers.len() as f64;
+        Some(self.rate_rps? * (alone_us + wakes_us) / 1e6)
+    }
+
+    /// The connections of a tier to one address that are all in use all the time, and over which its requests go: a server behind on the path, or one that
+    /// sends at least a segment for each request that ends.
+    fn full_calls(&self, ctx: &Context<'_>, tier: usize) -> Option<Calls> {
+        let ended = self.rate_rps.map(|rate| rate * ctx.seconds());
+        let passes = |calls: &&Calls| calls.to.is_some() || ended.is_some_and(|ended| calls.answered as f64 >= ended);
+        let full = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.are_all_in_use()).filter(passes);
+        full.max_by(|a, b| a.usual().total_cmp(&b.usual())).cloned()
+    }
+
+    /// Mean number of requests at the first tier and behind, as its own sockets tell, and of its connections on which nothing was asked.
+    pub(crate) fn clients(&self, ctx: &Context<'_>) -> (f64, f64) {
+        let first = self.counted.means(ctx.path.tiers.len(), (0, u64::MAX)).first().copied().unwrap_or_default();
+        let standing = super::account::standing(&first) + first.undecided + first.unaccepted;
+        (standing, first.idle)
+    }
+
+    /// True where most of the clients' connections have a request under way.
+    pub(crate) fn clients_wait(&self, ctx: &Context<'_>) -> bool {
+        let (standing, idle) = self.clients(ctx);
+        standing > idle
+    }
+
+    /// Mean number of requests at the places of these kinds.
+    pub(crate) fn at(&self, is_there: fn(Place) -> bool) -> f64 {
+        self.whole.iter().filter(|stood| is_there(stood.place)).map(|stood| stood.mean).sum()
+    }
+
+    /// Mean number of requests whose place is no fault of a server while no station is at its limit: on cores and ready for one, on the way, at the client. What
+    /// a server has not read or accepted waits for the cores as far as its busiest thread runs or is ready to; a handshake waits for the client's answer; and
+    /// a client connects for as long as the way takes unless its SYNs are lost.
+    pub(crate) fn well_spent(&self, ctx: &Context<'_>) -> f64 {
+        let busiest: Vec<f64> = ctx.path.tiers.iter().map(|tier| Threads::of(ctx, tier).busiest()).collect();
+        let are_lost = syns_are_lost(ctx);
+        let part = |stood: &Stood| match stood.place {
+            Place::Cpu | Place::Ready | Place::Sending | Place::Receiving | Place::TlsHandshake | Place::Handshake | Place::Client => 1.0,
+            Place::Unread | Place::AcceptQueue => stood.tier.map_or(0.0, |tier| busiest[tier]),
+            Place::Connecting => f64::from(u8::from(!are_lost)),
+            Place::Throttled | Place::Waiting | Place::Undecided => 0.0,
+        };
+        self.whole.iter().map(|stood| part(stood) * stood.mean).sum()
+    }
+
+    /// Mean number of requests that sockets show under way, with its interval.
+    pub(crate) fn seen_under_way(&self) -> Mean {
+        let sums: Vec<f64> = self.parts.iter().map(|part| part.iter().map(|stood| stood.mean).sum()).collect();
+        Mean::of(self.sum, &sums)
+    }
+
+    /// Connections of the first tier of which it is not known whether, or how many, requests are under way.
+    pub(crate) fn untold(&self, ctx: &Context<'_>) -> f64 {
+        let first = self.counted.means(ctx.path.tiers.len(), (0, u64::MAX)).first().copied().unwrap_or_default();
+        first.streaming + first.multiplexed + first.undecided
+    }
+
+    /// True where clients ask again on the same connections as soon as they have an answer: most of the time none is free. Who has a connection free and does
+    /// not use it asks at a pace of its own; so may one that opens a connection for each request.
+    fn clients_ask_at_once(&self) -> bool {
+        let firsts: Vec<super::count::Counts> = self
+            .counted
+            .samples
+            .values()
+            .flatten()
+            .filter_map(|(_, counts)| counts.first().copied())
+            .filter(|counts| counts.service > 0.0)
+            .collect();
+        let is_asked = |counts: &&super::count::Counts| counts.idle < 1.0 && 2.0 * counts.first < counts.service;
+        2 * firsts.iter().filter(is_asked).count() > firsts.len()
+    }
+
+    /// True where the number of requests under way at the first tier varies as it does where they come independently of each other and of their answers:
+    /// nobody waits for an answer before asking again, and none waits for another.
+    pub(crate) fn comes_by_itself(&self) -> bool {
+        let of_first = |(at_us, counts): &(u64, Vec<super::count::Counts>)| {
+            let first = counts.first()?;
+            Some((*at_us, super::account::standing(first) + first.unaccepted, first.age_ms, first.service))
+        };
+        let samples: Vec<(u64, f64, f64, f64)> = self.counted.samples.values().flatten().filter_map(of_first).collect();
+        let service: f64 = samples.iter().map(|(.., service)| service).sum();
+        let age_ms = samples.iter().map(|(_, _, age, _)| age).sum::<f64>() / service.max(1e-9);
+        // Samples that lie a response time apart see other requests: twice the mean age is that, or longer.
+        let apart_us = (2e3 * age_ms) as u64;
+        let mut next_us = 0;
+        let mut numbers = Vec::new();
+        for (at_us, number, ..) in samples {
+            if at_us >= next_us {
+                numbers.push(number);
+                next_us = at_us + apart_us;
+            }
+        }
+        is_by_chance(&numbers)
+    }
+
+    /// Connections to servers that are not on the path, by their address, on which most of what the tier holds waits; the most first.
+    pub(crate) fn elsewhere(&self, tier: usize) -> Option<&Calls> {
+        let away = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
+        away.max_by(|a, b| a.in_use((0, u64::MAX)).total_cmp(&b.in_use((0, u64::MAX))))
+    }
+}
+
+/// True where SYNs of the client, or of a tier, were sent again so often that connecting takes long for that, and not for the distance.
+fn syns_are_lost(ctx: &Context<'_>) -> bool {
+    let mut views = ctx.netns_on_path().into_iter().map(|(_, view)| view);
+    views.any(|view| {
+        let counted = |name| ctx.counted(view, name).unwrap_or(0) as f64;
+        counted("TcpExt.TCPSynRetrans") > RETRIED_SHARE_MAX * counted("Tcp.ActiveOpens")
+    })
+}
+
+/// True where numbers vary as those of a Poisson process do: the sum of squares over their mean is within the middle 95 % of its distribution (the index of
+/// dispersion, R. A. Fisher 1922), by Wilson and Hilferty's approximation of chi-square (1931).
+fn is_by_chance(numbers: &[f64]) -> bool {
+    /// The normal distribution's quantile of 97.5 %.
+    const Z: f64 = 1.959_964;
+    let freedom = numbers.len() as f64 - 1.0;
+    let mean = numbers.iter().sum::<f64>() / numbers.len().max(1) as f64;
+    if freedom < 1.0 || mean <= 0.0 {
+        return false;
+    }
+    let index = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / mean;
+    let spread = 2.0 / (9.0 * freedom);
+    let quantile = |z: f64| freedom * (1.0 - spread + z * spread.sqrt()).max(0.0).powi(3);
+    (quantile(-Z)..=quantile(Z)).contains(&index)
+}
