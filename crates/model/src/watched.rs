@@ -10,7 +10,7 @@ use crate::report::LedgerPlaceKind as Place;
 pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
     let account = ctx.account()?;
     // One request at a time waits for no other.
-    if tenths(account.seen_under_way().high) <= 1.0 || !account.clients_wait(ctx) || account.comes_by_itself() {
+    if tenths(account.seen_under_way().high) <= 1.0 || !account.clients_wait(ctx) || account.comes_by_itself(ctx) {
         return None;
     }
     // Of those that may be under way and may not, nothing is known.

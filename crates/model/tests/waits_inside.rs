@@ -139,6 +139,8 @@ fn requests_that_pass_one_by_one_are_choked_and_those_that_wait_for_themselves_a
     assert!(random.summary.contains("long polling"), "{}", random.summary);
     let together = watched(&|_| (0..100).map(|n| client(n, 400, true)).collect());
     assert_eq!(verdict(&together), (Verdict::Unknown, None, Vec::new()));
+    let long = watched(&|_| at_random(100, 9_000));
+    assert_eq!(verdict(&long), (Verdict::Unknown, None, Vec::new()), "as long as the watch: their number is always the same");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use crate::facts::harm::{OFFERED_SHARE_MIN, RETRIED_SHARE_MAX, WAKES_US};
 use crate::load::Loop;
 use crate::report::LedgerPlaceKind as Place;
 
+use super::account::standing;
 use super::calls::Calls;
+use super::count::Counts;
 use super::even::is_even;
 use super::held::Threads;
 use super::{Account, Mean, Stood};
@@ -85,8 +87,8 @@ impl Account {
         if let Some(calls) = self.full_calls(ctx, inside.tier) {
             return Some(Shown::Calls(calls));
         }
-        let is_paced = is_even(&self.counted.ages_ms[inside.tier], self.counted.tick_ms) && !self.comes_by_itself();
-        (is_paced && self.clients_ask_at_once()).then_some(Shown::Even)
+        let is_paced = is_even(&self.counted.ages_ms[inside.tier], self.counted.tick_ms) && !self.comes_by_itself(ctx);
+        (is_paced && self.clients_ask_at_once(ctx)).then_some(Shown::Even)
     }
 
     /// How many requests would be under way if each took as long as one alone (Little's law), at the most; nothing where that was not measured.
@@ -108,8 +110,7 @@ impl Account {
     /// Mean number of requests at the first tier and behind, as its own sockets tell, and of its connections on which nothing was asked.
     pub(crate) fn clients(&self, ctx: &Context<'_>) -> (f64, f64) {
         let first = self.counted.means(ctx.path.tiers.len(), (0, u64::MAX)).first().copied().unwrap_or_default();
-        let standing = super::account::standing(&first) + first.undecided + first.unaccepted;
-        (standing, first.idle)
+        (standing(&first) + first.undecided + first.unaccepted, first.idle)
     }
 
     /// True where most of the clients' connections have a request under way.
@@ -152,36 +153,31 @@ impl Account {
 
     /// True where clients ask again on the same connections as soon as they have an answer: most of the time none is free. Who has a connection free and does
     /// not use it asks at a pace of its own; so may one that opens a connection for each request.
-    fn clients_ask_at_once(&self) -> bool {
-        let firsts: Vec<super::count::Counts> = self
-            .counted
-            .samples
-            .values()
-            .flatten()
-            .filter_map(|(_, counts)| counts.first().copied())
-            .filter(|counts| counts.service > 0.0)
-            .collect();
-        let is_asked = |counts: &&super::count::Counts| counts.idle < 1.0 && 2.0 * counts.first < counts.service;
-        2 * firsts.iter().filter(is_asked).count() > firsts.len()
+    fn clients_ask_at_once(&self, ctx: &Context<'_>) -> bool {
+        let all = self.of_first(ctx);
+        let is_asked = |(_, counts): &&(u64, Counts)| counts.idle < 1.0 && counts.service > 2.0 * counts.first;
+        2 * all.iter().filter(is_asked).count() > all.len()
+    }
+
+    /// The counts of the first tier in each sample of its namespace.
+    fn of_first(&self, ctx: &Context<'_>) -> Vec<(u64, Counts)> {
+        let samples = ctx.path.tiers.first().and_then(|first| self.counted.samples.get(&first.netns));
+        samples.into_iter().flatten().filter_map(|(at_us, counts)| Some((*at_us, *counts.first()?))).collect()
     }
 
     /// True where the number of requests under way at the first tier varies as it does where they come independently of each other and of their answers:
     /// nobody waits for an answer before asking again, and none waits for another.
-    pub(crate) fn comes_by_itself(&self) -> bool {
-        let of_first = |(at_us, counts): &(u64, Vec<super::count::Counts>)| {
-            let first = counts.first()?;
-            Some((*at_us, super::account::standing(first) + first.unaccepted, first.age_ms, first.service))
-        };
-        let samples: Vec<(u64, f64, f64, f64)> = self.counted.samples.values().flatten().filter_map(of_first).collect();
-        let service: f64 = samples.iter().map(|(.., service)| service).sum();
-        let age_ms = samples.iter().map(|(_, _, age, _)| age).sum::<f64>() / service.max(1e-9);
+    pub(crate) fn comes_by_itself(&self, ctx: &Context<'_>) -> bool {
+        let samples = self.of_first(ctx);
+        let sum = |of: fn(&Counts) -> f64| samples.iter().map(|(_, counts)| of(counts)).sum::<f64>();
+        let age_ms = sum(|counts| counts.age_ms) / sum(|counts| counts.service).max(1e-9);
         // Samples that lie a response time apart see other requests: twice the mean age is that, or longer.
         let apart_us = (2e3 * age_ms) as u64;
         let mut next_us = 0;
         let mut numbers = Vec::new();
-        for (at_us, number, ..) in samples {
+        for (at_us, counts) in samples {
             if at_us >= next_us {
-                numbers.push(number);
+                numbers.push(standing(&counts) + counts.unaccepted);
                 next_us = at_us + apart_us;
             }
         }
@@ -217,5 +213,6 @@ fn is_by_chance(numbers: &[f64]) -> bool {
     let index = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / mean;
     let spread = 2.0 / (9.0 * freedom);
     let quantile = |z: f64| freedom * (1.0 - spread + z * spread.sqrt()).max(0.0).powi(3);
-    (quantile(-Z)..=quantile(Z)).contains(&index)
+    // Of too few numbers even those that do not differ at all may be chance.
+    quantile(-Z) > 0.0 && (quantile(-Z)..=quantile(Z)).contains(&index)
 }
