@@ -204,7 +204,10 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
         let command = chokepoint.command(&["bench", "-c", "1", "-z", "1s", &server.url()]);
         // These tests may run where the others are ignored, as in the background of a shell without job control (sh(1)).
         let mut shell = Command::new("env");
-        shell.args(["--default-signal=HUP,QUIT,TERM,USR1", "sh", "-c", &format!("trap '' {ignored}; exec \"$@\""), "sh"]).arg(command.get_program()).args(command.get_args());
+        shell
+            .args(["--default-signal=HUP,QUIT,TERM,USR1", "sh", "-c", &format!("trap '' {ignored}; exec \"$@\""), "sh"])
+            .arg(command.get_program())
+            .args(command.get_args());
         let child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // It has its handlers once its other threads are there, for those send the load.
         let threads = format!("/proc/{}/task", child.id());

@@ -102,7 +102,7 @@ fn watched(sockets: Sockets<'_>) -> Diagnosis {
     (obs.load, obs.request.loaded) = (None, false);
     for (at, opens) in [(0, 10), (11_000_000, 500)] {
         let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
-        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters));
+        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters.into_iter().collect()));
     }
     told(&obs)
 }
@@ -233,7 +233,7 @@ fn without_samples_a_watched_server_is_as_healthy_as_before_and_the_report_says_
     (obs.load, obs.request.loaded) = (None, false);
     for (at, opens) in [(0, 10), (11_000_000, 500)] {
         let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
-        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters));
+        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters.into_iter().collect()));
     }
     let diagnosis = told(&obs);
     assert_eq!(diagnosis.verdict, Verdict::Healthy);
