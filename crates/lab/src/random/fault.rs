@@ -320,5 +320,12 @@ pub(super) const HARMLESS: &[&str] = &[
 ];
 /// Causes that no fault of a draw brings about: wrong wherever they are named.
 #[cfg(test)]
-pub(super) const NOT_DRAWN: &[&str] =
-    &["packet-loss", "idle-close-race", "send-buffer-limited", "delayed-ack-stall", "small-initial-window", "receiver-limited"];
+pub(super) const NOT_DRAWN: &[&str] = &[
+    "packet-loss",
+    "idle-close-race",
+    "send-buffer-limited",
+    "delayed-ack-stall",
+    "small-initial-window",
+    "receiver-limited",
+    "waits-inside",
+];

@@ -2,6 +2,8 @@
 
 kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
 kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
+kept-yes-foretold = Its signal improved and all requests are answered in time ({ $share_before } % failed and p99 was { $p99_before_ms } ms before, { $share_after } % and { $p99_after_ms } ms after); goodput went from { $before } to { $after } requests/s, as foretold.
+kept-yes-objective = Its signal improved and the objective is kept to ({ $share_before } % failed and p99 was { $p99_before_ms } ms before, { $share_after } % and { $p99_after_ms } ms after); goodput went from { $before } to { $after } requests/s for that.
 kept-yes-goodput = Its own signal did not improve, but goodput went from { $before } to { $after } requests/s.
 kept-yes-gain = Its own signal did not improve, but the share of failed requests went from { $share_before } % to { $share_after } %.
 kept-yes-finding = Its cause is gone and goodput went from { $before } to { $after } requests/s.

@@ -3,7 +3,7 @@
 use super::noise::{self, Figures, Gain, Metric, is_more_often};
 use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
 use crate::message::Message;
-use crate::report::{At, Diagnosis, Finding, Remedy, Role, Signal, StationState, Verdict};
+use crate::report::{At, Diagnosis, Finding, Prediction, Remedy, Role, Signal, StationState, Verdict};
 use crate::spread::Range;
 
 /// What counts besides goodput.
@@ -107,6 +107,18 @@ pub(super) fn meets(diagnosis: &Diagnosis, objective: Objective) -> bool {
     diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && within
 }
 
+/// True where hardly a request failed, and p99 is within the objective or, without one, within half of the time after which a request is given up.
+fn serves(diagnosis: &Diagnosis, objective: Objective) -> bool {
+    let patience = objective.latency_us_p99.or(objective.timeout_us.map(|timeout| timeout / 2));
+    diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && patience.is_none_or(|most| p99(diagnosis) <= most as f64)
+}
+
+/// True where goodput is what was foretold of the change before it was made: what limits next explains it. Who is turned away leaves the cores to the rest, so that
+/// to serve all may give less.
+fn is_foretold(prediction: &Prediction, after: &Diagnosis) -> bool {
+    matches!(prediction, Prediction::Goodput { low, high, .. } if (*low..=*high).contains(&goodput(after)))
+}
+
 pub(super) fn rose(before: f64, after: f64) -> bool {
     after > before * (1.0 + NOISE_SHARE)
 }
@@ -195,6 +207,11 @@ pub(super) fn judge(
         (true, None) if is_uncounted => told(true, "kept-yes-finding"),
         (true, None) => told(true, "kept-yes"),
         (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
+        (true, Some(Worse::Goodput))
+            if is_foretold(&remedy.prediction, after) && serves(after, objective) && !serves(before, objective) =>
+        {
+            explained("kept-yes-foretold")
+        }
         (true, Some(Worse::Goodput)) => told(false, "kept-no-fell"),
         (true, Some(Worse::Failed)) => told(false, "kept-no-failed"),
         (true, Some(Worse::Latency)) => told(false, "kept-no-latency"),
@@ -326,8 +343,40 @@ pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::catalogue::Catalogue;
-    use crate::message::Message;
+    use crate::diagnose::diagnose;
+    use crate::load::{Errors, Percentiles};
+    use crate::observation::Observation;
+    use crate::report::LoadReport;
+
+    fn measured(goodput_rps: f64, failed_share: f64, p99_ms: u64) -> Diagnosis {
+        let latency_us = Percentiles { p99: 1_000 * p99_ms, ..Percentiles::default() };
+        let load = LoadReport {
+            requests: 1_000,
+            duration_s: 1.0,
+            throughput_rps: goodput_rps / (1.0 - failed_share),
+            goodput_rps,
+            status: [].into(),
+            errors: Errors::default(),
+            latency_us,
+            spread: None,
+        };
+        Diagnosis { load: Some(load), ..diagnose(&Observation::default(), &Catalogue::english()) }
+    }
+
+    #[test]
+    fn less_goodput_is_borne_where_it_was_foretold_and_all_are_served_for_it() {
+        let objective = Objective { latency_us_p99: None, timeout_us: Some(2_000_000) };
+        let (turned_away, served) = (measured(9_174.0, 0.03, 2_010), measured(7_564.0, 0.0, 149));
+        let foretold = |low, high| Prediction::Goodput { goodput_rps: f64::midpoint(low, high), low, high, next_station: "cpu".into() };
+        assert!(serves(&served, objective) && !serves(&turned_away, objective));
+        assert!(!serves(&measured(9_174.0, 0.0, 1_100), objective), "nearly given up");
+        assert!(serves(&measured(9_174.0, 0.0, 1_100), Objective { timeout_us: None, ..objective }));
+        assert!(is_foretold(&foretold(7_484.0, 11_235.0), &served));
+        assert!(!is_foretold(&foretold(8_000.0, 11_235.0), &served));
+        assert!(!is_foretold(&Prediction::Refused { refused: String::new(), unsaid: None }, &served));
+    }
 
     #[test]
     fn every_sentence_of_the_rounds_is_whole() {
