@@ -198,20 +198,25 @@ pub(super) fn judge(
     let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
     let explained = |id: &'static str| Judgement { explained: true, ..told(true, id) };
     let loss = worse(before, after, objective);
+    // Where nobody counts what the station refuses, that the finding is gone is the signal.
+    let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
+    let is_improved = improved(before, after, place, remedy) || (is_uncounted && seen.is_gone);
+    if is_improved && loss == Some(Worse::Goodput) && serves(after, objective) && !serves(before, objective) {
+        // An objective comes before goodput; without one, so does what was foretold.
+        if is_foretold(&remedy.prediction, after) {
+            return explained("kept-yes-foretold");
+        }
+        if objective.latency_us_p99.is_some() {
+            return explained("kept-yes-objective");
+        }
+    }
     if after.verdict == Verdict::ClientLimited && loss == Some(Worse::Goodput) {
         return told(false, "kept-no-client");
     }
-    // Where nobody counts what the station refuses, that the finding is gone is the signal.
-    let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
-    match (improved(before, after, place, remedy) || (is_uncounted && seen.is_gone), loss) {
+    match (is_improved, loss) {
         (true, None) if is_uncounted => told(true, "kept-yes-finding"),
         (true, None) => told(true, "kept-yes"),
         (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
-        (true, Some(Worse::Goodput))
-            if is_foretold(&remedy.prediction, after) && serves(after, objective) && !serves(before, objective) =>
-        {
-            explained("kept-yes-foretold")
-        }
         (true, Some(Worse::Goodput)) => told(false, "kept-no-fell"),
         (true, Some(Worse::Failed)) => told(false, "kept-no-failed"),
         (true, Some(Worse::Latency)) => told(false, "kept-no-latency"),
