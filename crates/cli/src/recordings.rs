@@ -141,7 +141,7 @@ fn told(readings: usize, reduction: &Reduction, hidden: &Hidden) -> String {
 
 /// True where an entry's bytes are binary messages whose addresses crate `sources` rewrites.
 fn is_binary(entry: &Entry) -> bool {
-    source(&entry.source).is_some_and(|source| matches!(source.redact, Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink))
+    source(&entry.source).is_some_and(|source| source.redact.is_binary())
 }
 
 /// True where an entry is text that may hold addresses or secrets: every entry that no source vouches for.

@@ -197,6 +197,11 @@ fn share(part: f64, of: f64) -> f64 {
     if of > 0.0 { part / of } else { 0.0 }
 }
 
+/// Numbers of requests are means: in a sentence a tenth is enough.
+pub(crate) fn tenths(number: f64) -> f64 {
+    (10.0 * number).round() / 10.0
+}
+
 /// To a thousandth: more is noise.
 fn rounded(value: f64) -> f64 {
     let value = (value * 1e3).round() / 1e3;

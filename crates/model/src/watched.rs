@@ -1,7 +1,7 @@
 //! What watched traffic tells where no station found a cause: whether what the requests wait for lets the server pass for healthy.
 
 use crate::facts::Context;
-use crate::ledger::{Account, Inside};
+use crate::ledger::{Account, Inside, tenths};
 use crate::message::Message;
 use crate::report::LedgerPlaceKind as Place;
 
@@ -47,8 +47,4 @@ fn mixed(ctx: &Context<'_>, account: &Account) -> Message {
     }
     let spent = account.well_spent(ctx);
     Message::new("verdict-unknown-watched-mixed").with("number", tenths(under_way - spent)).with("under_way", tenths(under_way))
-}
-
-fn tenths(number: f64) -> f64 {
-    (10.0 * number).round() / 10.0
 }

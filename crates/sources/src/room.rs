@@ -7,7 +7,6 @@ use crate::netlink::wire::messages;
 use crate::root::Root;
 use crate::servers::config::SERVER_CONFIG;
 use crate::source;
-use crate::table::Redact;
 
 /// Bytes that an observation may take whatever its entries have: ten times what that of a busy server takes.
 pub const ROOM_BYTES_MIN: u64 = 64 << 20;
@@ -72,10 +71,12 @@ fn bytes_of(entry: &Entry) -> u64 {
 /// (`chokepoint_config::PARSED_BYTES_MAX`), and so is JSON that is no reading.
 fn pieces(entry: &Entry) -> u64 {
     let (Outcome::Ok(bytes), Some(source)) = (&entry.outcome, source(&entry.source)) else { return 0 };
-    let count = match source.redact {
-        Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink => messages(bytes).count(),
-        _ if source.name == SERVER_CONFIG.name => 0,
-        _ => bytes.iter().filter(|byte| byte.is_ascii_whitespace() || **byte == b',').count(),
+    let count = if source.redact.is_binary() {
+        messages(bytes).count()
+    } else if source.name == SERVER_CONFIG.name {
+        0
+    } else {
+        bytes.iter().filter(|byte| byte.is_ascii_whitespace() || **byte == b',').count()
     };
     count as u64
 }

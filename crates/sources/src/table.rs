@@ -68,6 +68,13 @@ pub enum Redact {
     None,
 }
 
+impl Redact {
+    /// True for messages of the kernel, which are no text.
+    pub fn is_binary(self) -> bool {
+        matches!(self, Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink)
+    }
+}
+
 /// What a reader keeps from one read to the next within one observation (a position in a log, a pid that it found), by a key that begins
 /// with its source's name. At most 256 keys; more are not kept.
 #[derive(Debug, Default)]

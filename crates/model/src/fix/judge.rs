@@ -110,7 +110,7 @@ pub(super) fn meets(diagnosis: &Diagnosis, objective: Objective) -> bool {
 /// True where hardly a request failed, and p99 is within the objective or, without one, within half of the time after which a request is given up.
 fn serves(diagnosis: &Diagnosis, objective: Objective) -> bool {
     let patience = objective.latency_us_p99.or(objective.timeout_us.map(|timeout| timeout / 2));
-    diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && patience.is_none_or(|most| p99(diagnosis) <= most as f64)
+    meets(diagnosis, Objective { latency_us_p99: patience, ..objective })
 }
 
 /// True where goodput is what was foretold of the change before it was made: what limits next explains it. Who is turned away leaves the cores to the rest, so that

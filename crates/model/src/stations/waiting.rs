@@ -2,7 +2,7 @@
 //! connection of its pool, a timer.
 
 use super::{Context, Placed, StationDef, blank, evidence};
-use crate::ledger::{Inside, Shown};
+use crate::ledger::{Inside, Shown, tenths};
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Confidence, Evidence, Finding, LedgerPlaceKind, Role, StationKind, StationState};
@@ -34,11 +34,6 @@ fn read(ctx: &Context<'_>) -> Vec<Placed> {
 
 fn at(ctx: &Context<'_>, tier: &Tier) -> At {
     At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() }
-}
-
-/// Numbers of requests are means: a tenth is enough.
-fn tenths(number: f64) -> f64 {
-    (10.0 * number).round() / 10.0
 }
 
 /// Where most requests stand and wait for each other.
