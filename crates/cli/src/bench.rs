@@ -107,6 +107,7 @@ fn planned(args: &Bench, target: &Target, targets: Option<Targets>) -> Result<Pl
         tls: tls(args, target)?,
         stages,
         targets,
+        objective: None,
         bind: args.bind.clone(),
     };
     Ok(Plan { duration, shape, options, ..base })

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_foreign::printable;
-use chokepoint_load::Plan;
+use chokepoint_load::{Options, Plan};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::fix::{Action, Objective, Session};
@@ -388,7 +388,9 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let netns_path = client.filter(|netns| netns.id != own).map(|netns| netns.path);
     let planned = || plan::plan(&args.load, &target, plan::TIMEOUT_DIAGNOSE, expect);
     let plan = if loaded { Some(planned().map_err(usage)?) } else { None };
-    let plan = plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, ..plan });
+    let objective = slo_p99_us.map(Duration::from_micros);
+    let options = |plan: &Plan| Options { objective, ..plan.options.clone() };
+    let plan = plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: options(&plan), ..plan });
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
     let capture = args.capture.as_ref().map(|file| file.clone().map_or(tap::Source::Live, tap::Source::File));
     Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, capture })

@@ -195,7 +195,11 @@ fn plan(lab: &Lab, target: &Target) -> Result<Plan> {
         cpus: lab.client_cpus().map(<[u32]>::to_vec),
         threads: load.threads.unwrap_or(1),
         guards: Vec::new(),
-        options: chokepoint_load::Options { tls: tls(lab, target), ..chokepoint_load::Options::default() },
+        options: chokepoint_load::Options {
+            tls: tls(lab, target),
+            objective: load.slo_p99.map(|span| span.0),
+            ..chokepoint_load::Options::default()
+        },
     };
     plan.check()?;
     Ok(plan)

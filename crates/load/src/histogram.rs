@@ -77,6 +77,17 @@ impl Durations {
         self.histogram.as_ref().map_or(0, Histogram::len)
     }
 
+    /// How many took longer than this, and the sum of their durations, microseconds. A duration counts as the middle of its bucket, which is a thousandth wide.
+    pub(crate) fn beyond(&self, longest_us: u64) -> (u64, u64) {
+        let Some(histogram) = &self.histogram else { return (0, 0) };
+        let buckets = histogram.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
+        let beyond = buckets.filter(|(value_us, _)| histogram.lowest_equivalent(*value_us) > longest_us);
+        beyond.fold((0, 0), |(number, sum), (value_us, count)| {
+            let middle_us = histogram.median_equivalent(value_us).min(self.max_us);
+            (number + count, middle_us.saturating_mul(count).saturating_add(sum))
+        })
+    }
+
     /// The duration that this share (0 to 1) of them does not exceed, microseconds; 0 where nothing was recorded.
     pub(crate) fn at(&self, share: f64) -> u64 {
         self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_quantile(share).min(self.max_us))
@@ -192,6 +203,20 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_took_longer_is_counted_and_summed_to_a_thousandth() {
+        let mut durations = Durations::new();
+        assert_eq!(durations.beyond(0), (0, 0));
+        durations.record_ns_times(1_000_000, 1_000);
+        durations.record_ns_times(1_000_000_000, 3);
+        durations.record_ns_times(1_030_000_000, 20);
+        durations.record_ns(7_200_000_000_000);
+        let (number, sum) = durations.beyond(1_000_000);
+        assert_eq!(number, 21, "a second is not longer than a second");
+        assert!(sum.abs_diff(3_620_600_000) <= sum / 1_000, "an hour is the longest that is told: {sum}");
+        assert_eq!(durations.beyond(0).0, 1_024);
+    }
 
     #[test]
     fn base64_is_that_of_the_rfc() {

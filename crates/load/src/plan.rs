@@ -104,6 +104,8 @@ pub struct Options {
     pub stages: Option<Stages>,
     /// What is asked for, in the place of the plan's method and path.
     pub targets: Option<Targets>,
+    /// An answer that takes longer is of no use to who asked ([`chokepoint_model::load::patience_us`]): the objective, where there is one.
+    pub objective: Option<Duration>,
     /// Addresses of this host to connect from: the connections have them in turn. The kernel's choice where there is none.
     pub bind: Vec<IpAddr>,
 }

@@ -362,6 +362,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
     }
     let timeline = std::mem::replace(&mut sum.timeline, Timeline::new(0));
     let good_latency_us = sum.good_latency.percentiles();
+    let lost = lost(plan, &sum);
     let (latency, detail) = detail(plan, &mut sum);
     let mut tcp_info = sum.tcp_info.take().unwrap_or_default();
     tcp_info.truncate(TCP_SAMPLE_MAX);
@@ -382,6 +383,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         latency_us: latency.percentiles,
         latency_us_p99_range: latency.p99_us,
         good_latency_us,
+        lost: Some(lost),
         connect_us: sum.connect.percentiles(),
         latency_histogram: latency.text,
         connections: sum.connections,
@@ -395,6 +397,17 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         error_samples: sum.samples,
     };
     Measured { result, detail }
+}
+
+/// What failed or came too late took of the clients' time.
+fn lost(plan: &Plan, sum: &Tally) -> load::Lost {
+    let us = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    let patience_us = load::patience_us(plan.options.objective.map(us), us(plan.timeout));
+    let (late, late_us) = sum.good_latency.beyond(patience_us);
+    let (_, failed_us) = sum.failed_latency.beyond(0);
+    let (_, wrong_us) = sum.wrong_latency.beyond(0);
+    let (_, good_us) = sum.good_latency.beyond(0);
+    load::Lost { patience_us, late, time_us: late_us + failed_us + wrong_us, of_us: good_us + failed_us + wrong_us }
 }
 
 /// The latency of all requests.

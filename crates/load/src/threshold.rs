@@ -170,6 +170,7 @@ mod tests {
             latency_us: Percentiles { p50: 100, p75: 150, p90: 200, p95: 300, p99: 250_000, p999: 260_000, max: 300_000 },
             latency_us_p99_range: None,
             good_latency_us: Percentiles::default(),
+            lost: None,
             connect_us: Percentiles::default(),
             latency_histogram: String::new(),
             connections: 1,

@@ -122,6 +122,30 @@ pub struct GeneratorThread {
     pub cpus: Vec<u32>,
 }
 
+/// TCP's retransmission timeout before anything is known of a path (RFC 6298, section 2; `TCP_TIMEOUT_INIT`), microseconds: what takes longer without a cause of
+/// its own was lost on the way once.
+const INITIAL_RTO_US: u64 = 1_000_000;
+
+/// The time after which an answer is of no use to who asked, microseconds: the objective, or without one half of the time after which requests are given up, at
+/// the most TCP's first retransmission timeout.
+pub fn patience_us(objective_us: Option<u64>, timeout_us: u64) -> u64 {
+    objective_us.unwrap_or((timeout_us / 2).min(INITIAL_RTO_US))
+}
+
+/// What was lost of the clients' time, and how many good answers came too late to be of use. A closed loop hides both: who waits for a second does not ask a
+/// second time meanwhile, and is one slow request among the thousands of those who were served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// See [`patience_us`].
+    pub patience_us: u64,
+    /// Good answers that took longer.
+    pub late: u64,
+    /// Time of requests that failed and of those that took longer, microseconds, summed over all clients.
+    pub time_us: u64,
+    /// Time of all requests, microseconds, summed over all clients.
+    pub of_us: u64,
+}
+
 /// The result of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
@@ -155,6 +179,9 @@ pub struct LoadResult {
     pub latency_us_p99_range: Option<(u64, u64)>,
     /// The same of good answers alone.
     pub good_latency_us: Percentiles,
+    /// What was lost of the clients' time; nothing in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
     /// From connect() to the established connection, of connections that were established.
     pub connect_us: Percentiles,
     /// Latency histogram, HDR V2 compressed in base64, so that results can be merged.
@@ -194,6 +221,17 @@ impl LoadResult {
     /// Expected answers a second while load was offered.
     pub fn goodput_rps(&self) -> f64 {
         per_second(self.good.saturating_sub(self.drained_good), self.duration_us)
+    }
+
+    /// Share of the clients, 0 to 1, to whom goodput did not reach: of a closed loop the share of their time that was lost, of an open one, in which every request is
+    /// sent whoever waits, that of the good answers which came too late.
+    pub fn lost_share(&self) -> Option<f64> {
+        let lost = self.lost?;
+        let (part, whole) = match self.shape {
+            Loop::Closed { .. } => (lost.time_us, lost.of_us),
+            Loop::Open { .. } => (lost.late, self.good),
+        };
+        Some(if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) })
     }
 }
 

@@ -171,12 +171,21 @@ pub struct LoadReport {
     pub errors: Errors,
     /// Response times, timed-out requests included.
     pub latency_us: Percentiles,
+    /// Share of the clients' time, 0 to 1, that was lost in requests which failed or took longer than is of use ([`crate::load::LoadResult::lost_share`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_share: Option<f64>,
     /// How surely they are known; nothing where the load does not tell it.
     #[serde(skip)]
     pub spread: Option<Spread>,
 }
 
 impl LoadReport {
+    /// Goodput as far as it reaches: expected answers a second times the share of the clients' time that was not lost. Of two states it is this that says which
+    /// serves better, for goodput alone rises where some are turned away and leave the cores to the rest.
+    pub fn reaching_rps(&self) -> f64 {
+        self.goodput_rps * (1.0 - self.lost_share.unwrap_or(0.0))
+    }
+
     /// Share of what ended that was not answered as expected; nothing where nothing ended.
     pub fn failed_share(&self) -> Option<f64> {
         (self.throughput_rps > 0.0).then(|| (1.0 - self.goodput_rps / self.throughput_rps).clamp(0.0, 1.0))

@@ -19,6 +19,18 @@ pub struct Range {
     pub high: f64,
 }
 
+impl Range {
+    /// The same of a multiple.
+    pub fn times(self, factor: f64) -> Self {
+        Self { low: self.low * factor, high: self.high * factor }
+    }
+
+    /// Wide enough to hold the value.
+    pub fn around(self, value: f64) -> Self {
+        Self { low: self.low.min(value), high: self.high.max(value) }
+    }
+}
+
 /// Intervals of what a change is judged by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
@@ -101,6 +113,7 @@ mod tests {
             latency_us: Percentiles::default(),
             latency_us_p99_range: Some((90, 110)),
             good_latency_us: Percentiles::default(),
+            lost: None,
             connect_us: Percentiles::default(),
             latency_histogram: String::new(),
             connections: 10,

@@ -23,6 +23,7 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
         status: load.status.iter().map(|(status, count)| (status.to_string(), *count)).collect(),
         errors: load.errors,
         latency_us: load.latency_us,
+        lost_share: load.lost_share(),
         spread: Spread::of(load),
     }
 }
@@ -55,6 +56,7 @@ fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
         status: status.iter().map(|(code, count)| (code.to_string(), *count)).collect(),
         errors: Errors::default(),
         latency_us: largest.request_time_us.or(largest.duration_us).unwrap_or_default(),
+        lost_share: None,
         spread: None,
     })
 }

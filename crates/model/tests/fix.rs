@@ -5,6 +5,8 @@
 
 mod simulator;
 
+use std::collections::BTreeMap;
+
 use chokepoint_model::fix::{NOISE_SHARE, ROUNDS_MAX};
 use chokepoint_model::report::{Diagnosis, Kept, Role, RoundKind, Signal};
 use proptest::prelude::*;
@@ -252,6 +254,54 @@ fn where_refusals_are_not_counted_the_finding_is_the_signal() {
     assert!(kept(&ended.report) == ["widen"] && told.contains("Its cause is gone"), "{told}");
 }
 
+/// A queue so short that some clients are turned away and come again after a second, and leave the core to the rest.
+struct TurnedAway {
+    /// Goodput and the clients' lost time with the short queue.
+    short: (f64, f64),
+    /// The same with a long one.
+    long: (f64, f64),
+}
+
+impl World for TurnedAway {
+    fn start(&self) -> Settings {
+        Settings::from([("queue".to_owned(), 0)])
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let is_short = settings["queue"] == 0;
+        let ((goodput_rps, lost_share), latency_us_p99) = if is_short { (self.short, 1_030_000.0) } else { (self.long, 30_000.0) };
+        let signal = Signal::Refusals { station: "queue".to_owned() };
+        let lengthen = Cure { id: "lengthen".to_owned(), sets: vec![("queue".to_owned(), 1)], signal, group: None };
+        let found = Found { id: "overflows".to_owned(), station: "queue".to_owned(), role: Role::Cause, remedies: vec![lengthen] };
+        let refusals = BTreeMap::from([("queue".to_owned(), if is_short { 400.0 } else { 0.0 })]);
+        let findings = if is_short { vec![found] } else { Vec::new() };
+        Truth { goodput_rps, lost_share, latency_us_p99, refusals, findings, ..Truth::default() }
+    }
+}
+
+#[test]
+fn what_serves_those_who_were_turned_away_may_cost_as_much_goodput_as_they_lost() {
+    for (short, long, is_kept) in [
+        ((42_000.0, 0.35), (37_000.0, 0.0), true),
+        ((9_174.0, 0.55), (7_564.0, 0.0), true),
+        // Hardly anybody lost anything, and a third of the goodput is gone.
+        ((42_000.0, 0.02), (28_000.0, 0.0), false),
+        // Half of the clients' time was lost, but next to nothing is left for all.
+        ((4_466.0, 0.5), (110.0, 0.0), false),
+        // More goodput for ever fewer.
+        ((1_000.0, 0.0), (1_300.0, 0.5), false),
+    ] {
+        for seed in 0..50 {
+            let ended = run(&TurnedAway { short, long }, NOISE, seed, None, None);
+            let told = rounds(&ended.report);
+            assert_eq!(kept(&ended.report) == ["lengthen"], is_kept, "{short:?} {long:?}\n{told}");
+            let says =
+                told.contains("more clients are served") || told.contains("it reaches fewer clients") || told.contains("goodput fell");
+            assert!(says, "{told}");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_taken_back_ends_the_chain_and_is_told() {
     for faults in 0..32 {
@@ -298,7 +348,8 @@ fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> 
     let ended = run(world, 0.0, world.seed, slo, None);
     let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
     let told = rounds(&ended.report);
-    prop_assert!(end.goodput_rps >= start.goodput_rps * (1.0 - NOISE_SHARE), "{} -> {}\n{told}", start.goodput_rps, end.goodput_rps);
+    let (was, is) = (start.reaching_rps(), end.reaching_rps());
+    prop_assert!(is >= was * (1.0 - NOISE_SHARE), "{was} -> {is}\n{told}");
     // What the report says stays is what differs from the start.
     prop_assert_eq!(ended.settings == world.start(), kept(&ended.report).is_empty(), "{}", told);
     prop_assert!(ended.choked_by_what_was_left_out().is_empty(), "{:?}\n{told}", ended.choked_by_what_was_left_out());
@@ -315,14 +366,16 @@ fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> 
 /// Three steps that each lost less than noise led to a sixth less than at first.
 #[test]
 fn small_losses_do_not_add_up() {
-    let world = Chance { seed: 15_871_336_164_600_362_223, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0 };
+    let world =
+        Chance { seed: 15_871_336_164_600_362_223, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
     harms_nothing(&world, Some(662_036)).expect("no harm is done");
 }
 
 /// What did harm beside the others was left out, and its finding is still there: another remedy of the same name is no reason to put it back.
 #[test]
 fn what_does_harm_beside_the_others_stays_out() {
-    let world = Chance { seed: 3_851_098_302_205_236_186, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0 };
+    let world =
+        Chance { seed: 3_851_098_302_205_236_186, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
     harms_nothing(&world, None).expect("it ends at what is best");
     let ended = run(&world, 0.0, world.seed, None, None);
     assert!(rounds(&ended.report).contains("does harm beside"), "{}", rounds(&ended.report));
@@ -333,10 +386,11 @@ fn what_does_harm_beside_the_others_stays_out() {
 #[test]
 fn what_another_change_covers_is_not_put_back() {
     for (seed, remedies) in [(1_279_476_690_977_562_910, 6), (467_109_577_842_140_989, 7)] {
-        let world = Chance { seed, remedies, apply_fails: 0.3, undo_fails: 0.0, put_back_fails: 0.0 };
+        let world = Chance { seed, remedies, apply_fails: 0.3, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
         harms_nothing(&world, None).expect("it ends at what is best");
     }
-    let world = Chance { seed: 7_651_527_502_658_135_155, remedies: 8, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.0 };
+    let world =
+        Chance { seed: 7_651_527_502_658_135_155, remedies: 8, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
     whatever_fails(&world, None).expect("it ends and tells");
 }
 
@@ -353,7 +407,7 @@ fn whatever_fails(world: &Chance, stop: Option<u32>) -> Result<(), TestCaseError
     if world.undo_fails == 0.0 && stop.is_none() {
         let ended = run(world, 0.0, world.seed, Some(1_000_000), None);
         let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
-        prop_assert!(end.goodput_rps >= start.goodput_rps * (1.0 - NOISE_SHARE), "{}", rounds(&ended.report));
+        prop_assert!(end.reaching_rps() >= start.reaching_rps() * (1.0 - NOISE_SHARE), "{}", rounds(&ended.report));
     }
     Ok(())
 }
@@ -362,7 +416,7 @@ fn whatever_fails(world: &Chance, stop: Option<u32>) -> Result<(), TestCaseError
 #[test]
 fn what_could_not_be_put_back_leaves_nothing_worse() {
     for (seed, remedies) in [(5_078_185_690_036_907_572, 4), (6_892_658_986_100_680_568, 8)] {
-        let world = Chance { seed, remedies, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.5 };
+        let world = Chance { seed, remedies, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.5, loses: false };
         whatever_fails(&world, None).expect("nothing is worse than at first");
     }
 }
@@ -381,8 +435,9 @@ proptest! {
     fn whatever_the_couplings_it_ends_and_does_no_harm(
         (seed, remedies, slo) in (any::<u64>(), 1_u32..9, proptest::option::of(1_u64..2_000_000)),
         apply_fails in prop_oneof![Just(0.0), Just(0.3)],
+        loses in any::<bool>(),
     ) {
-        harms_nothing(&Chance { seed, remedies, apply_fails, undo_fails: 0.0, put_back_fails: 0.0 }, slo)?;
+        harms_nothing(&Chance { seed, remedies, apply_fails, undo_fails: 0.0, put_back_fails: 0.0, loses }, slo)?;
     }
 
     #[test]
@@ -390,7 +445,8 @@ proptest! {
         (seed, remedies, stop) in (any::<u64>(), 1_u32..9, proptest::option::of(1_u32..20)),
         undo_fails in prop_oneof![Just(0.0), Just(0.2), Just(1.0)],
         put_back_fails in prop_oneof![Just(0.0), Just(0.5)],
+        loses in any::<bool>(),
     ) {
-        whatever_fails(&Chance { seed, remedies, apply_fails: 0.2, undo_fails, put_back_fails }, stop)?;
+        whatever_fails(&Chance { seed, remedies, apply_fails: 0.2, undo_fails, put_back_fails, loses }, stop)?;
     }
 }

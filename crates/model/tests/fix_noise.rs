@@ -220,7 +220,7 @@ fn where_noise_is_not_known_nothing_is_left_out() {
 fn whatever_chance_shows_it_ends_within_its_bound() {
     for seed in 0..3_000 {
         let remedies = 1 + (seed % 8) as u32;
-        let world = Chance { seed, remedies, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0 };
+        let world = Chance { seed, remedies, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0, loses: seed % 2 == 1 };
         for noise in [0.02, 0.3] {
             let ended = run(&world, noise, seed, None, None);
             assert!(ended.measurements <= MEASUREMENTS_MAX, "{seed} {noise}: {}", ended.measurements);

@@ -2,15 +2,16 @@
 
 kept-yes = Its signal improved and goodput went from { $before } to { $after } requests/s.
 kept-yes-explained = Its signal improved; goodput went from { $before } to { $after } requests/s because the next cause now holds it back.
-kept-yes-foretold = Its signal improved and all requests are answered in time ({ $share_before } % failed and p99 was { $p99_before_ms } ms before, { $share_after } % and { $p99_after_ms } ms after); goodput went from { $before } to { $after } requests/s, as foretold.
-kept-yes-objective = Its signal improved and the objective is kept to ({ $share_before } % failed and p99 was { $p99_before_ms } ms before, { $share_after } % and { $p99_after_ms } ms after); goodput went from { $before } to { $after } requests/s for that.
+kept-yes-reach = Its signal improved and more clients are served: goodput went from { $before } to { $after } requests/s, but { $lost_before } % of the clients' time was lost before in requests that failed or took too long, { $lost_after } % after.
 kept-yes-goodput = Its own signal did not improve, but goodput went from { $before } to { $after } requests/s.
+kept-yes-reach-alone = Its own signal did not improve, but more clients are served: { $lost_before } % of the clients' time was lost before in requests that failed or took too long, { $lost_after } % after (goodput { $before } before, { $after } requests/s after).
 kept-yes-gain = Its own signal did not improve, but the share of failed requests went from { $share_before } % to { $share_after } %.
 kept-yes-finding = Its cause is gone and goodput went from { $before } to { $after } requests/s.
 kept-yes-gone = What it was to remove is gone, and the next cause now holds goodput back ({ $before } before, { $after } requests/s after).
 kept-yes-together = Goodput fell to { $after } requests/s while the changes that seemed idle one by one were all out ({ $before } before): they were put back.
 kept-yes-missed = Put back: it had been left out, and the confirmation showed again what it mends (goodput { $after } requests/s, { $before } with it). It is not left out again.
 kept-no-fell = Its signal improved, but goodput fell from { $before } to { $after } requests/s and nothing explains that.
+kept-no-reach = Its signal improved and goodput went from { $before } to { $after } requests/s, but it reaches fewer clients: { $lost_before } % of their time was lost before in requests that failed or took too long, { $lost_after } % after.
 kept-no-failed = Its signal improved, but more requests failed ({ $share_before } % before, { $share_after } % after) and goodput went from { $before } to { $after } requests/s.
 kept-no-latency = Its signal improved, but p99 went from { $p99_before_ms } to { $p99_after_ms } ms and goodput did not rise for it ({ $before } before, { $after } requests/s after).
 kept-no-objective = Goodput went from { $before } to { $after } requests/s, but p99 left the objective: { $p99_before_ms } ms before, { $p99_after_ms } ms after.
@@ -24,6 +25,7 @@ kept-no-idle = It worked when it was made, but does nothing beside the other cha
 kept-no-better = It worked when it was made, but does harm beside the other changes. Left out: without it { $after } good requests/s ({ $low }-{ $high } with it), failures { $share_after } % ({ $share_before } %), p99 { $p99_after_ms } ms ({ $p99_before_ms } ms).
 kept-no-replaced = A later change sets the same setting; this one does nothing any more.
 kept-no-whole = Taken back at the end: with all changes goodput was { $after } requests/s, while { $before } had been reached without this one.
+kept-no-whole-reach = Taken back at the end: with all changes { $lost_after } % of the clients' time was lost in requests that failed or took too long, without this one { $lost_before } %.
 kept-no-whole-failed = Taken back at the end: with all changes { $share_after } % of the requests failed, without this one { $share_before } %.
 kept-no-whole-objective = Taken back at the end: with all changes p99 was { $p99_after_ms } ms and left the objective; without this one it was { $p99_before_ms } ms.
 kept-no-whole-latency = Taken back at the end: with all changes p99 was { $p99_after_ms } ms and goodput { $after } requests/s; without this one they were { $p99_before_ms } ms and { $before }.
@@ -32,6 +34,7 @@ kept-no-lost = It was needed, but could not be put back after it had been left o
 kept-no-stuck = It did not help and could not be taken back: it is still in force.
 
 round-needed-goodput = Needed: without it goodput was { $after } requests/s ({ $low }-{ $high } with it).
+round-needed-reach = Needed: without it { $lost_after } % of the clients' time was lost in requests that failed or took too long ({ $lost_before } % with it).
 round-needed-failed = Needed: without it { $share_after } % of the requests failed ({ $share_low }-{ $share_high } % with it).
 round-needed-objective = Needed: without it p99 was { $p99_after_ms } ms, outside the objective, instead of { $p99_before_ms } ms.
 round-needed-refusals = Needed: without it { $station } turned { $refused } requests a second away (goodput { $after } instead of { $before } requests/s).

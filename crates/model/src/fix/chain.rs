@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::judge::{Judgement, Place, Seen, Worse, figures, goodput, is_gain, judge, judge_improvement, meets, worse};
+use super::judge::{Judgement, Place, Seen, Worse, figures, is_gain, judge, judge_improvement, meets, reaching, worse};
 use super::noise::Gain;
 use super::rounds::entry;
 use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
@@ -181,12 +181,12 @@ impl Session<'_> {
         let within = |tried: &&Tried| meets(&tried.after, self.objective);
         let any_within = working().any(|tried| within(&tried));
         let eligible = || working().filter(|tried| !any_within || within(tried));
-        let by_goodput = |a: &&Tried, b: &&Tried| goodput(&a.after).total_cmp(&goodput(&b.after));
+        let by_goodput = |a: &&Tried, b: &&Tried| reaching(&a.after).total_cmp(&reaching(&b.after));
         let most = eligible().max_by(by_goodput)?;
         if any_within && self.objective.latency_us_p99.is_some() {
             return Some(most.number);
         }
-        let alike = eligible().filter(|tried| goodput(&tried.after) >= goodput(&most.after) * (1.0 - NOISE_SHARE));
+        let alike = eligible().filter(|tried| reaching(&tried.after) >= reaching(&most.after) * (1.0 - NOISE_SHARE));
         let p99 = |tried: &&Tried| tried.after.load.as_ref().map_or(u64::MAX, |load| load.latency_us.p99);
         alike.min_by_key(p99).map(|tried| tried.number)
     }
@@ -282,6 +282,7 @@ impl Session<'_> {
     fn retreat_to(&mut self, standing: &[u32], without: &Diagnosis, with: &Diagnosis) -> Action {
         let back: VecDeque<u32> = self.made.standing.iter().rev().copied().filter(|number| !standing.contains(number)).collect();
         let id = match worse(without, with, self.objective) {
+            Some(Worse::Reach) => "kept-no-whole-reach",
             Some(Worse::Failed) => "kept-no-whole-failed",
             Some(Worse::Objective) => "kept-no-whole-objective",
             Some(Worse::Latency) => "kept-no-whole-latency",

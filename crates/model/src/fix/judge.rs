@@ -1,9 +1,11 @@
 //! How two measurements compare: whether the second is better or worse than the first beyond noise, and by what.
+//!
+//! What counts first is goodput as far as it reaches ([`LoadReport::reaching_rps`]), then failures, then p99: one order, by which every step of the loop judges.
 
 use super::noise::{self, Figures, Gain, Metric, is_more_often};
 use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
 use crate::message::Message;
-use crate::report::{At, Diagnosis, Finding, Prediction, Remedy, Role, Signal, StationState, Verdict};
+use crate::report::{At, Diagnosis, Finding, LoadReport, Remedy, Role, Signal, StationState, Verdict};
 use crate::spread::Range;
 
 /// What counts besides goodput.
@@ -21,6 +23,8 @@ pub struct Objective {
 pub(super) enum Worse {
     /// Goodput fell.
     Goodput,
+    /// Goodput did not fall, but reaches fewer of the clients.
+    Reach,
     /// p99 was within the objective and is not any more.
     Objective,
     /// A larger share of the requests failed, and goodput did not rise for it.
@@ -92,6 +96,16 @@ pub(super) fn goodput(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().map_or(0.0, |load| load.goodput_rps)
 }
 
+/// Expected answers a second as far as they reach: what two measurements are compared by.
+pub(super) fn reaching(diagnosis: &Diagnosis) -> f64 {
+    diagnosis.load.as_ref().map_or(0.0, LoadReport::reaching_rps)
+}
+
+/// Share of the clients' time that was lost; nothing where the load does not tell.
+fn lost_share(diagnosis: &Diagnosis) -> f64 {
+    diagnosis.load.as_ref().and_then(|load| load.lost_share).unwrap_or(0.0)
+}
+
 /// Share of the requests that ended without an expected answer; all of them where none ended.
 pub(super) fn failed_share(diagnosis: &Diagnosis) -> f64 {
     diagnosis.load.as_ref().and_then(|load| load.failed_share()).unwrap_or(1.0)
@@ -105,18 +119,6 @@ pub(super) fn p99(diagnosis: &Diagnosis) -> f64 {
 pub(super) fn meets(diagnosis: &Diagnosis, objective: Objective) -> bool {
     let within = objective.latency_us_p99.is_none_or(|most| p99(diagnosis) <= most as f64);
     diagnosis.load.is_some() && failed_share(diagnosis) <= FAILED_SHARE_NOISE && within
-}
-
-/// True where hardly a request failed, and p99 is within the objective or, without one, within half of the time after which a request is given up.
-fn serves(diagnosis: &Diagnosis, objective: Objective) -> bool {
-    let patience = objective.latency_us_p99.or(objective.timeout_us.map(|timeout| timeout / 2));
-    meets(diagnosis, Objective { latency_us_p99: patience, ..objective })
-}
-
-/// True where goodput is what was foretold of the change before it was made: what limits next explains it. Who is turned away leaves the cores to the rest, so that
-/// to serve all may give less.
-fn is_foretold(prediction: &Prediction, after: &Diagnosis) -> bool {
-    matches!(prediction, Prediction::Goodput { low, high, .. } if (*low..=*high).contains(&goodput(after)))
 }
 
 pub(super) fn rose(before: f64, after: f64) -> bool {
@@ -136,16 +138,27 @@ pub(super) fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
     p99(after) < p99(before) * (1.0 - LATENCY_NOISE_SHARE)
 }
 
+/// What a fall of goodput as far as it reaches is called.
+fn less(before: &Diagnosis, after: &Diagnosis) -> Worse {
+    if goodput(after) < goodput(before) { Worse::Goodput } else { Worse::Reach }
+}
+
+/// True where goodput fell and reaches more clients for it.
+fn is_paid_for(before: &Diagnosis, after: &Diagnosis) -> bool {
+    let is_less = goodput(after) < goodput(before);
+    is_less && (fell(goodput(before), goodput(after)) || rose(reaching(before), reaching(after)))
+}
+
 /// By what `after` is worse than `before` beyond noise; nothing where it is not.
 pub(super) fn worse(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Option<Worse> {
-    if fell(goodput(before), goodput(after)) {
-        return Some(Worse::Goodput);
+    if fell(reaching(before), reaching(after)) {
+        return Some(less(before, after));
     }
     let left = |most: u64| p99(after) > most as f64 && slower(before, after);
     if meets(before, objective) && objective.latency_us_p99.is_some_and(left) {
         return Some(Worse::Objective);
     }
-    if rose(goodput(before), goodput(after)) {
+    if rose(reaching(before), reaching(after)) {
         return None;
     }
     if failed_share(after) > failed_share(before) + FAILED_SHARE_NOISE {
@@ -173,7 +186,7 @@ fn improved(before: &Diagnosis, after: &Diagnosis, place: &Place, remedy: &Remed
             let was = place.refusals(before, station);
             was > 0.0 && place.refusals(after, station) <= REFUSALS_LEFT_MAX * was
         }
-        Signal::Goodput => rose(goodput(before), goodput(after)),
+        Signal::Goodput => rose(reaching(before), reaching(after)),
         Signal::LatencyP99 => faster(before, after),
     }
 }
@@ -201,27 +214,22 @@ pub(super) fn judge(
     // Where nobody counts what the station refuses, that the finding is gone is the signal.
     let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
     let is_improved = improved(before, after, place, remedy) || (is_uncounted && seen.is_gone);
-    if is_improved && loss == Some(Worse::Goodput) && serves(after, objective) && !serves(before, objective) {
-        // An objective comes before goodput; without one, so does what was foretold.
-        if is_foretold(&remedy.prediction, after) {
-            return explained("kept-yes-foretold");
-        }
-        if objective.latency_us_p99.is_some() {
-            return explained("kept-yes-objective");
-        }
-    }
-    if after.verdict == Verdict::ClientLimited && loss == Some(Worse::Goodput) {
+    if after.verdict == Verdict::ClientLimited && matches!(loss, Some(Worse::Goodput | Worse::Reach)) {
         return told(false, "kept-no-client");
     }
     match (is_improved, loss) {
+        (true, None) if is_paid_for(before, after) => told(true, "kept-yes-reach"),
         (true, None) if is_uncounted => told(true, "kept-yes-finding"),
         (true, None) => told(true, "kept-yes"),
         (true, Some(_)) if seen.has_next => explained("kept-yes-explained"),
         (true, Some(Worse::Goodput)) => told(false, "kept-no-fell"),
+        (true, Some(Worse::Reach)) => told(false, "kept-no-reach"),
         (true, Some(Worse::Failed)) => told(false, "kept-no-failed"),
         (true, Some(Worse::Latency)) => told(false, "kept-no-latency"),
         // The objective is goodput: what lifts it is not thrown away because its refusals did not all cease.
-        (false, None) if rose(goodput(before), goodput(after)) => told(true, "kept-yes-goodput"),
+        (false, None) if rose(reaching(before), reaching(after)) => {
+            told(true, if rose(goodput(before), goodput(after)) { "kept-yes-goodput" } else { "kept-yes-reach-alone" })
+        }
         (false, None) if fails_less(before, after) => told(true, "kept-yes-gain"),
         // Where goodput is the signal, the next cause can hide it whole: that the finding is gone is then what is left to go by.
         (false, _) if seen.is_gone && seen.has_next => explained("kept-yes-gone"),
@@ -234,8 +242,8 @@ pub(super) fn judge(
 pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective: Objective) -> Judgement {
     let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
     let is_over = |most: Option<u64>| most.is_some_and(|most| p99(after) > most as f64);
-    if !rose(goodput(before), goodput(after)) {
-        let is_fall = after.verdict == Verdict::ClientLimited && fell(goodput(before), goodput(after));
+    if !rose(reaching(before), reaching(after)) {
+        let is_fall = after.verdict == Verdict::ClientLimited && fell(reaching(before), reaching(after));
         return told(false, if is_fall { "kept-no-client" } else { "kept-no-signal" });
     }
     if failed_share(after) > failed_share(before) + FAILED_SHARE_NOISE {
@@ -292,7 +300,7 @@ pub(super) fn missed(
     let told = without.iter().map(|one| Figures::of(one)).reduce(|all, one| Some(all?.joined(one?))).flatten();
     let both = Figures::of(with).zip(told);
     let loss = both.as_ref().and_then(|(with, without)| noise::worse(with, without, objective)).map(|metric| match metric {
-        Metric::Goodput => Worse::Goodput,
+        Metric::Goodput => less(with, last),
         Metric::Failed => Worse::Failed,
         Metric::Latency if objective.latency_us_p99.is_some_and(|most| p99(last) > most as f64) => Worse::Objective,
         Metric::Latency => Worse::Latency,
@@ -313,6 +321,7 @@ impl Need {
     pub(super) fn told(&self, with: &Diagnosis, without: &Diagnosis) -> Message {
         match self {
             Need::Worse(Worse::Goodput) => figures("round-needed-goodput", with, without),
+            Need::Worse(Worse::Reach) => figures("round-needed-reach", with, without),
             Need::Worse(Worse::Failed) => figures("round-needed-failed", with, without),
             Need::Worse(Worse::Objective) => figures("round-needed-objective", with, without),
             Need::Worse(Worse::Latency) => figures("round-needed-latency", with, without),
@@ -328,7 +337,8 @@ impl Need {
 pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -> Message {
     let known = Figures::of(before);
     let range = |figure: fn(&Figures) -> Range, value: f64| known.as_ref().map_or(Range { low: value, high: value }, figure);
-    let good = range(|known| known.goodput_rps.range, goodput(before));
+    let spread = before.load.as_ref().and_then(|load| load.spread).filter(|_| known.is_some());
+    let good = spread.map_or(Range { low: goodput(before), high: goodput(before) }, |spread| spread.goodput_rps.around(goodput(before)));
     let failed = range(|known| known.failed_share.range, failed_share(before));
     let latency = range(|known| known.latency_us_p99.range, p99(before));
     Message::new(id)
@@ -336,6 +346,8 @@ pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -
         .with("low", good.low)
         .with("high", good.high)
         .with("after", goodput(after))
+        .with("lost_before", lost_share(before) * 100.0)
+        .with("lost_after", lost_share(after) * 100.0)
         .with("share_before", failed_share(before) * 100.0)
         .with("share_low", failed.low * 100.0)
         .with("share_high", failed.high * 100.0)
@@ -365,22 +377,23 @@ mod tests {
             status: [].into(),
             errors: Errors::default(),
             latency_us,
+            lost_share: None,
             spread: None,
         };
         Diagnosis { load: Some(load), ..diagnose(&Observation::default(), &Catalogue::english()) }
     }
 
     #[test]
-    fn less_goodput_is_borne_where_it_was_foretold_and_all_are_served_for_it() {
-        let objective = Objective { latency_us_p99: None, timeout_us: Some(2_000_000) };
-        let (turned_away, served) = (measured(9_174.0, 0.03, 2_010), measured(7_564.0, 0.0, 149));
-        let foretold = |low, high| Prediction::Goodput { goodput_rps: f64::midpoint(low, high), low, high, next_station: "cpu".into() };
-        assert!(serves(&served, objective) && !serves(&turned_away, objective));
-        assert!(!serves(&measured(9_174.0, 0.0, 1_100), objective), "nearly given up");
-        assert!(serves(&measured(9_174.0, 0.0, 1_100), Objective { timeout_us: None, ..objective }));
-        assert!(is_foretold(&foretold(7_484.0, 11_235.0), &served));
-        assert!(!is_foretold(&foretold(8_000.0, 11_235.0), &served));
-        assert!(!is_foretold(&Prediction::Refused { refused: String::new(), unsaid: None }, &served));
+    fn goodput_counts_as_far_as_it_reaches() {
+        let lost = |lost_share: f64, mut diagnosis: Diagnosis| {
+            diagnosis.load.as_mut().unwrap().lost_share = Some(lost_share);
+            diagnosis
+        };
+        let (turned_away, served) = (lost(0.55, measured(9_174.0, 0.03, 2_010)), lost(0.0, measured(7_564.0, 0.0, 149)));
+        let none = Objective::default();
+        assert_eq!(worse(&turned_away, &served, none), None);
+        assert_eq!(worse(&served, &turned_away, none), Some(Worse::Reach));
+        assert_eq!(worse(&turned_away, &lost(0.0, measured(3_000.0, 0.0, 149)), none), Some(Worse::Goodput), "too dear");
     }
 
     #[test]
@@ -389,7 +402,8 @@ mod tests {
         let ids = include_str!("../../locales/en/rounds.ftl").lines().filter_map(|line| line.split_once(" = ")).map(|(id, _)| id);
         let mut seen = 0;
         for id in ids.filter(|id| !id.starts_with('#')) {
-            let figures = ["before", "after", "share_before", "share_after", "p99_before_ms", "p99_after_ms", "refused"];
+            let figures =
+                ["before", "after", "lost_before", "lost_after", "share_before", "share_after", "p99_before_ms", "p99_after_ms", "refused"];
             let ranges = ["low", "high", "share_low", "share_high", "p99_low_ms", "p99_high_ms"];
             let message = figures.into_iter().chain(ranges).fold(Message::new(id), |message, name| message.with(name, 12.5));
             let names = ["remedy", "station", "why"];

@@ -1,7 +1,7 @@
 //! Whether one measurement is worse than another beyond what was measured of chance: by goodput, failures and p99, each with its interval. No threshold
 //! stands here: the intervals come out of the loads themselves (`crate::spread`) and out of measurements of the same state that were repeated.
 
-use super::judge::{Objective, failed_share, fails_less, faster, goodput, p99, rose};
+use super::judge::{Objective, failed_share, fails_less, faster, p99, reaching, rose};
 use crate::report::Diagnosis;
 use crate::spread::Range;
 
@@ -15,7 +15,8 @@ pub(super) struct Figure {
 /// What a state is judged by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Figures {
-    pub(super) goodput_rps: Figure,
+    /// As far as it reaches ([`LoadReport::reaching_rps`]).
+    pub(super) reaching_rps: Figure,
     /// Of the requests that ended, 0 to 1.
     pub(super) failed_share: Figure,
     pub(super) latency_us_p99: Figure,
@@ -31,7 +32,7 @@ pub(super) enum Metric {
 
 impl Figure {
     fn new(value: f64, range: Range) -> Self {
-        Self { value, range: Range { low: range.low.min(value), high: range.high.max(value) } }
+        Self { value, range: range.around(value) }
     }
 
     fn joined(self, other: Self) -> Self {
@@ -51,7 +52,7 @@ impl Figures {
         let load = diagnosis.load.as_ref()?;
         let spread = load.spread?;
         Some(Self {
-            goodput_rps: Figure::new(goodput(diagnosis), spread.goodput_rps),
+            reaching_rps: Figure::new(load.reaching_rps(), spread.goodput_rps.times(1.0 - load.lost_share.unwrap_or(0.0))),
             failed_share: Figure::new(load.failed_share()?, spread.failed_share),
             latency_us_p99: Figure::new(load.latency_us.p99 as f64, spread.latency_us_p99?),
         })
@@ -60,7 +61,7 @@ impl Figures {
     /// Of two measurements of the same state: that they differ is chance, however narrow the interval of each is.
     pub(super) fn joined(self, other: Self) -> Self {
         Self {
-            goodput_rps: self.goodput_rps.joined(other.goodput_rps),
+            reaching_rps: self.reaching_rps.joined(other.reaching_rps),
             failed_share: self.failed_share.joined(other.failed_share),
             latency_us_p99: self.latency_us_p99.joined(other.latency_us_p99),
         }
@@ -69,12 +70,12 @@ impl Figures {
 
 /// By what `without` is worse than `with` beyond chance. More goodput makes up for failures and a longer p99, but not for one beyond the objective.
 pub(super) fn worse(with: &Figures, without: &Figures, objective: Objective) -> Option<Metric> {
-    if without.goodput_rps.is_below(&with.goodput_rps) {
+    if without.reaching_rps.is_below(&with.reaching_rps) {
         return Some(Metric::Goodput);
     }
     let is_slower = with.latency_us_p99.is_below(&without.latency_us_p99);
     let is_over = |most: u64| without.latency_us_p99.value > most as f64;
-    if with.goodput_rps.is_below(&without.goodput_rps) {
+    if with.reaching_rps.is_below(&without.reaching_rps) {
         return (is_slower && objective.latency_us_p99.is_some_and(is_over)).then_some(Metric::Latency);
     }
     if with.failed_share.is_below(&without.failed_share) {
@@ -99,11 +100,11 @@ impl Gain {
         let both = Figures::of(before).zip(Figures::of(after));
         let is_clear = |better: fn(&Figures, &Figures) -> bool| both.as_ref().is_some_and(|(before, after)| better(before, after));
         let goodput_rose =
-            rose(goodput(before), goodput(after)) || is_clear(|before, after| before.goodput_rps.is_below(&after.goodput_rps));
+            rose(reaching(before), reaching(after)) || is_clear(|before, after| before.reaching_rps.is_below(&after.reaching_rps));
         let failed_fell = fails_less(before, after) || is_clear(|before, after| after.failed_share.is_below(&before.failed_share));
         let latency_fell = faster(before, after) || is_clear(|before, after| after.latency_us_p99.is_below(&before.latency_us_p99));
         Self {
-            goodput: goodput_rose.then(|| goodput(before) / goodput(after)),
+            goodput: goodput_rose.then(|| reaching(before) / reaching(after)),
             failed: failed_fell.then(|| failed_share(before) - failed_share(after)),
             latency: (latency_fell && p99(after) > 0.0).then(|| p99(before) / p99(after)),
         }
@@ -111,7 +112,7 @@ impl Gain {
 
     /// In which figure as much as the change gave may be lost without it, as far as the intervals tell: then nobody can say that it does nothing.
     pub(super) fn may_be_lost(&self, with: &Figures, without: &Figures) -> Option<Metric> {
-        let goodput = self.goodput.is_some_and(|share| without.goodput_rps.range.low <= with.goodput_rps.value * share);
+        let goodput = self.goodput.is_some_and(|share| without.reaching_rps.range.low <= with.reaching_rps.value * share);
         let failed = self.failed.is_some_and(|fall| without.failed_share.range.high >= with.failed_share.value + fall);
         let latency = self.latency.is_some_and(|times| without.latency_us_p99.range.high >= with.latency_us_p99.value * times);
         let metrics = [(goodput, Metric::Goodput), (failed, Metric::Failed), (latency, Metric::Latency)];
@@ -139,7 +140,7 @@ mod tests {
 
     fn figures(goodput: [f64; 3], failed: [f64; 3], p99: [f64; 3]) -> Figures {
         let of = |[low, value, high]: [f64; 3]| figure(low, value, high);
-        Figures { goodput_rps: of(goodput), failed_share: of(failed), latency_us_p99: of(p99) }
+        Figures { reaching_rps: of(goodput), failed_share: of(failed), latency_us_p99: of(p99) }
     }
 
     const NONE: Objective = Objective { latency_us_p99: None, timeout_us: None };
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn a_state_that_was_measured_twice_is_known_as_badly_as_the_two_differ() {
         let twice = figures([980.0, 1000.0, 1020.0], [0.0; 3], [1.0; 3]).joined(figures([880.0, 900.0, 920.0], [0.0; 3], [1.0; 3]));
-        assert_eq!(twice.goodput_rps, figure(880.0, 950.0, 1020.0));
+        assert_eq!(twice.reaching_rps, figure(880.0, 950.0, 1020.0));
     }
 
     #[test]

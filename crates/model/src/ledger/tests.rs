@@ -171,6 +171,7 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
         latency_us: Percentiles::default(),
         latency_us_p99_range: None,
         good_latency_us: Percentiles::default(),
+        lost: None,
         connect_us: Percentiles::default(),
         latency_histogram: String::new(),
         connections: u64::from(in_flight),

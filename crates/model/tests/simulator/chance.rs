@@ -14,6 +14,8 @@ pub(crate) struct Chance {
     pub(crate) apply_fails: f64,
     pub(crate) undo_fails: f64,
     pub(crate) put_back_fails: f64,
+    /// True where a share of the clients' time is lost in every second state.
+    pub(crate) loses: bool,
 }
 
 impl Chance {
@@ -56,6 +58,10 @@ impl World for Chance {
             latency_us_p99: 2_000_000.0 * random.share(),
             ..Truth::default()
         };
+        let mut lot = self.draw(place ^ 0x5bd1);
+        if self.loses && lot.share() < 0.5 {
+            truth.lost_share = lot.share();
+        }
         for number in 0..self.remedies {
             let rate = if random.share() < 0.5 { 0.0 } else { 1_000.0 * random.share() };
             truth.refusals.insert(format!("station-{number}"), rate);

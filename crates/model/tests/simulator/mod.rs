@@ -46,6 +46,8 @@ pub(crate) struct Truth {
     pub(crate) goodput_rps: f64,
     pub(crate) failed_rps: f64,
     pub(crate) latency_us_p99: f64,
+    /// Share of the clients' time that is lost in requests which fail or take too long.
+    pub(crate) lost_share: f64,
     /// Refusals a second by station.
     pub(crate) refusals: BTreeMap<String, f64>,
     /// In the order in which a diagnosis would tell them.
@@ -55,6 +57,11 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
+    /// Goodput as far as it reaches: by what no state may be worse than the first.
+    pub(crate) fn reaching_rps(&self) -> f64 {
+        self.goodput_rps * (1.0 - self.lost_share)
+    }
+
     pub(crate) fn causes(&self) -> Vec<&str> {
         self.findings.iter().filter(|found| found.role == Role::Cause).map(|found| found.id.as_str()).collect()
     }
@@ -238,7 +245,8 @@ impl Host<'_> {
         let findings: Vec<Finding> = truth.findings.iter().map(|found| finding(found, &self.settings)).collect();
         let improvements = truth.improvements.iter().map(|found| finding(found, &self.settings)).collect();
         let spread = spread((good, failed, p99), self.world.noise_told(noise));
-        let load = LoadReport { spread: Some(spread), ..load(good, failed, p99) };
+        let lost_share = Some(noisy(truth.lost_share).min(1.0));
+        let load = LoadReport { spread: Some(spread), lost_share, ..load(good, failed, p99) };
         let told = self.world.told(Diagnosis { improvements, ..diagnosis(load, path, findings) });
         self.last = Some(told.clone());
         told
@@ -269,6 +277,7 @@ fn load(good: f64, failed: f64, p99: f64) -> LoadReport {
         status: BTreeMap::new(),
         errors: Errors::default(),
         latency_us: Percentiles { p99: p99 as u64, ..Percentiles::default() },
+        lost_share: None,
         spread: None,
     }
 }

@@ -100,6 +100,7 @@ pub(crate) fn load() -> LoadResult {
         latency_us: Percentiles { p50: 9_000, p99: 20_000, p999: 30_000, max: 40_000, ..Percentiles::default() },
         latency_us_p99_range: None,
         good_latency_us: Percentiles::default(),
+        lost: None,
         connect_us: Percentiles { p50: 100, p999: 2_000, max: 3_000, ..Percentiles::default() },
         latency_histogram: String::new(),
         connections: 100_000,
