@@ -239,6 +239,11 @@ impl Draw {
         let others = self.faults.iter().filter(|fault| fault.tier().is_none()).map(Fault::findings);
         let elsewhere: BTreeSet<&str> = others.flat_map(|(findings, symptoms)| findings.iter().chain(symptoms).copied()).collect();
         expected.only_at.retain(|id, _| !elsewhere.contains(id));
+        // Drawn with the stack and no fault of the draw: where the cores are the limit it may be a cause.
+        if self.stack.has_upstream() && self.stack.edge != Edge::Kept {
+            expected.causes.insert(fault::CHURN);
+            expected.symptoms.insert(fault::CHURN);
+        }
         // What hides another or makes up for it leaves nothing that must be named.
         if together != Harm::Hurt {
             expected.first.clear();

@@ -24,6 +24,7 @@ const UNNAMED_MAX: f64 = 0.1;
 
 /// Layers and aspects that findings are about, by the ids that the profiler gives them.
 pub(crate) const PORT_SEARCH: &str = "port-search";
+pub(crate) const CONNECTION: &str = "connection";
 pub(crate) const ALLOCATOR: &str = "allocator";
 pub(crate) const COMPRESSION: &str = "compression";
 pub(crate) const LOCK: &str = "lock";
@@ -32,7 +33,7 @@ pub(crate) const SCRIPT_COMPILE: &str = "script-compile";
 pub(crate) const SOFTIRQ: &str = "softirq";
 pub(crate) const POLLING: &str = "polling";
 /// Every layer and aspect that the model knows by name: the profiler must have each (tested where both are known).
-pub const NAMED: &[&str] = &[PORT_SEARCH, ALLOCATOR, COMPRESSION, LOCK, TLS_HANDSHAKE, SCRIPT_COMPILE, SOFTIRQ, POLLING];
+pub const NAMED: &[&str] = &[PORT_SEARCH, CONNECTION, ALLOCATOR, COMPRESSION, LOCK, TLS_HANDSHAKE, SCRIPT_COMPILE, SOFTIRQ, POLLING];
 
 /// A part of the samples of what limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +46,18 @@ pub(crate) struct Share {
     pub(crate) high: f64,
     /// Samples of the whole.
     pub(crate) of: u64,
+}
+
+impl Share {
+    /// A part of it.
+    pub(crate) fn times(self, factor: f64) -> Self {
+        Self { value: self.value * factor, low: self.low * factor, high: self.high * factor, ..self }
+    }
+
+    /// Together with another share of the same whole; the interval is wider than that of both would be if they were counted as one.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { value: self.value + other.value, low: self.low + other.low, high: self.high + other.high, ..self }
+    }
 }
 
 /// A profile, seen from the path's tiers.

@@ -13,6 +13,7 @@ use chokepoint_model::observation::{
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Signal, Verdict};
+use stage::profiled::profile;
 use stage::*;
 
 const CHURN: &str = "upstream-connection-churn";
@@ -176,6 +177,42 @@ fn cheap_pages_with_a_connection_each_could_be_faster_and_the_server_is_healthy_
     assert_eq!(values(&diagnosis), [value(5), value(20), value(100)]);
     let station = diagnosis.path.iter().find(|station| station.station == "upstream-connect").unwrap();
     assert!(station.used.is_some_and(|used| (used - 10_000.0).abs() < 1.0), "{station:?}");
+}
+
+/// So many of 400 samples of the full core were taken while a connection was opened or closed, in nginx and in php-fpm.
+fn sampled(mut obs: Observation, nginx: u64, php_fpm: u64) -> Observation {
+    let aspects: &[&str] = &["kernel-network", "connection"];
+    let rest = 400 - nginx - php_fpm;
+    profile(&mut obs, &[(42, 1, "connection", aspects, nginx), (50, 1, "connection", aspects, php_fpm), (50, 1, "interpreter", &[], rest)]);
+    obs
+}
+
+#[test]
+fn connections_that_a_profile_shows_to_take_much_of_the_cores_are_a_cause() {
+    let diagnosis = told(&sampled(Pair::tcp().observed(), 60, 40));
+    assert_eq!((diagnosis.verdict, diagnosis.limited_by, causes(&diagnosis)), (Verdict::Choked, None, vec![CHURN]));
+    let found = &diagnosis.findings[0];
+    assert!(found.explanation.contains("could be left out") && found.remedies.len() == 3, "{found:?}");
+    assert!(found.evidence.iter().any(|proof| proof.text.contains("both ends together, by 400 samples")), "{found:?}");
+    assert!(diagnosis.improvements.is_empty());
+    // Much of it by the middle of the interval and not by its lower end: told.
+    let unsure = told(&sampled(Pair::tcp().observed(), 0, 40));
+    assert_eq!((unsure.verdict, improvements(&unsure)), (Verdict::Healthy, vec![CHURN]));
+    // Little of it, whatever a connection costs elsewhere.
+    silent(&sampled(Pair::tcp().observed(), 12, 8), "hardly any of the time");
+    // The clients' connections are not the edge's: nginx took as many as it opened.
+    let mut obs = sampled(Pair::tcp().observed(), 60, 0);
+    for (each, expected) in [(0, vec![CHURN]), (1, vec![])] {
+        let load = obs.load.as_mut().unwrap();
+        load.connections = 100 + each * load.requests;
+        assert_eq!(causes(&told(&obs)), expected, "{each} by each request of a client");
+    }
+    // All that was offered was answered: there is nothing to gain.
+    let mut obs = sampled(Pair::tcp().observed(), 60, 40);
+    let load = obs.load.as_mut().unwrap();
+    load.shape = Loop::Open { rate_per_s: load.goodput_rps(), connections: 100 };
+    let met = told(&obs);
+    assert_eq!((met.verdict, improvements(&met)), (Verdict::Healthy, vec![CHURN]));
 }
 
 #[test]

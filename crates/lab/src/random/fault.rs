@@ -305,10 +305,12 @@ impl Fault {
     }
 }
 
+/// A connection for each request to the server behind: so many stacks are drawn, and it costs what it costs.
+pub(super) const CHURN: &str = "upstream-connection-churn";
 /// Findings that may stand beside any verdict: the generator's own limit, and improvements, which hold nothing back.
 pub(super) const HARMLESS: &[&str] = &[
     "load-generator-limited",
-    "upstream-connection-churn",
+    CHURN,
     "allocator-hot",
     "busy-polling",
     "compression-hot",

@@ -322,7 +322,7 @@ page-time-wait-port-search-title = The search for a free port burns the CPU
 page-time-wait-port-search-limits =
     New connections of this tier to this upstream: each walks all ports in TIME_WAIT before it finds a free one.
 page-time-wait-port-search-shows =
-    On the dialling side, sockets in TIME_WAIT towards one address and port near half of the usable range (connect() prefers one parity), no reuse in force, the tier's cores busy. No error is counted anywhere. Reproduced: 13,000 requests/s fall to 140.
+    A profile in which the search for a port takes so much of the CPU time that limits the dialling tier that throughput would rise by a tenth or more without it. Without a profile: on the dialling side, sockets in TIME_WAIT towards one address and port near half of the usable range (connect() prefers one parity), no reuse in force, the tier's cores busy. No error is counted anywhere. Reproduced: 13,000 requests/s fall to 140.
 page-time-wait-port-search-sure =
     High where a profile shows the search in more of the CPU time than noise could hide, medium without one: the mechanism is certain, its share is not measured then. Silent where a profile shows that the search is too cheap to matter, where reuse is in force for the remote address, where TIME_WAIT is on the accepting side, where the cores have time to spare, and where the dialling tier itself takes less than a tenth of them in the kernel: then it is the pages that compute. Kernels differ in the cost of the search.
 page-time-wait-port-search-remedies =
@@ -346,9 +346,9 @@ page-upstream-connection-churn-title = A connection is opened for each request
 page-upstream-connection-churn-limits =
     Throughput where pages are cheap, since opening a connection is a large part of their CPU; response time where the upstream is far, since each request waits a round trip first.
 page-upstream-connection-churn-shows =
-    No reuse in the configuration and about one connection opened a request. Under "Could be faster" where the cores are the limit, nothing is a cause and a connection is a tenth or more of the CPU that a request costs. A cause only where requests wait for their connection in a third or more of their time, the cores are idle and no SYN was lost.
+    No reuse in the configuration and about one connection opened a request. A cause where the cores are the limit, nothing else is a cause, and a profile shows that opening and closing these connections takes so much of their time that throughput would rise by a tenth or more without it, by the lower end of the interval; told under "Could be faster" where that is not sure, or where no profile was taken and a connection is a tenth or more of the CPU that a request costs. A cause, too, where requests wait for their connection in a third or more of their time, the cores are idle and no SYN was lost.
 page-upstream-connection-churn-sure =
-    High where the counter shows it, medium for unix sockets, of which only the configuration tells. What it would give is measured, not promised. Silent where pages cost much more than a connection, where the load does not reach the upstream, where connections are kept, where cores are idle and connecting is quick, and while anything else is a cause. With a healthy server it is told and nothing is changed.
+    High where the counter shows it, medium for unix sockets, of which only the configuration tells. What it would give is measured, not promised. Silent where pages cost much more than a connection, where the load does not reach the upstream, where connections are kept, where cores are idle and connecting is quick, while anything else is a cause, and where an open loop gets all of its answers.
 page-upstream-connection-churn-remedies =
     Reuse with a bound. A kept connection holds a worker that serves one connection at a time (php-fpm, prefork): unbounded reuse doubles the throughput of some connections while the others starve (p99 96 ms to 1.5 s, and timeouts, at 1,000 clients and 20 workers). So the connections that are kept over all of nginx's workers stay below four fifths of the pool, and each is closed after 5, 20 or 100 requests (keepalive_requests, from nginx 1.15.3 on). With --fix, once something else was mended, the three are measured one after the other, and the best within the objective is kept: by default a p99 below half of the request's timeout and no more failures. A literal address in fastcgi_pass gets an upstream block of its own; undo puts the file back byte for byte.
 page-upstream-connection-churn-sources =
@@ -488,11 +488,11 @@ page-tls-handshake-hot-sources =
 
 page-opcode-cache-off-title = Scripts are compiled for each request
 page-opcode-cache-off-limits =
-    Nothing by itself: it is told as what could be faster where CPU time is the limit of a tier.
+    The CPU time of a tier that compiles its scripts for each request, where CPU time is the limit.
 page-opcode-cache-off-shows =
     In a profile: the compiler of PHP, Python or Ruby, as a share of the cores or threads that limit. A server that keeps what it compiled shows none of it a moment after its start.
 page-opcode-cache-off-sure =
-    The share tells that scripts are compiled, and not why: the cache may be off, too small, or the scripts change. Silent without a profile and where CPU time is not the limit.
+    A cause where even the lower end of the share's interval would give more than noise; otherwise told as what could be faster. The share tells that scripts are compiled, and not why: the cache may be off, too small, or the scripts change. Silent without a profile and where CPU time is not the limit.
 page-opcode-cache-off-remedies =
     The opcode cache, with room for all scripts.
 page-opcode-cache-off-sources =

@@ -27,6 +27,8 @@ struct Hot {
     layer: &'static str,
     /// The share of it that can be had at best.
     avoidable: f64,
+    /// True where a known remedy does away with it and takes nothing from anybody: not where it is a trade, a matter of the program, or the clients' doing.
+    is_wasted: bool,
     title: &'static str,
     explanation: &'static str,
 }
@@ -35,15 +37,15 @@ struct Hot {
 /// sent as it is instead, and a low level of zlib takes about half of what the usual one does (zlib Manual, deflateInit).
 #[rustfmt::skip]
 const HOT: &[Hot] = &[
-    Hot { id: "compression-hot", what: profile::COMPRESSION, layer: profile::COMPRESSION, avoidable: 0.5,
+    Hot { id: "compression-hot", what: profile::COMPRESSION, layer: profile::COMPRESSION, avoidable: 0.5, is_wasted: false,
         title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
-    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: TLS, avoidable: 1.0,
+    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: TLS, avoidable: 1.0, is_wasted: false,
         title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
-    Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: "interpreter", avoidable: 1.0,
+    Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: "interpreter", avoidable: 1.0, is_wasted: true,
         title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
-    Hot { id: "allocator-hot", what: profile::ALLOCATOR, layer: profile::ALLOCATOR, avoidable: 1.0,
+    Hot { id: "allocator-hot", what: profile::ALLOCATOR, layer: profile::ALLOCATOR, avoidable: 1.0, is_wasted: false,
         title: "finding-allocator-hot-title", explanation: "finding-allocator-hot-explanation" },
-    Hot { id: "lock-contention", what: profile::LOCK, layer: profile::LOCK, avoidable: 1.0,
+    Hot { id: "lock-contention", what: profile::LOCK, layer: profile::LOCK, avoidable: 1.0, is_wasted: false,
         title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
 ];
 
@@ -57,20 +59,21 @@ pub(super) const BUSY_POLLING: &str = "busy-polling";
 /// All that is told here.
 pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, SINGLE, SOFTIRQ, BUSY_POLLING];
 
-/// The findings of a profile; none where none was taken.
-pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<Finding> {
+/// The findings of a profile, true where it is wasted; none where none was taken.
+pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<(Finding, bool)> {
     let Some(profiled) = Profiled::of(ctx) else { return Vec::new() };
     let limiting = limiting(ctx);
-    let mut found: Vec<Finding> = Vec::new();
+    let told = |finding: Finding| (finding, false);
+    let mut found: Vec<(Finding, bool)> = Vec::new();
     for limiting in &limiting {
         let Some(station) = station_of(stations, limiting) else { continue };
         for tier in &limiting.tiers {
             found.extend(HOT.iter().filter_map(|hot| of_hot(ctx, &profiled, (limiting, station), tier, hot)));
         }
-        found.extend(single(ctx, &profiled, limiting, station));
+        found.extend(single(ctx, &profiled, limiting, station).map(told));
     }
     if limiting.is_empty() {
-        found.extend(softirq(ctx, &profiled, stations));
+        found.extend(softirq(ctx, &profiled, stations).map(told));
     }
     found
 }
@@ -89,7 +92,7 @@ fn of_hot(
     (limiting, station): (&Limiting<'_, '_>, &Station),
     tier: &Tier,
     hot: &Hot,
-) -> Option<Finding> {
+) -> Option<(Finding, bool)> {
     let mut share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, hot.what))?;
     let unsent = (hot.what == profile::TLS_HANDSHAKE).then(|| not_for_bytes(ctx, profiled, limiting, tier)).flatten();
     // Signatures are the innermost functions of stacks that often cannot be walked to the handshake that they are for.
@@ -108,15 +111,22 @@ fn of_hot(
         let text = Message::new("evidence-hot-function").with("function", function);
         proofs.push(Evidence { text: ctx.text(text), source: profiled.source(), value: None });
     }
-    let text = Message::new("evidence-hot-bound").with("gain", gain(share.value) * 100.0);
-    let text = ctx.text(text.with("low", gain(share.low) * 100.0).with("high", gain(share.high) * 100.0));
-    proofs.push(Evidence { text, source: "Amdahl 1967".to_owned(), value: Some(gain(share.value)) });
-    let confidence = if gain(share.low) >= NOISE_SHARE { Confidence::High } else { Confidence::Medium };
+    proofs.push(bound(ctx, share.times(hot.avoidable)));
+    let is_sure = gain(share.low) >= NOISE_SHARE;
+    let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("share", share.value * 100.0);
         ctx.text(message.with("of", limit_name(ctx, limiting)))
     };
-    Some(finding(hot.id, &tier.name, station.at.clone(), confidence, (args(hot.title), args(hot.explanation)), proofs))
+    let told = finding(hot.id, &tier.name, station.at.clone(), confidence, (args(hot.title), args(hot.explanation)), proofs);
+    Some((told, hot.is_wasted && is_sure))
+}
+
+/// What could be gained at most without a share of the limiting time.
+pub(super) fn bound(ctx: &Context<'_>, share: Share) -> Evidence {
+    let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
+    let text = ctx.text(text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0));
+    Evidence { text, source: "Amdahl 1967".to_owned(), value: Some(gain_of(share.value)) }
 }
 
 /// CPU time that encrypting a byte may cost, more than any took: AES-128-GCM 3.4 ns without the instructions for it, 0.3 with them (openssl-speed(1) on a core of

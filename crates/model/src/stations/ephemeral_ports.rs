@@ -83,6 +83,8 @@ pub(crate) struct Ports {
     pub(crate) logged: Option<Logged>,
     /// True where that log was read whole: what it does not tell did not happen.
     is_told: bool,
+    /// True where no other edge of the dialling tier has a larger share of its ports taken: samples do not tell edges apart.
+    is_fullest: bool,
 }
 
 impl Ports {
@@ -134,6 +136,7 @@ pub(crate) fn all(ctx: &Context<'_>) -> Vec<Ports> {
         let fullest = ports[from..].iter_mut().max_by(|a: &&mut Ports, b| a.share().total_cmp(&b.share()));
         if let Some(fullest) = fullest {
             fullest.logged = ctx.logged(tier, KIND_NO_PORT);
+            fullest.is_fullest = true;
         }
         let is_told = is_told(ctx, tier);
         ports[from..].iter_mut().for_each(|ports| ports.is_told = is_told);
@@ -186,6 +189,7 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         reuses: reuses(view, loopback),
         logged: None,
         is_told: false,
+        is_fullest: false,
     })
 }
 
@@ -261,7 +265,7 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
     };
     let (state, why) = if ports.is_exhausted(ctx) {
         (StationState::Refusing, args("state-ports-refusing"))
-    } else if ports.searches() && is_searching(ctx, ports) {
+    } else if is_searching(ctx, ports) {
         (StationState::Saturated, args("state-ports-searching"))
     } else if ports.share() >= NEAR_SHARE {
         (StationState::Near, args("state-ports-near"))
@@ -292,14 +296,18 @@ fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(Share, String)> {
 /// True where the cores of the dialling tier are busy, and it is its own work in the kernel that they do, as far as that was read: pages that
 /// compute keep them busy as well.
 fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
-    // Kernels differ in what the search costs: where it was sampled, that decides, unless the samples are too few to tell it from noise.
+    // Kernels differ in what the search costs and in what makes them search: where it was sampled, that decides, unless the samples are too few to tell it
+    // from noise.
     if let Some((share, _)) = sampled(ctx, ports) {
         if gain_of(share.low) >= NOISE_SHARE {
-            return true;
+            return ports.is_fullest;
         }
         if gain_of(share.high) < NOISE_SHARE {
             return false;
         }
+    }
+    if !ports.searches() {
+        return false;
     }
     let dials = |tier: &&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
     ctx.path.tiers.iter().find(dials).is_some_and(|tier| {
@@ -324,11 +332,12 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
     let exhausted = id == "ephemeral-ports-exhausted";
     let (title, explanation) = match exhausted {
         true => ("finding-ephemeral-ports-exhausted-title", "finding-ephemeral-ports-exhausted-explanation"),
+        false if !ports.searches() => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation-sampled"),
         false => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation"),
     };
     let args = |id: &'static str| {
         let message = Message::new(id).with("edge", ports.edge.as_str()).with("usable", ports.usable).with("remote", ports.remote.as_str());
-        message.with("tier", station.tier.as_str())
+        message.with("tier", station.tier.as_str()).with("live", ports.live).with("waiting", ports.time_wait)
     };
     let netns = ctx.netns_name(ports.netns);
     let used =
@@ -347,7 +356,9 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
     }
     let mut is_sampled = false;
     if !exhausted {
-        proofs.push(evidence(ctx.text(Message::new("evidence-ports-no-reuse")), format!("{KEY_REUSE} ({netns})"), None));
+        if !ports.reuses {
+            proofs.push(evidence(ctx.text(Message::new("evidence-ports-no-reuse")), format!("{KEY_REUSE} ({netns})"), None));
+        }
         if let Some((share, function)) = sampled(ctx, ports) {
             is_sampled = gain_of(share.low) >= NOISE_SHARE;
             let text = Message::new("evidence-ports-search").with("share", share.value * 100.0).with("function", function);
