@@ -77,6 +77,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("time-wait-accepting", include_str!("../../../lab/scenarios/time-wait-accepting.toml")),
     ("healthy-static", include_str!("../../../lab/scenarios/healthy-static.toml")),
     ("healthy-static-closed", include_str!("../../../lab/scenarios/healthy-static-closed.toml")),
+    ("churn-cpu", include_str!("../../../lab/scenarios/churn-cpu.toml")),
     ("churn-php", include_str!("../../../lab/scenarios/churn-php.toml")),
     ("healthy-php", include_str!("../../../lab/scenarios/healthy-php.toml")),
     ("pair-conntrack-queue", include_str!("../../../lab/scenarios/pair-conntrack-queue.toml")),
