@@ -6,6 +6,7 @@ use crate::catalogue::Catalogue;
 use crate::causes;
 use crate::facts::Context;
 use crate::facts::harm::{FAILED_SHARE_MAX, OFFERED_SHARE_MIN, WAKES_US};
+use crate::fix::NOISE_SHARE;
 use crate::improvements::{Faster, faster};
 use crate::ledger;
 use crate::load::{LoadResult, Loop};
@@ -13,13 +14,14 @@ use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, Observation, Socket, SocketAddress};
 use crate::path::{self, Path};
 use crate::predict::Scene;
+use crate::profile::gain_of;
 use crate::readings::readings;
 use crate::remedies::remedies;
 use crate::report::{
     Cause, Coupling, Diagnosis, Finding, LimitedBy, Mode, Remedy, Role, SourceStatus, Station, StationState, Target, TierReport, Verdict,
 };
 use crate::settle::{Moment, unsettled};
-use crate::stations::{Placed, STATIONS};
+use crate::stations::{Placed, STATIONS, StationDef};
 use crate::traffic;
 
 /// Name and version of the report's schema.
@@ -33,11 +35,20 @@ const UNLOADED_TIMES: f64 = 3.0;
 const GENERATOR_WAITED_MAX: f64 = 0.1;
 /// The whole diagnosis of one observation; a pure function of it and of the language.
 pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
+    by(STATIONS.iter().copied(), obs, words)
+}
+
+/// The same without one station, by its id: what is said of a fault that nobody knows yet (docs/measuring.md, "Leave one out").
+pub fn diagnose_without(station: &str, obs: &Observation, words: &Catalogue) -> Diagnosis {
+    by(STATIONS.iter().copied().filter(|def| def.id != station), obs, words)
+}
+
+fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words: &Catalogue) -> Diagnosis {
     let discovered = path::discover(obs);
     let ctx = Context::new(obs, &discovered, words);
     let mut stations: Vec<Placed> = Vec::new();
     let mut findings: Vec<Finding> = Vec::new();
-    for def in STATIONS {
+    for def in table {
         let read = (def.read)(&ctx);
         findings.extend((def.judge)(&ctx, &read));
         stations.extend(read);
@@ -141,7 +152,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
     }
     if let Some(load) = &ctx.obs.load {
-        return wrong_answers(ctx, load).or_else(|| unexplained_failures(load));
+        return wrong_answers(ctx, load).or_else(|| unexplained_failures(load)).or_else(|| unexplained_losses(ctx, load));
     }
     if unreadable {
         return Some(Message::new("verdict-unknown-unreadable"));
@@ -181,6 +192,17 @@ fn unexplained_failures(load: &LoadResult) -> Option<Message> {
     let failed = load.requests.saturating_sub(load.good);
     let share = failed as f64 / load.requests.max(1) as f64;
     (share > FAILED_SHARE_MAX).then(|| Message::new("verdict-unknown-failures").with("share", share * 100.0).with("failed", failed))
+}
+
+/// Much of the clients' time was lost though half of the requests were answered soon, and no station tells why: some are served while others starve, which busy
+/// cores do not explain. Much is what would, served, be more than noise. What is within an objective was asked for; beyond one, nobody knows what is usual.
+fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
+    let lost = load.lost.filter(|_| ctx.obs.request.slo_p99_us.is_none())?;
+    let share = load.lost_share().filter(|share| gain_of(*share) >= NOISE_SHARE)?;
+    (load.latency_us.p50 <= lost.patience_us / 2).then(|| {
+        let told = Message::new("verdict-unknown-losses").with("share", share * 100.0).with("patience_s", lost.patience_us as f64 / 1e6);
+        told.with("median_ms", load.latency_us.p50 as f64 / 1e3)
+    })
 }
 
 /// True where connections came or bytes moved in the passive window.
@@ -232,8 +254,10 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
         return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.station.why.as_str()));
     }
     let Some((shape, goodput)) = shape else {
-        let id = if ctx.account().is_some() { "verdict-healthy-passive" } else { "verdict-healthy-passive-unsampled" };
-        let healthy = || Judgement::healthy(LimitedBy::Demand, Message::new(id));
+        if ctx.account().is_none() {
+            return Judgement::unknown(Message::new("verdict-unknown-unsampled"));
+        }
+        let healthy = || Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
         return crate::watched::unexplained(ctx).map_or_else(healthy, Judgement::unknown);
     };
     if ctx.path.tiers.is_empty() {

@@ -6,7 +6,7 @@ mod stage;
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::load::{Loop, Slice};
+use chokepoint_model::load::{Loop, Lost, Slice};
 use chokepoint_model::observation::{CpuUse, Identity, Observation, Qdisc, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Diagnosis, LimitedBy, StationState, Verdict};
@@ -93,10 +93,33 @@ fn a_watched_server_beside_a_neighbour_is_limited_by_the_core_where_it_waits_for
         obs
     };
     let servers = healthy().processes.len() as f64;
-    assert_eq!(verdict(&told(&watched(0.2 / servers, Some(0.05 / servers)))), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    // Not by the core; and what else the requests wait for was not sampled.
+    assert_eq!(verdict(&told(&watched(0.2 / servers, Some(0.05 / servers)))), (Verdict::Unknown, None));
     assert_eq!(verdict(&told(&watched(0.4 / servers, Some(0.7 / servers)))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
     // Without schedstats the wait is not known: a neighbour with most of the core leaves the question open in favour of the servers.
-    assert_eq!(verdict(&told(&watched(0.2 / servers, None))), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    assert_eq!(verdict(&told(&watched(0.2 / servers, None))), (Verdict::Unknown, None));
+}
+
+#[test]
+fn healthy_is_not_said_where_some_are_served_and_others_starve() {
+    let lost = |share: f64, p50: u64| {
+        let mut obs = healthy();
+        cpu(&mut obs, 0.99);
+        let load = obs.load.as_mut().unwrap();
+        load.latency_us.p50 = p50;
+        load.lost = Some(Lost { patience_us: 1_000_000, late: 0, time_us: (share * 1e9) as u64, of_us: 1_000_000_000 });
+        obs
+    };
+    assert_eq!(verdict(&told(&lost(0.02, 5_000))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    let starved = told(&lost(0.6, 5_000));
+    assert_eq!(verdict(&starved), (Verdict::Unknown, None));
+    assert!(starved.summary.contains("60 % of the clients' time was lost"), "{}", starved.summary);
+    // All are slow: that is what a full core does.
+    assert_eq!(verdict(&told(&lost(0.6, 800_000))), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    // What an objective asks for beyond the usual is no loss.
+    let mut obs = lost(0.6, 5_000);
+    obs.request.slo_p99_us = Some(1_000_000);
+    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Cpu)));
 }
 
 #[test]
@@ -287,7 +310,8 @@ fn passive_without_traffic_or_listener_cannot_tell() {
         let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
         obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters.into_iter().collect()));
     }
-    assert_eq!(verdict(&told(&obs)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    let unsampled = told(&obs);
+    assert!(verdict(&unsampled) == (Verdict::Unknown, None) && unsampled.summary.contains("was not sampled"), "{}", unsampled.summary);
 }
 
 #[test]

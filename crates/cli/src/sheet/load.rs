@@ -10,6 +10,9 @@ use super::{Ink, Phrases, Span, span};
 pub(crate) const LABELS: [&str; 5] =
     ["report-label-target", "report-label-load", "report-label-latency", "report-label-answers", "report-label-unanswered"];
 
+/// Share of the clients' time from which it is told that it was lost.
+const LOST_TOLD_MIN: f64 = 0.01;
+
 /// One line of facts.
 pub(crate) struct Line {
     /// The word before it: one of [`LABELS`] in the report of a diagnosis.
@@ -58,6 +61,9 @@ fn latency(phrases: Phrases<'_>, load: &LoadReport) -> Vec<Span> {
     let mut notes: Vec<Span> = named.iter().map(|(name, us)| span(Ink::Plain, phrases.say(&message(name, *us)))).collect();
     let longest = Message::new("report-longest").with("duration", phrases.duration_us(latency.max as f64));
     notes.push(span(Ink::Plain, phrases.say(&longest)));
+    if let Some(lost) = load.lost_share.filter(|lost| *lost >= LOST_TOLD_MIN) {
+        notes.push(span(Ink::Bad, phrases.say(&Message::new("report-lost").with("share", phrases.percent(lost)))));
+    }
     notes
 }
 

@@ -47,6 +47,7 @@ report-throughput = { $rate }/s ended
 report-goodput = { $rate }/s answered as expected ({ $share })
 report-percentile = { $name } { $duration }
 report-longest = max { $duration }
+report-lost = { $share } of the clients' time lost in requests that failed or took too long
 report-status = { $count } with status { $status }
 report-no-load = none applied: the traffic that was there was watched
 report-error-connect-refused = { $n } refused
