@@ -216,6 +216,23 @@ fn connections_that_a_profile_shows_to_take_much_of_the_cores_are_a_cause() {
 }
 
 #[test]
+fn a_server_that_nobody_knows_is_judged_by_what_its_namespace_counts() {
+    let unknown = |opened: i64| {
+        let mut obs = Pair { opened: Some(opened), ..Pair::tcp() }.observed();
+        obs.servers.clear();
+        sampled(obs, 60, 40)
+    };
+    let diagnosis = told(&unknown(100_000));
+    assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec![CHURN]));
+    let found = &diagnosis.findings[0];
+    assert_eq!(found.at.edge.as_deref(), Some("nginx->php-fpm"));
+    assert!(found.remedies.len() == 1 && found.remedies[0].change.is_empty(), "in words: {:?}", found.remedies);
+    silent(&unknown(12_000), "kept");
+    let station = told(&unknown(12_000)).path.into_iter().find(|station| station.station == "upstream-connect").unwrap();
+    assert!(station.why.contains("keeps connections"), "{}", station.why);
+}
+
+#[test]
 fn kept_connections_stay_below_the_pool_over_all_workers_of_nginx() {
     for (children, nginx_workers, connections) in [(20, 1, 16), (20, 2, 8), (20, 16, 1), (2, 1, 1), (1_000, 8, 100)] {
         let diagnosis = told(&Pair { children, nginx_workers, ..Pair::tcp() }.observed());

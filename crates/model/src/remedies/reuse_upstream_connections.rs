@@ -173,8 +173,11 @@ fn advise(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     if keep(ctx, &edge).is_some() {
         return None;
     }
-    let is_fastcgi = edge.passes.iter().any(|pass| pass.kind == "fastcgi");
-    let text = if is_fastcgi { "remedy-reuse-upstream-connections-advice" } else { "remedy-reuse-upstream-connections-advice-proxy" };
+    let text = match edge.passes.first().map(|pass| pass.kind.as_str()) {
+        None => "remedy-reuse-upstream-connections-advice-other",
+        Some("fastcgi") => "remedy-reuse-upstream-connections-advice",
+        Some(_) => "remedy-reuse-upstream-connections-advice-proxy",
+    };
     Some(Proposal {
         change: Vec::new(),
         text: edge.args(text),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{Context, Placed, StationDef, blank, evidence};
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
-use crate::facts::harm::RETRIED_SHARE_MAX;
+use crate::facts::harm::{FAILED_SHARE_MAX, RETRIED_SHARE_MAX};
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
@@ -39,7 +39,7 @@ pub(crate) struct Edge<'a> {
     pub(crate) upstream: Option<&'a Tier>,
     /// The address that is dialled.
     pub(crate) address: &'a ListenerAddress,
-    /// The passes that lead there.
+    /// The passes that lead there; none of a server whose configuration nobody reads.
     pub(crate) passes: Vec<&'a NginxPass>,
     /// Connections opened in the dialling namespace for each request; nothing where no counter tells it (unix sockets have none).
     pub(crate) opened: Option<f64>,
@@ -51,12 +51,19 @@ pub(crate) struct Edge<'a> {
 impl Edge<'_> {
     /// True where each request has a connection of its own: so it is configured, and the counters do not contradict.
     pub(crate) fn churns(&self) -> bool {
-        let configured = self.passes.iter().all(|pass| !pass.reuses);
         let counted = match (self.address, self.opened) {
             (ListenerAddress::Tcp(..), opened) => opened.is_some_and(|opened| opened >= EACH_MIN),
             (ListenerAddress::Unix(_), _) => self.is_seen,
         };
-        configured && counted
+        !self.is_kept() && counted
+    }
+
+    /// True where connections are reused: as configured, or, where no configuration tells, as counted.
+    fn is_kept(&self) -> bool {
+        match self.passes.as_slice() {
+            [] => self.opened.is_some_and(|opened| opened < EACH_MIN),
+            passes => passes.iter().any(|pass| pass.reuses),
+        }
     }
 
     /// True where this reading is about this edge.
@@ -108,15 +115,37 @@ impl Edge<'_> {
     }
 }
 
-/// Every edge of the path that a known configuration tells of, and that can reuse its connections.
+/// Every edge of the path that a known configuration tells of, and that can reuse its connections; of other servers the one whose connections a counter
+/// tells of.
 pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
     let mut found = Vec::new();
     for (index, tier) in ctx.path.tiers.iter().enumerate() {
-        for nginx in tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()) {
+        let mut known = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()).peekable();
+        if known.peek().is_none() {
+            found.extend(counted(ctx, tier));
+        }
+        for nginx in known {
             found.extend(edges_of(ctx, index, tier, nginx));
         }
     }
     found
+}
+
+/// The edge of a server that nobody knows, where it alone opens TCP connections in its namespace, and to one other server alone: then those that the namespace
+/// counts are the edge's. Nothing where requests failed: they may never have come so far.
+fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
+    ctx.failed_share().filter(|share| *share <= FAILED_SHARE_MAX)?;
+    let here = || ctx.path.tiers.iter().filter(|other| other.netns == tier.netns);
+    let dialled = here().flat_map(|dialling| dialling.upstreams.iter().map(|upstream| &ctx.path.tiers[*upstream]));
+    let is_tcp = |placed: &&crate::path::PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
+    let mut ends = dialled.filter_map(|upstream| Some((upstream, upstream.listeners.iter().find(is_tcp)?)));
+    let (upstream, placed) = ends.next().filter(|_| ends.next().is_none())?;
+    let opened = opened(ctx, tier).filter(|_| tier.upstreams.iter().any(|index| ctx.path.tiers[*index].id == upstream.id))?;
+    let address = &placed.listener.address;
+    let mut edge =
+        Edge { tier, upstream: Some(upstream), address, passes: Vec::new(), opened: Some(opened), is_seen: true, at: At::default() };
+    edge.at = At { netns: Some(ctx.netns_name(tier.netns)), edge: Some(edge.name()), listener: Some(address.to_string()), ..At::default() };
+    Some(edge)
 }
 
 fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a NginxConfig) -> Vec<Edge<'a>> {
@@ -203,7 +232,7 @@ fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> Station {
     let opened = edge.opened.filter(|_| is_tcp);
     station.used = opened.and_then(|opened| Some(opened * ctx.obs.load.as_ref()?.throughput_rps()));
     station.state = StationState::Ok;
-    station.why = ctx.text(edge.args(match (edge.passes.iter().all(|pass| !pass.reuses), opened) {
+    station.why = ctx.text(edge.args(match (!edge.is_kept(), opened) {
         (true, Some(_)) => "state-upstream-connect-each",
         (true, None) => "state-upstream-connect-each-configured",
         (false, Some(_)) => "state-upstream-connect-kept",
