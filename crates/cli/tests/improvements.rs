@@ -1,5 +1,5 @@
-//! Recordings of servers that could be faster though nothing is choked, each with its twin (tests/improvements): what a profile shows of them is told,
-//! and of the twin it is not.
+//! Recordings of servers that could be faster, each with its twin (tests/improvements): what a profile shows of them is told, or is a cause where the server could
+//! do without it, and of the twin it is neither.
 //!
 //! Deterministic: recordings and command lines.
 
@@ -22,9 +22,12 @@ fn replay(file: &Path) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{}: {error}: {}", file.display(), ran.stderr))
 }
 
+fn ids(list: &Value) -> Vec<&str> {
+    list.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(|finding| finding["id"].as_str()).collect()
+}
+
 fn told(report: &Value) -> Vec<&str> {
-    let improvements = report["improvements"].as_array().map(Vec::as_slice).unwrap_or_default();
-    improvements.iter().filter_map(|finding| finding["id"].as_str()).collect()
+    ids(&report["improvements"])
 }
 
 #[test]
@@ -33,10 +36,15 @@ fn what_could_be_less_is_told_and_of_the_twin_it_is_not() {
     for case in &cases {
         let report = replay(&directory().join(format!("{}.rec", case["recording"].as_str().unwrap())));
         assert_eq!((&report["verdict"], &report["limited_by"]), (&case["verdict"], &case["limited_by"]), "{case}");
-        let expected: Vec<&str> = case["improvements"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert_eq!(told(&report), expected, "{case}");
-        // Each names its share and the most that there is to gain, or what else proves it.
-        for finding in report["improvements"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        let expected = |list: &'static str| case[list].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+        assert_eq!(told(&report), expected("improvements"), "{case}");
+        // What a server can do without is a cause.
+        if report["verdict"] == "choked" {
+            assert_eq!(ids(&report["findings"]), expected("wasted"), "{case}");
+        }
+        // Each names its share and what there is to gain, or what else proves it.
+        let wasted = report["findings"].as_array().into_iter().flatten().filter(|_| report["verdict"] == "choked");
+        for finding in report["improvements"].as_array().into_iter().flatten().chain(wasted) {
             assert!(finding["evidence"].as_array().is_some_and(|evidence| evidence.len() >= 2), "{finding}");
         }
     }

@@ -84,6 +84,6 @@ fn a_search_that_takes_as_much_as_in_case_a_is_named() {
 #[test]
 fn a_search_that_a_kernel_made_cheap_is_not() {
     let report = with_share(0.03);
-    assert_eq!(causes(&report), [""; 0], "{}", report["summary"]);
-    assert_eq!((&report["verdict"], &report["limited_by"]), (&Value::from("healthy"), &Value::from("cpu")));
+    // What is left of a connection for each request is opening and closing it.
+    assert_eq!(causes(&report), ["upstream-connection-churn"], "{}", report["summary"]);
 }

@@ -190,7 +190,7 @@ fn a_prefill_makes_exactly_as_many_entries() {
 fn nginx_and_php_fpm_answer() {
     use std::io::{Read, Write};
     let Some(root) = run_root() else { return };
-    let text = Scenario::find("healthy-php").unwrap().text().replace("\"healthy-php\"", "\"t-php\"");
+    let text = Scenario::find("churn-cpu").unwrap().text().replace("\"churn-cpu\"", "\"t-php\"");
     let scenario = Scenario::parse(&text, "test").unwrap();
     if let Err(missing) = preflight(&scenario) {
         println!("skipped: {}", missing[0]);

@@ -47,8 +47,10 @@ impl Place {
 pub(super) fn of(process: &OwnedFd, pid: u32, place: &Place) -> Result<Vec<OwnedFd>, String> {
     let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be reached (pidfd_getfd(2): {error})");
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
+    // All are listed before the first is duplicated: where the process is this one, the duplicates would be among them.
+    let entries: Vec<fs::DirEntry> = entries.take(DESCRIPTORS_MAX).flatten().collect();
     let mut found = Vec::new();
-    for entry in entries.take(DESCRIPTORS_MAX).flatten() {
+    for entry in entries {
         let is_socket = fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"socket:["));
         let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
         let (true, Some(number)) = (is_socket, number) else { continue };
