@@ -247,6 +247,15 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
     {
         return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s));
     }
+    if shape.is_none()
+        && let Some(starved) =
+            crate::ledger::starved(ctx).filter(|starved| starved.waiting >= NOISE_SHARE * (starved.waiting + starved.served))
+        && starved.waiting >= 1.0
+        && starved.served >= 1.0
+    {
+        let told = Message::new("verdict-unknown-starved").with("waiting", starved.waiting.round()).with("served", starved.served.round());
+        return Judgement::unknown(told.with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str())));
+    }
     if let Some(link) = saturated("link") {
         return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.station.why.as_str()));
     }

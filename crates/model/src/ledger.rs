@@ -13,6 +13,7 @@ mod losses;
 mod rate;
 mod rhythm;
 mod standing;
+mod starved;
 #[cfg(test)]
 mod tests;
 mod watched;
@@ -26,6 +27,7 @@ use account::{Accountant, Stood};
 pub(crate) use calls::Calls;
 use count::Counted;
 pub(crate) use inside::{Inside, Shown};
+pub(crate) use starved::starved;
 
 /// Batches that the window is divided into at most.
 const BATCHES_MAX: u64 = 10;

@@ -227,6 +227,41 @@ fn connections_that_carry_several_requests_are_not_choked() {
     assert!(diagnosis.summary.contains("several requests at once"), "{}", diagnosis.summary);
 }
 
+/// A core that is full, beside samples of what stands at the server.
+fn busy(sockets: Sockets<'_>) -> Diagnosis {
+    let mut obs = sampled(healthy(), sockets);
+    cpu(&mut obs, 0.99);
+    (obs.load, obs.request.loaded) = (None, false);
+    for (at, opens) in [(0, 10), (11_000_000, 500)] {
+        let counters = BTreeMap::from([("Tcp.PassiveOpens".to_owned(), opens)]);
+        obs.netns.get_mut(&SERVER).unwrap().netstat.push(at, Reading::Ok(counters.into_iter().collect()));
+    }
+    told(&obs)
+}
+
+#[test]
+fn a_busy_core_does_not_explain_that_some_are_never_let_in() {
+    let at_the_door = |number: u16| RequestSocket { inode: 0, receive_queue: 80, ..client(number, 3_000, true) };
+    let answered = |n: u64| (0..4).map(move |number| later(client(number, 4, true), 1_000 * n));
+    let starved = busy(&|n| answered(n).chain((10..46).map(at_the_door)).collect());
+    assert_eq!(verdict(&starved), (Verdict::Unknown, None, Vec::new()));
+    assert!(
+        starved.summary.contains("36 connections with a request waited") && starved.summary.contains("while 4 others"),
+        "{}",
+        starved.summary
+    );
+    // All take their turn: each sample has others at the door.
+    let turns = busy(&|n| answered(n).chain((10..46).map(|number| at_the_door(number + 50 * n as u16))).collect());
+    assert_eq!(verdict(&turns), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));
+    // Nobody is answered twice: all wait as long, as a full core makes them.
+    let alike = busy(&|_| answered(0).chain((10..46).map(at_the_door)).collect());
+    assert_eq!(verdict(&alike), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));
+    // Connections that were opened ahead and ask for nothing.
+    let ahead = |number: u16| RequestSocket { receive_queue: 0, ..at_the_door(number) };
+    let early = busy(&|n| answered(n).chain((10..46).map(ahead)).collect());
+    assert_eq!(verdict(&early), (Verdict::Healthy, Some(LimitedBy::Cpu), Vec::new()));
+}
+
 #[test]
 fn without_samples_a_watched_server_is_not_called_healthy() {
     let mut obs = healthy();

@@ -24,6 +24,7 @@ verdict-unknown-status = Cannot tell: every answer had status { $status }; is th
 verdict-unknown-no-good-answer = Cannot tell: none of { $requests } requests was answered as expected, and no station that was read explains it.
 verdict-unknown-failures = Cannot tell: { $failed } requests ({ $share } %) failed, and no station that was read explains it.
 verdict-unknown-losses = Cannot tell: { $share } % of the clients' time was lost in requests that failed or took longer than { $patience_s } s, while half of all were answered within { $median_ms } ms, and no station that was read explains it.
+verdict-unknown-starved = Cannot tell: on average { $waiting } connections with a request waited for more than a second to be accepted by { $tier }, while { $served } others were answered again and again, and no station that was read explains it.
 verdict-unknown-refusing = Cannot tell what causes it, but station { $station } turns requests away: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s that were offered were answered, and no station that was read explains it.
 verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener } while its cores are not busy; its workers may be too few or wait for something themselves.

@@ -1,0 +1,49 @@
+//! Clients that wait at a server's door while others are answered again and again: busy cores explain that all wait, not that some are never let in.
+
+use std::collections::BTreeMap;
+
+use crate::facts::Context;
+use crate::load::INITIAL_RTO_US;
+use crate::observation::{RequestSample, RequestSocket, TcpState};
+
+/// Of the first tier, on average over the window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Starved {
+    /// Connections with a request that were not accepted a second later.
+    pub(crate) waiting: f64,
+    /// Connections on which at least two answers went out within that second.
+    pub(crate) served: f64,
+}
+
+/// Nothing where no two samples of all connections lie a second apart. A second is what TCP takes for a loss (RFC 6298): who waits longer waits for more than a turn.
+pub(crate) fn starved(ctx: &Context<'_>) -> Option<Starved> {
+    let tier = ctx.path.tiers.first()?;
+    let view = ctx.obs.netns.get(&tier.netns)?;
+    let is_whole = |(_, sample): &&(u64, RequestSample)| sample.share >= 1.0;
+    let samples: Vec<&(u64, RequestSample)> = ctx.in_window(&view.request_samples).filter(is_whole).collect();
+    let is_own = |socket: &&RequestSocket| tier.listeners.iter().any(|placed| placed.listener.accepts(&socket.address));
+    let own = |sample: &'_ RequestSample| -> BTreeMap<u64, RequestSocket> {
+        let established = sample.sockets.iter().filter(|socket| socket.state == TcpState::Established && socket.cookie != 0);
+        established.filter(is_own).map(|socket| (socket.cookie, socket.clone())).collect()
+    };
+    let (mut waiting, mut served, mut pairs) = (0_u32, 0_u32, 0_u32);
+    for (place, (at_us, sample)) in samples.iter().enumerate() {
+        let Some((_, later)) = samples[place..].iter().find(|(later_us, _)| *later_us >= at_us + INITIAL_RTO_US) else { break };
+        let later = own(later);
+        for (cookie, socket) in own(sample) {
+            let Some(then) = later.get(&cookie) else { continue };
+            waiting += u32::from(socket.inode == 0 && socket.receive_queue > 0 && then.inode == 0);
+            served += u32::from(socket.inode != 0 && answers(&socket, then) >= 2);
+        }
+        pairs += 1;
+    }
+    (pairs > 0).then(|| Starved { waiting: f64::from(waiting) / f64::from(pairs), served: f64::from(served) / f64::from(pairs) })
+}
+
+/// Segments with data that went out in between: at least as many as answers.
+fn answers(socket: &RequestSocket, then: &RequestSocket) -> u64 {
+    let sent = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_out).unwrap_or(0);
+    let came = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_in).unwrap_or(0);
+    // A long answer is many segments, and each answer was asked for.
+    sent(then).saturating_sub(sent(socket)).min(came(then).saturating_sub(came(socket)))
+}
