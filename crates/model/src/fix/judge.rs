@@ -23,7 +23,7 @@ pub struct Objective {
 pub(super) enum Worse {
     /// Goodput fell.
     Goodput,
-    /// Goodput did not fall, but reaches fewer of the clients.
+    /// Goodput reaches fewer of the clients.
     Reach,
     /// p99 was within the objective and is not any more.
     Objective,
@@ -138,9 +138,11 @@ pub(super) fn faster(before: &Diagnosis, after: &Diagnosis) -> bool {
     p99(after) < p99(before) * (1.0 - LATENCY_NOISE_SHARE)
 }
 
-/// What a fall of goodput as far as it reaches is called.
+/// What a fall of goodput as far as it reaches is called: by what of the two fell more.
 fn less(before: &Diagnosis, after: &Diagnosis) -> Worse {
-    if goodput(after) < goodput(before) { Worse::Goodput } else { Worse::Reach }
+    let reached = |diagnosis| 1.0 - lost_share(diagnosis);
+    let is_reach = reached(after) * goodput(before) < reached(before) * goodput(after);
+    if is_reach { Worse::Reach } else { Worse::Goodput }
 }
 
 /// True where goodput fell and reaches more clients for it.

@@ -22,10 +22,7 @@ pub(crate) fn starved(ctx: &Context<'_>) -> Option<Starved> {
     let is_whole = |(_, sample): &&(u64, RequestSample)| sample.share >= 1.0;
     let samples: Vec<&(u64, RequestSample)> = ctx.in_window(&view.request_samples).filter(is_whole).collect();
     let is_own = |socket: &&RequestSocket| tier.listeners.iter().any(|placed| placed.listener.accepts(&socket.address));
-    let own = |sample: &'_ RequestSample| -> BTreeMap<u64, RequestSocket> {
-        let established = sample.sockets.iter().filter(|socket| socket.state == TcpState::Established && socket.cookie != 0);
-        established.filter(is_own).map(|socket| (socket.cookie, socket.clone())).collect()
-    };
+    let own = |sample| established(sample).filter(is_own).map(|socket| (socket.cookie, socket)).collect::<BTreeMap<u64, &RequestSocket>>();
     let (mut waiting, mut served, mut pairs) = (0_u32, 0_u32, 0_u32);
     for (place, (at_us, sample)) in samples.iter().enumerate() {
         let Some((_, later)) = samples[place..].iter().find(|(later_us, _)| *later_us >= at_us + INITIAL_RTO_US) else { break };
@@ -33,11 +30,15 @@ pub(crate) fn starved(ctx: &Context<'_>) -> Option<Starved> {
         for (cookie, socket) in own(sample) {
             let Some(then) = later.get(&cookie) else { continue };
             waiting += u32::from(socket.inode == 0 && socket.receive_queue > 0 && then.inode == 0);
-            served += u32::from(socket.inode != 0 && answers(&socket, then) >= 2);
+            served += u32::from(socket.inode != 0 && answers(socket, then) >= 2);
         }
         pairs += 1;
     }
     (pairs > 0).then(|| Starved { waiting: f64::from(waiting) / f64::from(pairs), served: f64::from(served) / f64::from(pairs) })
+}
+
+fn established(sample: &RequestSample) -> impl Iterator<Item = &RequestSocket> {
+    sample.sockets.iter().filter(|socket| socket.state == TcpState::Established && socket.cookie != 0)
 }
 
 /// Segments with data that went out in between: at least as many as answers.
