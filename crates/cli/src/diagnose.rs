@@ -389,8 +389,8 @@ fn setup(args: &Diagnose) -> Result<Setup> {
     let planned = || plan::plan(&args.load, &target, plan::TIMEOUT_DIAGNOSE, expect);
     let plan = if loaded { Some(planned().map_err(usage)?) } else { None };
     let objective = slo_p99_us.map(Duration::from_micros);
-    let options = |plan: &Plan| Options { objective, ..plan.options.clone() };
-    let plan = plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: options(&plan), ..plan });
+    let plan =
+        plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: Options { objective, ..plan.options }, ..plan });
     plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
     let capture = args.capture.as_ref().map(|file| file.clone().map_or(tap::Source::Live, tap::Source::File));
     Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, capture })

@@ -240,7 +240,7 @@ impl Draw {
         let elsewhere: BTreeSet<&str> = others.flat_map(|(findings, symptoms)| findings.iter().chain(symptoms).copied()).collect();
         expected.only_at.retain(|id, _| !elsewhere.contains(id));
         // Drawn with the stack and no fault of the draw: where the cores are the limit it may be a cause.
-        if self.stack.has_upstream() && self.stack.edge != Edge::Kept {
+        if self.stack.opens_each() {
             expected.causes.insert(fault::CHURN);
             expected.symptoms.insert(fault::CHURN);
         }

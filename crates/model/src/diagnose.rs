@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::catalogue::Catalogue;
 use crate::causes;
 use crate::facts::Context;
-use crate::facts::harm::{FAILED_SHARE_MAX, OFFERED_SHARE_MIN, WAKES_US};
+use crate::facts::harm::{FAILED_SHARE_MAX, WAKES_US};
 use crate::fix::NOISE_SHARE;
 use crate::improvements::{Faster, faster};
 use crate::ledger;
@@ -242,19 +242,15 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
         |id: &str| stations.iter().find(|placed| placed.station.station == id && placed.station.state == StationState::Saturated);
     let shape = ctx.obs.load.as_ref().map(|load| (load.shape, load.goodput_rps()));
     // An open loop that got all of its answers reached no limit, however busy others kept the cores meanwhile.
-    if let Some((Loop::Open { rate_per_s, .. }, goodput)) = shape
-        && goodput >= OFFERED_SHARE_MIN * rate_per_s
+    if let Some(load) = ctx.obs.load.as_ref().filter(|load| !load.wants_more())
+        && let Loop::Open { rate_per_s, .. } = load.shape
     {
         return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s));
     }
     if shape.is_none()
-        && let Some(starved) =
-            crate::ledger::starved(ctx).filter(|starved| starved.waiting >= NOISE_SHARE * (starved.waiting + starved.served))
-        && starved.waiting >= 1.0
-        && starved.served >= 1.0
+        && let Some(starved) = crate::watched::starved(ctx)
     {
-        let told = Message::new("verdict-unknown-starved").with("waiting", starved.waiting.round()).with("served", starved.served.round());
-        return Judgement::unknown(told.with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str())));
+        return Judgement::unknown(starved);
     }
     if let Some(link) = saturated("link") {
         return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.station.why.as_str()));
@@ -263,9 +259,6 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
         return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.station.why.as_str()));
     }
     let Some((shape, goodput)) = shape else {
-        if ctx.account().is_none() {
-            return Judgement::unknown(Message::new("verdict-unknown-unsampled"));
-        }
         let healthy = || Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
         return crate::watched::unexplained(ctx).map_or_else(healthy, Judgement::unknown);
     };

@@ -9,9 +9,8 @@ mod from_profile;
 mod polling;
 
 use crate::facts::Context;
-use crate::facts::harm::OFFERED_SHARE_MIN;
 use crate::fix::FAILED_SHARE_NOISE;
-use crate::load::{LoadResult, Loop};
+use crate::load::LoadResult;
 use crate::report::{Finding, Role, StationState};
 use crate::stations::Placed;
 
@@ -55,12 +54,9 @@ impl Faster {
 
 /// True where less work for the cores is more throughput: not where all that was offered was answered, and not behind a full link.
 fn can_rise(ctx: &Context<'_>, stations: &[Placed]) -> bool {
-    let is_met = ctx.obs.load.as_ref().is_some_and(|load| match load.shape {
-        Loop::Open { rate_per_s, .. } => load.goodput_rps() >= OFFERED_SHARE_MIN * rate_per_s,
-        Loop::Closed { .. } => false,
-    });
+    let wants_more = ctx.obs.load.as_ref().is_none_or(LoadResult::wants_more);
     let is_full = |placed: &Placed| placed.station.station == "link" && placed.station.state == StationState::Saturated;
-    !is_met && !stations.iter().any(is_full)
+    wants_more && !stations.iter().any(is_full)
 }
 
 fn hardly_failed(load: &LoadResult) -> bool {

@@ -27,7 +27,7 @@ use account::{Accountant, Stood};
 pub(crate) use calls::Calls;
 use count::Counted;
 pub(crate) use inside::{Inside, Shown};
-pub(crate) use starved::starved;
+pub(crate) use starved::{Starved, starved};
 
 /// Batches that the window is divided into at most.
 const BATCHES_MAX: u64 = 10;

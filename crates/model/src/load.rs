@@ -122,6 +122,8 @@ pub struct GeneratorThread {
     pub cpus: Vec<u32>,
 }
 
+/// Share of the offered rate from which an open loop got what it asked for.
+const OFFERED_SHARE_MIN: f64 = 0.98;
 /// TCP's retransmission timeout before anything is known of a path (RFC 6298, section 2; `TCP_TIMEOUT_INIT`), microseconds: what takes longer without a cause of
 /// its own was lost on the way once.
 pub(crate) const INITIAL_RTO_US: u64 = 1_000_000;
@@ -221,6 +223,14 @@ impl LoadResult {
     /// Expected answers a second while load was offered.
     pub fn goodput_rps(&self) -> f64 {
         per_second(self.good.saturating_sub(self.drained_good), self.duration_us)
+    }
+
+    /// True where the load would have taken more than it got: a closed loop always, an open one that fell short.
+    pub(crate) fn wants_more(&self) -> bool {
+        match self.shape {
+            Loop::Closed { .. } => true,
+            Loop::Open { rate_per_s, .. } => self.goodput_rps() < OFFERED_SHARE_MIN * rate_per_s,
+        }
     }
 
     /// Share of the clients, 0 to 1, to whom goodput did not reach: of a closed loop the share of their time that was lost, of an open one, in which every request is

@@ -1,14 +1,15 @@
 //! What watched traffic tells where no station found a cause: whether what the requests wait for lets the server pass for healthy.
 
 use crate::facts::Context;
-use crate::ledger::{Account, Inside, tenths};
+use crate::fix::NOISE_SHARE;
+use crate::ledger::{Account, Inside, Starved, tenths};
 use crate::message::Message;
 use crate::report::LedgerPlaceKind as Place;
 
-/// Why a server whose traffic was watched cannot be called healthy, or nothing: where no sample tells, its clients ask for little, or most of their time
-/// goes by on cores, on the way, or at the clients themselves.
+/// Why a server whose traffic was watched cannot be called healthy, or nothing: where its clients ask for little, or most of their time goes by on cores, on the
+/// way, or at the clients themselves.
 pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
-    let account = ctx.account()?;
+    let Some(account) = ctx.account() else { return Some(Message::new("verdict-unknown-unsampled")) };
     // One request at a time waits for no other.
     if tenths(account.seen_under_way().high) <= 1.0 || !account.clients_wait(ctx) || account.comes_by_itself(ctx) {
         return None;
@@ -25,6 +26,14 @@ pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
         Some(inside) => stands_inside(ctx, account, &inside),
         None => mixed(ctx, account),
     })
+}
+
+/// Why busy cores are no explanation: more connections than noise can be wait at the first tier's door while others are answered again and again.
+pub(crate) fn starved(ctx: &Context<'_>) -> Option<Message> {
+    let Starved { waiting, served } = crate::ledger::starved(ctx)?;
+    let is_harm = waiting >= 1.0 && served >= 1.0 && waiting >= NOISE_SHARE * (waiting + served);
+    let told = Message::new("verdict-unknown-starved").with("waiting", waiting.round()).with("served", served.round());
+    is_harm.then(|| told.with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str())))
 }
 
 fn stands_inside(ctx: &Context<'_>, account: &Account, inside: &Inside) -> Message {

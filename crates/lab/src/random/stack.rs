@@ -199,6 +199,11 @@ impl Stack {
         self.transport != Transport::None
     }
 
+    /// True where nginx opens a connection for each request that it passes on.
+    pub(super) fn opens_each(&self) -> bool {
+        self.has_upstream() && self.edge != Edge::Kept
+    }
+
     /// Requests that are under way at once while nothing is short: all clients of a closed loop, Little's law in an open one.
     pub(super) fn at_once(&self) -> u32 {
         match (self.rate, self.held_ms()) {

@@ -144,8 +144,7 @@ fn every_finding_of_the_model_is_expected_somewhere_or_said_not_to_be_drawn() {
 
 /// The first draw of a seed with so many faults whose servers keep their connections.
 fn with_faults(count: usize) -> Draw {
-    let is_kept = |draw: &Draw| !draw.stack.has_upstream() || draw.stack.edge == Edge::Kept;
-    (0..).map(|index| draw(11, index)).find(|draw| draw.faults.len() == count && is_kept(draw)).unwrap()
+    (0..).map(|index| draw(11, index)).find(|draw| draw.faults.len() == count && !draw.stack.opens_each()).unwrap()
 }
 
 #[test]

@@ -143,7 +143,7 @@ evidence-workers-blocked-door = On average { $waiting } connections waited for {
 finding-ephemeral-ports-exhausted-title = { $tier } has no local port left towards { $remote } ({ $usable } in all)
 finding-ephemeral-ports-exhausted-explanation = Each connection from { $tier } to { $remote } needs a local port of its own for as long as it lives, and where { $tier } closes first for a minute longer (TIME_WAIT). All { $usable } ports that it may use are taken, so connect() fails with "Cannot assign requested address" and the client gets an error answer at once.
 finding-time-wait-port-search-title = the search for a free local port on { $edge } burns the CPU
-finding-time-wait-port-search-explanation-sampled = For each new connection to { $remote } { $tier } looks at port after port before it finds one whose pair of addresses is free: { $live } connections and { $waiting } ports in TIME_WAIT are in its way, of { $usable } ports. No error shows; a profile shows that the search takes the CPU.
+finding-time-wait-port-search-explanation-sampled = { $tier } looks at port after port for each new connection to { $remote }, until it finds a free one: of { $usable } ports, { $live } carry a connection and { $waiting } are in TIME_WAIT. No error shows this; the profile shows that it takes the CPU.
 finding-time-wait-port-search-explanation = { $tier } closes its connections to { $remote } first, so their ports stay in TIME_WAIT for a minute and may not be taken over. Half of the { $usable } ports are, all those of the parity that connect() prefers: every new connection looks at each of them before it finds a free one. No error shows; throughput falls by a factor of ten to a hundred.
 
 evidence-ports-used = { $live } live connections and { $waiting } sockets in TIME_WAIT on the dialling side towards { $remote } at the most.
@@ -159,14 +159,14 @@ remedy-reuse-time-wait-risk = Safe with timestamps, which tell old segments from
 
 finding-upstream-connection-churn-title = { $tier } opens a connection to { $remote } for each request
 finding-upstream-connection-churn-explanation = Nothing is wrong, and the cores are the limit. But part of what they do is opening, accepting and closing a connection from { $tier } to { $remote } for each request, and these pages cost so little that this counts. Connections that are kept for some requests save it. They also hold workers: what is kept must stay well below their number, and for how long is a trade between throughput and the response time of those who wait.
-finding-upstream-connection-churn-explanation-wasted = The cores are the limit, and part of what they do could be left out: opening, accepting and closing a connection from { $tier } to { $remote } for each request. Connections that are kept for some requests save it. They also hold workers: what is kept must stay well below their number.
+finding-upstream-connection-churn-explanation-wasted = The cores are the limit, and part of their work could be left out: for each request { $tier } opens a connection to { $remote }, which accepts it, and both close it. Kept connections save this. They also hold workers: keep well below as many as there are workers.
 finding-upstream-connection-churn-explanation-far = Before each request { $tier } waits for a new connection to { $remote } to be established: a round trip there and back, in which nothing else happens. The cores are idle meanwhile; the clients wait. A connection that is kept needs it once.
 
 evidence-churn-configured = { $kind }_pass to { $remote } without reuse: an upstream with keepalive, or what its protocol needs beside it, is not there.
 evidence-churn-opened = Connections opened for each request: { $opened }.
 evidence-churn-time = In { $share } % of a request's time it waited for its connection (connections in SYN-SENT, of all requests under way), and hardly a SYN was sent twice.
 evidence-churn-share = Opening and closing these connections took { $share } % ({ $low } to { $high } %) of the CPU time that limits, both ends together, by { $samples } samples.
-evidence-churn-gain = Without that alone throughput would grow by { $gain } % ({ $low } to { $high } %); what is woken and scheduled for each connection comes on top.
+evidence-churn-gain = Throughput would grow by { $gain } % ({ $low } to { $high } %) from this work alone; fewer wake-ups add to that.
 evidence-churn-cpu = A request cost the servers { $us } µs of CPU; a connection of its own is up to { $connection } µs of that ({ $share } %).
 
 remedy-reuse-upstream-connections-text = Keep { $connections } connections to { $remote } in each of nginx's { $workers } workers, each for { $requests } requests.

@@ -11,7 +11,7 @@ profile-quality = { $samples } samples in the last { $seconds } s by { $clock };
         [one] one was lost
        *[other] { $lost } were lost
     }, { $broken } % of the user stacks break off.
-profile-bound = { $what } of { $tier }, { $share } % of { $of }: { $gain } { $how }, if nothing but this goes.
+profile-bound = { $what } of { $tier }, { $share } % of { $of }: { $gain } { $how }, counting this work alone.
 profile-bound-by-none = without it
 profile-bound-by-kernel-network = with a kernel bypass
 profile-bound-by-connection = with connections that are kept
@@ -62,7 +62,7 @@ evidence-ports-search = In a profile the search took { $share } % ({ $low } to {
 evidence-hot-share = It is { $share } % ({ $low } to { $high } %) of { $of }, by { $samples } samples.
 evidence-handshakes-unsent = It is what TLS took beyond the most that the bytes sent can explain, while most requests opened a connection.
 evidence-hot-function = Most of it in { $function }.
-evidence-hot-bound = Throughput could grow by { $gain } % ({ $low } to { $high } %) where as much of it goes as can be had, and nothing else.
+evidence-hot-bound = Throughput could grow by { $gain } % ({ $low } to { $high } %) where as much of it goes as can be had, counting this work alone.
 evidence-single-ran = { $tier } kept { $ran } cores busy.
 evidence-single-idle = Of { $cores } cores on which it may run { $idle } were idle on average.
 evidence-softirq-share = Core { $cpu } was { $busy } % busy, { $share } % ({ $low } to { $high } %) of that with soft interrupts for received packets; no other core was above 70 %.

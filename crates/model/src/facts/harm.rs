@@ -6,8 +6,6 @@ use crate::load::{LoadResult, Loop};
 /// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
 /// machines leave to the hypervisor for that, and single requests, whose client and server share a warm core, are spared of it.
 pub(crate) const WAKES_US: f64 = 100.0;
-/// Share of the offered rate that an open loop must have got through for demand to be the limit.
-pub(crate) const OFFERED_SHARE_MIN: f64 = 0.98;
 /// SYNs sent again, as a share of the connections opened, above which connecting takes long because SYNs are lost and not for the distance.
 pub(crate) const RETRIED_SHARE_MAX: f64 = 0.01;
 

@@ -2,7 +2,7 @@
 
 use super::harm::answers_with;
 use super::{Context, Logged};
-use crate::load::{LoadResult, Loop};
+use crate::load::LoadResult;
 use crate::message::Message;
 use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};
 use crate::path::Tier;
@@ -22,8 +22,6 @@ pub(crate) const WATCHED_SPREAD: f64 = 0.05;
 pub(crate) const LOOP_MS: f64 = 1.0;
 /// Turns that half of the requests must have waited for where nothing else tells that they did: fewer may be one that is just served.
 pub(crate) const TURNS_WAITED: f64 = 5.0;
-/// Share of the offered rate from which an open loop got what it asked for.
-pub(crate) const OFFERED_SHARE_MIN: f64 = 0.98;
 
 /// What a limit did to this traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +81,7 @@ impl<'a> Limit<'a> {
                 // A log that is not readable or not that talkative: the status and the very rate.
                 false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Refused), false),
             }
-        } else if self.config.burst > self.config.burst_at_once && wants_more(load) {
+        } else if self.config.burst > self.config.burst_at_once && load.wants_more() {
             match delayed >= DELAYED_SHARE * requests {
                 true => (Some(Held::Delayed), true),
                 false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Delayed), false),
@@ -149,14 +147,6 @@ pub(crate) fn applies(ctx: &Context<'_>, tier: &Tier, config: &NginxLimit) -> Op
 pub(crate) fn requested_path(line: &str) -> Option<&str> {
     let request = line.split_once(", request: \"")?.1;
     request.split(' ').nth(1)?.split('?').next()
-}
-
-/// True where the load would have taken more than it got: a closed loop always, an open one that fell short.
-pub(crate) fn wants_more(load: &LoadResult) -> bool {
-    match load.shape {
-        Loop::Closed { .. } => true,
-        Loop::Open { rate_per_s, .. } => load.goodput_rps() < OFFERED_SHARE_MIN * rate_per_s,
-    }
 }
 
 /// What a tier's access logs tell of the traffic that was watched.

@@ -213,12 +213,12 @@ pub(super) fn judge(
     let told = |works: bool, id: &'static str| Judgement { works, explained: false, why: figures(id, before, after) };
     let explained = |id: &'static str| Judgement { explained: true, ..told(true, id) };
     let loss = worse(before, after, objective);
-    // Where nobody counts what the station refuses, that the finding is gone is the signal.
-    let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
-    let is_improved = improved(before, after, place, remedy) || (is_uncounted && seen.is_gone);
     if after.verdict == Verdict::ClientLimited && matches!(loss, Some(Worse::Goodput | Worse::Reach)) {
         return told(false, "kept-no-client");
     }
+    // Where nobody counts what the station refuses, that the finding is gone is the signal.
+    let is_uncounted = matches!(&remedy.signal, Signal::Refusals { station } if place.refusals(before, station) <= 0.0);
+    let is_improved = improved(before, after, place, remedy) || (is_uncounted && seen.is_gone);
     match (is_improved, loss) {
         (true, None) if is_paid_for(before, after) => told(true, "kept-yes-reach"),
         (true, None) if is_uncounted => told(true, "kept-yes-finding"),

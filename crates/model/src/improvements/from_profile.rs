@@ -123,7 +123,7 @@ fn of_hot(
 }
 
 /// What could be gained at most without a share of the limiting time.
-pub(super) fn bound(ctx: &Context<'_>, share: Share) -> Evidence {
+fn bound(ctx: &Context<'_>, share: Share) -> Evidence {
     let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
     let text = ctx.text(text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0));
     Evidence { text, source: "Amdahl 1967".to_owned(), value: Some(gain_of(share.value)) }

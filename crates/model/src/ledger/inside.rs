@@ -1,8 +1,7 @@
 //! Requests that a tier holds while it neither computes nor waits for anything that is seen, and what tells whether they wait for each other there.
 
 use crate::facts::Context;
-use crate::facts::harm::{OFFERED_SHARE_MIN, RETRIED_SHARE_MAX, WAKES_US};
-use crate::load::Loop;
+use crate::facts::harm::{RETRIED_SHARE_MAX, WAKES_US};
 use crate::report::LedgerPlaceKind as Place;
 
 use super::account::standing;
@@ -72,9 +71,7 @@ impl Account {
     fn shown(&self, ctx: &Context<'_>, inside: &Inside) -> Option<Shown> {
         match &ctx.obs.load {
             // A rate that was met: nothing was held back.
-            Some(load) if matches!(load.shape, Loop::Open { rate_per_s, .. } if load.goodput_rps() >= OFFERED_SHARE_MIN * rate_per_s) => {
-                return None;
-            }
+            Some(load) if !load.wants_more() => return None,
             None if !self.clients_wait(ctx) => return None,
             _ => {}
         }

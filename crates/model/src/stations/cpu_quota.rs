@@ -24,8 +24,6 @@ const OWN_SHARE: f64 = 0.5;
 const TAIL_SHARE: f64 = 0.01;
 /// Times as long as alone that half of the requests take at least where a quota makes them wait: longer than all else that they do.
 const WAIT_TIMES: f64 = 2.0;
-/// Share of the offered rate that an open loop must have got through to have suffered no loss.
-const OFFERED_SHARE_MIN: f64 = 0.98;
 
 /// What a quota does to the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +50,7 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     let Some(load) = &ctx.obs.load else {
         return (is_short && saw_traffic(ctx)).then_some(Harm::Rate);
     };
-    let wanted_more = match load.shape {
-        crate::load::Loop::Closed { .. } => true,
-        crate::load::Loop::Open { rate_per_s, .. } => load.goodput_rps() < OFFERED_SHARE_MIN * rate_per_s,
-    };
-    if is_short && wanted_more {
+    if is_short && load.wants_more() {
         return Some(Harm::Rate);
     }
     // All pass that come, for the quota just has CPU time for them, but what comes after it is used up waits for about as long as a stop takes.

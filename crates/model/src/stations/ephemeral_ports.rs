@@ -296,6 +296,9 @@ fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(Share, String)> {
 /// True where the cores of the dialling tier are busy, and it is its own work in the kernel that they do, as far as that was read: pages that
 /// compute keep them busy as well.
 fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
+    if !ports.is_fullest && !ports.searches() {
+        return false;
+    }
     // Kernels differ in what the search costs and in what makes them search: where it was sampled, that decides, unless the samples are too few to tell it
     // from noise.
     if let Some((share, _)) = sampled(ctx, ports) {

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use super::{Context, Placed, StationDef, blank, evidence};
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
 use crate::facts::harm::{FAILED_SHARE_MAX, RETRIED_SHARE_MAX};
-use crate::load::Loop;
+use crate::load::{INITIAL_RTO_US, Loop};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
-use crate::path::{Tier, names_listener};
+use crate::path::{PlacedListener, Tier, names_listener};
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef =
@@ -28,8 +28,6 @@ const EACH_MIN: f64 = 0.9;
 const TIME_SHARE_MIN: f64 = 1.0 / 3.0;
 /// Samples of the sockets below which nothing is said of the time: they are read about once a second.
 const SAMPLES_MIN: usize = 3;
-/// What a SYN that is sent again waited for at the least, seconds: the first retransmission timeout (TCP_TIMEOUT_INIT, RFC 6298 section 2.1).
-const RETRIED_AFTER_S: f64 = 1.0;
 
 /// The way from one tier to one upstream, as its configuration has it.
 pub(crate) struct Edge<'a> {
@@ -74,6 +72,13 @@ impl Edge<'_> {
     fn name(&self) -> String {
         let to = self.upstream.map_or_else(|| self.address.to_string(), |upstream| upstream.name.clone());
         format!("{}->{to}", self.tier.name)
+    }
+
+    /// With where it is.
+    fn placed(mut self, ctx: &Context<'_>) -> Self {
+        let (netns, listener) = (ctx.netns_name(self.tier.netns), self.address.to_string());
+        self.at = At { netns: Some(netns), edge: Some(self.name()), listener: Some(listener), ..At::default() };
+        self
     }
 
     /// The sentences' arguments.
@@ -137,15 +142,13 @@ fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
     ctx.failed_share().filter(|share| *share <= FAILED_SHARE_MAX)?;
     let here = || ctx.path.tiers.iter().filter(|other| other.netns == tier.netns);
     let dialled = here().flat_map(|dialling| dialling.upstreams.iter().map(|upstream| &ctx.path.tiers[*upstream]));
-    let is_tcp = |placed: &&crate::path::PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
+    let is_tcp = |placed: &&PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
     let mut ends = dialled.filter_map(|upstream| Some((upstream, upstream.listeners.iter().find(is_tcp)?)));
     let (upstream, placed) = ends.next().filter(|_| ends.next().is_none())?;
     let opened = opened(ctx, tier).filter(|_| tier.upstreams.iter().any(|index| ctx.path.tiers[*index].id == upstream.id))?;
     let address = &placed.listener.address;
-    let mut edge =
-        Edge { tier, upstream: Some(upstream), address, passes: Vec::new(), opened: Some(opened), is_seen: true, at: At::default() };
-    edge.at = At { netns: Some(ctx.netns_name(tier.netns)), edge: Some(edge.name()), listener: Some(address.to_string()), ..At::default() };
-    Some(edge)
+    let edge = Edge { tier, upstream: Some(upstream), address, passes: Vec::new(), opened: Some(opened), is_seen: true, at: At::default() };
+    Some(edge.placed(ctx))
 }
 
 fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a NginxConfig) -> Vec<Edge<'a>> {
@@ -172,10 +175,7 @@ fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a Ngin
         {
             continue;
         }
-        let mut edge = Edge { tier, upstream, address, passes, opened, is_seen: is_dialled, at: At::default() };
-        edge.at =
-            At { netns: Some(ctx.netns_name(tier.netns)), edge: Some(edge.name()), listener: Some(address.to_string()), ..At::default() };
-        edges.push(edge);
+        edges.push(Edge { tier, upstream, address, passes, opened, is_seen: is_dialled, at: At::default() }.placed(ctx));
     }
     edges
 }
@@ -279,6 +279,7 @@ fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
         return None;
     }
     let connecting = dialled(ctx, edge.tier, edge.address).filter(|socket| socket.state == TcpState::SynSent).count();
-    let lost = retried * RETRIED_AFTER_S / ctx.seconds().max(1e-6);
+    // What is sent again waited for the first retransmission timeout at the least.
+    let lost = retried * (INITIAL_RTO_US as f64 / 1e6) / ctx.seconds().max(1e-6);
     Some((connecting as f64 / samples as f64 - lost).max(0.0) / f64::from(connections))
 }
