@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::causes::{ALONE, COUPLINGS, Source};
+use chokepoint_model::causes::{ALONE, Source, couplings};
 use chokepoint_model::explain::{self, Page};
 use chokepoint_model::stations::{STATIONS, StationDef};
 
@@ -118,7 +118,7 @@ fn findings_page(words: &Catalogue) -> anyhow::Result<String> {
             writeln!(text, "| `{finding}` | {} | {} |", page(finding, words)?.title, links.join(", "))?;
         }
     }
-    text.push_str(&couplings(words)?);
+    text.push_str(&graph(words)?);
     text.push_str("\n## Stations\n\nThe stations of a request's path, in the order in which it passes them.\n\n");
     for station in STATIONS {
         writeln!(text, "- [{}](stations/{}.md)", page(station.id, words)?.title, station.id)?;
@@ -127,16 +127,17 @@ fn findings_page(words: &Catalogue) -> anyhow::Result<String> {
 }
 
 /// The cause graph as a table.
-fn couplings(words: &Catalogue) -> anyhow::Result<String> {
+fn graph(words: &Catalogue) -> anyhow::Result<String> {
     let mut text =
         "\n## What brings about what\n\nWhere both are found, the one is the other's symptom if it lies where the table says and the last \
                     column allows it. A chain names its root first.\n\n"
             .to_owned();
     text.push_str("| cause | symptom | where the cause is | what tells them apart |\n| --- | --- | --- | --- |\n");
     let sentence = |id: &str| words.plain(id).with_context(|| format!("{id} is not in the catalogue"));
-    for def in COUPLINGS {
+    for def in couplings() {
         let cause = match def.cause {
             Source::Finding(id) => format!("`{id}`"),
+            Source::Any => "any other finding".to_owned(),
             Source::Station(id) => format!("station [{id}](stations/{id}.md) at its limit"),
         };
         writeln!(text, "| {cause} | `{}` | {} | {} |", def.symptom, sentence(def.place.words())?, sentence(def.why)?)?;

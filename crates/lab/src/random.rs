@@ -232,6 +232,8 @@ impl Draw {
                 expected.causes.extend(findings);
                 expected.symptoms.extend(findings);
                 expected.symptoms.extend(symptoms);
+                // What holds requests back holds them inside a program.
+                expected.symptoms.insert(fault::INSIDE);
                 expected.only_at.extend(fault.tier());
             }
         }

@@ -1,5 +1,5 @@
-//! The cause graph as data: which finding, or which station at its limit, brings which other finding about, where the two must be for that, and
-//! what tells cause from symptom; and the order in which several causes are mended.
+//! What brings what about: the graph that each station declares for its own findings, and the one place that decides out of it which findings are causes, which are
+//! symptoms and of what, and in what order causes are mended.
 
 mod link;
 mod order;
@@ -7,11 +7,17 @@ mod order;
 pub(crate) use link::link;
 pub use order::{arrange, order};
 
+use crate::findings::TABLE_FULL;
+use crate::message::Message;
+use crate::stations::STATIONS;
+
 /// What brings a symptom about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A finding, by its id.
     Finding(&'static str),
+    /// Any other finding.
+    Any,
     /// A station that is at its limit and no fault, by its id.
     Station(&'static str),
 }
@@ -27,6 +33,8 @@ pub enum Place {
     Listener,
     /// In a tier for which the symptom's workers were seen to wait, or which one of those calls.
     Awaited,
+    /// In the same tier, or one that it calls, directly or not.
+    Behind,
     /// In any tier of the path.
     Path,
     /// In a tier that runs on the same cores, which are busy.
@@ -40,11 +48,11 @@ pub enum Place {
 pub enum Told {
     /// Nothing: where both are found it cannot be otherwise.
     Found,
-    /// The symptom's own station took it for one by what it read. Without that both are causes, which is often so.
+    /// What the symptom's own station read says that it stands for something else. Without that both are causes, which is often so.
     Judged,
 }
 
-/// A line of the graph.
+/// A line of the graph, which the symptom's station declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CouplingDef {
     /// What brings it about.
@@ -59,127 +67,50 @@ pub struct CouplingDef {
     pub why: &'static str,
 }
 
-const fn by(cause: &'static str, symptom: &'static str, place: Place, told: Told, why: &'static str) -> CouplingDef {
-    CouplingDef { cause: Source::Finding(cause), symptom, place, told, why }
+impl CouplingDef {
+    /// A finding brings another one about.
+    pub(crate) const fn found(cause: &'static str, symptom: &'static str, place: Place, why: &'static str) -> Self {
+        Self { cause: Source::Finding(cause), symptom, place, told: Told::Found, why }
+    }
+
+    /// The same, where the symptom's station says that it stands for something else.
+    pub(crate) const fn judged(cause: &'static str, symptom: &'static str, place: Place, why: &'static str) -> Self {
+        Self { cause: Source::Finding(cause), symptom, place, told: Told::Judged, why }
+    }
+
+    /// A station at its limit does.
+    pub(crate) const fn station(cause: &'static str, symptom: &'static str, place: Place, told: Told, why: &'static str) -> Self {
+        Self { cause: Source::Station(cause), symptom, place, told, why }
+    }
+
+    /// Any other finding does.
+    pub(crate) const fn any(symptom: &'static str, place: Place, why: &'static str) -> Self {
+        Self { cause: Source::Any, symptom, place, told: Told::Found, why }
+    }
 }
 
-/// Workers of a tier wait for a server behind it that has a cause of its own.
-const fn awaited(cause: &'static str) -> CouplingDef {
-    by(cause, WAITING, Place::Awaited, Told::Found, "coupling-blocked-awaited")
+/// What a station says of a finding of its own, out of what it read: whether it stands for something else.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// It does not.
+    Alone,
+    /// It may: where a line of the graph leads to it.
+    Perhaps,
+    /// It does, whatever that is; with the explanation that holds then.
+    Behind(Message),
 }
 
-/// Requests stand inside a program for a reason that a station found.
-const fn holds(cause: &'static str) -> CouplingDef {
-    by(cause, INSIDE, Place::Path, Told::Found, "coupling-inside-found")
+/// The graph: the lines of all stations. Within one tier it has no ring, and what lies in another tier is taken for a cause only where nothing brings that about in
+/// turn.
+pub fn couplings() -> impl Iterator<Item = &'static CouplingDef> {
+    STATIONS.iter().flat_map(|def| def.graph)
 }
-
-/// A server that turns requests away at once keeps a generator busy that asks again at once.
-const fn asked_again(cause: &'static str) -> CouplingDef {
-    by(cause, GENERATOR, Place::Path, Told::Judged, "coupling-generator-asks-again")
-}
-
-/// The finding whose cause may be in another tier: in one for which its workers were seen to wait.
-pub(crate) const WAITING: &str = "workers-blocked-on-upstream";
-const QUEUE: &str = "accept-queue-full";
-const SYN_QUEUE: &str = "syn-queue-full";
-const POOL: &str = "worker-pool-exhausted";
-const FILES: &str = "file-descriptors-exhausted";
-const CONNECTIONS: &str = "worker-connections-exhausted";
-const PORTS: &str = "ephemeral-ports-exhausted";
-const SEARCH: &str = "time-wait-port-search";
-const TABLE: &str = "conntrack-table-full";
-const UNFORCED: &str = crate::facts::setting::NOT_IN_FORCE;
-const CHURN: &str = crate::stations::upstream_connect::CHURN;
-const RACE: &str = crate::stations::upstream_connect::RACE;
-const LIMITED: &str = "rate-limited-by-config";
-const GENERATOR: &str = crate::stations::load_generator::ID;
-const QUOTA: &str = crate::stations::cpu_quota::ID;
-const LOSS: &str = crate::stations::transport::LOSS;
-const BUFFER: &str = crate::stations::sending::BUFFER;
-const STALL: &str = crate::stations::sending::STALL;
-const FIRST_WINDOW: &str = crate::stations::sending::FIRST_WINDOW;
-const RECEIVER: &str = crate::stations::sending::RECEIVER;
-const INSIDE: &str = crate::stations::waiting::INSIDE;
-const CORES: Source = Source::Station("cpu");
-const LINK: Source = Source::Station("link");
-
-/// The graph. Within one tier it has no ring, and what lies in another tier is taken for a cause only where nothing brings that about in turn.
-pub const COUPLINGS: &[CouplingDef] = &[
-    by(POOL, QUEUE, Place::Tier, Told::Found, "coupling-queue-pool"),
-    by(FILES, QUEUE, Place::Tier, Told::Found, "coupling-queue-files"),
-    by(CONNECTIONS, QUEUE, Place::Tier, Told::Judged, "coupling-queue-connections"),
-    by(QUOTA, QUEUE, Place::Tier, Told::Found, "coupling-queue-quota"),
-    by(SEARCH, QUEUE, Place::Cores, Told::Found, "coupling-queue-search"),
-    by(SEARCH, UNFORCED, Place::Cores, Told::Found, "coupling-queue-search"),
-    by(UNFORCED, QUEUE, Place::Station, Told::Found, "coupling-queue-unforced"),
-    CouplingDef { cause: CORES, symptom: QUEUE, place: Place::Tier, told: Told::Judged, why: "coupling-queue-cores" },
-    by(QUEUE, SYN_QUEUE, Place::Listener, Told::Judged, "coupling-syn-queue-accept"),
-    by(FILES, UNFORCED, Place::Tier, Told::Found, "coupling-unforced-files"),
-    by(QUOTA, UNFORCED, Place::Tier, Told::Found, "coupling-unforced-quota"),
-    by(QUOTA, CONNECTIONS, Place::Tier, Told::Found, "coupling-held-quota"),
-    by(QUOTA, POOL, Place::Tier, Told::Found, "coupling-pool-quota"),
-    by(SEARCH, QUOTA, Place::Tier, Told::Found, "coupling-quota-search"),
-    by(WAITING, POOL, Place::Tier, Told::Found, "coupling-pool-blocked"),
-    by(FILES, POOL, Place::Tier, Told::Found, "coupling-pool-files"),
-    by(UNFORCED, POOL, Place::Station, Told::Found, "coupling-pool-unforced"),
-    CouplingDef { cause: LINK, symptom: POOL, place: Place::Tier, told: Told::Found, why: "coupling-pool-link" },
-    by(TABLE, CONNECTIONS, Place::Edge, Told::Found, "coupling-held-table"),
-    by(TABLE, FILES, Place::Edge, Told::Found, "coupling-held-table"),
-    by(TABLE, PORTS, Place::Edge, Told::Found, "coupling-ports-table"),
-    by(TABLE, WAITING, Place::Edge, Told::Found, "coupling-blocked-table"),
-    by(LOSS, WAITING, Place::Edge, Told::Found, "coupling-blocked-loss"),
-    by(LOSS, POOL, Place::Tier, Told::Found, "coupling-pool-loss"),
-    by(BUFFER, POOL, Place::Tier, Told::Found, "coupling-pool-buffer"),
-    awaited(LOSS),
-    by(RECEIVER, POOL, Place::Path, Told::Found, "coupling-pool-receiver"),
-    by(FIRST_WINDOW, POOL, Place::Tier, Told::Found, "coupling-pool-first-window"),
-    awaited(BUFFER),
-    awaited(STALL),
-    awaited(TABLE),
-    awaited(SYN_QUEUE),
-    awaited(QUEUE),
-    awaited(UNFORCED),
-    awaited(CONNECTIONS),
-    awaited(FILES),
-    awaited(LIMITED),
-    awaited(PORTS),
-    awaited(SEARCH),
-    awaited(QUOTA),
-    awaited(CHURN),
-    awaited(POOL),
-    awaited(WAITING),
-    CouplingDef { cause: CORES, symptom: WAITING, place: Place::Awaited, told: Told::Judged, why: "coupling-blocked-cores" },
-    holds(TABLE),
-    holds(LOSS),
-    holds(BUFFER),
-    holds(STALL),
-    holds(FIRST_WINDOW),
-    holds(SYN_QUEUE),
-    holds(QUEUE),
-    holds(UNFORCED),
-    holds(CONNECTIONS),
-    holds(FILES),
-    holds(LIMITED),
-    holds(PORTS),
-    holds(SEARCH),
-    holds(CHURN),
-    holds(POOL),
-    holds(WAITING),
-    holds(QUOTA),
-    CouplingDef { cause: CORES, symptom: INSIDE, place: Place::Path, told: Told::Judged, why: "coupling-inside-cores" },
-    CouplingDef { cause: LINK, symptom: INSIDE, place: Place::Path, told: Told::Found, why: "coupling-inside-link" },
-    asked_again(CONNECTIONS),
-    asked_again(QUEUE),
-    asked_again(PORTS),
-    asked_again(LIMITED),
-    asked_again(RACE),
-];
 
 /// Findings that neither bring another one about nor are brought about by one: improvements, which are told only where nothing is choked.
 pub const ALONE: &[&str] = crate::improvements::FROM_PROFILE;
 
 /// Findings while which hardly anything gets through to what lies behind, at whichever tier's door: packets are lost before a server sees them.
-pub const STARVING: &[&str] = &[TABLE];
+pub const STARVING: &[&str] = &[TABLE_FULL];
 
 impl Place {
     /// Message id of the words for it.
@@ -189,6 +120,7 @@ impl Place {
             Place::Station => "coupling-place-station",
             Place::Listener => "coupling-place-listener",
             Place::Awaited => "coupling-place-awaited",
+            Place::Behind => "coupling-place-behind",
             Place::Path => "coupling-place-path",
             Place::Cores => "coupling-place-cores",
             Place::Edge => "coupling-place-edge",
@@ -202,38 +134,41 @@ mod tests {
 
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::stations::STATIONS;
 
     fn findings() -> BTreeSet<&'static str> {
         STATIONS.iter().flat_map(|def| def.findings).copied().collect()
     }
 
     fn of(source: Source) -> Option<&'static str> {
-        match source {
-            Source::Finding(id) => Some(id),
-            Source::Station(_) => None,
-        }
+        if let Source::Finding(id) = source { Some(id) } else { None }
     }
 
     #[test]
-    fn every_finding_is_coupled_or_declared_to_stand_alone_and_nothing_else_is() {
-        let coupled: BTreeSet<&str> = COUPLINGS.iter().flat_map(|def| of(def.cause).into_iter().chain([def.symptom])).collect();
-        let alone: BTreeSet<&str> = ALONE.iter().copied().collect();
-        assert!(coupled.is_disjoint(&alone), "{coupled:?} {alone:?}");
-        assert_eq!(&coupled | &alone, findings());
+    fn a_station_declares_what_brings_its_own_findings_about_and_each_cause_is_known() {
         let stations: BTreeSet<&str> = STATIONS.iter().map(|def| def.id).collect();
-        for def in COUPLINGS {
-            assert!(!matches!(def.cause, Source::Station(id) if !stations.contains(id)), "{def:?}");
+        for station in STATIONS {
+            for def in station.graph {
+                assert!(station.findings.contains(&def.symptom), "{}: {def:?}", station.id);
+                assert!(of(def.cause).is_none_or(|id| findings().contains(id) && id != def.symptom), "{def:?}");
+                assert!(!matches!(def.cause, Source::Station(id) if !stations.contains(id)), "{def:?}");
+            }
         }
-        assert!(STARVING.iter().all(|id| coupled.contains(id)));
+        assert!(STARVING.iter().all(|id| findings().contains(id)));
+    }
+
+    #[test]
+    fn what_stands_alone_is_a_finding_that_no_line_names() {
+        let coupled: BTreeSet<&str> = couplings().flat_map(|def| of(def.cause).into_iter().chain([def.symptom])).collect();
+        let alone: BTreeSet<&str> = ALONE.iter().copied().collect();
+        assert!(coupled.is_disjoint(&alone) && alone.is_subset(&findings()), "{coupled:?} {alone:?}");
     }
 
     #[test]
     fn every_coupling_is_there_once_and_has_its_sentences() {
         let words = Catalogue::english();
-        for (place, def) in COUPLINGS.iter().enumerate() {
+        for (place, def) in couplings().enumerate() {
             let same = |other: &CouplingDef| (other.cause, other.symptom, other.place) == (def.cause, def.symptom, def.place);
-            assert_eq!(COUPLINGS.iter().position(same), Some(place), "{def:?}");
+            assert_eq!(couplings().position(same), Some(place), "{def:?}");
             for id in [def.why, def.place.words()] {
                 assert!(words.plain(id).is_some_and(|text| !text.contains('{')), "{id} is not in the catalogue");
             }
@@ -243,8 +178,12 @@ mod tests {
     #[test]
     fn within_a_tier_the_graph_has_no_ring() {
         let local = |from: &str| -> Vec<&str> {
-            let lines = COUPLINGS.iter().filter(|def| def.place != Place::Awaited && of(def.cause) == Some(from));
-            lines.map(|def| def.symptom).collect()
+            let is_from = |def: &&CouplingDef| match def.cause {
+                Source::Finding(id) => id == from,
+                Source::Any => def.symptom != from && !ALONE.contains(&from),
+                Source::Station(_) => false,
+            };
+            couplings().filter(|def| def.place != Place::Awaited).filter(is_from).map(|def| def.symptom).collect()
         };
         for start in findings() {
             let (mut open, mut seen) = (local(start), BTreeSet::new());

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::catalogue::Catalogue;
 use crate::causes;
 use crate::facts::Context;
-use crate::facts::harm::{FAILED_SHARE_MAX, WAKES_US};
-use crate::fix::NOISE_SHARE;
+use crate::facts::suffered::WAKES_US;
+use crate::harm::Cost;
 use crate::improvements::{Faster, faster};
 use crate::ledger;
 use crate::load::{LoadResult, Loop};
@@ -14,7 +14,6 @@ use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, Observation, Socket, SocketAddress};
 use crate::path::{self, Path};
 use crate::predict::Scene;
-use crate::profile::gain_of;
 use crate::readings::readings;
 use crate::remedies::remedies;
 use crate::report::{
@@ -26,8 +25,6 @@ use crate::traffic;
 
 /// Name and version of the report's schema.
 pub const SCHEMA: &str = "chokepoint/diagnosis/1";
-/// Share of the connections that must wait in an accept queue on average for the wait to count beside the service.
-const WAITING_SHARE_MIN: f64 = 0.1;
 /// How many times as long as alone an answer may take in a closed loop whose connections are what limits it. At the knee itself it takes up to
 /// twice as long, by chance.
 const UNLOADED_TIMES: f64 = 3.0;
@@ -191,14 +188,16 @@ fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
 fn unexplained_failures(load: &LoadResult) -> Option<Message> {
     let failed = load.requests.saturating_sub(load.good);
     let share = failed as f64 / load.requests.max(1) as f64;
-    (share > FAILED_SHARE_MAX).then(|| Message::new("verdict-unknown-failures").with("share", share * 100.0).with("failed", failed))
+    Cost::share_of_requests(share)
+        .hurts()
+        .then(|| Message::new("verdict-unknown-failures").with("share", share * 100.0).with("failed", failed))
 }
 
 /// Much of the clients' time was lost though half of the requests were answered soon, and no station tells why: some are served while others starve, which busy
 /// cores do not explain. Much is what would, served, be more than noise. What is within an objective was asked for; beyond one, nobody knows what is usual.
 fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     let lost = load.lost.filter(|_| ctx.obs.request.slo_p99_us.is_none())?;
-    let share = load.lost_share().filter(|share| gain_of(*share) >= NOISE_SHARE)?;
+    let share = load.lost_share().filter(|share| Cost::of_time(*share).hurts())?;
     (load.latency_us.p50 <= lost.patience_us / 2).then(|| {
         let told = Message::new("verdict-unknown-losses").with("share", share * 100.0).with("patience_s", lost.patience_us as f64 / 1e6);
         told.with("median_ms", load.latency_us.p50 as f64 / 1e3)
@@ -282,8 +281,8 @@ fn healthy(ctx: &Context<'_>, stations: &[Placed]) -> Judgement {
 
 /// A closed loop with nothing saturated: too few connections, unless requests wait in front of a server whose cores are idle, or somewhere unseen.
 fn closed(ctx: &Context<'_>, stations: &[Placed], connections: u32) -> Judgement {
-    let many = (WAITING_SHARE_MIN * f64::from(connections)).max(1.0);
-    let waits = |placed: &&Placed| placed.station.station == "accept-queue" && placed.station.waiting.is_some_and(|mean| mean > many);
+    let hurts = |mean: f64| mean > 1.0 && Cost::of_time(mean / f64::from(connections.max(1))).hurts();
+    let waits = |placed: &&Placed| placed.station.station == "accept-queue" && placed.station.waiting.is_some_and(hurts);
     if let Some(queue) = stations.iter().find(waits) {
         let listener = queue.station.at.listener.clone().unwrap_or_default();
         let why = Message::new("verdict-unknown-waiting").with("tier", queue.station.tier.as_str()).with("listener", listener);

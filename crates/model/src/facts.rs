@@ -5,7 +5,6 @@
 pub(crate) mod ceiling;
 mod context;
 pub(crate) mod cores;
-pub(crate) mod harm;
 mod id;
 pub(crate) mod limit;
 mod listener;
@@ -14,6 +13,7 @@ pub(crate) mod pool;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod setting;
+pub(crate) mod suffered;
 pub(crate) mod sum;
 
 use std::cell::OnceCell;

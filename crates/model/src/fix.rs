@@ -22,6 +22,7 @@ use crate::catalogue::Catalogue;
 use crate::message::Message;
 use crate::report::{Diagnosis, Kept, Remedy, Round};
 
+pub use crate::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
 use chain::{Attempt, Trial};
 pub use judge::Objective;
 use leave_out::LeaveOut;
@@ -32,14 +33,6 @@ pub const ROUNDS_MAX: u32 = 8;
 /// Measurements at the most: the first, one a change, each of them left out once more after each that was dropped and measured twice then, and what stays
 /// twice, once more after each time that changes were put back.
 pub const MEASUREMENTS_MAX: u32 = 1 + ROUNDS_MAX + ROUNDS_MAX * (ROUNDS_MAX + 1) + 2 * (ROUNDS_MAX + 1);
-/// Of the chain, where a state is measured once and before anything else is known of its noise: relative change of goodput between two runs alike that noise alone explains: 30 runs alike had a standard deviation of 3 %, so that of the
-/// difference of two is 4.2 %, and 98 % of the differences are smaller than this (docs/measuring.md, "Noise floor").
-pub const NOISE_SHARE: f64 = 0.10;
-/// The same for p99: a standard deviation of 7.9 %, 11 % for a difference, and 97 % of the differences are smaller than this.
-pub const LATENCY_NOISE_SHARE: f64 = 0.25;
-/// Share of failed requests (of all that were offered) by which two runs alike may differ, and below which a run counts as one without
-/// failures: a few requests that the end of the load cut short.
-pub const FAILED_SHARE_NOISE: f64 = 0.01;
 /// Times that p99 may grow without a gain in goodput where no objective says what it may be. Two runs alike differ by less: the tail of a
 /// short load is noisier than its goodput.
 const LATENCY_TIMES_MAX: f64 = 3.0;

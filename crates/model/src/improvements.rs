@@ -9,7 +9,7 @@ mod from_profile;
 mod polling;
 
 use crate::facts::Context;
-use crate::fix::FAILED_SHARE_NOISE;
+use crate::harm::Cost;
 use crate::load::LoadResult;
 use crate::report::{Finding, Role, StationState};
 use crate::stations::Placed;
@@ -28,7 +28,7 @@ pub(crate) struct Faster {
 /// Of a server that nothing holds back but its cores.
 pub(crate) fn faster(ctx: &Context<'_>, stations: &[Placed], findings: &[Finding]) -> Faster {
     let is_choked = findings.iter().any(|finding| finding.role == Role::Cause);
-    let failed = || ctx.failed_share().is_some_and(|share| share > FAILED_SHARE_NOISE);
+    let failed = || ctx.failed_share().is_some_and(|share| Cost::share_of_requests(share).hurts());
     let mut faster = Faster::default();
     if let Some(load) = ctx.obs.load.as_ref().filter(|load| !is_choked && ctx.can_divide_by_good() && hardly_failed(load)) {
         faster.extend(churn::findings(ctx, stations, load));
@@ -60,5 +60,5 @@ fn can_rise(ctx: &Context<'_>, stations: &[Placed]) -> bool {
 }
 
 fn hardly_failed(load: &LoadResult) -> bool {
-    load.requests.saturating_sub(load.good) as f64 <= FAILED_SHARE_NOISE * load.requests as f64
+    !Cost::of_requests(load.requests.saturating_sub(load.good), load.requests).hurts()
 }

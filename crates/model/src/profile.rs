@@ -12,7 +12,8 @@ use crate::facts::cores::Limiting;
 use crate::observation::{CpuProfile, ProfilePart};
 use crate::path::Tier;
 
-pub(crate) use bounds::{gain_of, limit_name};
+pub(crate) use crate::harm::gain_of;
+pub(crate) use bounds::limit_name;
 pub(crate) use told::report;
 
 /// Samples of what limits below which a share of them says nothing: at 100 the 95 % interval of a half is 20 points wide.

@@ -21,12 +21,13 @@ pub(crate) mod waiting;
 pub(crate) mod worker_connections;
 mod worker_pool;
 
+use crate::causes::{CouplingDef, Standing};
 pub use crate::facts::Context;
 use crate::facts::Logged;
-use crate::facts::setting::NOT_IN_FORCE;
+use crate::findings::NOT_IN_FORCE;
 use crate::message::Message;
 use crate::observation::{NetnsId, Origin};
-use crate::report::{At, Ceiling, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
 
 pub(crate) use load_generator::waited as generator_waited;
 pub(crate) use worker_pool::waited_for;
@@ -39,10 +40,27 @@ pub struct StationDef {
     pub kind: StationKind,
     /// The findings it can make.
     pub findings: &'static [&'static str],
+    /// What brings its findings about.
+    pub graph: &'static [CouplingDef],
+    /// What it says of a finding of its own by what it read, and by its own reading at the same place: the cause graph decides what that makes of it.
+    pub standing: fn(&Context<'_>, &Finding, Option<&Placed>) -> Standing,
     /// Its instances on this path; none where the request does not pass it.
     pub read: fn(&Context<'_>) -> Vec<Placed>,
     /// Its findings, from its own instances.
     pub judge: fn(&Context<'_>, &[Placed]) -> Vec<Finding>,
+}
+
+impl StationDef {
+    /// One whose findings stand for nothing else, unless a line of another station's graph says so.
+    const fn new(
+        id: &'static str,
+        kind: StationKind,
+        findings: &'static [&'static str],
+        read: fn(&Context<'_>) -> Vec<Placed>,
+        judge: fn(&Context<'_>, &[Placed]) -> Vec<Finding>,
+    ) -> Self {
+        Self { id, kind, findings, graph: &[], standing: |_, _, _| Standing::Alone, read, judge }
+    }
 }
 
 /// All stations, in the order of the path.
@@ -108,6 +126,23 @@ fn blank(def: &StationDef, tier: String, at: At, unit: &str) -> Station {
     }
 }
 
+/// What a station leaves open of its findings: the role is for the cause graph to say, and the remedies are for theirs.
+fn unjudged() -> Finding {
+    Finding {
+        id: String::new(),
+        station: String::new(),
+        tier: String::new(),
+        at: At::default(),
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence: Confidence::Low,
+        title: String::new(),
+        evidence: Vec::new(),
+        explanation: String::new(),
+        remedies: Vec::new(),
+    }
+}
+
 fn evidence(text: String, source: impl Into<String>, value: Option<f64>) -> Evidence {
     Evidence { text, source: source.into(), value }
 }
@@ -125,14 +160,5 @@ fn changed_proof(ctx: &Context<'_>, file: &str) -> Evidence {
 /// The cause of a finding at the same place, with that one's evidence: the harm is the same.
 fn unforced(ctx: &Context<'_>, title: Message, explanation: Message, mut proofs: Vec<Evidence>, symptom: &Finding) -> Finding {
     proofs.extend(symptom.evidence.iter().cloned());
-    Finding {
-        id: NOT_IN_FORCE.to_owned(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
-        title: ctx.text(title),
-        evidence: proofs,
-        explanation: ctx.text(explanation),
-        remedies: Vec::new(),
-        ..symptom.clone()
-    }
+    Finding { id: NOT_IN_FORCE.to_owned(), title: ctx.text(title), evidence: proofs, explanation: ctx.text(explanation), ..symptom.clone() }
 }

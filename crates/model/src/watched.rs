@@ -1,7 +1,7 @@
 //! What watched traffic tells where no station found a cause: whether what the requests wait for lets the server pass for healthy.
 
 use crate::facts::Context;
-use crate::fix::NOISE_SHARE;
+use crate::harm::Cost;
 use crate::ledger::{Account, Inside, Starved, tenths};
 use crate::message::Message;
 use crate::report::LedgerPlaceKind as Place;
@@ -28,10 +28,10 @@ pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
     })
 }
 
-/// Why busy cores are no explanation: more connections than noise can be wait at the first tier's door while others are answered again and again.
+/// Why busy cores are no explanation: more connections than noise may be wait at the first tier's door while others are answered again and again.
 pub(crate) fn starved(ctx: &Context<'_>) -> Option<Message> {
     let Starved { waiting, served } = crate::ledger::starved(ctx)?;
-    let is_harm = waiting >= 1.0 && served >= 1.0 && waiting >= NOISE_SHARE * (waiting + served);
+    let is_harm = waiting >= 1.0 && served >= 1.0 && Cost::of_time(waiting / (waiting + served)).hurts();
     let told = Message::new("verdict-unknown-starved").with("waiting", waiting.round()).with("served", served.round());
     is_harm.then(|| told.with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str())))
 }

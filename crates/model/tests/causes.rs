@@ -92,8 +92,8 @@ fn a_queue_that_stands_before_busy_cores_is_their_symptom_and_the_verdict_says_s
         cpu(&mut obs, busy);
         let load = obs.load.as_mut().unwrap();
         load.shape = chokepoint_model::load::Loop::Closed { connections: 1_000 };
-        (load.requests, load.good, load.status) = (2_510, 2_500, [(200, 2_500)].into());
-        load.errors.response_timeout = 10;
+        (load.requests, load.good, load.status) = (2_500, 2_500, [(200, 2_500)].into());
+        (load.latency_us.p50, load.latency_us.p99, load.latency_us.p999) = (3_000_000, 4_000_000, 5_000_000);
         told(&obs)
     };
     let full = crowded(0.99, 512);

@@ -34,11 +34,11 @@ struct Told {
 fn raced() -> Told {
     Told {
         reuses: true,
-        failed: 900,
-        kinds: vec![("upstream closed", 600), ("upstream reset", 300)],
+        failed: 1_900,
+        kinds: vec![("upstream closed", 1_500), ("upstream reset", 300)],
         upstream_kinds: vec![],
         line: LINE,
-        resets: 880,
+        resets: 1_780,
         more: vec![],
         lives: (0, 11),
     }
@@ -98,11 +98,11 @@ fn requests_that_meet_a_closed_connection_name_the_edge() {
     assert_eq!((finding.confidence, finding.tier.as_str()), (Confidence::High, "nginx"));
     assert_eq!((finding.at.edge.as_deref(), finding.at.listener.as_deref()), (Some("nginx->java"), Some("10.0.0.9:8080")));
     let values: Vec<Option<f64>> = finding.evidence.iter().map(|proof| proof.value).collect();
-    assert_eq!(values, [Some(600.0), Some(300.0), Some(900.0), Some(880.0), None], "{:?}", finding.evidence);
+    assert_eq!(values, [Some(1_500.0), Some(300.0), Some(1_800.0), Some(1_780.0), None], "{:?}", finding.evidence);
     assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["keep-idle-longer"]);
     assert!(finding.remedies[0].text.contains("10.0.0.9:8080"), "{}", finding.remedies[0].text);
     let reading = diagnosis.path.iter().find(|station| station.station == "upstream-connect").unwrap();
-    assert_eq!((reading.state, reading.refused_per_s), (StationState::Refusing, Some(90.0)));
+    assert_eq!((reading.state, reading.refused_per_s), (StationState::Refusing, Some(180.0)));
     // The upstream was found only when connections to it were seen.
     assert_eq!(Told { lives: (2, 11), ..raced() }.causes(), [RACE]);
     // A line that was cut before it names its upstream.
@@ -117,7 +117,7 @@ fn connections_that_end_for_another_reason_are_no_race() {
         assert!(!found.contains(&RACE.to_owned()), "{why}: {found:?}");
     };
     silent(Told { reuses: false, ..raced() }, "connections are not kept");
-    silent(Told { failed: 50, ..raced() }, "nginx asked again, and nearly nobody suffered");
+    silent(Told { failed: 500, ..raced() }, "nginx asked again, and nearly nobody suffered");
     silent(Told { failed: 0, ..raced() }, "nobody suffered");
     silent(Told { resets: 20, ..raced() }, "the requests were read: the program dies within them");
     silent(Told { kinds: vec![("upstream closed within its answer", 900)], ..raced() }, "it broke off in its answer");
@@ -125,7 +125,7 @@ fn connections_that_end_for_another_reason_are_no_race() {
     silent(Told { lives: (0, 6), ..raced() }, "the upstream ended meanwhile");
     silent(Told { upstream_kinds: vec![("worker_connections reused", 3)], ..raced() }, "the upstream closes connections to make room");
     silent(Told { upstream_kinds: vec![("worker died", 3)], ..raced() }, "workers of the upstream die");
-    silent(Told { more: vec![("TcpExt.ListenOverflows", 100)], ..raced() }, "a queue overflows");
+    silent(Told { more: vec![("TcpExt.ListenOverflows", 200)], ..raced() }, "a queue overflows");
     let mut down = raced();
     down.kinds.push(("connect 111", 5));
     silent(down, "nobody listened for a while");

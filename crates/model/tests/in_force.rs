@@ -49,7 +49,7 @@ fn nginx(bound: &str, backlog: Option<u32>, somaxconn: u32, limit: u32, edited_s
     obs.servers.entry(41).or_default().config.push(0, Reading::Ok(ServerConfig::Nginx(config)));
     let load = obs.load.as_mut().unwrap();
     load.shape = Loop::Closed { connections: 1_000 };
-    (load.requests, load.errors.connect_timeout) = (100_200, 200);
+    (load.requests, load.errors.connect_timeout) = (102_000, 2_000);
     (load.connect_us.p999, load.connect_us.max) = (1_020_000, 1_030_000);
     obs
 }
@@ -261,7 +261,7 @@ fn php_queue(backlog: i64, free: bool) -> Observation {
         points.into_iter().for_each(|(at, sockets)| view.sockets.push(at, Reading::Ok(sockets[sockets.len() - 1..].to_vec())));
     }
     let load = obs.load.as_mut().unwrap();
-    (load.requests, load.errors.response_timeout, load.latency_us.max) = (100_200, 200, 1_030_000);
+    (load.requests, load.errors.response_timeout, load.latency_us.max) = (102_000, 2_000, 1_030_000);
     obs
 }
 

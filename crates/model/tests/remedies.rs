@@ -28,7 +28,7 @@ fn short_queue(address: &str, backlog: Option<u32>, somaxconn: u32) -> Observati
     view.sysctls.entry("net.core.somaxconn".into()).or_default().push(0, Reading::Ok(somaxconn.to_string()));
     let load = obs.load.as_mut().unwrap();
     load.shape = Loop::Closed { connections: 1_000 };
-    (load.requests, load.errors.connect_timeout) = (100_200, 200);
+    (load.requests, load.errors.connect_timeout) = (102_000, 2_000);
     (load.connect_us.p999, load.connect_us.max) = (1_020_000, 1_030_000);
     let origin = Origin { file: "/etc/nginx/nginx.conf".into(), line: 9 };
     let address = ListenerAddress::Tcp(ip(address), 80);

@@ -127,10 +127,10 @@ fn a_full_buffer_that_does_not_limit_is_no_cause() {
         ..full(number, second)
     };
     assert_eq!(causes_of(&observed(window)), [RECEIVER], "the peer's window holds back more");
-    is_silent(&observed(|number, second| if number < 5 { full(number, second) } else { idle(number) }), "a quarter of the time");
+    is_silent(&observed(|number, second| if number < 2 { full(number, second) } else { idle(number) }), "a tenth of the time, and chance");
     is_silent(
-        &observed(|number, second| TcpSample { sndbuf_limited_us: Some(second * 200_000), ..full(number, second) }),
-        "a fifth of the time",
+        &observed(|number, second| TcpSample { sndbuf_limited_us: Some(second * 80_000), ..full(number, second) }),
+        "a twelfth of the time",
     );
     let mut obs = observed(full);
     cpu(&mut obs, 1.0);
@@ -183,7 +183,10 @@ fn what_only_looks_like_a_stall_is_none() {
     is_silent(&with(|sample| sample.loss_state = 4), "a packet was lost");
     is_silent(&with(|sample| sample.retransmitted = 1), "a packet was lost before");
     is_silent(&with(|sample| sample.unsent = None), "an old kernel");
-    is_silent(&observed(|number, second| if number < 5 { stalled(number, second) } else { idle(number) }), "a quarter of the time");
+    is_silent(
+        &observed(|number, second| if number < 2 { stalled(number, second) } else { idle(number) }),
+        "a tenth of the time, and chance",
+    );
     let mut obs = observed(stalled);
     obs.load.as_mut().unwrap().latency_us = Percentiles { p50: 9_000, p75: 9_000, p99: 20_000, ..Percentiles::default() };
     is_silent(&obs, "no answer takes so long");
@@ -250,8 +253,8 @@ fn clients_that_take_no_more_are_blamed_and_not_the_server() {
     assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["ask-clients"]);
     is_silent(&observed(|number, second| TcpSample { min_rtt_us: Some(80), ..unread(number, second) }), "at hand");
     is_silent(
-        &observed(|number, second| TcpSample { rwnd_limited_us: Some(second * 200_000), ..unread(number, second) }),
-        "a fifth of the time",
+        &observed(|number, second| TcpSample { rwnd_limited_us: Some(second * 80_000), ..unread(number, second) }),
+        "a twelfth of the time",
     );
     let mut obs = observed(unread);
     cpu(&mut obs, 1.0);

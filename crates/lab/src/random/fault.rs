@@ -307,6 +307,8 @@ impl Fault {
 
 /// A connection for each request to the server behind: so many stacks are drawn, and it costs what it costs.
 pub(super) const CHURN: &str = "upstream-connection-churn";
+/// Requests that stand inside a program: as a symptom it may stand beside any fault, as a cause none of the draws brings it about.
+pub(super) const INSIDE: &str = "waits-inside";
 /// Findings that may stand beside any verdict: the generator's own limit, and improvements, which hold nothing back.
 pub(super) const HARMLESS: &[&str] = &[
     "load-generator-limited",
@@ -322,12 +324,5 @@ pub(super) const HARMLESS: &[&str] = &[
 ];
 /// Causes that no fault of a draw brings about: wrong wherever they are named.
 #[cfg(test)]
-pub(super) const NOT_DRAWN: &[&str] = &[
-    "packet-loss",
-    "idle-close-race",
-    "send-buffer-limited",
-    "delayed-ack-stall",
-    "small-initial-window",
-    "receiver-limited",
-    "waits-inside",
-];
+pub(super) const NOT_DRAWN: &[&str] =
+    &["packet-loss", "idle-close-race", "send-buffer-limited", "delayed-ack-stall", "small-initial-window", "receiver-limited", INSIDE];

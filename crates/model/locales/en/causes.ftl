@@ -34,6 +34,7 @@ coupling-inside-cores = The cores are all busy, so that whatever the requests wa
 coupling-inside-link = The link is full, so that answers cannot leave, and what stands inside the program may wait for that. With room on the link the program would be the place to look.
 
 coupling-place-path = anywhere on the path
+coupling-place-behind = in the same tier or one behind it
 coupling-place-tier = in the same tier
 coupling-place-station = at the same station
 coupling-place-listener = at the same listener

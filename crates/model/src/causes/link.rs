@@ -1,20 +1,28 @@
 //! Walks the cause graph over the findings of one observation: which are symptoms, and of what.
 
 use super::order::{Depths, ancestors};
-use super::{COUPLINGS, CouplingDef, INSIDE, Place, Source, Told, WAITING};
+use super::{CouplingDef, Place, Source, Standing, Told, couplings};
 use crate::facts::Context;
 use crate::facts::owner::Owner;
+use crate::findings::POOL_BLOCKED;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Cause, Coupling, Finding, Role, StationState};
-use crate::stations::{Placed, load_generator, waited_for};
+use crate::stations::{Placed, STATIONS, waited_for};
 
 /// Names the causes of each symptom and gives the links between them, findings and stations by their place in the slices.
 ///
 /// What brings a finding about within its own tier is settled first. A tier that waits for others is the symptom of what is a cause there by then,
 /// the innermost first: what that is the symptom of decides for those that wait for it.
 pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Finding]) -> Vec<Coupling> {
-    let judged: Vec<bool> = findings.iter().map(|finding| finding.role == Role::Symptom).collect();
+    let standings: Vec<Standing> = findings.iter().map(|finding| standing(ctx, stations, finding)).collect();
+    let judged: Vec<bool> = standings.iter().map(|standing| *standing != Standing::Alone).collect();
+    for (finding, standing) in findings.iter_mut().zip(&standings) {
+        if let Standing::Behind(explanation) = standing {
+            finding.explanation = ctx.text(explanation.clone());
+        }
+        finding.role = if *standing == Standing::Alone { Role::Cause } else { Role::Symptom };
+    }
     let mut links: Vec<Coupling> = Vec::new();
     for symptom in 0..findings.len() {
         let near = |def: &CouplingDef, spot: &Spot<'_>| is_near((ctx, stations), def.place, spot, &findings[symptom]);
@@ -25,7 +33,7 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Findi
     let mut tiers: Vec<(usize, &Tier)> = ctx.path.tiers.iter().enumerate().collect();
     tiers.sort_by_key(|(index, _)| std::cmp::Reverse(depths.of_tier(*index)));
     for (_, tier) in tiers {
-        let Some(symptom) = findings.iter().position(|finding| finding.id == WAITING && finding.tier == tier.name) else { continue };
+        let Some(symptom) = findings.iter().position(|finding| finding.id == POOL_BLOCKED && finding.tier == tier.name) else { continue };
         let awaited = waited_for(ctx, &tier.name);
         let there = |def: &CouplingDef, spot: &Spot<'_>| {
             let is_cause = !matches!(spot.cause, Cause::Finding(at) if findings[at].role == Role::Symptom);
@@ -35,13 +43,22 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[Placed], findings: &mut [Findi
         links.extend(found);
         settle(findings, &links);
     }
-    // A generator that is busy with what fails, where no server turned that away, is its own limit; and so is a program whose requests want cores that are not
-    // at their limit.
-    let ids = [load_generator::ID, INSIDE];
-    let is_explained = |at: usize| links.iter().any(|link| link.symptom == at);
-    let unexplained: Vec<usize> = (0..findings.len()).filter(|at| ids.contains(&findings[*at].id.as_str()) && !is_explained(*at)).collect();
-    unexplained.into_iter().for_each(|at| findings[at].role = Role::Cause);
+    for (at, finding) in findings.iter_mut().enumerate() {
+        if standings[at] == Standing::Perhaps && links.iter().all(|link| link.symptom != at) {
+            finding.role = Role::Cause;
+        }
+    }
     links
+}
+
+/// What a finding's own station says of it.
+fn standing(ctx: &Context<'_>, stations: &[Placed], finding: &Finding) -> Standing {
+    let is_own = |placed: &&Placed| {
+        let station = &placed.station;
+        station.station == finding.station && station.tier == finding.tier && station.at == finding.at
+    };
+    let def = STATIONS.iter().find(|def| def.id == finding.station);
+    def.map_or(Standing::Alone, |def| (def.standing)(ctx, finding, stations.iter().find(is_own)))
 }
 
 /// Something that may be a cause, and where it is.
@@ -53,17 +70,12 @@ struct Spot<'a> {
 }
 
 /// Everything on the path that a line of the graph can begin with.
-fn spots<'a>(ctx: &Context<'_>, source: Source, stations: &'a [Placed], findings: &'a [Finding]) -> Vec<Spot<'a>> {
+fn spots<'a>(ctx: &Context<'_>, source: Source, stations: &'a [Placed], (findings, symptom): (&'a [Finding], usize)) -> Vec<Spot<'a>> {
+    let spot =
+        |(at, it): (usize, &'a Finding)| Spot { cause: Cause::Finding(at), owner: ctx.owner(&it.tier), station: &it.station, at: &it.at };
     match source {
-        Source::Finding(id) => {
-            let spot = |(at, it): (usize, &'a Finding)| Spot {
-                cause: Cause::Finding(at),
-                owner: ctx.owner(&it.tier),
-                station: &it.station,
-                at: &it.at,
-            };
-            findings.iter().enumerate().filter(|(_, finding)| finding.id == id).map(spot).collect()
-        }
+        Source::Finding(id) => findings.iter().enumerate().filter(|(_, finding)| finding.id == id).map(spot).collect(),
+        Source::Any => findings.iter().enumerate().filter(|(at, _)| *at != symptom).map(spot).collect(),
         Source::Station(id) => {
             let at_limit = |placed: &Placed| placed.station.station == id && placed.station.state == StationState::Saturated;
             let full = stations.iter().enumerate().filter(|(_, placed)| at_limit(placed));
@@ -85,9 +97,9 @@ fn links_to(
     is_there: impl Fn(&CouplingDef, &Spot<'_>) -> bool,
 ) -> Vec<Coupling> {
     let told = |def: &&CouplingDef| def.told == Told::Found || is_judged;
-    let lines = COUPLINGS.iter().filter(|def| def.symptom == findings[symptom].id).filter(told);
+    let lines = couplings().filter(|def| def.symptom == findings[symptom].id).filter(told);
     let linked = |def: &CouplingDef| -> Vec<Coupling> {
-        let there = spots(ctx, def.cause, stations, findings).into_iter().filter(|spot| is_there(def, spot));
+        let there = spots(ctx, def.cause, stations, (findings, symptom)).into_iter().filter(|spot| is_there(def, spot));
         there.map(|spot| Coupling { cause: spot.cause, symptom, why: ctx.text(Message::new(def.why)) }).collect()
     };
     lines.flat_map(linked).collect()
@@ -100,11 +112,19 @@ fn is_near((ctx, stations): (&Context<'_>, &[Placed]), place: Place, spot: &Spot
         Place::Tier => same_tier(),
         Place::Station => same_tier() && spot.station == symptom.station && *spot.at == symptom.at,
         Place::Listener => same_tier() && spot.at.netns == symptom.at.netns && spot.at.listener == symptom.at.listener,
+        Place::Behind => same_tier() || is_behind(ctx, spot, symptom),
         Place::Path => !spot.owner.tiers().is_empty(),
         Place::Cores => same_tier() || share_busy_cores(ctx, stations, spot, symptom),
         Place::Edge => is_passed(ctx, spot, symptom),
         Place::Awaited => false,
     }
+}
+
+/// True where a tier of the cause is called from one of the symptom's, directly or not.
+fn is_behind(ctx: &Context<'_>, spot: &Spot<'_>, symptom: &Finding) -> bool {
+    let owner = ctx.owner(&symptom.tier);
+    let behind = owner.tiers().iter().flat_map(|tier| ctx.behind(&ctx.path.tiers[tier.0]));
+    behind.into_iter().any(|tier| spot.owner.has(tier.id))
 }
 
 /// True where a tier of the cause and one of the symptom run on the same cores, and those are busy.

@@ -1,15 +1,14 @@
 //! Limits that a server's configuration sets: which one holds this traffic, and how.
 
-use super::harm::answers_with;
+use super::suffered::answers_with;
 use super::{Context, Logged};
+use crate::harm::Cost;
 use crate::load::LoadResult;
 use crate::message::Message;
 use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};
 use crate::path::Tier;
 use crate::report::Ceiling;
 
-/// Share of the requests that must be answered with the limit's status, or made to wait, for it to count as harm.
-pub(crate) const HELD_SHARE: f64 = 0.01;
 /// Share of those answers that the limit's own lines in the log must explain.
 pub(crate) const LOGGED_SHARE: f64 = 0.5;
 /// Share of the requests that were logged as delayed, from which the median waits too.
@@ -72,11 +71,11 @@ impl<'a> Limit<'a> {
         };
         // A status that was expected is no failure.
         let failed = load.requests.saturating_sub(load.good);
-        let answers = answers_with(load, &[self.config.status]).min(failed) as f64;
+        let answers = answers_with(load, &[self.config.status]).min(failed);
         let requests = load.requests as f64;
         let is_surely_here = self.applies == Some(true);
-        (self.held, self.is_logged) = if answers > HELD_SHARE * requests {
-            match refused >= LOGGED_SHARE * answers {
+        (self.held, self.is_logged) = if Cost::of_requests(answers, load.requests).hurts() {
+            match refused >= LOGGED_SHARE * answers as f64 {
                 true => (Some(Held::Refused), true),
                 // A log that is not readable or not that talkative: the status and the very rate.
                 false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Refused), false),
@@ -91,10 +90,10 @@ impl<'a> Limit<'a> {
         };
     }
 
-    /// The same without load of our own: by the tier's access logs, where is known how much they gained.
+    /// The same without load of our own.
     pub(crate) fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<Held>, bool) {
         let Some(seen) = Watched::of(ctx, tier) else { return (None, false) };
-        if refused > HELD_SHARE * seen.requests {
+        if Cost::share_of_requests(refused / seen.requests.max(1.0)).hurts() {
             return (Some(Held::Refused), true);
         }
         if self.config.burst <= self.config.burst_at_once {
@@ -149,15 +148,30 @@ pub(crate) fn requested_path(line: &str) -> Option<&str> {
     request.split(' ').nth(1)?.split('?').next()
 }
 
-/// What a tier's access logs tell of the traffic that was watched.
+/// What is known of the traffic that was watched at a tier.
 pub(crate) struct Watched {
     pub(crate) requests: f64,
-    /// Half of the requests took nginx itself this long, the upstreams' time taken off, seconds; nothing where the format has no times.
+    /// The tier itself had requests for this long, the upstreams' time taken off, seconds: half of them by its log, or all in the mean. Nothing where neither tells.
     pub(crate) own_wait_s: Option<f64>,
 }
 
 impl Watched {
     fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        Self::by_logs(ctx, tier).or_else(|| Self::by_sockets(ctx, tier))
+    }
+
+    /// By the connections that the namespace accepted and by samples of them: on kept ones there are more requests than connections.
+    fn by_sockets(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let accepted = ctx.obs.netns.get(&tier.netns).and_then(|view| ctx.counted(view, "Tcp.PassiveOpens")).map(|count| count as f64);
+        let account = ctx.account();
+        let ended = account.and_then(|account| Some(account.rate_rps()? * ctx.seconds()));
+        let requests = accepted.into_iter().chain(ended).reduce(f64::max).filter(|requests| *requests > 0.0)?;
+        let held = account.map(|account| account.inside(tier.id.0).value);
+        Some(Self { requests, own_wait_s: held.map(|held| held * ctx.seconds() / requests) })
+    }
+
+    /// By the tier's access logs, where is known how much they gained.
+    fn by_logs(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.lines > 0).collect();
         let requests = logs.iter().map(|log| log.gained()).sum::<Option<f64>>()?;
         let largest = logs.iter().max_by_key(|log| log.lines)?;

@@ -12,6 +12,7 @@ pub(crate) use service::Service;
 use super::cores::are_spent;
 use super::sum::mean;
 use super::{Context, Logged, setting};
+use crate::harm::Cost;
 use crate::observation::{Identity, ListenerAddress, PhpFpmPool, Socket, SocketAddress, TcpState};
 use crate::path::Tier;
 
@@ -23,10 +24,6 @@ pub(crate) const WAITED_SHARE: f64 = 0.9;
 pub(crate) const WAITED_SHARE_TAKEN: f64 = 0.5;
 /// Share of the workers busy on average from which none is free.
 pub(crate) const TAKEN_SHARE: f64 = 0.95;
-/// As many as must wait for each worker for more of them to be worth a word,
-pub(crate) const GAIN_MIN: f64 = 0.05;
-/// and where they wait now and then.
-pub(crate) const GAIN_MIN_TAKEN: f64 = 0.1;
 /// Share of the workers that must be busy on average. Between two requests a worker is free until it has a core, so that rarely all are busy at
 /// once, the less so where others take the cores.
 pub(crate) const BUSY_SHARE: f64 = 0.75;
@@ -188,9 +185,9 @@ impl Pool {
         let busy = self.busy_mean() / self.workers as f64;
         let waited = busy >= BUSY_SHARE && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0;
         let taken = busy >= TAKEN_SHARE && self.waited_share >= WAITED_SHARE_TAKEN;
-        // With a worker for each that waits no more could be served than so many more at once.
-        let gain = self.waiting / self.workers as f64;
-        self.busy.len() >= SAMPLES_MIN && ((waited && gain >= GAIN_MIN) || (taken && gain >= GAIN_MIN_TAKEN))
+        // With a worker for each that waits none would: what is spent in the queue is so much of what is spent there and with a worker.
+        let queued = Cost::of_time(self.waiting / (self.waiting + self.workers as f64));
+        self.busy.len() >= SAMPLES_MIN && (waited || taken) && queued.hurts()
     }
 }
 

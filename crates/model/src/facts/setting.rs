@@ -5,9 +5,6 @@ use crate::change::ServerSetting;
 use crate::observation::{ListenerAddress, Origin, PhpFpmPool, ServerConfig, ServerView};
 use crate::path::{PlacedListener, Tier, is_bound_to};
 
-/// Id of the finding that a setting is not in force.
-pub(crate) const NOT_IN_FORCE: &str = "setting-not-in-force";
-
 /// nginx's backlog where `listen` names none (ngx_connection.h, NGX_LISTEN_BACKLOG on Linux).
 const NGINX_BACKLOG: u32 = 511;
 /// How much later than a worker's start a file must have been changed for the server not to have read it, seconds: the times of the boot, of

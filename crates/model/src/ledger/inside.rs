@@ -1,7 +1,8 @@
 //! Requests that a tier holds while it neither computes nor waits for anything that is seen, and what tells whether they wait for each other there.
 
 use crate::facts::Context;
-use crate::facts::harm::{RETRIED_SHARE_MAX, WAKES_US};
+use crate::facts::suffered::WAKES_US;
+use crate::harm::Cost;
 use crate::report::LedgerPlaceKind as Place;
 
 use super::account::standing;
@@ -37,6 +38,11 @@ impl Account {
     /// Mean number of requests under way: as counted, or as seen where that is more.
     pub(crate) fn under_way(&self) -> f64 {
         self.under_way.max(self.sum)
+    }
+
+    /// Requests that ended a second; nothing where it could not be told.
+    pub(crate) fn rate_rps(&self) -> Option<f64> {
+        self.rate_rps
     }
 
     /// What stands inside a tier, whatever it means.
@@ -192,8 +198,8 @@ impl Account {
 fn syns_are_lost(ctx: &Context<'_>) -> bool {
     let mut views = ctx.netns_on_path().into_iter().map(|(_, view)| view);
     views.any(|view| {
-        let counted = |name| ctx.counted(view, name).unwrap_or(0) as f64;
-        counted("TcpExt.TCPSynRetrans") > RETRIED_SHARE_MAX * counted("Tcp.ActiveOpens")
+        let counted = |name| ctx.counted(view, name).unwrap_or(0);
+        Cost::of_requests(counted("TcpExt.TCPSynRetrans"), counted("Tcp.ActiveOpens")).hurts()
     })
 }
 

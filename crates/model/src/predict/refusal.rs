@@ -3,15 +3,15 @@
 use super::{COUNTED, Remaining, Scene, is_same, lowest};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::{few_threads, other_tenants};
+use crate::findings::{GENERATOR_LIMITED, THROTTLED};
+use crate::harm::Cost;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::report::{Finding, Role, StationKind, StationState};
-use crate::stations::{Placed, cpu_quota, load_generator};
+use crate::stations::Placed;
 
-/// Share of the requests that may fail in a way that the lifted station does not explain.
-const UNEXPLAINED_MAX: f64 = 0.01;
 /// Findings that hide what an answer costs: what is put to sleep or held up by a rate is counted into the time of service.
-const HIDING: &[&str] = &[cpu_quota::ID, "egress-shaped"];
+const HIDING: &[&str] = &[THROTTLED, "egress-shaped"];
 /// Statuses with which a server turns away what finds no worker or no port, or passes its own limit of requests.
 const TURNED_AWAY: &[u16] = &[429, 500, 502, 503, 504];
 
@@ -27,7 +27,7 @@ pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed,
     let generator_full =
         scene.stations.iter().any(|read| read.station.station == "load-generator" && read.station.state == StationState::Saturated);
     let is_own = |other: &Finding| {
-        let is_generator = other.id == load_generator::ID && generator_full;
+        let is_generator = other.id == GENERATOR_LIMITED && generator_full;
         std::ptr::eq(other, finding) || other.symptom_of.contains(&finding.id) || is_generator
     };
     let other = |why: &str| Err(Message::new("prediction-refused-other").with("what", why));
@@ -44,7 +44,7 @@ pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed,
     }
     let failed = load.requests.saturating_sub(load.good);
     let count = failed.saturating_sub(explained(load, placed));
-    if count as f64 > UNEXPLAINED_MAX * load.requests as f64 {
+    if Cost::of_requests(count, load.requests).hurts() {
         let why = Message::new("prediction-refused-losses").with("count", count).with("requests", load.requests);
         return Err(why.with("station", placed.station.station.as_str()));
     }

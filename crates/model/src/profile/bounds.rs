@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{Profiled, Share, is_of};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, limiting};
+use crate::harm::gain_of;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::ProfileBound;
@@ -17,11 +18,6 @@ const BOUNDS_MAX: usize = 20;
 const NO_BOUND: &[&str] = &["application", "interpreter", "kernel-other", "unknown"];
 /// Gain from which it is told as a factor.
 const FACTOR_MIN: f64 = 0.5;
-
-/// What throughput could gain at most where a share of the limiting time falls away, as a share of today's; finite for all of it, too.
-pub(crate) fn gain_of(share: f64) -> f64 {
-    1.0 / (1.0 - share.clamp(0.0, 0.999)) - 1.0
-}
 
 /// All bounds, the most promising first; none where CPU time is not what limits.
 pub(super) fn bounds(ctx: &Context<'_>, profiled: &Profiled<'_>) -> Vec<ProfileBound> {

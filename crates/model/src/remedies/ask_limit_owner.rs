@@ -4,6 +4,7 @@ use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
 use crate::facts::Context;
 use crate::facts::limit::{holding, place, told};
+use crate::findings::LIMITED_BY_CONFIG;
 use crate::message::Message;
 use crate::observation::{NginxLimit, Origin};
 use crate::predict::Lift;
@@ -11,7 +12,7 @@ use crate::report::Signal;
 use crate::stations::Placed;
 
 pub(super) const ADVICE: AdviceDef =
-    AdviceDef { id: "ask-limit-owner", finding: "rate-limited-by-config", activation: Activation::Reload, advise };
+    AdviceDef { id: "ask-limit-owner", finding: LIMITED_BY_CONFIG, activation: Activation::Reload, advise };
 
 fn advise(ctx: &Context<'_>, placed: &Placed) -> Option<Advice> {
     let tier = ctx.tier(&placed.station.tier)?;

@@ -4,12 +4,13 @@ use super::advice::{Advice, AdviceDef};
 use super::raise_cpu_quota;
 use crate::change::Activation;
 use crate::facts::Context;
+use crate::findings::THROTTLED;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
-use crate::stations::{Placed, cpu_quota};
+use crate::stations::Placed;
 
-pub(super) const ADVICE: AdviceDef = AdviceDef { id: "keep-cpu-quota", finding: cpu_quota::ID, activation: Activation::Live, advise };
+pub(super) const ADVICE: AdviceDef = AdviceDef { id: "keep-cpu-quota", finding: THROTTLED, activation: Activation::Live, advise };
 
 /// Length of the hexadecimal id of a container.
 const CONTAINER_ID_LENGTH: usize = 64;

@@ -5,13 +5,13 @@ use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerKind};
 use crate::facts::Context;
 use crate::facts::setting;
+use crate::findings::NOT_IN_FORCE;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
 
-pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "listen-again", finding: setting::NOT_IN_FORCE, activation: Activation::Reload, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "listen-again", finding: NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let tier = ctx.tier(&placed.station.tier)?;

@@ -2,15 +2,16 @@
 
 use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
+use crate::findings::WAITS_INSIDE;
 use crate::ledger::{Inside, Shown};
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::stations::Context;
-use crate::stations::waiting::{INSIDE, args, found};
+use crate::stations::waiting::{args, found};
 
 pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
     id: "allow-more-connections",
-    finding: INSIDE,
+    finding: WAITS_INSIDE,
     activation: Activation::Reload,
     advise: |ctx, _| {
         let inside = found(ctx).filter(|inside| matches!(inside.shown, Some(Shown::Calls(_))))?;
@@ -21,7 +22,7 @@ pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
 
 pub(super) const LOOK_INSIDE: AdviceDef = AdviceDef {
     id: "look-inside",
-    finding: INSIDE,
+    finding: WAITS_INSIDE,
     activation: Activation::Live,
     advise: |ctx, _| {
         let inside = found(ctx)?;

@@ -2,20 +2,21 @@
 
 use super::advice::{Advice, AdviceDef};
 use crate::change::Activation;
+use crate::findings::{CLOSE_RACE, PACKET_LOSS};
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::stations::Placed;
 
 pub(super) const FIND_LOSS: AdviceDef = AdviceDef {
     id: "find-lossy-link",
-    finding: "packet-loss",
+    finding: PACKET_LOSS,
     activation: Activation::Live,
     advise: |_, _| Some(advice(Message::new("remedy-find-lossy-link-text"), "remedy-find-lossy-link-risk")),
 };
 
 pub(super) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     id: "keep-idle-longer",
-    finding: "idle-close-race",
+    finding: CLOSE_RACE,
     activation: Activation::Reload,
     advise: |_, placed| Some(advice(remote(placed, "remedy-keep-idle-longer-text"), "remedy-keep-idle-longer-risk")),
 };

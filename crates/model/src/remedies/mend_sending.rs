@@ -4,6 +4,7 @@ use super::advice::{Advice, AdviceDef};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::findings::{ACK_STALL, BUFFER_LIMITED, RECEIVER_LIMITED, SMALL_WINDOW};
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
@@ -14,11 +15,11 @@ use crate::stations::sending::{KEY_WMEM, largest_buffer, sizes};
 const DEFAULT_MAX_BYTES: u64 = 4 << 20;
 
 pub(super) const RAISE_BUFFER: RemedyDef =
-    RemedyDef { id: "raise-send-buffer", finding: "send-buffer-limited", activation: Activation::Live, propose };
+    RemedyDef { id: "raise-send-buffer", finding: BUFFER_LIMITED, activation: Activation::Live, propose };
 
 pub(super) const FREE_BUFFER: AdviceDef = AdviceDef {
     id: "free-send-buffer",
-    finding: "send-buffer-limited",
+    finding: BUFFER_LIMITED,
     activation: Activation::Restart,
     advise: |ctx, placed| {
         let is_programs = !is_by_sysctl(ctx, placed)?;
@@ -28,21 +29,21 @@ pub(super) const FREE_BUFFER: AdviceDef = AdviceDef {
 
 pub(super) const SEND_AT_ONCE: AdviceDef = AdviceDef {
     id: "send-at-once",
-    finding: "delayed-ack-stall",
+    finding: ACK_STALL,
     activation: Activation::Reload,
     advise: |_, placed| Some(advice(at(placed, "remedy-send-at-once-text"), "remedy-send-at-once-risk")),
 };
 
 pub(super) const WIDEN_FIRST_WINDOW: AdviceDef = AdviceDef {
     id: "widen-first-window",
-    finding: "small-initial-window",
+    finding: SMALL_WINDOW,
     activation: Activation::Live,
     advise: |_, placed| Some(advice(at(placed, "remedy-widen-first-window-text"), "remedy-widen-first-window-risk")),
 };
 
 pub(super) const ASK_CLIENTS: AdviceDef = AdviceDef {
     id: "ask-clients",
-    finding: "receiver-limited",
+    finding: RECEIVER_LIMITED,
     activation: Activation::Live,
     advise: |_, placed| Some(advice(at(placed, "remedy-ask-clients-text"), "remedy-ask-clients-risk")),
 };

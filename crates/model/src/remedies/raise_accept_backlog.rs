@@ -4,8 +4,9 @@ use super::servers::{self, Server};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change, ServerKind};
 use crate::facts::Context;
-use crate::facts::harm::in_flight_peak;
 use crate::facts::setting;
+use crate::facts::suffered::in_flight_peak;
+use crate::findings::ACCEPT_QUEUE_FULL;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier};
@@ -14,7 +15,7 @@ use crate::report::Signal;
 use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-accept-backlog", finding: "accept-queue-full", activation: Activation::Reload, propose };
+    RemedyDef { id: "raise-accept-backlog", finding: ACCEPT_QUEUE_FULL, activation: Activation::Reload, propose };
 
 /// Sysctl that bounds the backlog of every listener of a namespace at listen(2).
 const KEY_SOMAXCONN: &str = "net.core.somaxconn";

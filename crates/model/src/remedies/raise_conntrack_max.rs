@@ -3,6 +3,7 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::findings::TABLE_FULL;
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView};
 use crate::predict::Lift;
@@ -10,8 +11,7 @@ use crate::report::Signal;
 use crate::stations::Placed;
 use crate::stations::conntrack_table::{KEY_MAX, Table};
 
-pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-conntrack-max", finding: "conntrack-table-full", activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-conntrack-max", finding: TABLE_FULL, activation: Activation::Live, propose };
 
 /// Sysctl with the number of hash buckets.
 const KEY_BUCKETS: &str = "net.netfilter.nf_conntrack_buckets";

@@ -5,15 +5,16 @@ use crate::change::{Activation, Change};
 use crate::facts::Context;
 use crate::facts::Quota;
 use crate::facts::quota::file;
+use crate::findings::THROTTLED;
 use crate::load::Loop;
 use crate::message::Message;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
-use crate::stations::cpu_quota::{Harm, ID, cores_held, harm};
+use crate::stations::cpu_quota::{Harm, cores_held, harm};
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-cpu-quota", finding: ID, activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-cpu-quota", finding: THROTTLED, activation: Activation::Live, propose };
 
 /// Room above what was asked for on average: a period is short, and requests come unevenly.
 const ROOM: f64 = 1.2;

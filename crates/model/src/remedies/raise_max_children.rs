@@ -5,8 +5,9 @@ use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerSetting};
 use crate::facts::Context;
 use crate::facts::cores::own_share;
-use crate::facts::harm::in_flight_peak;
 use crate::facts::pool::CONNECTIONS;
+use crate::facts::suffered::in_flight_peak;
+use crate::findings::POOL_EXHAUSTED;
 use crate::message::Message;
 use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::path::Tier;
@@ -15,7 +16,7 @@ use crate::report::Signal;
 use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-max-children", finding: "worker-pool-exhausted", activation: Activation::Reload, propose };
+    RemedyDef { id: "raise-max-children", finding: POOL_EXHAUSTED, activation: Activation::Reload, propose };
 
 /// Share of the available memory that the new workers may take: the rest is for what they grow to and for everybody else.
 const MEMORY_SHARE: f64 = 0.5;

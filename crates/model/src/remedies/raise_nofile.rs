@@ -4,6 +4,7 @@ use super::raise_worker_connections::{FILES_PER_CONNECTION, files_most, files_se
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerSetting};
 use crate::facts::Context;
+use crate::findings::FILES_EXHAUSTED;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
@@ -11,8 +12,7 @@ use crate::stations::Placed;
 use crate::stations::file_descriptors::Files;
 use crate::stations::worker_connections::Held;
 
-pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-nofile", finding: "file-descriptors-exhausted", activation: Activation::Reload, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-nofile", finding: FILES_EXHAUSTED, activation: Activation::Reload, propose };
 
 pub(super) fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let tier = ctx.tier(&placed.station.tier)?;

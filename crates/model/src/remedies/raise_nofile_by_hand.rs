@@ -4,7 +4,8 @@ use super::advice::{Advice, AdviceDef};
 use super::{raise_nofile, servers};
 use crate::change::{Activation, ServerKind};
 use crate::facts::Context;
-use crate::facts::harm::in_flight_peak;
+use crate::facts::suffered::in_flight_peak;
+use crate::findings::FILES_EXHAUSTED;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::predict::Lift;
@@ -13,7 +14,7 @@ use crate::stations::Placed;
 use crate::stations::file_descriptors::Files;
 
 pub(super) const ADVICE: AdviceDef =
-    AdviceDef { id: "raise-nofile-by-hand", finding: "file-descriptors-exhausted", activation: Activation::Live, advise };
+    AdviceDef { id: "raise-nofile-by-hand", finding: FILES_EXHAUSTED, activation: Activation::Live, advise };
 
 /// Processes for which the command is written out.
 const COMMANDS_MAX: usize = 8;

@@ -3,14 +3,14 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::findings::SYN_QUEUE_FULL;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
 use crate::stations::syn_queue::{KEY_BACKLOG, queue_of};
 
-pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-syn-backlog", finding: "syn-queue-full", activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-syn-backlog", finding: SYN_QUEUE_FULL, activation: Activation::Live, propose };
 
 /// Largest value proposed: what fits the kernel's signed number twice over.
 const BACKLOG_MAX: u64 = 1 << 20;

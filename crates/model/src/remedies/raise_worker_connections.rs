@@ -4,7 +4,8 @@ use super::servers::{self, Server};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, ServerSetting};
 use crate::facts::Context;
-use crate::facts::harm::in_flight_peak;
+use crate::facts::suffered::in_flight_peak;
+use crate::findings::CONNECTIONS_EXHAUSTED;
 use crate::message::Message;
 use crate::observation::NginxConfig;
 use crate::path::Tier;
@@ -14,7 +15,7 @@ use crate::stations::Placed;
 use crate::stations::worker_connections::Held;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-worker-connections", finding: "worker-connections-exhausted", activation: Activation::Reload, propose };
+    RemedyDef { id: "raise-worker-connections", finding: CONNECTIONS_EXHAUSTED, activation: Activation::Reload, propose };
 
 /// Sysctl with the largest limit of open files that any process may be given, and its default (proc_sys_fs(5)).
 const KEY_NR_OPEN: &str = "fs.nr_open";

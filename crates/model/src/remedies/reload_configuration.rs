@@ -7,6 +7,7 @@ use super::{Proposal, RemedyDef, servers};
 use crate::change::{Activation, ServerKind, ServerSetting};
 use crate::facts::Context;
 use crate::facts::setting;
+use crate::findings::NOT_IN_FORCE;
 use crate::message::Message;
 use crate::path::Tier;
 use crate::predict::Lift;
@@ -14,7 +15,7 @@ use crate::report::Signal;
 use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "reload-configuration", finding: setting::NOT_IN_FORCE, activation: Activation::Reload, propose };
+    RemedyDef { id: "reload-configuration", finding: NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let tier = ctx.tier(&placed.station.tier)?;

@@ -3,14 +3,14 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::findings::TIME_WAIT_SEARCH;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
 use crate::stations::ephemeral_ports::KEY_REUSE;
 
-pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "reuse-time-wait", finding: "time-wait-port-search", activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "reuse-time-wait", finding: TIME_WAIT_SEARCH, activation: Activation::Live, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let id = placed.netns?;

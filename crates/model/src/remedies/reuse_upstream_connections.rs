@@ -8,13 +8,14 @@ use super::servers::{self, Server, is_bound_to};
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change, ServerSetting};
 use crate::facts::Context;
+use crate::findings::CHURN;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NginxPass, PhpFpmPool};
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
 use crate::stations::ephemeral_ports::{KEY_REUSE, reuses};
-use crate::stations::upstream_connect::{CHURN, Edge, edges};
+use crate::stations::upstream_connect::{Edge, edges};
 
 /// The group of the three.
 pub(super) const GROUP: &str = "reuse-upstream-connections";

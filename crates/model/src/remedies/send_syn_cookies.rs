@@ -4,12 +4,13 @@ use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
 use crate::facts::queue::KEY_COOKIES;
+use crate::findings::SYN_QUEUE_FULL;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "send-syn-cookies", finding: "syn-queue-full", activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "send-syn-cookies", finding: SYN_QUEUE_FULL, activation: Activation::Live, propose };
 
 fn propose(ctx: &Context<'_>, placed: &Placed) -> Option<Proposal> {
     let id = placed.netns?;

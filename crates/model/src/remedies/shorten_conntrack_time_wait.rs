@@ -3,13 +3,14 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::findings::TABLE_FULL;
 use crate::message::Message;
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "shorten-conntrack-time-wait", finding: "conntrack-table-full", activation: Activation::Live, propose };
+    RemedyDef { id: "shorten-conntrack-time-wait", finding: TABLE_FULL, activation: Activation::Live, propose };
 
 /// Sysctl with the seconds for which an entry stays after an orderly close; per namespace.
 const KEY: &str = "net.netfilter.nf_conntrack_tcp_timeout_time_wait";

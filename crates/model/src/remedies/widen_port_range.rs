@@ -3,6 +3,7 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::findings::PORTS_EXHAUSTED;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView};
 use crate::predict::Lift;
@@ -10,8 +11,7 @@ use crate::report::Signal;
 use crate::stations::Placed;
 use crate::stations::ephemeral_ports::{KEY_RANGE, all, usable};
 
-pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "widen-port-range", finding: "ephemeral-ports-exhausted", activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "widen-port-range", finding: PORTS_EXHAUSTED, activation: Activation::Live, propose };
 
 /// The widest range proposed: below it are the ports on which services listen by custom, and the kernel hands out no port below 1024 anyway.
 const WIDE: (u32, u32) = (10_000, 65_535);

@@ -2,28 +2,44 @@
 
 mod unforced;
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place, Standing, Told};
 use crate::facts::cores::cores_are_spare;
-use crate::facts::harm::{answers_with, in_flight_peak, is_harm, waited_for_retry};
 use crate::facts::queue::{OVERFLOWS, Queue, refused, unix, watch};
-use crate::facts::{Logged, pool, setting};
-use crate::load::Loop;
+use crate::facts::suffered::{self, in_flight_peak};
+use crate::facts::{Logged, pool};
+use crate::findings::{
+    ACCEPT_QUEUE_FULL, CONNECTIONS_EXHAUSTED, FILES_EXHAUSTED, NOT_IN_FORCE, POOL_EXHAUSTED, THROTTLED, TIME_WAIT_SEARCH,
+};
+use crate::harm::Cost;
+use crate::load::INITIAL_RTO_US;
 use crate::message::Message;
 use crate::observation::NetnsView;
 use crate::path::{PlacedListener, Tier};
-use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "accept-queue", kind: StationKind::Cliff, findings: &["accept-queue-full", setting::NOT_IN_FORCE], read, judge };
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[
+        CouplingDef::found(POOL_EXHAUSTED, ACCEPT_QUEUE_FULL, Place::Tier, "coupling-queue-pool"),
+        CouplingDef::found(FILES_EXHAUSTED, ACCEPT_QUEUE_FULL, Place::Tier, "coupling-queue-files"),
+        CouplingDef::judged(CONNECTIONS_EXHAUSTED, ACCEPT_QUEUE_FULL, Place::Tier, "coupling-queue-connections"),
+        CouplingDef::found(THROTTLED, ACCEPT_QUEUE_FULL, Place::Tier, "coupling-queue-quota"),
+        CouplingDef::found(TIME_WAIT_SEARCH, ACCEPT_QUEUE_FULL, Place::Cores, "coupling-queue-search"),
+        CouplingDef::found(NOT_IN_FORCE, ACCEPT_QUEUE_FULL, Place::Station, "coupling-queue-unforced"),
+        CouplingDef::station("cpu", ACCEPT_QUEUE_FULL, Place::Tier, Told::Judged, "coupling-queue-cores"),
+        CouplingDef::found(TIME_WAIT_SEARCH, NOT_IN_FORCE, Place::Cores, "coupling-queue-search"),
+        CouplingDef::found(FILES_EXHAUSTED, NOT_IN_FORCE, Place::Tier, "coupling-unforced-files"),
+        CouplingDef::found(THROTTLED, NOT_IN_FORCE, Place::Tier, "coupling-unforced-quota"),
+    ],
+    standing,
+    ..StationDef::new("accept-queue", StationKind::Cliff, &[ACCEPT_QUEUE_FULL, NOT_IN_FORCE], read, judge)
+};
 
 /// Time after which a client sends a SYN again that a full queue dropped (RFC 6298, initial RTO), seconds. A queue that is long enough is
 /// better than that only where waiting in it is shorter.
-const RETRY_S: f64 = 1.0;
+const RETRY_S: f64 = INITIAL_RTO_US as f64 / 1e6;
 /// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
 const STANDING_SHARE: f64 = 0.5;
-
-/// Share of all clients' time that those who are dropped at the beginning must wait for it to count all the same, where nothing else holds them back.
-const LOST_SHARE_MIN: f64 = 0.1;
 /// Share of its limit from which a queue's headroom is told as small.
 const NEAR_UTILIZATION: f64 = 0.80;
 
@@ -58,8 +74,8 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
             .with("count", refused.unwrap_or(0))
     };
     let harmed = match unix::path_of(placed) {
-        Some(path) => unix::harmed(ctx, placed.netns, path),
-        None => !are_few(ctx, view, refused.unwrap_or(0)) && harmed(ctx, tier),
+        Some(path) => unix::harmed(ctx, placed.netns, path, refused.unwrap_or(0)),
+        None => harmed(ctx, tier, view, refused.unwrap_or(0)),
     };
     let (state, why) = if refused.is_some_and(|count| count > 0 && !cost_rate(ctx, count)) && harmed && queue.only_began_with(ctx) {
         (StationState::Near, args("state-accept-queue-start"))
@@ -79,12 +95,10 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
 
 /// True where so many that were dropped were missed by a load that only its connections held back: each waited for a retry at least.
 fn cost_rate(ctx: &Context<'_>, refused: u64) -> bool {
-    ctx.obs.load.as_ref().is_some_and(|load| match load.shape {
-        Loop::Closed { connections } => {
-            refused as f64 * RETRY_S >= LOST_SHARE_MIN * f64::from(connections) * ctx.seconds() && cores_are_spare(ctx)
-        }
-        Loop::Open { .. } => false,
-    })
+    ctx.obs
+        .load
+        .as_ref()
+        .is_some_and(|load| suffered::of_time(ctx, load, refused as f64 * INITIAL_RTO_US as f64).hurts() && cores_are_spare(ctx))
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
@@ -99,7 +113,7 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
 
 /// The cause of a full queue whose limit was written higher and is not in force. Before workers that are all taken it would only be longer.
 fn not_in_force(ctx: &Context<'_>, placed: &Placed, full: &Finding) -> Option<Finding> {
-    let (tier, listener) = listener_of(ctx, placed).filter(|_| full.role == Role::Cause)?;
+    let (tier, listener) = listener_of(ctx, placed).filter(|_| !stands_behind(ctx, placed))?;
     if pool::is_exhausted(ctx, tier) { None } else { unforced::finding(ctx, tier, listener, &placed.station, full) }
 }
 
@@ -112,20 +126,13 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<(&'a Tier, &'a 
     Some((tier, tier.listeners.iter().find(own)?))
 }
 
-/// True where the load's own requests suffered as those suffer whose SYN or whose last packet of the handshake was dropped; without load of our
-/// own, overflows count as harm. What fails for another reason, such as an error of the application, is none of theirs.
-fn harmed(ctx: &Context<'_>, tier: &Tier) -> bool {
-    ctx.obs.load.as_ref().is_none_or(|load| {
-        let errors = load.errors;
-        let behind = if ctx.path.is_first(tier) { 0 } else { answers_with(load, &[502, 503, 504]) };
-        let lost = errors.connect_timeout + errors.connect_failed + errors.response_timeout + errors.reset;
-        is_harm(lost + behind, load.requests) || waited_for_retry(load)
-    })
-}
-
-/// True where so few of those who came found the queue full that nobody sees it.
-fn are_few(ctx: &Context<'_>, view: &NetnsView, refused: u64) -> bool {
-    ctx.counted(view, "Tcp.PassiveOpens").is_some_and(|accepted| !is_harm(refused, accepted.saturating_add(refused)))
+/// True where those who found the queue full are enough to be harm, each waiting until it tries again, and where the load's own requests suffered as those suffer
+/// whose SYN or whose last packet of the handshake was dropped. What fails for another reason, such as an error of the application, is none of theirs.
+fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> bool {
+    let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, view, refused).hurts() };
+    let waited = suffered::of_time(ctx, load, refused as f64 * INITIAL_RTO_US as f64);
+    let came = ctx.counted(view, "Tcp.PassiveOpens").map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
+    came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(ctx, load, ctx.path.is_first(tier)).hurts()
 }
 
 /// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).
@@ -134,25 +141,36 @@ fn wait_s(ctx: &Context<'_>) -> Option<f64> {
     Some(in_flight_peak(load) / load.goodput_rps())
 }
 
-/// A queue is a cause where a longer one would serve those who are refused: its process keeps up on average, and waiting would be shorter
-/// than the client's retry. Else what stands in it waits for something behind it.
+/// True where a longer queue would not serve those who are refused: its process does not keep up, and waiting would be longer than the client's retry.
+fn stands_behind(ctx: &Context<'_>, placed: &Placed) -> bool {
+    let station = &placed.station;
+    let is_standing = station.waiting.unwrap_or(0.0) >= STANDING_SHARE * station.limit.unwrap_or(0.0).max(1.0);
+    // Who is turned away at a unix socket does not come again: any wait within the client's patience is better.
+    let is_unix = listener_of(ctx, placed).is_some_and(|(_, listener)| unix::path_of(listener).is_some());
+    let patience = if is_unix { unix::patience_s(ctx) } else { RETRY_S };
+    is_standing && wait_s(ctx).is_some_and(|wait| wait >= patience)
+}
+
+/// What stands in a queue that a longer one would not help waits for something behind it.
+fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&Placed>) -> Standing {
+    match own.filter(|own| finding.id == ACCEPT_QUEUE_FULL && stands_behind(ctx, own)) {
+        Some(own) => {
+            let station = &own.station;
+            let told = Message::new("finding-accept-queue-full-symptom").with("tier", station.tier.as_str());
+            Standing::Behind(told.with("listener", station.at.listener.clone().unwrap_or_default()))
+        }
+        None => Standing::Alone,
+    }
+}
+
 fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
     let station = &placed.station;
     let limit = station.limit.unwrap_or(0.0);
     let at_unix = listener_of(ctx, placed).and_then(|(tier, listener)| Some((tier, unix::path_of(listener)?)));
-    let standing = station.waiting.unwrap_or(0.0) >= STANDING_SHARE * limit.max(1.0);
-    // Who is turned away at a unix socket does not come again: any wait within the client's patience is better.
-    let patience = if at_unix.is_some() { unix::patience_s(ctx) } else { RETRY_S };
-    let too_long = wait_s(ctx).is_some_and(|wait| wait >= patience);
-    let role = if standing && too_long { Role::Symptom } else { Role::Cause };
     let listener = station.at.listener.clone().unwrap_or_default();
     let args =
         |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", station.tier.as_str());
-    let explanation = match role {
-        Role::Cause if at_unix.is_some() => args("finding-accept-queue-full-unix"),
-        Role::Cause => args("finding-accept-queue-full-explanation"),
-        Role::Symptom => args("finding-accept-queue-full-symptom"),
-    };
+    let explanation = args(if at_unix.is_some() { "finding-accept-queue-full-unix" } else { "finding-accept-queue-full-explanation" });
     let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, station.used.unwrap_or(0.0) > limit));
     // What the load got for answers does not say who turned the connections away; a line of the server that was turned away does.
     let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.netns, path).is_some());
@@ -160,12 +178,10 @@ fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
     let how = if is_own { "evidence-accept-queue-own" } else { "evidence-accept-queue-gateway" };
     let was_full = station.used.unwrap_or(0.0) >= limit;
     Finding {
-        id: "accept-queue-full".to_owned(),
+        id: ACCEPT_QUEUE_FULL.to_owned(),
         station: STATION.id.to_owned(),
         tier: station.tier.clone(),
         at: station.at.clone(),
-        role,
-        symptom_of: Vec::new(),
         confidence: match is_counted(ctx, placed) || at_unix.is_some() {
             true if is_sure => Confidence::High,
             // A listener drops for other reasons, too.
@@ -175,7 +191,7 @@ fn finding(ctx: &Context<'_>, placed: &Placed) -> Finding {
         title: ctx.text(args("finding-accept-queue-full-title")),
         evidence: proofs(ctx, station, &listener, at_unix.map(|_| how), logged.as_ref()),
         explanation: ctx.text(explanation),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

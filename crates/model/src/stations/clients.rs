@@ -5,16 +5,16 @@ use super::{Context, Placed, StationDef, blank};
 use crate::facts::GOOD_MIN;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::cores::cost_s;
-use crate::facts::harm::in_flight_peak;
 use crate::facts::limit::holding;
 use crate::facts::pool::held_s as held_s_most;
 use crate::facts::quota::stops;
+use crate::facts::suffered::in_flight_peak;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::path::Tier;
 use crate::report::{At, Ceiling, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef { id: "clients", kind: StationKind::Rate, findings: &[], read, judge: |_, _| Vec::new() };
+pub(super) const STATION: StationDef = StationDef::new("clients", StationKind::Rate, &[], read, |_, _| Vec::new());
 
 /// Share of an open loop's rate that may be missing although nothing held it back: requests under way at the end.
 const RATE_MISSING_MAX: f64 = 0.02;

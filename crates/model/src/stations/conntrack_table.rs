@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank, evidence};
-use crate::facts::harm::lost_first_packets;
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::facts::suffered;
+use crate::findings::TABLE_FULL;
+use crate::harm::Cost;
 use crate::message::Message;
 use crate::observation::{ConntrackCpu, KernelLine, NetnsId, NetnsView};
-use crate::report::{At, Confidence, Evidence, Finding, Role, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "conntrack-table", kind: StationKind::Cliff, findings: &["conntrack-table-full"], read, judge };
+pub(super) const STATION: StationDef = StationDef::new("conntrack-table", StationKind::Cliff, &[TABLE_FULL], read, judge);
 
 /// Sysctl with the table's limit.
 pub(crate) const KEY_MAX: &str = "net.netfilter.nf_conntrack_max";
@@ -117,7 +118,7 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> Placed {
         let message = Message::new(id).with("peak", table.peak).with("max", table.max).with("drops", table.drops.unwrap_or(0));
         message.with("share", table.utilization().unwrap_or(0.0) * 100.0).with("early", table.early_drops)
     };
-    let (state, why) = if table.refuses() && lost_first_packets(ctx) {
+    let (state, why) = if table.refuses() && harmed(ctx, id, table) {
         (StationState::Refusing, args("state-conntrack-refusing"))
     } else if table.refuses() {
         (StationState::Near, args("state-conntrack-harmless"))
@@ -133,6 +134,13 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> Placed {
     station.state = state;
     station.why = ctx.text(why);
     Placed { netns: Some(id), station }
+}
+
+/// True where requests suffered as dropped first packets make them suffer: those of the load itself, else as many of those who came as packets were dropped.
+fn harmed(ctx: &Context<'_>, id: NetnsId, table: &Table) -> bool {
+    let lost = table.drops.unwrap_or_else(|| table.log_lines.unwrap_or(0) as u64);
+    let watched = || ctx.obs.netns.get(&id).map_or(Cost::default(), |view| suffered::dropped(ctx, view, lost));
+    ctx.obs.load.as_ref().map_or_else(watched, |load| suffered::lost_first_packets(ctx, load)).hurts()
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
@@ -157,17 +165,15 @@ fn finding(ctx: &Context<'_>, placed: &Placed, id: NetnsId, view: &NetnsView, ta
     };
     let args = |id: &'static str| Message::new(id).with("netns", ctx.netns_name(placed.netns.unwrap_or_default())).with("max", table.max);
     Finding {
-        id: "conntrack-table-full".to_owned(),
+        id: TABLE_FULL.to_owned(),
         station: STATION.id.to_owned(),
         tier: station.tier.clone(),
         at: station.at.clone(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         confidence,
         title: ctx.text(args("finding-conntrack-table-full-title")),
         evidence: proofs(ctx, id, view, table),
         explanation: ctx.text(args("finding-conntrack-table-full-explanation")),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

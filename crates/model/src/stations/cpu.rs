@@ -9,8 +9,7 @@ use crate::facts::owner::joined;
 use crate::message::Message;
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "cpu", kind: StationKind::Rate, findings: FINDINGS, read, judge: |_, _| Vec::new() };
+pub(super) const STATION: StationDef = StationDef::new("cpu", StationKind::Rate, FINDINGS, read, |_, _| Vec::new());
 
 /// What could be faster, judged from a profile (`improvements`): none of it is a fault.
 const FINDINGS: &[&str] = crate::improvements::FROM_PROFILE;

@@ -1,15 +1,18 @@
 //! Station `cpu-quota`: the CPU time that a cgroup allows the path's servers. When it is used up they are stopped until the next period, however
 //! idle the cores are.
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place};
 use crate::facts::cores;
 use crate::facts::quota::{NOTED_SHARE, Quota, file};
+use crate::findings::{THROTTLED, TIME_WAIT_SEARCH};
 use crate::message::Message;
-use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
-pub(crate) const ID: &str = "cgroup-cpu-throttled";
-
-pub(super) const STATION: StationDef = StationDef { id: "cpu-quota", kind: StationKind::Rate, findings: &[ID], read, judge };
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[CouplingDef::found(TIME_WAIT_SEARCH, THROTTLED, Place::Tier, "coupling-quota-search")],
+    ..StationDef::new("cpu-quota", StationKind::Rate, &[THROTTLED], read, judge)
+};
 
 /// Share of the window's periods in which a cgroup is stopped from which it lacks CPU time, and is not merely cut short in bursts or at a start.
 const THROTTLED_SHARE: f64 = 0.5;
@@ -127,17 +130,15 @@ fn finding(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Finding {
         Harm::Tail => "finding-cgroup-cpu-throttled-explanation-tail",
     };
     Finding {
-        id: ID.to_owned(),
+        id: THROTTLED.to_owned(),
         station: STATION.id.to_owned(),
         tier: quota.names(),
         at: At { cgroup: Some(quota.now.dir.clone()), ..At::default() },
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
         title: ctx.text(quota.told("finding-cgroup-cpu-throttled-title")),
         evidence: proofs(ctx, quota, harm),
         explanation: ctx.text(quota.told(explanation)),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

@@ -6,24 +6,23 @@ mod ceiling;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place};
 use crate::facts::Logged;
 use crate::facts::cores::limiting;
 use crate::facts::cores::{kernel_share, utilization_of};
-use crate::facts::harm::answers_with;
-use crate::fix::NOISE_SHARE;
+use crate::facts::suffered::answers_with;
+use crate::findings::{PORTS_EXHAUSTED, TABLE_FULL, TIME_WAIT_SEARCH};
+use crate::harm::Cost;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::path::{PlacedListener, Tier};
-use crate::profile::{PORT_SEARCH, Profiled, Share, gain_of, is_of};
-use crate::report::{At, Confidence, Finding, Role, Station, StationKind, StationState};
+use crate::profile::{PORT_SEARCH, Profiled, Share, is_of};
+use crate::report::{At, Confidence, Finding, Station, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
-    id: "ephemeral-ports",
-    kind: StationKind::Rate,
-    findings: &["ephemeral-ports-exhausted", "time-wait-port-search"],
-    read,
-    judge,
+    graph: &[CouplingDef::found(TABLE_FULL, PORTS_EXHAUSTED, Place::Edge, "coupling-ports-table")],
+    ..StationDef::new("ephemeral-ports", StationKind::Rate, &[PORTS_EXHAUSTED, TIME_WAIT_SEARCH], read, judge)
 };
 
 /// Sysctl with the range of ports.
@@ -42,8 +41,6 @@ const NEAR_SHARE: f64 = 0.8;
 const LOGGED_SHARE: f64 = 0.5;
 /// Kind of line in an error log: connect() failed with EADDRNOTAVAIL.
 const KIND_NO_PORT: &str = "connect 99";
-/// Share of failed answers at a gateway above which they count as harm.
-const FAILED_SHARE: f64 = 0.01;
 /// Statuses with which a gateway answers when it cannot reach its upstream.
 const GATEWAY_ERRORS: &[u16] = &[500, 502, 503];
 /// Busy share of the dialling tier's cores from which the search for a free port can be what they do.
@@ -279,7 +276,7 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
 
 /// True where connects to an upstream failed: the gateway answered 502 or the like. A full table of ports alone refuses nobody yet.
 fn refused(ctx: &Context<'_>) -> bool {
-    ctx.obs.load.as_ref().is_some_and(|load| answers_with(load, GATEWAY_ERRORS) as f64 > FAILED_SHARE * load.requests as f64)
+    ctx.obs.load.as_ref().is_some_and(|load| Cost::of_requests(answers_with(load, GATEWAY_ERRORS), load.requests).hurts())
 }
 
 /// What a profile says of the search: its share of the CPU time of what limits the dialling tier.
@@ -302,10 +299,10 @@ fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
     // Kernels differ in what the search costs and in what makes them search: where it was sampled, that decides, unless the samples are too few to tell it
     // from noise.
     if let Some((share, _)) = sampled(ctx, ports) {
-        if gain_of(share.low) >= NOISE_SHARE {
+        if Cost::of_time(share.low).hurts() {
             return ports.is_fullest;
         }
-        if gain_of(share.high) < NOISE_SHARE {
+        if !Cost::of_time(share.high).hurts() {
             return false;
         }
     }
@@ -323,8 +320,8 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     let pairs = all(ctx).into_iter().zip(read);
     pairs
         .filter_map(|(ports, placed)| match placed.station.state {
-            StationState::Refusing => Some(finding(ctx, placed, &ports, "ephemeral-ports-exhausted")),
-            StationState::Saturated => Some(finding(ctx, placed, &ports, "time-wait-port-search")),
+            StationState::Refusing => Some(finding(ctx, placed, &ports, PORTS_EXHAUSTED)),
+            StationState::Saturated => Some(finding(ctx, placed, &ports, TIME_WAIT_SEARCH)),
             _ => None,
         })
         .collect()
@@ -332,7 +329,7 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
 
 fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) -> Finding {
     let station = &placed.station;
-    let exhausted = id == "ephemeral-ports-exhausted";
+    let exhausted = id == PORTS_EXHAUSTED;
     let (title, explanation) = match exhausted {
         true => ("finding-ephemeral-ports-exhausted-title", "finding-ephemeral-ports-exhausted-explanation"),
         false if !ports.searches() => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation-sampled"),
@@ -363,7 +360,7 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
             proofs.push(evidence(ctx.text(Message::new("evidence-ports-no-reuse")), format!("{KEY_REUSE} ({netns})"), None));
         }
         if let Some((share, function)) = sampled(ctx, ports) {
-            is_sampled = gain_of(share.low) >= NOISE_SHARE;
+            is_sampled = Cost::of_time(share.low).hurts();
             let text = Message::new("evidence-ports-search").with("share", share.value * 100.0).with("function", function);
             let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
             proofs.push(evidence(ctx.text(text.with("tier", station.tier.as_str())), "profile", Some(share.value)));
@@ -374,13 +371,11 @@ fn finding(ctx: &Context<'_>, placed: &Placed, ports: &Ports, id: &'static str) 
         station: STATION.id.to_owned(),
         tier: station.tier.clone(),
         at: station.at.clone(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         // The errno of the failed connect is in the server's log and not in any counter: without it, 502s and full ports point to it together.
         confidence: if logged.is_some() || is_sampled { Confidence::High } else { Confidence::Medium },
         title: ctx.text(args(title)),
         evidence: proofs,
         explanation: ctx.text(args(explanation)),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }

@@ -1,16 +1,21 @@
 //! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and
 //! connections stand in the queue, or an upstream or a file cannot be opened and the answer is an error.
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place};
 use crate::facts::Logged;
-use crate::facts::harm::{answers_with, in_flight_peak};
+use crate::facts::suffered::{answers_with, in_flight_peak, slower_by, turned_away};
 use crate::facts::sum::per_second;
+use crate::findings::{FILES_EXHAUSTED, TABLE_FULL};
+use crate::harm::Cost;
 use crate::message::Message;
 use crate::path::Tier;
-use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "file-descriptors", kind: StationKind::Cliff, findings: &["file-descriptors-exhausted"], read, judge };
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[CouplingDef::found(TABLE_FULL, FILES_EXHAUSTED, Place::Edge, "coupling-held-table")],
+    ..StationDef::new("file-descriptors", StationKind::Cliff, &[FILES_EXHAUSTED], read, judge)
+};
 
 /// Kinds of lines in an error log, of accepting and of opening what an answer needs: a call failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's and not counted here.
 const KIND_ACCEPT: &str = "accept 24";
@@ -21,16 +26,8 @@ const CHURN_SHARE: f64 = 0.01;
 const SAMPLES_MIN: usize = 2;
 /// Share from which the headroom is told as small.
 const NEAR_SHARE: f64 = 0.8;
-/// Share of requests without an expected answer above which it counts as harm.
-const FAILED_SHARE: f64 = 0.01;
 /// nginx stops to accept for so long when accept() fails for want of a descriptor (`accept_mutex_delay`), and whoever waits longer suffers.
 const ACCEPT_PAUSE_US: u64 = 500_000;
-/// Share of the window in which nobody accepted, from which pauses count as what clients waited for.
-const PAUSED_SHARE: f64 = 0.1;
-/// Share of the requests under way that stand unaccepted on average, from which their clients suffer.
-const STANDING_SHARE: f64 = 0.1;
-/// Share of the failed requests that logged failures to open must explain.
-const EXPLAINED_SHARE: f64 = 0.1;
 /// Statuses of an answer for which no upstream or file could be opened.
 const NOT_OPENED: &[u16] = &[500, 502, 503];
 
@@ -100,30 +97,34 @@ impl Files {
         self.logged().next().is_some()
     }
 
-    fn is_exhausted(&self, ctx: &Context<'_>) -> bool {
+    /// Of the time in which nobody was accepted.
+    fn paused(&self, ctx: &Context<'_>) -> Cost {
+        let paused_us = self.not_accepted.as_ref().map_or(0, |logged| logged.count.saturating_mul(ACCEPT_PAUSE_US));
+        Cost::of_time((paused_us as f64 / 1e6 / ctx.seconds().max(1e-6)).min(1.0))
+    }
+
+    /// What could not be opened for an answer.
+    fn failed_to_open(&self) -> u64 {
+        self.not_opened.iter().map(|logged| logged.count).sum()
+    }
+
+    fn is_exhausted(&self, ctx: &Context<'_>, tier: &Tier) -> bool {
         let Some(load) = &ctx.obs.load else {
-            // Without load of our own, what was logged is harm, and so is a queue before a process that stays at its limit.
-            return self.is_logged() || (self.full_samples >= SAMPLES_MIN && self.waiting >= 1.0);
+            // Without load of our own a queue before a process that stays at its limit is harm, too.
+            let logged = self.paused(ctx).or(turned_away(ctx, ctx.obs.netns.get(&tier.netns), self.failed_to_open()));
+            return logged.hurts() || (self.full_samples >= SAMPLES_MIN && self.waiting >= 1.0);
         };
         let lost = load.requests.saturating_sub(load.good);
         // Clients that nobody accepts send few requests: neither the share that failed nor a percentile of those answered tells of them.
-        let stands = self.not_accepted.is_some() && self.waiting >= STANDING_SHARE * in_flight_peak(load);
-        let suffers = is_many(lost, load.requests) || load.latency_us.p99 >= ACCEPT_PAUSE_US || stands;
+        let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time(self.waiting / in_flight_peak(load).max(1.0)));
+        let suffers = Cost::of_requests(lost, load.requests).or(slower_by(ctx, load, ACCEPT_PAUSE_US)).or(stands).hurts();
         if self.is_logged() {
-            let paused_us = self.not_accepted.as_ref().map_or(0, |logged| logged.count.saturating_mul(ACCEPT_PAUSE_US));
-            let opened: u64 = self.not_opened.iter().map(|logged| logged.count).sum();
-            let paused = paused_us as f64 / 1e6 >= PAUSED_SHARE * ctx.seconds();
-            let explained = opened as f64 >= EXPLAINED_SHARE * lost as f64 && is_many(lost, load.requests);
-            return suffers && (paused || explained);
+            return suffers && self.paused(ctx).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();
         }
         // A full process that nobody waits for and that opens all it needs has just what it wants.
-        let stuck = self.waiting >= 1.0 || is_many(answers_with(load, NOT_OPENED), load.requests);
+        let stuck = self.waiting >= 1.0 || Cost::of_requests(answers_with(load, NOT_OPENED), load.requests).hurts();
         self.full_samples >= SAMPLES_MIN && stuck && suffers
     }
-}
-
-fn is_many(count: u64, requests: u64) -> bool {
-    count as f64 > FAILED_SHARE * requests as f64
 }
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
@@ -143,7 +144,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, files: &Files) -> Station {
         let message = Message::new(id).with("peak", files.peak).with("limit", files.limit).with("pid", files.pid.to_string());
         message.with("count", files.logged_count())
     };
-    let (state, why) = match (files.is_exhausted(ctx), !files.is_logged()) {
+    let (state, why) = match (files.is_exhausted(ctx, tier), !files.is_logged()) {
         (true, false) => (StationState::Refusing, args("state-file-descriptors-logged")),
         (true, true) => (StationState::Refusing, args("state-file-descriptors-full")),
         (false, false) => (StationState::Near, args("state-file-descriptors-harmless")),
@@ -168,18 +169,16 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
 fn finding(ctx: &Context<'_>, placed: &Placed, tier: &Tier, files: &Files) -> Finding {
     let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", files.limit);
     Finding {
-        id: "file-descriptors-exhausted".to_owned(),
+        id: FILES_EXHAUSTED.to_owned(),
         station: STATION.id.to_owned(),
         tier: tier.name.clone(),
         at: placed.station.at.clone(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         // Only the failed call's errno is a proof; it stands in the server's log and in no counter.
         confidence: if files.is_logged() { Confidence::High } else { Confidence::Medium },
         title: ctx.text(args("finding-file-descriptors-exhausted-title")),
         evidence: proofs(ctx, files),
         explanation: ctx.text(args("finding-file-descriptors-exhausted-explanation")),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::message::Message;
 use crate::observation::{Link, NetnsId, NetnsView, Qdisc};
 use crate::report::{At, Ceiling, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef { id: "link", kind: StationKind::Rate, findings: &[], read, judge: |_, _| Vec::new() };
+pub(super) const STATION: StationDef = StationDef::new("link", StationKind::Rate, &[], read, |_, _| Vec::new());
 
 /// Share of the rate at which a link counts as full: goodput read off a socket buffer runs ahead of the wire by more than that
 /// in short windows (KNOWLEDGE.md, "Signals"), and framing takes the rest.

@@ -1,17 +1,35 @@
 //! Station `load-generator`: the client that offers the load must not itself be the limit.
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place, Standing};
 use crate::facts::GOOD_MIN;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::cores::core_list;
+use crate::findings::{ACCEPT_QUEUE_FULL, CLOSE_RACE, CONNECTIONS_EXHAUSTED, GENERATOR_LIMITED, LIMITED_BY_CONFIG, PORTS_EXHAUSTED};
 use crate::load::{GeneratorThread, LoadResult, Loop};
 use crate::message::Message;
-use crate::report::{At, Confidence, Finding, Role, StationKind, StationState};
+use crate::report::{At, Confidence, Finding, StationKind, StationState};
 
-/// Id of its finding.
-pub(crate) const ID: &str = "load-generator-limited";
+/// A server that turns requests away at once keeps a generator busy that asks again at once.
+const fn asked_again(cause: &'static str) -> CouplingDef {
+    CouplingDef::judged(cause, GENERATOR_LIMITED, Place::Path, "coupling-generator-asks-again")
+}
 
-pub(super) const STATION: StationDef = StationDef { id: "load-generator", kind: StationKind::Rate, findings: &[ID], read, judge };
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[
+        asked_again(CONNECTIONS_EXHAUSTED),
+        asked_again(ACCEPT_QUEUE_FULL),
+        asked_again(PORTS_EXHAUSTED),
+        asked_again(LIMITED_BY_CONFIG),
+        asked_again(CLOSE_RACE),
+    ],
+    standing: |ctx, _, _| {
+        let asks =
+            ctx.obs.load.as_ref().is_some_and(|load| matches!(limit(utilization(ctx, load), load), Some(Limit::Cpu)) && asks_again(load));
+        if asks { Standing::Perhaps } else { Standing::Alone }
+    },
+    ..StationDef::new("load-generator", StationKind::Rate, &[GENERATOR_LIMITED], read, judge)
+};
 
 /// Share of its CPUs at which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
 pub(crate) const LIMITED_UTILIZATION: f64 = 0.90;
@@ -76,17 +94,15 @@ fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
         }
     };
     vec![Finding {
-        id: ID.to_owned(),
+        id: GENERATOR_LIMITED.to_owned(),
         station: STATION.id.to_owned(),
         tier: "client".to_owned(),
         at: placed.station.at.clone(),
-        role: if matches!(limit, Limit::Cpu) && asks_again(load) { Role::Symptom } else { Role::Cause },
-        symptom_of: Vec::new(),
         confidence: Confidence::High,
         title: ctx.text(Message::new("finding-load-generator-limited-title")),
         evidence: vec![proof],
         explanation: ctx.text(Message::new("finding-load-generator-limited-explanation")),
-        remedies: Vec::new(),
+        ..unjudged()
     }]
 }
 

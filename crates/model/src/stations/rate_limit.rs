@@ -1,14 +1,14 @@
 //! Station `rate-limit`: the requests a second, or connections, that the configuration itself allows on this request's way (nginx's limit_req and
 //! limit_conn). Somebody meant it; what it takes from this traffic is told all the same.
 
-use super::{Context, Placed, StationDef, blank, evidence};
-use crate::facts::harm::answers_with;
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
 use crate::facts::limit::{Held, Limit, narrowest, place, told};
+use crate::facts::suffered::answers_with;
+use crate::findings::LIMITED_BY_CONFIG;
 use crate::path::Tier;
-use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "rate-limit", kind: StationKind::Rate, findings: &["rate-limited-by-config"], read, judge };
+pub(super) const STATION: StationDef = StationDef::new("rate-limit", StationKind::Rate, &[LIMITED_BY_CONFIG], read, judge);
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
     let limits = ctx.path.tiers.iter().filter_map(|tier| Some((tier, narrowest(ctx, tier)?)));
@@ -61,17 +61,15 @@ fn finding(ctx: &Context<'_>, placed: &Placed, tier: &Tier, limit: &Limit<'_>, h
         (Held::Delayed, _) => ("finding-rate-limited-by-config-title-delay", "finding-rate-limited-by-config-explanation-delay"),
     };
     Finding {
-        id: "rate-limited-by-config".to_owned(),
+        id: LIMITED_BY_CONFIG.to_owned(),
         station: STATION.id.to_owned(),
         tier: tier.name.clone(),
         at: placed.station.at.clone(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         confidence: if limit.is_logged { Confidence::High } else { Confidence::Medium },
         title: ctx.text(told(title, tier, limit.config)),
         evidence: proofs(ctx, tier, limit, held),
         explanation: ctx.text(told(explanation, tier, limit.config)),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

@@ -7,34 +7,25 @@ mod flow;
 mod receiver;
 mod stall;
 
-use super::{Context, Placed, StationDef, blank};
+use super::{Context, Placed, StationDef, blank, unjudged};
+use crate::findings::{ACK_STALL, BUFFER_LIMITED, RECEIVER_LIMITED, SMALL_WINDOW};
 use crate::message::Message;
-use crate::report::{Confidence, Evidence, Finding, Role, StationKind, StationState};
+use crate::report::{Confidence, Evidence, Finding, StationKind, StationState};
 pub(crate) use buffer::{KEY_WMEM, largest_buffer, sizes};
 use flow::{Flow, flows};
 
 pub(super) const STATION: StationDef =
-    StationDef { id: "sending", kind: StationKind::Cliff, findings: &[BUFFER, STALL, FIRST_WINDOW, RECEIVER], read, judge };
-
-/// The send buffer is smaller than what the way holds.
-pub(crate) const BUFFER: &str = "send-buffer-limited";
-/// Small writes wait for an acknowledgement that the peer delays.
-pub(crate) const STALL: &str = "delayed-ack-stall";
-
-/// New connections begin with fewer segments than usual, and their answers take more round trips.
-pub(crate) const FIRST_WINDOW: &str = "small-initial-window";
-/// The clients take no more at once.
-pub(crate) const RECEIVER: &str = "receiver-limited";
+    StationDef::new("sending", StationKind::Cliff, &[BUFFER_LIMITED, ACK_STALL, SMALL_WINDOW, RECEIVER_LIMITED], read, judge);
 
 /// The shortest way on which round trips matter, microseconds: where acknowledgements come back sooner, it is the receiver's own pace that is waited
 /// for.
 const ROUND_TRIP_MIN_US: f64 = 1_000.0;
-/// Share of the time of the requests under way from which what holds their connections back is what limits.
-const TIME_SHARE_MIN: f64 = 1.0 / 3.0;
 
 /// What is wrong with a flow.
 struct Held {
     id: &'static str,
+    /// Share of the time of the requests under way.
+    share: f64,
     /// Whose fault it is, where not the sender's.
     tier: Option<&'static str>,
     confidence: Confidence,
@@ -43,9 +34,10 @@ struct Held {
     proofs: Vec<Evidence>,
 }
 
-/// The first that applies: each is most of the time of the same connections.
+/// What takes most of the time of its connections.
 fn held(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
-    stall::of(ctx, flow).or_else(|| first_window::of(ctx, flow)).or_else(|| buffer::of(ctx, flow)).or_else(|| receiver::of(ctx, flow))
+    let all = [stall::of(ctx, flow), first_window::of(ctx, flow), buffer::of(ctx, flow), receiver::of(ctx, flow)];
+    all.into_iter().flatten().max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
@@ -71,13 +63,11 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
             station: STATION.id.to_owned(),
             tier: held.tier.unwrap_or(flow.tier).to_owned(),
             at: flow.at.clone(),
-            role: Role::Cause,
-            symptom_of: Vec::new(),
             confidence: held.confidence,
             title: ctx.text(held.title),
             evidence: held.proofs,
             explanation: ctx.text(held.explanation),
-            remedies: Vec::new(),
+            ..unjudged()
         })
     };
     flows(ctx).iter().filter_map(finding).collect()

@@ -10,16 +10,22 @@ mod proofs;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::{Context, Placed, StationDef, blank};
-use crate::facts::harm::{lost_first_packets, waited_to_connect};
+use super::{Context, Placed, StationDef, blank, unjudged};
+use crate::causes::{CouplingDef, Place, Standing};
 use crate::facts::queue::{self, KEY_COOKIES};
+use crate::facts::suffered;
 use crate::facts::sum::mean;
+use crate::findings::{ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL};
 use crate::message::Message;
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
 use crate::path::{PlacedListener, Tier};
-use crate::report::{At, Confidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Finding, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef { id: "syn-queue", kind: StationKind::Cliff, findings: &["syn-queue-full"], read, judge };
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[CouplingDef::judged(ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL, Place::Listener, "coupling-syn-queue-accept")],
+    standing,
+    ..StationDef::new("syn-queue", StationKind::Cliff, &[SYN_QUEUE_FULL], read, judge)
+};
 
 /// Sysctl that, with cookies off, bounds the handshakes of peers that are not known.
 pub(crate) const KEY_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
@@ -176,7 +182,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
     station.refused_per_s = queue.refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
     let sent = ctx.counted(queue.view, "TcpExt.TCPReqQFullDoCookies").filter(|sent| *sent > 0 && queue.was_full());
     let (state, why) = match (queue.refused, sent) {
-        (Some(1..), _) if harmed(ctx, tier) => (StationState::Refusing, "state-syn-queue-refusing"),
+        (Some(lost @ 1..), _) if harmed(ctx, tier, queue.view, lost) => (StationState::Refusing, "state-syn-queue-refusing"),
         (Some(1..), _) => (StationState::Near, "state-syn-queue-harmless"),
         (_, Some(_)) => (StationState::Near, "state-syn-queue-cookies"),
         (None, _) => (StationState::Unknown, "state-syn-queue-unknown"),
@@ -190,16 +196,25 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
     station
 }
 
-/// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller;
-/// without load of our own, dropped SYNs count as harm.
-fn harmed(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let is_first = ctx.path.is_first(tier);
-    if is_first { ctx.obs.load.as_ref().is_none_or(waited_to_connect) } else { lost_first_packets(ctx) }
+/// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller.
+fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, lost: u64) -> bool {
+    let seen = if ctx.path.is_first(tier) { suffered::waited_to_connect } else { suffered::lost_first_packets };
+    ctx.obs.load.as_ref().map_or_else(|| suffered::dropped(ctx, view, lost), |load| seen(ctx, load)).hurts()
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
     let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
     refusing.filter_map(|placed| Some(finding(ctx, placed, &queue_of(ctx, placed)?))).collect()
+}
+
+fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&Placed>) -> Standing {
+    match own.and_then(|own| queue_of(ctx, own)).filter(Queue::waits_for_accept) {
+        Some(queue) => {
+            let told = Message::new("finding-syn-queue-full-symptom").with("tier", finding.tier.as_str());
+            Standing::Behind(told.with("listener", queue.address.to_string()))
+        }
+        None => Standing::Alone,
+    }
 }
 
 /// The queue of a reading.
@@ -211,26 +226,19 @@ pub(crate) fn queue_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<Queue<'
 
 fn finding(ctx: &Context<'_>, placed: &Placed, queue: &Queue<'_>) -> Finding {
     let station = &placed.station;
-    let role = if queue.waits_for_accept() { Role::Symptom } else { Role::Cause };
     let listener = queue.address.to_string();
     let args = |id: &'static str| {
         Message::new(id).with("listener", listener.as_str()).with("limit", queue.limit()).with("tier", station.tier.as_str())
     };
-    let explanation = match role {
-        Role::Cause => "finding-syn-queue-full-explanation",
-        Role::Symptom => "finding-syn-queue-full-symptom",
-    };
     Finding {
-        id: "syn-queue-full".to_owned(),
+        id: SYN_QUEUE_FULL.to_owned(),
         station: STATION.id.to_owned(),
         tier: station.tier.clone(),
         at: station.at.clone(),
-        role,
-        symptom_of: if role == Role::Symptom { vec!["accept-queue-full".to_owned()] } else { Vec::new() },
         confidence: if ctx.obs.load.is_some() && queue.was_full() { Confidence::High } else { Confidence::Medium },
         title: ctx.text(args("finding-syn-queue-full-title")),
         evidence: proofs::proofs(ctx, queue),
-        explanation: ctx.text(args(explanation)),
-        remedies: Vec::new(),
+        explanation: ctx.text(args("finding-syn-queue-full-explanation")),
+        ..unjudged()
     }
 }

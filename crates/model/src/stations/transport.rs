@@ -3,15 +3,14 @@
 mod harm;
 mod innocent;
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::findings::PACKET_LOSS;
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView};
-use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef { id: "transport", kind: StationKind::Cliff, findings: &[LOSS], read, judge };
+pub(super) const STATION: StationDef = StationDef::new("transport", StationKind::Cliff, &[PACKET_LOSS], read, judge);
 
-/// Packets get lost on the way, and requests wait for them.
-pub(crate) const LOSS: &str = "packet-loss";
 /// Segments that must have been lost for a word about loss.
 const LOST_MIN: u64 = 20;
 
@@ -109,17 +108,15 @@ fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
     proofs.push(harm.proof(ctx));
     proofs.extend(innocent::dropped_here(ctx, senders.iter().map(|sent| sent.netns)));
     vec![Finding {
-        id: LOSS.to_owned(),
+        id: PACKET_LOSS.to_owned(),
         station: STATION.id.to_owned(),
         tier: worst.tier.to_owned(),
         at: worst.at(ctx),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         confidence: if harm.is_measured() { Confidence::High } else { Confidence::Medium },
         title: ctx.text(worst.args(ctx, "finding-packet-loss-title")),
         evidence: proofs,
         explanation: ctx.text(worst.args(ctx, harm.explanation())),
-        remedies: Vec::new(),
+        ..unjudged()
     }]
 }
 

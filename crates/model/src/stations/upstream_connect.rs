@@ -5,27 +5,20 @@ mod race;
 
 use std::collections::BTreeMap;
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
-use crate::facts::harm::{FAILED_SHARE_MAX, RETRIED_SHARE_MAX};
+use crate::findings::{CHURN, CLOSE_RACE};
+use crate::harm::Cost;
 use crate::load::{INITIAL_RTO_US, Loop};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
 use crate::path::{PlacedListener, Tier, names_listener};
-use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "upstream-connect", kind: StationKind::Rate, findings: &[CHURN, RACE], read, judge };
+pub(super) const STATION: StationDef = StationDef::new("upstream-connect", StationKind::Rate, &[CHURN, CLOSE_RACE], read, judge);
 
-/// A connection is opened for each request, and that costs.
-pub(crate) const CHURN: &str = "upstream-connection-churn";
-/// Requests meet kept connections that the upstream is just closing, and fail.
-pub(crate) const RACE: &str = "idle-close-race";
 /// Connections a request from which on each request has one of its own: the counters' edges lie up to a sampling interval apart.
 const EACH_MIN: f64 = 0.9;
-/// Share of the response time from which connecting holds a closed loop back. Without TLS it can be no more than half of it (one round trip
-/// to connect, one for the request and its answer); at a third, a kept connection gives half as much again.
-const TIME_SHARE_MIN: f64 = 1.0 / 3.0;
 /// Samples of the sockets below which nothing is said of the time: they are read about once a second.
 const SAMPLES_MIN: usize = 3;
 
@@ -108,14 +101,12 @@ impl Edge<'_> {
             station: STATION.id.to_owned(),
             tier: self.tier.name.clone(),
             at: self.at.clone(),
-            role: Role::Cause,
-            symptom_of: Vec::new(),
             // Of a unix socket only the configuration tells.
             confidence: if self.opened.is_some() { Confidence::High } else { Confidence::Medium },
             title: ctx.text(self.args("finding-upstream-connection-churn-title")),
             evidence: proofs,
             explanation: ctx.text(self.args(explanation)),
-            remedies: Vec::new(),
+            ..unjudged()
         }
     }
 }
@@ -139,7 +130,7 @@ pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
 /// The edge of a server that nobody knows, where it alone opens TCP connections in its namespace, and to one other server alone: then those that the namespace
 /// counts are the edge's. Nothing where requests failed: they may never have come so far.
 fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
-    ctx.failed_share().filter(|share| *share <= FAILED_SHARE_MAX)?;
+    ctx.failed_share().filter(|share| !Cost::share_of_requests(*share).hurts())?;
     let here = || ctx.path.tiers.iter().filter(|other| other.netns == tier.netns);
     let dialled = here().flat_map(|dialling| dialling.upstreams.iter().map(|upstream| &ctx.path.tiers[*upstream]));
     let is_tcp = |placed: &&PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
@@ -250,7 +241,7 @@ fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> Station {
 /// of a closed loop.
 fn judge(ctx: &Context<'_>, _: &[Placed]) -> Vec<Finding> {
     let far = edges(ctx).into_iter().filter_map(|edge| Some((time_share(ctx, &edge)?, edge)));
-    let far = far.filter(|(share, edge)| *share >= TIME_SHARE_MIN && edge.churns() && is_idle(ctx, edge.tier));
+    let far = far.filter(|(share, edge)| Cost::of_time(*share).hurts() && edge.churns() && is_idle(ctx, edge.tier));
     far.map(|(share, edge)| {
         let mut proofs = edge.proofs(ctx);
         let text = edge.args("evidence-churn-time").with("share", share * 100.0);
@@ -266,8 +257,7 @@ fn is_idle(ctx: &Context<'_>, tier: &Tier) -> bool {
 }
 
 /// Share of the response time for which a request waits for its connection, by Little's law: those in SYN-SENT on average, of all that are
-/// under way. Nothing where SYNs are lost: what is waited for then is the next SYN. Of the few that are lost in any case each waits as long as a
-/// thousand others.
+/// under way. Nothing where lost SYNs are harm: what is waited for then is the next SYN. What the few wait for that are lost in any case is taken off.
 fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
     let Loop::Closed { connections } = load.shape else { return None };
@@ -275,11 +265,12 @@ fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
     let samples = ctx.in_window(&view.sockets).count();
     let retried = grown(ctx, view, "TcpExt.TCPSynRetrans")?;
     let opened = grown(ctx, view, "Tcp.ActiveOpens")?;
-    if samples < SAMPLES_MIN || connections == 0 || retried > RETRIED_SHARE_MAX * opened {
+    // What is sent again waited for the first retransmission timeout at the least.
+    let lost = retried * (INITIAL_RTO_US as f64 / 1e6) / ctx.seconds().max(1e-6);
+    let lost = Cost { requests: retried / opened.max(1.0), time: lost / f64::from(connections.max(1)) };
+    if samples < SAMPLES_MIN || lost.hurts() {
         return None;
     }
     let connecting = dialled(ctx, edge.tier, edge.address).filter(|socket| socket.state == TcpState::SynSent).count();
-    // What is sent again waited for the first retransmission timeout at the least.
-    let lost = retried * (INITIAL_RTO_US as f64 / 1e6) / ctx.seconds().max(1e-6);
-    Some((connecting as f64 / samples as f64 - lost).max(0.0) / f64::from(connections))
+    Some((connecting as f64 / samples as f64 / f64::from(connections.max(1)) - lost.time).max(0.0))
 }

@@ -1,16 +1,23 @@
 //! Station `waiting`: requests that stand inside a program which neither computes nor waits for anything that is seen: for a lock, an inner limit, a
 //! connection of its pool, a timer.
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place, Standing, Told};
+use crate::findings::WAITS_INSIDE;
 use crate::ledger::{Inside, Shown, tenths};
 use crate::message::Message;
 use crate::path::Tier;
-use crate::report::{At, Confidence, Evidence, Finding, LedgerPlaceKind, Role, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, LedgerPlaceKind, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef { id: "waiting", kind: StationKind::Rate, findings: &[INSIDE], read, judge };
-
-/// Most of all requests wait for each other inside a program.
-pub(crate) const INSIDE: &str = "waits-inside";
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[
+        CouplingDef::any(WAITS_INSIDE, Place::Behind, "coupling-inside-found"),
+        CouplingDef::station("cpu", WAITS_INSIDE, Place::Path, Told::Judged, "coupling-inside-cores"),
+        CouplingDef::station("link", WAITS_INSIDE, Place::Path, Told::Found, "coupling-inside-link"),
+    ],
+    standing: |ctx, _, _| if want_cores(ctx) { Standing::Perhaps } else { Standing::Alone },
+    ..StationDef::new("waiting", StationKind::Rate, &[WAITS_INSIDE], read, judge)
+};
 
 fn read(ctx: &Context<'_>) -> Vec<Placed> {
     let Some(account) = ctx.account() else { return Vec::new() };
@@ -68,17 +75,15 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &Shown) -> Finding {
         Shown::Even => ("finding-waits-inside-title", "finding-waits-inside-explanation-even", Confidence::Medium),
     };
     Finding {
-        id: INSIDE.to_owned(),
+        id: WAITS_INSIDE.to_owned(),
         station: STATION.id.to_owned(),
         tier: tier.name.clone(),
         at: at(ctx, tier),
-        role: if want_cores(ctx) { Role::Symptom } else { Role::Cause },
-        symptom_of: Vec::new(),
         confidence,
         title: ctx.text(args(ctx, title, inside)),
         evidence: proofs(ctx, inside, shown),
         explanation: ctx.text(args(ctx, explanation, inside)),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

@@ -1,18 +1,26 @@
 //! Station `worker-connections`: the connections that one nginx worker may hold at once, those to upstreams included. What comes when they are
 //! used up is closed unanswered and never reaches the access log.
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place};
 use crate::facts::Logged;
-use crate::facts::harm::{answers_with, in_flight_peak};
+use crate::facts::suffered::{answers_with, in_flight_peak, turned_away};
 use crate::facts::sum::per_second;
+use crate::findings::{CONNECTIONS_EXHAUSTED, TABLE_FULL, THROTTLED};
+use crate::harm::Cost;
 use crate::load::LoadResult;
 use crate::message::Message;
 use crate::observation::{OpenFiles, Origin};
 use crate::path::Tier;
-use crate::report::{At, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { id: "worker-connections", kind: StationKind::Cliff, findings: &["worker-connections-exhausted"], read, judge };
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[
+        CouplingDef::found(THROTTLED, CONNECTIONS_EXHAUSTED, Place::Tier, "coupling-held-quota"),
+        CouplingDef::found(TABLE_FULL, CONNECTIONS_EXHAUSTED, Place::Edge, "coupling-held-table"),
+    ],
+    ..StationDef::new("worker-connections", StationKind::Cliff, &[CONNECTIONS_EXHAUSTED], read, judge)
+};
 
 /// Kind of line in the error log: a connection was turned away, or an answer failed, for want of a connection.
 const KIND_REFUSED: &str = "worker_connections";
@@ -29,12 +37,8 @@ const OTHERS_PART: u32 = 32;
 const SAMPLES_MIN: usize = 2;
 /// Share from which the headroom is told as small.
 const NEAR_SHARE: f64 = 0.8;
-/// Share of requests that failed as those do whose connection was closed, above which it counts as harm.
-const FAILED_SHARE: f64 = 0.01;
 /// Share of the connections accepted that were cut off with a request in them, from which one look at a worker that is full is enough.
 const CUT_SHARE_MANY: f64 = 0.1;
-/// Share of those failures that what the server logged must explain.
-const EXPLAINED_SHARE: f64 = 0.1;
 /// Counters of connections that were closed with data unread, and of those that were accepted (/proc/net/netstat, snmp).
 const ABORTED: &str = "TcpExt.TCPAbortOnClose";
 const OPENED: &str = "Tcp.PassiveOpens";
@@ -155,19 +159,19 @@ impl Held {
 
     fn shown(&self, ctx: &Context<'_>, tier: &Tier) -> Option<Shown> {
         let Some(load) = &ctx.obs.load else {
-            // Without load of our own, what the server turned away is harm. That it closes kept connections to make room may be noticed by nobody,
-            // unless requests were under way in them.
+            // That it closes kept connections to make room may be noticed by nobody, unless requests were under way in them.
             let drained = match cut_off(ctx, tier) {
                 Some(cut) if cut.share >= CUT_SHARE_MANY => self.full_samples > 0,
                 Some(_) => self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples,
                 None => false,
             };
-            return (self.turned_away() > 0).then_some(Shown::Refused).or(drained.then_some(Shown::Drained));
+            let refused = turned_away(ctx, ctx.obs.netns.get(&tier.netns), self.turned_away()).hurts();
+            return refused.then_some(Shown::Refused).or(drained.then_some(Shown::Drained));
         };
-        let is_many = |count: u64| count as f64 > FAILED_SHARE * load.requests as f64;
+        let hurts = |count: u64| Cost::of_requests(count, load.requests).hurts();
         let failed = closed(load) + answers_with(load, NO_CONNECTION);
         let refused = self.turned_away();
-        if refused > 0 && is_many(failed) && refused as f64 >= EXPLAINED_SHARE * failed as f64 {
+        if hurts(failed.min(refused)) {
             return Some(Shown::Refused);
         }
         // Most of those that are closed to make room are told by no line of their own, and at nginx's default level by none at all; the kernel
@@ -181,7 +185,7 @@ impl Held {
         };
         let drained =
             self.reused_log.is_some() || (self.full_samples >= samples && self.asked(load) >= DRAIN_SHARE * f64::from(self.limit));
-        (drained && is_many(seen_closed(ctx, tier, load))).then_some(Shown::Drained)
+        (drained && hurts(seen_closed(ctx, tier, load))).then_some(Shown::Drained)
     }
 }
 
@@ -194,7 +198,7 @@ fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
     };
     let (aborted, opened) = (grew(ABORTED)?, grew(OPENED)?);
     let share = aborted as f64 / opened.max(1) as f64;
-    (share > FAILED_SHARE).then_some(CutOff { count: aborted, share })
+    Cost::share_of_requests(share).hurts().then_some(CutOff { count: aborted, share })
 }
 
 /// Connections that were cut off, and their share of those that were accepted.
@@ -273,17 +277,15 @@ fn finding(ctx: &Context<'_>, placed: &Placed, tier: &Tier, held: &Held, shown: 
     let args =
         |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", held.limit).with("workers", held.workers as f64);
     Finding {
-        id: "worker-connections-exhausted".to_owned(),
+        id: CONNECTIONS_EXHAUSTED.to_owned(),
         station: STATION.id.to_owned(),
         tier: tier.name.clone(),
         at: placed.station.at.clone(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         confidence: held.confidence(shown),
         title: ctx.text(args("finding-worker-connections-exhausted-title")),
         evidence: proofs(ctx, tier, held),
         explanation: ctx.text(args("finding-worker-connections-exhausted-explanation")),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

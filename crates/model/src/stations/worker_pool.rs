@@ -4,24 +4,40 @@
 mod blocked;
 mod unforced;
 
-use super::{Context, Placed, StationDef, blank, evidence};
+use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::causes::{CouplingDef, Place, Told};
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::pool::{Idle, Of, Pool, Service, configured, exhausted, loops};
-use crate::facts::setting;
+use crate::findings::{
+    BUFFER_LIMITED, FILES_EXHAUSTED, NOT_IN_FORCE, PACKET_LOSS, POOL_BLOCKED, POOL_EXHAUSTED, RECEIVER_LIMITED, SMALL_WINDOW, TABLE_FULL,
+    THROTTLED,
+};
 use crate::message::Message;
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::path::Tier;
-use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Role, Station, StationKind, StationState};
+use crate::report::{At, Ceiling, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
 use blocked::Blocked;
 pub(crate) use blocked::waited_for;
 
 pub(super) const STATION: StationDef = StationDef {
-    id: "worker-pool",
-    kind: StationKind::Rate,
-    findings: &["worker-pool-exhausted", "workers-blocked-on-upstream", setting::NOT_IN_FORCE],
-    read,
-    judge,
+    graph: &[
+        CouplingDef::found(THROTTLED, POOL_EXHAUSTED, Place::Tier, "coupling-pool-quota"),
+        CouplingDef::found(POOL_BLOCKED, POOL_EXHAUSTED, Place::Tier, "coupling-pool-blocked"),
+        CouplingDef::found(FILES_EXHAUSTED, POOL_EXHAUSTED, Place::Tier, "coupling-pool-files"),
+        CouplingDef::found(NOT_IN_FORCE, POOL_EXHAUSTED, Place::Station, "coupling-pool-unforced"),
+        CouplingDef::station("link", POOL_EXHAUSTED, Place::Tier, Told::Found, "coupling-pool-link"),
+        CouplingDef::found(PACKET_LOSS, POOL_EXHAUSTED, Place::Tier, "coupling-pool-loss"),
+        CouplingDef::found(BUFFER_LIMITED, POOL_EXHAUSTED, Place::Tier, "coupling-pool-buffer"),
+        CouplingDef::found(RECEIVER_LIMITED, POOL_EXHAUSTED, Place::Path, "coupling-pool-receiver"),
+        CouplingDef::found(SMALL_WINDOW, POOL_EXHAUSTED, Place::Tier, "coupling-pool-first-window"),
+        CouplingDef::found(TABLE_FULL, POOL_BLOCKED, Place::Edge, "coupling-blocked-table"),
+        CouplingDef::found(PACKET_LOSS, POOL_BLOCKED, Place::Edge, "coupling-blocked-loss"),
+        CouplingDef::any(POOL_BLOCKED, Place::Awaited, "coupling-blocked-awaited"),
+        CouplingDef::station("cpu", POOL_BLOCKED, Place::Awaited, Told::Judged, "coupling-blocked-cores"),
+    ],
+    standing: blocked::standing,
+    ..StationDef::new("worker-pool", StationKind::Rate, &[POOL_EXHAUSTED, POOL_BLOCKED, NOT_IN_FORCE], read, judge)
 };
 
 /// What the pool's own status page says for it: that all its workers were active, and that it wanted more. A page for which a worker of the
@@ -108,12 +124,10 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
     };
     let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
     Finding {
-        id: "worker-pool-exhausted".to_owned(),
+        id: POOL_EXHAUSTED.to_owned(),
         station: STATION.id.to_owned(),
         tier: tier.name.clone(),
         at: At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() },
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         confidence: match idle {
             Idle::Workers(_) | Idle::Beside(_) | Idle::Left => Confidence::High,
             // Idle cores may be kept from the workers: whether they wait for one is what could not be read.
@@ -122,7 +136,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
         title: ctx.text(args("finding-worker-pool-exhausted-title")),
         evidence: proofs(ctx, tier, pool, idle),
         explanation: ctx.text(args("finding-worker-pool-exhausted-explanation")),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

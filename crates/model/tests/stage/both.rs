@@ -18,8 +18,8 @@ pub(crate) fn overflowing(obs: &mut Observation, inode: u64) {
         view.listeners.push(at, Reading::Ok(listeners));
     }
     let load = obs.load.as_mut().unwrap();
-    load.requests += 200;
-    load.errors.response_timeout += 200;
+    load.requests += 2_000;
+    load.errors.response_timeout += 2_000;
     (load.latency_us.p999, load.latency_us.max) = (2_000_000, 2_000_000);
 }
 

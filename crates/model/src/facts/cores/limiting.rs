@@ -5,8 +5,8 @@ use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
     busy, cores_by, delayed, grown, interrupts, others_share, ticks_per_s, waiting,
 };
-use crate::facts::harm::FAILED_SHARE_MAX;
 use crate::facts::{Context, quota};
+use crate::harm::Cost;
 use crate::path::Tier;
 
 /// Share of these cores that their servers wanted, which is above one where several of them wait: what they and the interrupts used, and how
@@ -55,7 +55,7 @@ pub(crate) fn are_spent(ctx: &Context<'_>) -> bool {
             |busy: f64| busy >= SATURATED_UTILIZATION * limit && !polling::fills(&polling(ctx, tiers), busy, limit, waiting(ctx, tiers));
         busy(ctx, &group.cores).is_some_and(wanted) && others_share(ctx, group).is_some_and(|share| share <= TENANTS_SHARE_MAX)
     };
-    ctx.failed_share().is_some_and(|share| share <= FAILED_SHARE_MAX) && ctx.core_groups().iter().any(full)
+    ctx.failed_share().is_some_and(|share| !Cost::share_of_requests(share).hurts()) && ctx.core_groups().iter().any(full)
 }
 
 /// True where cores are as good as all busy, or have little left and threads wait for them, and their servers want them so.

@@ -3,11 +3,9 @@
 use super::{Pool, STEADY_SHARE, WAITED_SHARE};
 use crate::facts::Context;
 use crate::facts::quota::stops;
+use crate::harm::Cost;
 use crate::load::Loop;
 use crate::path::Tier;
-
-/// Share of the clients' time that must be lost on requests which are never taken.
-const LOST_SHARE_MIN: f64 = 0.1;
 
 /// True where what serves these connections stops at a number of them. A loop that is stopped itself accepts nothing either, and one whose limit its
 /// configuration tells has a station of its own.
@@ -22,7 +20,7 @@ pub(crate) fn are_capped(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
 pub(crate) fn leave_out(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
     let at_most = pool.busy.iter().filter(|busy| **busy == pool.workers).count();
     let is_exact = at_most as f64 >= STEADY_SHARE * pool.busy.len() as f64;
-    is_exact && ctx.queued(tier).iter().all(|queued| *queued > 0) && lost_share(ctx).is_some_and(|share| share >= LOST_SHARE_MIN)
+    is_exact && ctx.queued(tier).iter().all(|queued| *queued > 0) && lost_share(ctx).is_some_and(|share| Cost::of_time(share).hurts())
 }
 
 /// Share of the clients' time that went by on requests which nobody answered within the timeout.

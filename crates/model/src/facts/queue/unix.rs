@@ -6,7 +6,8 @@
 use super::Queue;
 use crate::facts::Context;
 use crate::facts::Logged;
-use crate::facts::harm::{answers_with, is_harm};
+use crate::facts::suffered::{answers_with, turned_away};
+use crate::harm::Cost;
 use crate::observation::{ListenerAddress, NetnsId};
 use crate::path::{PlacedListener, Tier, plain};
 
@@ -79,13 +80,11 @@ fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier>
 }
 
 /// True where more than a few of the load's own connections were refused or, where it does not connect to this socket, got answers of a gateway
-/// whose upstream did not take its request; without load of our own, those who were turned away count as harm.
-pub(crate) fn harmed(ctx: &Context<'_>, netns: NetnsId, path: &str) -> bool {
-    let Some(load) = &ctx.obs.load else { return true };
-    match own_refused(ctx, Some(netns), path) {
-        Some(refused) => is_harm(refused, load.requests),
-        None => answers_with(load, &GATEWAY_STATUSES) > 0,
-    }
+/// whose upstream did not take its request; without load of our own, more than a few of those who came were turned away.
+pub(crate) fn harmed(ctx: &Context<'_>, netns: NetnsId, path: &str, refused: u64) -> bool {
+    let Some(load) = &ctx.obs.load else { return turned_away(ctx, None, refused).hurts() };
+    let lost = own_refused(ctx, Some(netns), path).unwrap_or_else(|| answers_with(load, &GATEWAY_STATUSES));
+    Cost::of_requests(lost, load.requests).hurts()
 }
 
 /// Seconds that a client waits for its answer.

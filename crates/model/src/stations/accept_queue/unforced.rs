@@ -2,8 +2,8 @@
 
 use super::super::{TIMES_MIN, changed_proof, evidence, place, unforced};
 use crate::facts::Context;
-use crate::facts::harm::in_flight_peak;
 use crate::facts::setting::unforced_backlog;
+use crate::facts::suffered::in_flight_peak;
 use crate::message::Message;
 use crate::path::{PlacedListener, Tier};
 use crate::report::{Finding, Station};

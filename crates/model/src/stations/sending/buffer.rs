@@ -2,8 +2,9 @@
 
 use super::super::{Context, Placed, evidence};
 use super::flow::{Flow, flows};
-use super::{BUFFER, Held, ROUND_TRIP_MIN_US, TIME_SHARE_MIN};
+use super::{Held, ROUND_TRIP_MIN_US};
 use crate::facts::cores::cores_are_spare;
+use crate::findings::BUFFER_LIMITED;
 use crate::observation::NetnsId;
 use crate::report::Confidence;
 
@@ -20,7 +21,7 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let share = full * flow.time_share(|sample| sample.send_queue > 0)?;
     let (shortest_us, usual_us) = flow.round_trips_us()?;
     let is_far = shortest_us >= ROUND_TRIP_MIN_US && usual_us <= QUEUED_MAX * shortest_us;
-    if share < TIME_SHARE_MIN || times.buffer <= times.window || !is_far || !cores_are_spare(ctx) {
+    if !flow.hurts(share) || times.buffer <= times.window || !is_far || !cores_are_spare(ctx) {
         return None;
     }
     let buffer = flow.buffer()?;
@@ -39,7 +40,8 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         proofs.push(evidence(ctx.text(args(whose).with("max", max as f64 / 1024.0)), KEY_WMEM, Some(max as f64)));
     }
     Some(Held {
-        id: BUFFER,
+        id: BUFFER_LIMITED,
+        share,
         tier: None,
         confidence: Confidence::High,
         title: args("finding-send-buffer-limited-title"),

@@ -2,9 +2,11 @@
 
 use super::super::{Context, evidence};
 use super::flow::{Flow, median};
-use super::{FIRST_WINDOW, Held, ROUND_TRIP_MIN_US, TIME_SHARE_MIN};
+use super::{Held, ROUND_TRIP_MIN_US};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::cores_are_spare;
+use crate::findings::SMALL_WINDOW;
+use crate::harm::Cost;
 use crate::observation::TcpSample;
 use crate::report::Confidence;
 
@@ -39,7 +41,7 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let shortest_us = flow.round_trips_us()?.0;
     let longer_us = (trips - usual) * shortest_us;
     let share = longer_us / load.latency_us.p50.max(1) as f64;
-    if share < TIME_SHARE_MIN || shortest_us < ROUND_TRIP_MIN_US || !cores_are_spare(ctx) {
+    if !Cost::of_time(share).hurts() || shortest_us < ROUND_TRIP_MIN_US || !cores_are_spare(ctx) {
         return None;
     }
     let args = |id: &'static str| {
@@ -52,7 +54,8 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         evidence(ctx.text(args("evidence-first-window-trips")), "load; tcp_info min_rtt", Some(longer_us)),
     ];
     Some(Held {
-        id: FIRST_WINDOW,
+        id: SMALL_WINDOW,
+        share,
         tier: None,
         confidence: Confidence::Medium,
         title: args("finding-small-initial-window-title"),

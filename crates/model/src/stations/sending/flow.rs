@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use chokepoint_statistics::wilson;
+
 use super::super::Context;
 use crate::facts::sum::mean;
+use crate::harm::Cost;
 use crate::load::{LoadResult, Loop};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, TcpSample};
@@ -75,6 +78,11 @@ impl<'a> Flow<'a> {
     /// sampled first, so that of very many it may be too high.
     pub(super) fn time_share(&self, is_so: impl Fn(&TcpSample) -> bool) -> Option<f64> {
         Some((self.mean_of(is_so) / self.under_way?).min(1.0))
+    }
+
+    /// True where such a share of the requests' time is harm, by the lower end of its interval: so many connections were looked at.
+    pub(super) fn hurts(&self, share: f64) -> bool {
+        Cost::of_time(wilson(share.min(1.0), self.samples().count() as u64).0).hurts()
     }
 
     /// Where the connections' time went: between two readings of the same one, or in all its life where it was seen once.

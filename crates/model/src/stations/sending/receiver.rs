@@ -2,8 +2,9 @@
 
 use super::super::{Context, evidence};
 use super::flow::Flow;
-use super::{Held, RECEIVER, ROUND_TRIP_MIN_US, TIME_SHARE_MIN};
+use super::{Held, ROUND_TRIP_MIN_US};
 use crate::facts::cores::cores_are_spare;
+use crate::findings::RECEIVER_LIMITED;
 use crate::report::Confidence;
 
 /// Whether and how much the clients' windows hold the answers back.
@@ -12,7 +13,7 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let full = times.window / times.busy;
     let share = full * flow.time_share(|sample| sample.send_queue > 0)?;
     let shortest_us = flow.round_trips_us()?.0;
-    if share < TIME_SHARE_MIN || times.window <= times.buffer || shortest_us < ROUND_TRIP_MIN_US || !cores_are_spare(ctx) {
+    if !flow.hurts(share) || times.window <= times.buffer || shortest_us < ROUND_TRIP_MIN_US || !cores_are_spare(ctx) {
         return None;
     }
     let window = flow.samples().filter_map(|sample| sample.peer_window).max();
@@ -26,7 +27,8 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         proofs.push(evidence(ctx.text(args("evidence-receiver-window")), "tcp_info snd_wnd, min_rtt", Some(window as f64)));
     }
     Some(Held {
-        id: RECEIVER,
+        id: RECEIVER_LIMITED,
+        share,
         tier: Some("client"),
         confidence: Confidence::High,
         title: args("finding-receiver-limited-title"),

@@ -2,9 +2,10 @@
 //! and the peer acknowledges that only 40 ms later, for it waits for more.
 
 use super::super::{Context, evidence};
+use super::Held;
 use super::flow::Flow;
-use super::{Held, STALL, TIME_SHARE_MIN};
 use crate::facts::cores::cores_are_spare;
+use crate::findings::ACK_STALL;
 use crate::observation::{TcpSample, TcpState};
 use crate::report::Confidence;
 
@@ -24,7 +25,7 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     let seen = flow.samples().filter(|sample| stalls(sample)).count();
     let share = flow.time_share(stalls)?;
     let is_slow = load.latency_us.p75 >= DELAYED_MIN_US;
-    if seen < SEEN_MIN || share < TIME_SHARE_MIN || !is_slow || !cores_are_spare(ctx) {
+    if seen < SEEN_MIN || !flow.hurts(share) || !is_slow || !cores_are_spare(ctx) {
         return None;
     }
     let sending = flow.samples().filter(|sample| sample.send_queue > 0).count() as u64;
@@ -39,7 +40,8 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         evidence(ctx.text(args("evidence-stall-took")), "load; tcp_info min_rtt", Some(load.latency_us.p75 as f64)),
     ];
     Some(Held {
-        id: STALL,
+        id: ACK_STALL,
+        share,
         tier: None,
         confidence: Confidence::High,
         title: args("finding-delayed-ack-stall-title"),

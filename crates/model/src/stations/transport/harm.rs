@@ -3,6 +3,7 @@
 use super::super::{Context, evidence};
 use super::Sent;
 use crate::facts::cores::cores_are_spare;
+use crate::harm::Cost;
 use crate::load::{LoadResult, Loop, Percentiles};
 use crate::message::Message;
 use crate::report::Evidence;
@@ -10,12 +11,6 @@ use crate::report::Evidence;
 /// What an answer takes longer where a packet of it, or of its request, was lost and nothing follows that would tell: the shortest retransmission
 /// timeout is 200 ms (TCP_RTO_MIN, include/net/tcp.h), and a tail loss probe of a lone packet waits as long; a tenth is left to the clock.
 const WAITED_US: u64 = 180_000;
-/// Share of their time that the clients of a closed loop must lose for the throughput to be what is lost.
-const TIME_SHARE_MIN: f64 = 0.1;
-/// Share of the requests that must wait so for the p99 to be made of them.
-const REQUESTS_SHARE_MIN: f64 = 0.01;
-/// Share of the response time from which the additional round trips of a small window hold long answers back.
-const TRIPS_SHARE_MIN: f64 = 1.0 / 3.0;
 /// Loss below which a congestion window is hardly kept small: 1.22 / sqrt(0.001) is 39 segments.
 const LOSS_SHARE_MIN: f64 = 0.001;
 /// Segments that most servers send at first (RFC 6928): shorter answers need no window.
@@ -89,8 +84,8 @@ fn waited(ctx: &Context<'_>, load: &LoadResult, waits: u64) -> Option<Harm> {
         }
         Loop::Open { .. } => None,
     };
-    let is_harm = share >= REQUESTS_SHARE_MIN || time_share.is_some_and(|share| share >= TIME_SHARE_MIN);
-    is_harm.then_some(Harm::Waited { waits, requests: load.requests, longer_us, time_share })
+    let cost = Cost { requests: share, time: time_share.unwrap_or(0.0) };
+    cost.hurts().then_some(Harm::Waited { waits, requests: load.requests, longer_us, time_share })
 }
 
 /// What the slowest so large a share of the requests took at least: the percentile above it that is known.
@@ -111,5 +106,5 @@ fn small_window(ctx: &Context<'_>, load: &LoadResult, senders: &[Sent<'_>]) -> O
     let unhindered = (segments / INITIAL_WINDOW + 1.0).log2();
     let trips_us = (segments / window - unhindered).max(0.0) * load.connect_us.p50 as f64;
     let time_share = (trips_us / load.latency_us.p50 as f64).min(1.0);
-    (time_share >= TRIPS_SHARE_MIN).then_some(Harm::SmallWindow { segments, window, trips_us, time_share })
+    Cost::of_time(time_share).hurts().then_some(Harm::SmallWindow { segments, window, trips_us, time_share })
 }

@@ -1,14 +1,15 @@
 //! Requests that meet a kept connection which the upstream is just closing, because it keeps idle connections for less long than the tier that
 //! dials.
 
-use super::super::{Context, evidence};
-use super::{Edge, RACE, STATION, edges, grown};
+use super::super::{Context, evidence, unjudged};
+use super::{Edge, STATION, edges, grown};
 use crate::facts::Logged;
-use crate::facts::harm::is_harm;
+use crate::findings::CLOSE_RACE;
+use crate::harm::Cost;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, ProcessView};
 use crate::path::Tier;
-use crate::report::{Confidence, Evidence, Finding, Role};
+use crate::report::{Confidence, Evidence, Finding};
 use crate::traffic;
 
 /// Kinds of nginx's error log: the upstream ended, or reset, a connection on which a request had been sent and no answer begun.
@@ -52,7 +53,7 @@ pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
     let met: u64 = logged.iter().map(|logged| logged.count).sum();
     let answered = traffic::of(ctx)?;
     let failed = answered.status.get("502").copied().unwrap_or(0).min(met);
-    if !is_harm(failed, answered.requests) {
+    if !Cost::of_requests(failed, answered.requests).hurts() {
         return None;
     }
     let view = edge.upstream.and_then(|upstream| Some((upstream, ctx.obs.netns.get(&upstream.netns)?)));
@@ -102,17 +103,15 @@ fn finding(ctx: &Context<'_>, edge: &Edge<'_>, race: &Race) -> Finding {
     });
     proofs.extend(keeps);
     Finding {
-        id: RACE.to_owned(),
+        id: CLOSE_RACE.to_owned(),
         station: STATION.id.to_owned(),
         tier: edge.tier.name.clone(),
         at: edge.at.clone(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
         confidence: if race.resets.is_some() { Confidence::High } else { Confidence::Medium },
         title: ctx.text(args("finding-idle-close-race-title")),
         evidence: proofs,
         explanation: ctx.text(args("finding-idle-close-race-explanation")),
-        remedies: Vec::new(),
+        ..unjudged()
     }
 }
 

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Pool, STATION};
+use crate::causes::Standing;
 use crate::facts::cores::{SATURATED_UTILIZATION, utilization_of};
 use crate::facts::is_end_of;
 use crate::facts::pool::{READY_SHARE_MAX, ready_share, worker_pids};
 use crate::facts::sum::mean;
+use crate::findings::POOL_BLOCKED;
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, UnixPeer};
 use crate::path::{Tier, answers};
-use crate::report::{At, Confidence, Evidence, Finding, Role};
-use crate::stations::{Context, evidence};
+use crate::report::{At, Confidence, Evidence, Finding};
+use crate::stations::{Context, Placed, evidence, unjudged};
 
 /// Looks at busy workers below which nothing is said.
 const LOOKS_MIN: usize = 5;
@@ -111,35 +113,29 @@ impl Blocked {
     }
 
     pub(super) fn finding(&self, ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Finding {
-        let first = &self.waits[0];
-        let upstream = match first.tier.map(|index| &ctx.path.tiers[index]) {
-            Some(upstream) => upstream.name.clone(),
-            None => first.address.to_string(),
-        };
-        let computes = self.tiers(ctx).into_iter().any(|index| computes(ctx, &ctx.path.tiers[index]));
+        let upstream = self.first(ctx);
         let args = |id: &'static str| {
             let message = Message::new(id).with("tier", tier.name.as_str()).with("upstream", upstream.as_str());
             message.with("workers", pool.workers as f64)
         };
         let door = self.door(ctx);
         Finding {
-            id: "workers-blocked-on-upstream".to_owned(),
+            id: POOL_BLOCKED.to_owned(),
             station: STATION.id.to_owned(),
             tier: tier.name.clone(),
             at: At { netns: Some(ctx.netns_name(tier.netns)), edge: Some(format!("{}->{upstream}", tier.name)), ..At::default() },
-            // Busy cores are no fault that could be a cause: the verdict says that they limit.
-            role: if computes { Role::Symptom } else { Role::Cause },
-            symptom_of: Vec::new(),
             confidence: if door.is_some() { Confidence::High } else { Confidence::Medium },
             title: ctx.text(args("finding-workers-blocked-on-upstream-title")),
             evidence: self.looked(ctx, pool).into_iter().chain(door).collect(),
-            explanation: ctx.text(args(if computes {
-                "finding-workers-blocked-on-upstream-symptom"
-            } else {
-                "finding-workers-blocked-on-upstream-explanation"
-            })),
-            remedies: Vec::new(),
+            explanation: ctx.text(args("finding-workers-blocked-on-upstream-explanation")),
+            ..unjudged()
         }
+    }
+
+    /// The server for which most of them wait.
+    fn first(&self, ctx: &Context<'_>) -> String {
+        let first = &self.waits[0];
+        first.tier.map_or_else(|| first.address.to_string(), |index| ctx.path.tiers[index].name.clone())
     }
 
     fn looked(&self, ctx: &Context<'_>, pool: &Pool) -> Vec<Evidence> {
@@ -164,6 +160,19 @@ impl Blocked {
         let mean = mean(ctx.queued(upstream));
         let text = Message::new("evidence-workers-blocked-door").with("waiting", mean).with("upstream", upstream.name.as_str());
         (mean >= 1.0).then(|| evidence(ctx.text(text), "sock_diag", Some(mean)))
+    }
+}
+
+/// Workers that wait for a server which computes stand for the cores: those are no fault that could be a cause, and the verdict says that they limit.
+pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&Placed>) -> Standing {
+    let tier = ctx.tier(&finding.tier).filter(|_| finding.id == POOL_BLOCKED);
+    let seen = tier.and_then(|tier| Some((Blocked::of(ctx, tier)?, Pool::of(ctx, tier)?)));
+    match seen.filter(|(blocked, _)| blocked.tiers(ctx).into_iter().any(|index| computes(ctx, &ctx.path.tiers[index]))) {
+        Some((blocked, pool)) => {
+            let told = Message::new("finding-workers-blocked-on-upstream-symptom").with("tier", finding.tier.as_str());
+            Standing::Behind(told.with("upstream", blocked.first(ctx)).with("workers", pool.workers as f64))
+        }
+        None => Standing::Alone,
     }
 }
 

@@ -1,0 +1,105 @@
+//! Who suffered: what the load's own requests show of what a cliff turned away, as a cost that [`Cost::hurts`] judges.
+
+use super::Context;
+use super::cores::are_spent;
+use crate::harm::Cost;
+use crate::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
+use crate::observation::NetnsView;
+use crate::traffic;
+
+/// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
+/// machines leave to the hypervisor for that, and single requests, whose client and server share a warm core, are spared of it.
+pub(crate) const WAKES_US: f64 = 100.0;
+
+/// What a clock may show of the time after which a SYN that was lost is sent again, microseconds: nine tenths of it.
+const RETRY_SEEN_US: u64 = INITIAL_RTO_US * 9 / 10;
+
+/// Statuses of a gateway whose upstream turned it away, or did not answer.
+const GATEWAY: &[u16] = &[502, 503, 504];
+
+/// Of lost first packets, at whichever tier.
+pub(crate) fn lost_first_packets(ctx: &Context<'_>, load: &LoadResult) -> Cost {
+    let errors = load.errors;
+    let failed = errors.response_timeout + answers_with(load, GATEWAY);
+    let given_up = of_time(ctx, load, (errors.connect_timeout + errors.response_timeout) as f64 * load.latency_us.max as f64);
+    let of_answers = Cost::of_requests(failed + never_connected(load), load.requests);
+    of_answers.or(given_up).or(slower_by(ctx, load, RETRY_SEEN_US)).or(waited_to_connect(ctx, load))
+}
+
+/// Of connections that found an accept queue full: who sends a request on one is answered by a reset, or not at all.
+pub(crate) fn not_accepted(ctx: &Context<'_>, load: &LoadResult, is_first: bool) -> Cost {
+    let behind = if is_first { 0 } else { answers_with(load, GATEWAY) };
+    let failed = never_connected(load) + load.errors.response_timeout + load.errors.reset + behind;
+    Cost::of_requests(failed, load.requests).or(slower_by(ctx, load, RETRY_SEEN_US)).or(waited_to_connect(ctx, load))
+}
+
+/// Of connections of the load that were not established, or took as long as one does whose SYN was lost. Of those that are kept each serves many requests, and few
+/// of them make all of a client's wait.
+pub(crate) fn waited_to_connect(ctx: &Context<'_>, load: &LoadResult) -> Cost {
+    let slow = share_beyond(&load.connect_us, RETRY_SEEN_US) * load.connections as f64;
+    let requests = (never_connected(load) as f64 + slow) / load.requests.max(1) as f64;
+    let given_up_us = load.errors.connect_timeout as f64 * load.latency_us.max as f64;
+    Cost::share_of_requests(requests).or(of_time(ctx, load, given_up_us + slow * RETRY_SEEN_US as f64))
+}
+
+fn never_connected(load: &LoadResult) -> u64 {
+    load.errors.connect_timeout + load.errors.connect_failed
+}
+
+/// Of requests that took longer than half of all by at least so much: where all are slow, a slow one is no sign.
+pub(crate) fn slower_by(ctx: &Context<'_>, load: &LoadResult, longer_us: u64) -> Cost {
+    let took = &load.latency_us;
+    let share = share_beyond(took, took.p50.saturating_add(longer_us));
+    let at_least = of_time(ctx, load, share * load.requests as f64 * longer_us as f64);
+    // Percentiles lie far apart; what was lost was summed request by request.
+    let lost = load.lost.filter(|lost| share > 0.0 && took.p50 <= lost.patience_us / 2);
+    let summed = lost.map_or(Cost::default(), |lost| of_time(ctx, load, lost.time_us as f64));
+    Cost::share_of_requests(share).or(at_least).or(summed)
+}
+
+/// The largest share that is known to have taken so long or longer.
+fn share_beyond(took: &Percentiles, us: u64) -> f64 {
+    let known = [(0.5, took.p50), (0.25, took.p75), (0.1, took.p90), (0.05, took.p95), (0.01, took.p99), (0.001, took.p999)];
+    known.into_iter().find(|(_, least)| *least >= us && *least > 0).map_or(0.0, |(share, _)| share)
+}
+
+/// What so long is of the clients' time: of a closed loop, whose clients stand still meanwhile. Where cores are full of good answers to the others, it takes nothing
+/// away.
+pub(crate) fn of_time(ctx: &Context<'_>, load: &LoadResult, lost_us: f64) -> Cost {
+    match load.shape {
+        Loop::Closed { connections } if !are_spent(ctx) => {
+            Cost::of_time((lost_us / (f64::from(connections.max(1)) * load.duration_us.max(1) as f64)).min(1.0))
+        }
+        _ => Cost::default(),
+    }
+}
+
+/// Of so many requests that were turned away while traffic was only watched: of all that came, as access logs, samples or a namespace's counters tell them. Where
+/// nothing tells who came, they are all.
+pub(crate) fn turned_away(ctx: &Context<'_>, view: Option<&NetnsView>, lost: u64) -> Cost {
+    let answered = traffic::of(ctx).map(|traffic| traffic.requests);
+    let sampled = ctx.account().and_then(|account| Some((account.rate_rps()? * ctx.seconds()) as u64));
+    let opened = view.and_then(|view| ctx.counted(view, "Tcp.PassiveOpens"));
+    let came = answered.max(sampled.max(opened).map(|came| came.saturating_add(lost)));
+    Cost::of_requests(lost, came.unwrap_or(lost))
+}
+
+/// The same of connections whose packets were dropped, and who each waits until it tries again.
+pub(crate) fn dropped(ctx: &Context<'_>, view: &NetnsView, lost: u64) -> Cost {
+    let under_way_us = ctx.account().map_or(0.0, |account| account.under_way() * ctx.seconds() * 1e6);
+    let waited = if under_way_us > 0.0 { lost as f64 * INITIAL_RTO_US as f64 / under_way_us } else { 0.0 };
+    turned_away(ctx, Some(view), lost).or(Cost::of_time(waited.min(1.0)))
+}
+
+/// Requests that were under way at once, at the most.
+pub(crate) fn in_flight_peak(load: &LoadResult) -> f64 {
+    match load.shape {
+        Loop::Closed { connections } => f64::from(connections),
+        Loop::Open { .. } => load.slices.iter().map(|slice| f64::from(slice.in_flight)).fold(0.0, f64::max),
+    }
+}
+
+/// Answers with one of these statuses.
+pub(crate) fn answers_with(load: &LoadResult, statuses: &[u16]) -> u64 {
+    statuses.iter().filter_map(|status| load.status.get(status)).sum()
+}
