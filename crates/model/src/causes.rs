@@ -5,7 +5,7 @@ mod link;
 mod order;
 
 pub(crate) use link::link;
-pub use order::{arrange, order};
+pub use order::{Layout, arrange, order};
 
 use crate::findings::TABLE_FULL;
 use crate::message::Message;

@@ -55,7 +55,9 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
     let mut couplings = causes::link(&ctx, &stations, &mut findings);
     let Faster { wasted, told: mut improvements } = faster(&ctx, &stations, &findings);
     findings.extend(wasted);
-    let order = causes::arrange(&mut findings, &mut couplings, (&target.tiers, &path), words);
+    let places = |name: &str| ctx.owner(name).tiers().iter().map(|tier| tier.0).collect();
+    let layout = causes::Layout { tiers: &target.tiers, path: &path, places: &places };
+    let order = causes::arrange(&mut findings, &mut couplings, layout, words);
     prescribe(&ctx, &stations, &mut findings);
     prescribe(&ctx, &stations, &mut improvements);
     let judgement = judge(&ctx, &stations, (&findings, &couplings));

@@ -7,7 +7,7 @@ mod simulator;
 mod stage;
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::causes::{arrange, order};
+use chokepoint_model::causes::{Layout, arrange, order};
 use chokepoint_model::fix::NOISE_SHARE;
 use chokepoint_model::observation::{CpuUse, Identity, Link, Qdisc, TimeWaitDialled, TimeWaits};
 use chokepoint_model::reading::Reading;
@@ -195,9 +195,19 @@ fn tier(name: &str, upstreams: &[&str]) -> TierReport {
     TierReport { name: name.to_owned(), listeners: Vec::new(), pids: Vec::new(), netns: "host".to_owned(), upstreams }
 }
 
+/// The model's order of these findings, some of which are about two tiers that share something.
+fn places(findings: &[Finding], tiers: &[TierReport]) -> Vec<usize> {
+    let place = |name: &str| tiers.iter().position(|tier| tier.name == name);
+    let of = |name: &str| match name.split_once('+') {
+        Some((one, other)) => [place(one), place(other)].into_iter().flatten().collect(),
+        None => place(name).into_iter().collect(),
+    };
+    order(findings, &[], Layout { tiers, path: &[], places: &of })
+}
+
 /// Tiers and ids in the order of the model.
 fn ordered(findings: &[Finding], tiers: &[TierReport]) -> Vec<String> {
-    order(findings, &[], tiers, &[]).into_iter().map(|at| format!("{} {}", findings[at].tier, findings[at].id)).collect()
+    places(findings, tiers).into_iter().map(|at| format!("{} {}", findings[at].tier, findings[at].id)).collect()
 }
 
 #[test]
@@ -238,10 +248,10 @@ fn of_two_at_one_place_the_one_that_turns_away_more_is_first() {
     let path = [Station { at: at("a"), refused_per_s: Some(2.0), ..station.clone() }, station];
     let (tiers, words) = ([tier("web", &[])], Catalogue::english());
     let mut found = vec![queue("a"), queue("b")];
-    let turns = arrange(&mut found, &mut [], (&tiers, &path), &words);
+    let turns = arrange(&mut found, &mut [], Layout { tiers: &tiers, path: &path, places: &|_| vec![0] }, &words);
     assert_eq!(found[0].at.listener.as_deref(), Some("b"));
     assert!(turns[0].why.contains("turns away more"), "{turns:?}");
-    let turns = arrange(&mut found, &mut [], (&tiers, &[]), &words);
+    let turns = arrange(&mut found, &mut [], Layout { tiers: &tiers, path: &[], places: &|_| vec![0] }, &words);
     assert!(turns[0].why.contains("either may be first"), "{turns:?}");
 }
 
@@ -343,7 +353,7 @@ proptest! {
         let role = |is_cause: bool| if is_cause { Role::Cause } else { Role::Symptom };
         let made = |(place, is_cause): &(usize, bool)| Finding { role: role(*is_cause), ..finding(ROW[*place].1, ROW[*place].2, ROW[*place].0) };
         let findings: Vec<Finding> = drawn.iter().map(made).collect();
-        let mut places = order(&findings, &[], &tiers, &[]);
+        let mut places = places(&findings, &tiers);
         let roles: Vec<bool> = places.iter().map(|at| findings[*at].role == Role::Symptom).collect();
         prop_assert!(roles.is_sorted());
         places.sort_unstable();

@@ -91,10 +91,22 @@ struct Position {
     station: Reverse<usize>,
 }
 
+/// What the findings lie on.
+#[derive(Clone, Copy)]
+pub struct Layout<'a> {
+    /// The path's tiers.
+    pub tiers: &'a [TierReport],
+    /// The readings of its stations, which tell what each turns away.
+    pub path: &'a [Station],
+    /// The places of the tiers that a name of the report stands for: several where they share cores or a quota, none of who is outside of the path.
+    pub places: &'a dyn Fn(&str) -> Vec<usize>,
+}
+
 /// The places of these findings in the order in which they are told and mended: causes, then symptoms, the nearest to their causes first.
-/// `couplings` link them by their places in `findings`; the path's stations tell what each turns away.
-pub fn order(findings: &[Finding], couplings: &[Coupling], tiers: &[TierReport], path: &[Station]) -> Vec<usize> {
-    let positions = positions(findings, tiers, path);
+/// `couplings` link them by their places in `findings`.
+pub fn order(findings: &[Finding], couplings: &[Coupling], layout: Layout<'_>) -> Vec<usize> {
+    let positions = positions(findings, layout);
+    let path = layout.path;
     let far = |at: usize| ancestors(couplings, at).into_iter().map(|(_, links)| links).max().unwrap_or(0);
     let mut order: Vec<usize> = (0..findings.len()).collect();
     order.sort_by(|a, b| {
@@ -106,12 +118,9 @@ pub fn order(findings: &[Finding], couplings: &[Coupling], tiers: &[TierReport],
     order
 }
 
-fn positions(findings: &[Finding], tiers: &[TierReport], path: &[Station]) -> Vec<Position> {
-    let depths = Depths::of_report(tiers);
-    let depth = |tier: &str| {
-        let of = |name: &str| tiers.iter().position(|report| report.name == name).map(|index| depths.of_tier(index) + 1);
-        tier.split('+').filter_map(of).max().unwrap_or(0)
-    };
+fn positions(findings: &[Finding], layout: Layout<'_>) -> Vec<Position> {
+    let (depths, path) = (Depths::of_report(layout.tiers), layout.path);
+    let depth = |tier: &str| (layout.places)(tier).into_iter().map(|index| depths.of_tier(index) + 1).max().unwrap_or(0);
     let mut most: BTreeMap<&str, f64> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.role == Role::Cause) {
         let all = most.entry(finding.tier.as_str()).or_insert(0.0);
@@ -139,10 +148,10 @@ fn refused(finding: &Finding, path: &[Station]) -> f64 {
 pub fn arrange(
     findings: &mut Vec<Finding>,
     couplings: &mut [Coupling],
-    (tiers, path): (&[TierReport], &[Station]),
+    layout: Layout<'_>,
     words: &Catalogue,
 ) -> Vec<Turn> {
-    let order = order(findings, couplings, tiers, path);
+    let order = order(findings, couplings, layout);
     let place = |old: usize| order.iter().position(|at| *at == old).unwrap_or(old);
     for link in couplings.iter_mut() {
         link.symptom = place(link.symptom);
@@ -153,7 +162,7 @@ pub fn arrange(
     couplings.sort_by_key(|link| (link.symptom, matches!(link.cause, Cause::Station(_)), origin(link.cause)));
     let mut old: Vec<Option<Finding>> = std::mem::take(findings).into_iter().map(Some).collect();
     findings.extend(order.iter().filter_map(|at| old.get_mut(*at).and_then(Option::take)));
-    turns(findings, tiers, path, words)
+    turns(findings, layout, words)
 }
 
 fn origin(cause: Cause) -> usize {
@@ -163,8 +172,8 @@ fn origin(cause: Cause) -> usize {
 }
 
 /// Why each of several causes has its turn; they stand in their order.
-fn turns(findings: &[Finding], tiers: &[TierReport], path: &[Station], words: &Catalogue) -> Vec<Turn> {
-    let positions = positions(findings, tiers, path);
+fn turns(findings: &[Finding], layout: Layout<'_>, words: &Catalogue) -> Vec<Turn> {
+    let (positions, path) = (positions(findings, layout), layout.path);
     let causes: Vec<usize> = (0..findings.len()).filter(|at| findings[*at].role == Role::Cause).collect();
     if causes.len() < 2 {
         return Vec::new();

@@ -2,7 +2,8 @@
 //! A client tries again after each, so that they count tries, not clients.
 
 use crate::facts::Context;
-use crate::observation::{ConntrackCpu, Listener, NetnsId};
+use crate::facts::queue::{self, Queue};
+use crate::observation::{ConntrackCpu, NetnsId};
 use crate::path::{PlacedListener, Tier};
 use crate::report::{LedgerLoss, LedgerLossKind};
 
@@ -27,19 +28,19 @@ fn untracked(ctx: &Context<'_>, id: NetnsId) -> Option<LedgerLoss> {
     loss(&ctx.tier_of(id), "conntrack-table", LedgerLossKind::Dropped, per_s)
 }
 
-/// Dropped by a tier's listeners (`sk_drops`): their accept queue was full, or that of handshakes where the namespace counted such alone.
+/// Dropped by a tier's listeners because a queue was full: that of connections which wait to be accepted, else that of handshakes. What they dropped for other reasons, such
+/// as the bare acknowledgements that TCP_DEFER_ACCEPT does not take, nobody lost.
 fn unqueued(ctx: &Context<'_>, tier: &Tier) -> Option<LedgerLoss> {
-    let per_s: f64 = tier.listeners.iter().filter_map(|placed| dropped_per_s(ctx, placed)).sum();
     let view = ctx.obs.netns.get(&tier.netns)?;
-    let grew = |name: &str| ctx.counted(view, name).is_some_and(|count| count > 0);
-    let is_handshakes = grew("TcpExt.TCPReqQFullDrop") && !grew("TcpExt.ListenOverflows");
-    loss(&tier.name, if is_handshakes { "syn-queue" } else { "accept-queue" }, LedgerLossKind::Dropped, per_s)
-}
-
-fn dropped_per_s(ctx: &Context<'_>, placed: &PlacedListener) -> Option<f64> {
-    let (first, last, elapsed_us) = ctx.around(&ctx.obs.netns.get(&placed.netns)?.listeners)?;
-    let drops = |all: &Vec<Listener>| all.iter().find(|one| one.inode == placed.listener.inode)?.drops;
-    Some(drops(last)?.checked_sub(drops(first)?)? as f64 * 1e6 / elapsed_us as f64)
+    let watched: Vec<(&PlacedListener, Queue)> =
+        tier.listeners.iter().filter_map(|placed| Some((placed, queue::watch(ctx, ctx.obs.netns.get(&placed.netns)?, placed)?))).collect();
+    let refused: u64 = watched.iter().filter_map(|(placed, queue)| queue::refused(ctx, tier, placed, view, *queue)).sum();
+    let per_s = |count: u64| count as f64 / ctx.seconds().max(1e-6);
+    loss(&tier.name, "accept-queue", LedgerLossKind::Dropped, per_s(refused)).or_else(|| {
+        let dropped: u64 = watched.iter().filter_map(|(_, queue)| queue.drops).sum();
+        let handshakes = ctx.counted(view, "TcpExt.TCPReqQFullDrop")?.min(dropped);
+        loss(&tier.name, "syn-queue", LedgerLossKind::Dropped, per_s(handshakes))
+    })
 }
 
 /// Accepted and closed at once, for the server had no free connection to serve them with, as its status page counts.

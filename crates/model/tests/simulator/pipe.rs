@@ -128,8 +128,9 @@ pub(crate) fn in_order(mut diagnosis: Diagnosis, reverse: bool) -> Diagnosis {
         }
     }
     let words = Catalogue::english();
-    let place = (&diagnosis.target.tiers[..], &diagnosis.path[..]);
-    diagnosis.order = causes::arrange(&mut diagnosis.findings, &mut diagnosis.couplings, place, &words);
+    let place = |name: &str| names.iter().position(|known| *known == name).into_iter().collect();
+    let layout = causes::Layout { tiers: &diagnosis.target.tiers, path: &diagnosis.path, places: &place };
+    diagnosis.order = causes::arrange(&mut diagnosis.findings, &mut diagnosis.couplings, layout, &words);
     if reverse {
         let causes = diagnosis.findings.iter().filter(|finding| finding.role == Role::Cause).count();
         diagnosis.findings[..causes].reverse();
