@@ -9,7 +9,7 @@ use crate::path::{Endpoint, answers};
 
 use super::calls::{self, Calls};
 use super::rhythm::{Rhythm, tick_ms};
-use super::standing::{Known, Standing, is_multiplexed, never, standing};
+use super::standing::{Known, Standing, has_arrived, is_multiplexed, never, standing};
 
 /// Intervals between two samples in which a connection sent without being asked, from which on it streams.
 const STREAMS_MIN: u32 = 3;
@@ -229,6 +229,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         // Of a connection both ends of which are here the accepted one tells of its handshake.
         let shaking: BTreeSet<_> =
             pairs.iter().filter(|(socket, _)| socket.state == TcpState::SynRecv).filter_map(|(socket, _)| ends(socket)).collect();
+        let calling: BTreeMap<_, &RequestSocket> = pairs.iter().filter_map(|(socket, _)| Some((ends(socket)?, *socket))).collect();
         for (socket, before) in pairs {
             let weight =
                 if socket.times.is_some() || matches!(socket.address, SocketAddress::Tcp { .. }) { 1.0 / sample.share } else { 1.0 };
@@ -237,7 +238,10 @@ impl<'c, 'a> Namespace<'c, 'a> {
             // The client is the far end of what was accepted, and the near end of what calls.
             let client = match own {
                 Some(tier) => {
-                    let is_under_way = self.add(&mut counts[tier], (socket, *before), tier, weight, &mut beside.ages_ms[tier]);
+                    let other = ends(socket).and_then(|(local, remote)| calling.get(&(remote, local)).copied());
+                    let has_arrived = socket.send_queue > 0 && other.is_some_and(|other| has_arrived(socket, other));
+                    let known = Known { before: *before, has_arrived, ..self.known(socket, tier) };
+                    let is_under_way = self.add(&mut counts[tier], socket, &known, weight, &mut beside.ages_ms[tier]);
                     ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
                 }
                 None => {
@@ -252,17 +256,21 @@ impl<'c, 'a> Namespace<'c, 'a> {
         counts
     }
 
-    /// Counts an accepted connection; true where a request is under way on it.
-    fn add(&self, counts: &mut Counts, (socket, before): Pair<'_>, tier: usize, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
-        let known = Known {
-            before,
+    /// What is known of an accepted connection over all samples.
+    fn known(&self, socket: &RequestSocket, tier: usize) -> Known<'_> {
+        Known {
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
             streams: self.streaming.contains(&socket.cookie),
             is_kept: self.kept.contains(&socket.cookie),
             rhythm: self.rhythms[tier].as_ref(),
             tick_ms: self.tick_ms,
-        };
-        let standing = standing(socket, &known);
+            ..Known::default()
+        }
+    }
+
+    /// Counts an accepted connection; true where a request is under way on it.
+    fn add(&self, counts: &mut Counts, socket: &RequestSocket, known: &Known<'_>, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
+        let standing = standing(socket, known);
         let place = match standing {
             // The caller's end was sampled too, at another moment, and tells of this handshake: what it waits for is booked there.
             Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,

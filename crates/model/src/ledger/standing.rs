@@ -42,6 +42,9 @@ pub(crate) struct Known<'a> {
     pub(crate) before: Option<&'a RequestSocket>,
     /// Its listener speaks TLS.
     pub(crate) tls: bool,
+    /// Its other end, seen in the same sample, has all that was sent: what is not acknowledged waits for the acknowledgement alone, which may be delayed until the next
+    /// request.
+    pub(crate) has_arrived: bool,
     /// It was seen to send again and again without being asked.
     pub(crate) streams: bool,
     /// A unix socket that was there in every sample: it may be idle.
@@ -50,6 +53,12 @@ pub(crate) struct Known<'a> {
     pub(crate) rhythm: Option<&'a Rhythm>,
     /// Length of the kernel's clock tick, milliseconds.
     pub(crate) tick_ms: u64,
+}
+
+/// True where all that one end of a connection sent came to the other one, by the same sample of both.
+pub(crate) fn has_arrived(socket: &RequestSocket, other: &RequestSocket) -> bool {
+    let sent = socket.times.and_then(|times| times.bytes_sent);
+    sent.is_some() && sent == other.times.and_then(|times| times.bytes_received)
 }
 
 /// Where the request of this connection stands.
@@ -67,7 +76,7 @@ pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
         _ if socket.receive_queue > 0 && !is_begun(socket, known.before) => Standing::Unread,
         (_, Known { streams: true, .. }) => Standing::Streaming,
         _ if socket.receive_queue > 0 => Standing::Service,
-        _ if socket.send_queue > 0 => Standing::Sending,
+        _ if socket.send_queue > 0 && !known.has_arrived => Standing::Sending,
         (None, Known { is_kept: true, .. }) => Standing::Undecided,
         (None, _) => Standing::Service,
         (Some(times), _) => of_times(times, known),
@@ -223,6 +232,8 @@ mod tests {
             ("nothing of it was read", RequestSocket { receive_queue: 100, ..of(8, 8, 1, 0) }, plain, Standing::Unread),
             ("not accepted, with its request", RequestSocket { inode: 0, receive_queue: 7, ..of(8, 8, 1, 0) }, plain, Standing::Unaccepted),
             ("an answer that is leaving", RequestSocket { send_queue: 99, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
+            ("an answer that leaves", RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
+            ("one that has arrived", RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) }, Known { has_arrived: true, ..plain }, Standing::Idle),
             ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),
             ("a stream of events", of(40, 8, 1, 500), Known { streams: true, ..plain }, Standing::Streaming),
             ("the hello of TLS", of(8, 8, 1, 0), Known { tls: true, ..plain }, Standing::TlsHandshake),

@@ -92,6 +92,10 @@ pub(super) struct Shared {
     pub(super) events: SyncSender<Event>,
 }
 
+/// Jobs that a reader may be given before it answered the first: one that it repeats, and the one that ends the repetition. A repetition ends by itself, too, and is
+/// answered before the next job is taken, so that both may wait.
+const JOBS_MAX: usize = 2;
+
 /// A running reader; its thread ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -102,7 +106,7 @@ pub(super) struct Reader {
 impl Reader {
     /// The reader of the host's and the processes' files.
     pub(super) fn of_host(shared: Shared) -> std::io::Result<Self> {
-        let (jobs, inbox) = sync_channel(1);
+        let (jobs, inbox) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("host".to_owned()).spawn(move || {
             let mut holders = Holders::default();
             let read = |order: &Order, _| read_host(&shared, order);
@@ -113,7 +117,7 @@ impl Reader {
 
     /// The reader of one namespace.
     pub(super) fn of_netns(shared: Shared, netns: NetnsRef) -> Result<Self, NetnsError> {
-        let (jobs, inbox) = sync_channel(1);
+        let (jobs, inbox) = sync_channel(JOBS_MAX);
         let scope = Scope::Netns(netns.id.0);
         let thread = spawn_inside(netns.clone(), shared.root.clone(), move |inside| {
             let shut_out = inside.is_err();
@@ -123,7 +127,7 @@ impl Reader {
         Ok(Self { jobs, thread })
     }
 
-    /// Gives it a job; only one at a time. False where its thread is gone.
+    /// Gives it a job, of which no more than [`JOBS_MAX`] may be open. False where its thread is gone.
     pub(super) fn give(&self, job: Job) -> bool {
         self.jobs.try_send(job).is_ok()
     }
@@ -260,10 +264,28 @@ mod tests {
         };
         assert!(repeat(&shared, &inbox, &again(u64::MAX), turn).is_none());
         assert_eq!(turns, 3);
-        let (jobs, inbox) = sync_channel(1);
+        let (jobs, inbox) = sync_channel(JOBS_MAX);
         assert!(repeat(&shared, &inbox, &again(0), |_| panic!("its time is over")).is_none());
         jobs.send(Job::Hold(BTreeSet::from([7]))).unwrap();
         let job = repeat(&shared, &inbox, &again(u64::MAX), |_| panic!("the job is there already"));
         assert!(matches!(job, Some(Job::Hold(wanted)) if wanted.contains(&7)));
+    }
+
+    #[test]
+    fn a_reader_without_a_core_takes_the_job_that_ends_a_repetition_and_the_next_one() {
+        let (jobs, inbox) = sync_channel(JOBS_MAX);
+        let (go, wait) = sync_channel::<()>(0);
+        let thread = std::thread::spawn(move || {
+            let _ = wait.recv();
+            drop(inbox);
+        });
+        let reader = Reader { jobs, thread };
+        let job = || Job::Read(Vec::new(), None);
+        assert!((0..JOBS_MAX).all(|_| reader.give(job())), "neither is lost, and the reader does not pass for gone");
+        drop(go);
+        while !reader.thread.is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(!reader.give(job()), "its thread is gone");
     }
 }
