@@ -15,6 +15,7 @@ pub(crate) mod quota;
 pub(crate) mod setting;
 pub(crate) mod suffered;
 pub(crate) mod sum;
+pub(crate) mod table;
 
 use std::cell::OnceCell;
 

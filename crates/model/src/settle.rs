@@ -1,10 +1,10 @@
 //! Whether the host has settled: what an earlier load left behind that would spoil the next measurement.
 
+use crate::facts::table::KEY_MAX;
 use crate::message::Message;
 use crate::observation::{NetnsView, Observation};
 use crate::path::Path;
 use crate::series::Series;
-use crate::stations::conntrack_table::KEY_MAX;
 
 /// Share of a table or port range that leftovers may still hold.
 const LEFT_SHARE_MAX: f64 = 0.5;

@@ -12,6 +12,7 @@ coupling-pool-blocked = The workers are taken because most of them wait for anot
 coupling-pool-files = A process without a file descriptor takes no further connection, however many it could serve. With descriptors to spare the pool would be the cause.
 coupling-pool-unforced = The workers that are written for this very pool would be enough, and fewer run. With as many running the pool would be the cause.
 coupling-pool-link = The link through which the tier's answers leave is full, so that its workers wait to send. With room on the link they would wait for something of their own.
+coupling-table-cut = Connections that the server cut off were opened again, and each takes an entry for as long as a closed one stays: without them there would have been room. With nothing cut off the table would be the cause.
 coupling-held-table = Connections towards the upstream are dropped on the way and hang, and each keeps what it holds until it is given up. With the table not full it would be a cause by itself.
 coupling-ports-table = Connections towards the upstream are dropped on the way and hang, and each keeps its port until it is given up. With the table not full it would be a cause by itself.
 coupling-blocked-loss = Packets between the two are lost on the way, and each loss keeps a worker waiting until they are sent again. With nothing lost the other server would be the place to look.

@@ -145,12 +145,7 @@ fn refused(finding: &Finding, path: &[Station]) -> f64 {
 }
 
 /// Puts findings into their order and the links with them, and says why each of several causes has its turn.
-pub fn arrange(
-    findings: &mut Vec<Finding>,
-    couplings: &mut [Coupling],
-    layout: Layout<'_>,
-    words: &Catalogue,
-) -> Vec<Turn> {
+pub fn arrange(findings: &mut Vec<Finding>, couplings: &mut [Coupling], layout: Layout<'_>, words: &Catalogue) -> Vec<Turn> {
     let order = order(findings, couplings, layout);
     let place = |old: usize| order.iter().position(|at| *at == old).unwrap_or(old);
     for link in couplings.iter_mut() {

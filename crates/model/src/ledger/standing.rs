@@ -233,7 +233,12 @@ mod tests {
             ("not accepted, with its request", RequestSocket { inode: 0, receive_queue: 7, ..of(8, 8, 1, 0) }, plain, Standing::Unaccepted),
             ("an answer that is leaving", RequestSocket { send_queue: 99, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
             ("an answer that leaves", RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
-            ("one that has arrived", RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) }, Known { has_arrived: true, ..plain }, Standing::Idle),
+            (
+                "one that has arrived",
+                RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) },
+                Known { has_arrived: true, ..plain },
+                Standing::Idle,
+            ),
             ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),
             ("a stream of events", of(40, 8, 1, 500), Known { streams: true, ..plain }, Standing::Streaming),
             ("the hello of TLS", of(8, 8, 1, 0), Known { tls: true, ..plain }, Standing::TlsHandshake),

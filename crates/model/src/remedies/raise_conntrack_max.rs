@@ -3,13 +3,13 @@
 use super::{Proposal, RemedyDef};
 use crate::change::{Activation, Change};
 use crate::facts::Context;
+use crate::facts::table::{KEY_MAX, Table};
 use crate::findings::TABLE_FULL;
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView};
 use crate::predict::Lift;
 use crate::report::Signal;
 use crate::stations::Placed;
-use crate::stations::conntrack_table::{KEY_MAX, Table};
 
 pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-conntrack-max", finding: TABLE_FULL, activation: Activation::Live, propose };
 

@@ -2,10 +2,11 @@
 //! used up is closed unanswered and never reaches the access log.
 
 use super::{Context, Placed, StationDef, blank, evidence, unjudged};
-use crate::causes::{CouplingDef, Place};
+use crate::causes::{CouplingDef, Place, Standing};
 use crate::facts::Logged;
 use crate::facts::suffered::{answers_with, in_flight_peak, turned_away};
 use crate::facts::sum::per_second;
+use crate::facts::table::is_filled_by_cuts;
 use crate::findings::{CONNECTIONS_EXHAUSTED, TABLE_FULL, THROTTLED};
 use crate::harm::Cost;
 use crate::load::LoadResult;
@@ -17,8 +18,10 @@ use crate::report::{At, Confidence, Evidence, Finding, Station, StationKind, Sta
 pub(super) const STATION: StationDef = StationDef {
     graph: &[
         CouplingDef::found(THROTTLED, CONNECTIONS_EXHAUSTED, Place::Tier, "coupling-held-quota"),
-        CouplingDef::found(TABLE_FULL, CONNECTIONS_EXHAUSTED, Place::Edge, "coupling-held-table"),
+        CouplingDef::judged(TABLE_FULL, CONNECTIONS_EXHAUSTED, Place::Edge, "coupling-held-table"),
     ],
+    // Who is cut off and comes again fills tables, and is not held up by them.
+    standing: |ctx, _, _| if is_filled_by_cuts(ctx) { Standing::Alone } else { Standing::Perhaps },
     ..StationDef::new("worker-connections", StationKind::Cliff, &[CONNECTIONS_EXHAUSTED], read, judge)
 };
 
