@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 
 mod docs;
 mod test;
+mod thresholds;
 mod tidy;
 mod tree;
 

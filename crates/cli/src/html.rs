@@ -281,7 +281,9 @@ fn findings<'a>(diagnosis: &'a Diagnosis, phrases: Phrases<'_>) -> Option<Part<'
         let class = if report.role == Role::Cause { "bad" } else { "warn" };
         finding(diagnosis, report, Some(place + 1), class, sheet::findings::standing(diagnosis, report, phrases), phrases)
     };
-    let note = if sheet::findings::offers_fix(diagnosis) { phrases.word("report-offer-fix") } else { String::new() };
+    let offer = sheet::findings::offers_fix(diagnosis).then(|| phrases.word("report-offer-fix"));
+    let harm = diagnosis.harm.as_ref().map(|harm| harm.text.clone());
+    let note = harm.into_iter().chain(offer).collect::<Vec<_>>().join(" ");
     Part::of("findings", "report-findings", diagnosis.findings.iter().enumerate().map(of).collect(), &note)
 }
 

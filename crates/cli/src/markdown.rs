@@ -161,6 +161,9 @@ impl Page<'_> {
             return;
         }
         self.heading("report-findings");
+        if let Some(harm) = &diagnosis.harm {
+            self.block(&prose(&harm.text));
+        }
         for (place, finding) in diagnosis.findings.iter().enumerate() {
             let standing = prose(&sheet::findings::standing(diagnosis, finding, self.phrases));
             self.finding(diagnosis, &format!("### {}. {} ({standing})", place + 1, code(&finding.id)), finding);

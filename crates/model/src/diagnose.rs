@@ -74,6 +74,7 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         findings,
         couplings,
         order,
+        harm: Some(crate::harm::rule(words)),
         improvements,
         warnings: warnings(&ctx).into_iter().chain(untold.unwrap_or_default()).collect(),
         ledger,

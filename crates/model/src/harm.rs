@@ -1,5 +1,9 @@
 //! By how much two measurements of the same state differ, and the one rule that follows: what a place on the request's path must cost for it to be harm.
 
+use crate::catalogue::Catalogue;
+use crate::message::Message;
+use crate::report::HarmRule;
+
 /// Relative change of goodput between two runs alike that noise alone explains, where a state is measured once and nothing else is known of its noise: 30 runs alike had
 /// a standard deviation of 3 %, so that of the difference of two is 4.2 %, and 98 % of the differences are smaller than this (docs/measuring.md, "Noise floor").
 pub const NOISE_SHARE: f64 = 0.10;
@@ -8,6 +12,12 @@ pub const LATENCY_NOISE_SHARE: f64 = 0.25;
 /// Share of failed requests (of all that were offered) by which two runs alike may differ, and below which a run counts as one without failures: a few requests
 /// that the end of the load cut short. It is also the share of the slowest of which the p99 is made.
 pub const FAILED_SHARE_NOISE: f64 = 0.01;
+
+/// The rule as the report states it.
+pub(crate) fn rule(words: &Catalogue) -> HarmRule {
+    let text = Message::new("harm-rule").with("goodput", NOISE_SHARE * 100.0).with("requests", FAILED_SHARE_NOISE * 100.0);
+    HarmRule { goodput_share: NOISE_SHARE, requests_share: FAILED_SHARE_NOISE, text: words.text(&text) }
+}
 
 /// What clients lose at one place, each as a share from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -52,6 +52,9 @@ pub struct Diagnosis {
     /// Why the causes stand in this order, which is the one in which they are to be mended; empty where there are not several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<Turn>,
+    /// From what on a place counts as harm; nothing in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harm: Option<HarmRule>,
     /// What could be faster though nothing is choked, each as a cause of what it costs. Told, and tried only once something else was mended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub improvements: Vec<Finding>,
@@ -73,6 +76,17 @@ pub struct Diagnosis {
     pub bisect: Option<Bisect>,
     /// The rounds of `--fix`; empty without it.
     pub rounds: Vec<Round>,
+}
+
+/// What a place must cost to be worth a finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HarmRule {
+    /// The share by which goodput would rise without it, from 0 to 1.
+    pub goodput_share: f64,
+    /// Or the share of the requests that fail there, or are slow for it.
+    pub requests_share: f64,
+    /// One sentence.
+    pub text: String,
 }
 
 impl Diagnosis {

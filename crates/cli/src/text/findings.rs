@@ -28,6 +28,9 @@ pub(super) fn write(page: &mut Page<'_>, diagnosis: &Diagnosis) {
         return;
     }
     page.heading("report-findings");
+    if let Some(harm) = &diagnosis.harm {
+        page.flow(&indent(), &indent(), &[span(Ink::Faint, harm.text.as_str())]);
+    }
     for (place, finding) in diagnosis.findings.iter().enumerate() {
         if place > 0 {
             page.blank();

@@ -463,6 +463,7 @@ fn blank(verdict: Verdict, summary: &str) -> Diagnosis {
         improvements: Vec::new(),
         profile: None,
         wire: None,
+        harm: None,
         ledger: None,
         bisect: None,
         readings: Vec::new(),

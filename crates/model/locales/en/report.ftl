@@ -94,6 +94,7 @@ report-chain-words = { $cause } brings about { $symptom }
 
 # The findings.
 report-findings = Why
+harm-rule = A place is named where goodput would rise by { $goodput } % or more without it, or where at least { $requests } % of the requests fail there or are slow for it.
 report-cause = cause
 report-symptom-of = symptom of { $ids }
 report-symptom-of-unnamed = symptom

@@ -18,28 +18,30 @@ const RETRY_SEEN_US: u64 = INITIAL_RTO_US * 9 / 10;
 const GATEWAY: &[u16] = &[502, 503, 504];
 
 /// Of lost first packets, at whichever tier.
-pub(crate) fn lost_first_packets(ctx: &Context<'_>, load: &LoadResult) -> Cost {
+pub(crate) fn lost_first_packets(load: &LoadResult) -> Cost {
     let errors = load.errors;
     let failed = errors.response_timeout + answers_with(load, GATEWAY);
-    let given_up = of_time(ctx, load, (errors.connect_timeout + errors.response_timeout) as f64 * load.latency_us.max as f64);
+    let given_up = of_time(load, (errors.connect_timeout + errors.response_timeout) as f64 * load.latency_us.max as f64);
     let of_answers = Cost::of_requests(failed + never_connected(load), load.requests);
-    of_answers.or(given_up).or(slower_by(ctx, load, RETRY_SEEN_US)).or(waited_to_connect(ctx, load))
+    of_answers.or(given_up).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load))
 }
 
-/// Of connections that found an accept queue full: who sends a request on one is answered by a reset, or not at all.
+/// Of connections that found an accept queue full: who sends a request on one is answered by a reset, or not at all. Where cores are full of good answers to others,
+/// the server comes to accept too late for that, and who waits costs nothing that a longer queue would give.
 pub(crate) fn not_accepted(ctx: &Context<'_>, load: &LoadResult, is_first: bool) -> Cost {
     let behind = if is_first { 0 } else { answers_with(load, GATEWAY) };
     let failed = never_connected(load) + load.errors.response_timeout + load.errors.reset + behind;
-    Cost::of_requests(failed, load.requests).or(slower_by(ctx, load, RETRY_SEEN_US)).or(waited_to_connect(ctx, load))
+    let cost = Cost::of_requests(failed, load.requests).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load));
+    if are_spent(ctx) { Cost::share_of_requests(cost.requests) } else { cost }
 }
 
 /// Of connections of the load that were not established, or took as long as one does whose SYN was lost. Of those that are kept each serves many requests, and few
 /// of them make all of a client's wait.
-pub(crate) fn waited_to_connect(ctx: &Context<'_>, load: &LoadResult) -> Cost {
+pub(crate) fn waited_to_connect(load: &LoadResult) -> Cost {
     let slow = share_beyond(&load.connect_us, RETRY_SEEN_US) * load.connections as f64;
     let requests = (never_connected(load) as f64 + slow) / load.requests.max(1) as f64;
     let given_up_us = load.errors.connect_timeout as f64 * load.latency_us.max as f64;
-    Cost::share_of_requests(requests).or(of_time(ctx, load, given_up_us + slow * RETRY_SEEN_US as f64))
+    Cost::share_of_requests(requests).or(of_time(load, given_up_us + slow * RETRY_SEEN_US as f64))
 }
 
 fn never_connected(load: &LoadResult) -> u64 {
@@ -47,13 +49,13 @@ fn never_connected(load: &LoadResult) -> u64 {
 }
 
 /// Of requests that took longer than half of all by at least so much: where all are slow, a slow one is no sign.
-pub(crate) fn slower_by(ctx: &Context<'_>, load: &LoadResult, longer_us: u64) -> Cost {
+pub(crate) fn slower_by(load: &LoadResult, longer_us: u64) -> Cost {
     let took = &load.latency_us;
     let share = share_beyond(took, took.p50.saturating_add(longer_us));
-    let at_least = of_time(ctx, load, share * load.requests as f64 * longer_us as f64);
+    let at_least = of_time(load, share * load.requests as f64 * longer_us as f64);
     // Percentiles lie far apart; what was lost was summed request by request.
     let lost = load.lost.filter(|lost| share > 0.0 && took.p50 <= lost.patience_us / 2);
-    let summed = lost.map_or(Cost::default(), |lost| of_time(ctx, load, lost.time_us as f64));
+    let summed = lost.map_or(Cost::default(), |lost| of_time(load, lost.time_us as f64));
     Cost::share_of_requests(share).or(at_least).or(summed)
 }
 
@@ -63,14 +65,13 @@ fn share_beyond(took: &Percentiles, us: u64) -> f64 {
     known.into_iter().find(|(_, least)| *least >= us && *least > 0).map_or(0.0, |(share, _)| share)
 }
 
-/// What so long is of the clients' time: of a closed loop, whose clients stand still meanwhile. Where cores are full of good answers to the others, it takes nothing
-/// away.
-pub(crate) fn of_time(ctx: &Context<'_>, load: &LoadResult, lost_us: f64) -> Cost {
+/// What so long is of the clients' time: of a closed loop, whose clients stand still meanwhile.
+pub(crate) fn of_time(load: &LoadResult, lost_us: f64) -> Cost {
     match load.shape {
-        Loop::Closed { connections } if !are_spent(ctx) => {
+        Loop::Closed { connections } => {
             Cost::of_time((lost_us / (f64::from(connections.max(1)) * load.duration_us.max(1) as f64)).min(1.0))
         }
-        _ => Cost::default(),
+        Loop::Open { .. } => Cost::default(),
     }
 }
 

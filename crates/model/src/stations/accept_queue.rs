@@ -98,7 +98,7 @@ fn cost_rate(ctx: &Context<'_>, refused: u64) -> bool {
     ctx.obs
         .load
         .as_ref()
-        .is_some_and(|load| suffered::of_time(ctx, load, refused as f64 * INITIAL_RTO_US as f64).hurts() && cores_are_spare(ctx))
+        .is_some_and(|load| suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64).hurts() && cores_are_spare(ctx))
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
@@ -130,7 +130,7 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<(&'a Tier, &'a 
 /// whose SYN or whose last packet of the handshake was dropped. What fails for another reason, such as an error of the application, is none of theirs.
 fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> bool {
     let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, view, refused).hurts() };
-    let waited = suffered::of_time(ctx, load, refused as f64 * INITIAL_RTO_US as f64);
+    let waited = suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64);
     let came = ctx.counted(view, "Tcp.PassiveOpens").map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
     came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(ctx, load, ctx.path.is_first(tier)).hurts()
 }

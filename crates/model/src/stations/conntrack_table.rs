@@ -63,7 +63,7 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> Placed {
 fn harmed(ctx: &Context<'_>, id: NetnsId, table: &Table) -> bool {
     let lost = table.drops.unwrap_or_else(|| table.log_lines.unwrap_or(0) as u64);
     let watched = || ctx.obs.netns.get(&id).map_or(Cost::default(), |view| suffered::dropped(ctx, view, lost));
-    ctx.obs.load.as_ref().map_or_else(watched, |load| suffered::lost_first_packets(ctx, load)).hurts()
+    ctx.obs.load.as_ref().map_or_else(watched, suffered::lost_first_packets).hurts()
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {

@@ -117,7 +117,7 @@ impl Files {
         let lost = load.requests.saturating_sub(load.good);
         // Clients that nobody accepts send few requests: neither the share that failed nor a percentile of those answered tells of them.
         let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time(self.waiting / in_flight_peak(load).max(1.0)));
-        let suffers = Cost::of_requests(lost, load.requests).or(slower_by(ctx, load, ACCEPT_PAUSE_US)).or(stands).hurts();
+        let suffers = Cost::of_requests(lost, load.requests).or(slower_by(load, ACCEPT_PAUSE_US)).or(stands).hurts();
         if self.is_logged() {
             return suffers && self.paused(ctx).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();
         }

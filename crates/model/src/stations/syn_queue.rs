@@ -199,7 +199,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
 /// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller.
 fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, lost: u64) -> bool {
     let seen = if ctx.path.is_first(tier) { suffered::waited_to_connect } else { suffered::lost_first_packets };
-    ctx.obs.load.as_ref().map_or_else(|| suffered::dropped(ctx, view, lost), |load| seen(ctx, load)).hurts()
+    ctx.obs.load.as_ref().map_or_else(|| suffered::dropped(ctx, view, lost), seen).hurts()
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {

@@ -358,6 +358,7 @@ fn diagnosis(load: LoadReport, path: Vec<Station>, findings: Vec<Finding>) -> Di
         rounds: Vec::new(),
         profile: None,
         wire: None,
+        harm: None,
         ledger: None,
     }
 }

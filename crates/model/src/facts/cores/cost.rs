@@ -5,18 +5,14 @@ use crate::facts::ceiling::ceiling_spread;
 use crate::load::LoadResult;
 use crate::report::Ceiling;
 
-/// CPU time of a page on the stack tried, microseconds: with idle cores, and near saturation (DESIGN.md). The cost of an answer falls as load
-/// rises, because work is done in larger batches.
-const COST_US_IDLE: f64 = 159.0;
-/// The same near saturation.
-const COST_US_BUSY: f64 = 119.0;
 /// By how much the cost may fall at the most from idle to busy cores, as a share of the latter: 0.2 to 1.5 on the stacks tried, the most of it on cores that
 /// have next to nothing to do and whose caches go cold between two answers (docs/measuring.md).
 const FALL_MOST: f64 = 1.2;
-/// What a failed answer costs of a good one: 27 to 46 us where a page cost 119 to 159 (DESIGN.md). Least, most and the middle of them.
-const FAILED_SHARE_LEAST: f64 = 27.0 / COST_US_IDLE;
-const FAILED_SHARE_MOST: f64 = 46.0 / COST_US_BUSY;
-const FAILED_SHARE: f64 = (27.0 + 46.0) / (COST_US_IDLE + COST_US_BUSY);
+/// What a failed answer costs of a good one, at the least and at the most: nobody measures the one without the other, and neither is more work than all that a request asks
+/// for. The estimate is the middle.
+const FAILED_SHARE_LEAST: f64 = 0.0;
+const FAILED_SHARE_MOST: f64 = 1.0;
+const FAILED_SHARE: f64 = f64::midpoint(FAILED_SHARE_LEAST, FAILED_SHARE_MOST);
 
 /// How many times a reference work's extra CPU time after a rest the servers' own may be for one request: nginx before php-fpm took 2.8 to 3.6 times as
 /// much (docs/measuring.md), and an interpreter with a larger application touches more. A request that computes for long pays it once all the same.
@@ -39,14 +35,14 @@ struct Fall {
 }
 
 impl Fall {
-    /// For an answer that cost `cost_s` on `limit` cores with this share idle: by what this host forgets while a core rests between two requests, where that
-    /// was measured, or by what was seen elsewhere.
+    /// For an answer that cost `cost_s` on `limit` cores with this share idle: by what this host forgets while a core rests between two requests. Where that was not
+    /// measured only bounds are known: no fall, and the most that was seen elsewhere, the more of it the more the cores rest; the estimate is their geometric middle.
     fn of(ctx: &Context<'_>, load: &LoadResult, cost_s: f64, idle: f64, limit: f64) -> Self {
         let rest_us = idle * limit / load.throughput_rps() * 1e6;
         let told = ctx.obs.warmth.as_ref().and_then(|warmth| Some((warmth.times(rest_us)?, warmth.extra_ns(rest_us)?)));
         let Some((times, extra_ns)) = told else {
-            let value = 1.0 + (COST_US_IDLE / COST_US_BUSY - 1.0) * idle;
-            return Self { value, least: 1.0, most: 1.0 + FALL_MOST * idle * idle };
+            let most = 1.0 + FALL_MOST * idle * idle;
+            return Self { value: most.sqrt(), least: 1.0, most };
         };
         let cold = (1.0 - 1.0 / times).min(FOOTPRINTS_MOST * extra_ns / 1e9 / cost_s);
         let by = |share: f64| 1.0 / (1.0 - (share * cold).min(COLD_MOST));

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Judges recordings by two builds of chokepoint, and prints each that they disagree about: verdict, what limits, causes in their order.
+# Usage: scripts/disagree.sh OLD NEW [RECORDING...]; without recordings those below tests/ and crates/. Ends with 1 where they disagree
+# about any.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# -ge 2 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
+command -v jq >/dev/null || { echo "jq(1) is needed" >&2; exit 2; }
+old=$1 new=$2
+shift 2
+[ $# -gt 0 ] || mapfile -t files < <(git ls-files '*.rec')
+[ $# -eq 0 ] || files=("$@")
+judged() {
+    # Its status is 1 where it cannot tell.
+    { "$1" diagnose --json --replay "$2" || [ $? -eq 1 ]; } |
+        jq -r '[.verdict, (.limited_by // "-"), ([.findings[] | select(.role == "cause") | .id + " of " + .tier] | join(", "))] | join("; ")'
+}
+disagreements=0
+for file in "${files[@]}"; do
+    before=$(judged "$old" "$file") after=$(judged "$new" "$file")
+    if [ "$before" != "$after" ]; then
+        disagreements=$((disagreements + 1))
+        printf '%s\n  old  %s\n  new  %s\n' "$file" "$before" "$after"
+    fi
+done
+echo "${#files[@]} recordings, $disagreements disagreements"
+[ "$disagreements" -eq 0 ]
