@@ -41,13 +41,23 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/chokepoint-balance.XXXXXXXX")
 load=
 watcher=
 lab=
+failed=0
 # Ends what this script started, by its process, and takes down what it built.
 stop() {
     for process in $watcher $load; do
         kill "$process" 2>/dev/null || true
         wait "$process" 2>/dev/null || true
     done
-    [ -z "$lab" ] || "$binary" lab down "$lab" >/dev/null 2>&1 || true
+    for try in 1 2 3; do
+        [ -n "$lab" ] || break
+        if "$binary" lab down "$lab" >"$scratch/down" 2>&1; then
+            lab=
+        else
+            echo "try $try: $lab is still up: $(cat "$scratch/down")" >&2
+            sleep 1
+        fi
+    done
+    [ -z "$lab" ] || failed=1
     load=
     watcher=
     lab=
@@ -128,7 +138,6 @@ measure() {
         | .printed_within = ((.sum_off | at_most($sum)) and (.printed_off | at_most($mean)))' >>"$results"
 }
 
-failed=0
 for run; do
     if measure "${run%%:*}" "${run##*:}"; then
         tail -n 1 "$results" >&2
