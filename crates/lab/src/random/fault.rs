@@ -330,4 +330,5 @@ pub(super) const NOT_DRAWN: &[&str] = &[
     "small-initial-window",
     "receiver-limited",
     "waits-inside",
+    "debug-log",
 ];
