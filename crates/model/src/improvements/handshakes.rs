@@ -17,7 +17,7 @@ use crate::report::{Confidence, Evidence};
 const BYTE_CPU_S: f64 = 5e-9;
 /// The same for each request, whatever its size: two records, each way one. Their ciphers take 1 us of it, the rest is the library around them.
 const REQUEST_CPU_S: f64 = 20e-6;
-/// The same for the exchange of keys, which a resumed handshake does as well: two operations on X25519 or P-256, of which slow cores do 7,000 a second
+/// The same for the exchange of keys, which a resumed handshake of TLS 1.3 does as well: two operations on X25519 or P-256, of which slow cores do 7,000 a second
 /// (openssl-speed(1)); 68 us on the cores of docs/measuring.md.
 const EXCHANGE_CPU_S: f64 = 300e-6;
 /// Share of the requests that must come on a connection of their own for handshakes to be what TLS spends its time with.
