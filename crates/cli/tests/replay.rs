@@ -95,6 +95,8 @@ fn every_change_fits_the_schema() {
         ServerSetting::NginxWorkerConnections,
         ServerSetting::NginxWorkerRlimitNofile,
         ServerSetting::NginxFastcgiReuse { pass: named("php") },
+        ServerSetting::NginxErrorLogLevels { to: named("/var/log/nginx/error.log") },
+        ServerSetting::NginxTlsSessionCache,
         ServerSetting::PhpFpmMaxChildren { pool: named("www") },
         ServerSetting::PhpFpmBacklog { pool: named("www") },
     ];
@@ -124,6 +126,8 @@ fn every_change_fits_the_schema() {
                 | ServerSetting::NginxWorkerConnections
                 | ServerSetting::NginxWorkerRlimitNofile
                 | ServerSetting::NginxFastcgiReuse { .. }
+                | ServerSetting::NginxErrorLogLevels { .. }
+                | ServerSetting::NginxTlsSessionCache
                 | ServerSetting::PhpFpmMaxChildren { .. }
                 | ServerSetting::PhpFpmBacklog { .. } => {}
             },

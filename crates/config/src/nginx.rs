@@ -1,6 +1,7 @@
 //! nginx configuration: a parser that accepts and refuses what nginx itself does and keeps every byte, the values in force, and edits in place.
 
 mod asked;
+mod debug_log;
 mod directives;
 mod dump;
 mod edit;
@@ -24,6 +25,7 @@ mod route;
 mod select;
 mod server;
 mod server_name;
+mod sessions;
 mod settings;
 mod tree;
 mod upstream;
@@ -33,6 +35,7 @@ mod version;
 mod tests;
 
 pub use asked::{Asked, Asking, Unasked};
+pub use debug_log::{DebugLog, LogLevels, NoLevels, set_log_levels};
 pub use edit::{EditError, Editor, Position};
 pub use effective::{Http, Main, Nginx, Problem, Stream, StreamServer, WorkerProcesses};
 pub use error::{LoadError, Syntax, SyntaxError};
@@ -51,6 +54,7 @@ pub use route::{Candidate, Query, Sought, Step};
 pub use select::{LocalAddress, Selection};
 pub use server::Server;
 pub use server_name::ServerName;
+pub use sessions::{NoSessionCache, SessionCache, TlsSessions, set_session_cache};
 pub use settings::{Occurrence, Settings};
 pub use tree::Tree;
 pub use upstream::{Balance, Keepalive, Upstream, UpstreamServer};

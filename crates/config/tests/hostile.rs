@@ -24,6 +24,7 @@ const NGINX: &[&str] = &[
     include_str!("data/nginx/good/json_log.conf"),
     include_str!("data/nginx/good/listens.conf"),
     include_str!("data/nginx/good/selection.conf"),
+    include_str!("data/nginx/good/steps.conf"),
     include_str!("data/nginx/good/tokens.conf"),
     include_str!("data/nginx/good/wordpress.conf"),
 ];
@@ -80,6 +81,7 @@ fn ask_settings(settings: &Settings) {
 
 fn ask_nginx(nginx: &Nginx) {
     let _ = (nginx.main.worker_processes(), nginx.main.worker_connections(), nginx.main.worker_rlimit_nofile());
+    let _ = (nginx.debug_logs(None), nginx.log_levels("stderr"), nginx.session_cache());
     let Some(http) = &nginx.http else { return };
     ask_settings(&http.settings);
     for server in http.servers.iter().take(4) {
@@ -89,7 +91,8 @@ fn ask_nginx(nginx: &Nginx) {
     for local in &locals {
         for (host, path) in [("shop.example.com", "/a/b.php?x=1"), ("localhost", "/"), ("", "\u{f780}%2e%2e/")] {
             let Some(selection) = http.select(local, host, path) else { continue };
-            let _ = (selection.own_answers(), selection.is_certain());
+            let _ = (selection.own_answers(), selection.is_certain(), selection.tls_sessions(http));
+            let _ = (nginx.debug_logs(Some(&selection)), nginx.rewrite_log(&selection));
             let asking = nginx::Asking { scheme: "http", host, path_and_query: path, local };
             for candidate in selection.candidates() {
                 let _ = (candidate.asked(&selection, &asking), candidate.pass.reuse(http, candidate.settings), candidate.pass.targets());
@@ -125,6 +128,12 @@ fn edit_nginx(tree: &Tree, nginx: &Nginx) {
             let reuse = nginx::FastcgiReuse { connections: 8, requests: 1000 };
             let _ = (nginx::fastcgi_reuse(nginx, to), nginx::keep_fastcgi(&mut nginx::Editor::new(tree), nginx, to, reuse));
         }
+    }
+    for log in nginx.debug_logs(None) {
+        let _ = nginx::set_log_levels(&mut nginx::Editor::new(tree), nginx, &log.to, &log.quiet);
+    }
+    if let Ok(cache) = "shared:a:1m".parse() {
+        let _ = nginx::set_session_cache(&mut nginx::Editor::new(tree), nginx, &cache);
     }
     for edited in editor.finish().unwrap_or_default() {
         edited.diff();

@@ -174,6 +174,7 @@ mod tests {
             connect_us: Percentiles::default(),
             latency_histogram: String::new(),
             connections: 1,
+            tls: None,
             received_bytes: 0,
             sent_bytes: 0,
             late: 0,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chokepoint_load::{Control, LoadError, Plan, Tls, Trust, measure};
-use chokepoint_model::load::{Errors, Handshakes, Loop, Measured};
+use chokepoint_model::load::{Errors, Handshakes, Loop, Measured, TlsLoad};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -85,10 +85,10 @@ fn kept_connections_shake_hands_once() {
     let measured = run(&tls_plan(&server, authority(), true));
     let (result, detail) = (&measured.result, &measured.detail);
     assert_eq!((result.good, result.connections, result.errors), (40, 4, Errors::default()), "{:?}", result.error_samples);
-    assert_eq!(detail.tls_handshakes.map(|all| all.full + all.resumed), Some(4), "{detail:?}");
+    assert_eq!(result.tls.map(|tls| tls.handshakes.full + tls.handshakes.resumed), Some(4), "{result:?}");
     assert!(detail.tls_us.max > 0 && result.connect_us.max > 0, "{detail:?}");
     assert!(detail.tls_us.max <= result.latency_us.max, "a handshake is in the time of its request: {detail:?}");
-    assert_eq!(run(&plan(Server::answering(HELLO).address)).detail.tls_handshakes, None);
+    assert_eq!(run(&plan(Server::answering(HELLO).address)).result.tls, None);
 }
 
 #[test]
@@ -105,10 +105,11 @@ fn sessions_are_resumed_or_not_as_asked() {
     let server = answers(HELLO);
     let mut plan = tls_plan(&server, authority(), true);
     (plan.keep_alive, plan.shape) = (false, Loop::Closed { connections: 1 });
-    let resumed = run(&plan).detail.tls_handshakes.expect("TLS");
-    assert!(resumed.resumed >= 30 && resumed.full >= 1 && resumed.full + resumed.resumed == 40, "{resumed:?}");
+    let TlsLoad { offers_sessions, handshakes: resumed } = run(&plan).result.tls.expect("TLS");
+    assert!(offers_sessions && resumed.resumed >= 30 && resumed.full >= 1 && resumed.full + resumed.resumed == 40, "{resumed:?}");
     plan.options.tls = tls_plan(&server, authority(), false).options.tls;
-    assert_eq!(run(&plan).detail.tls_handshakes, Some(Handshakes { full: 40, resumed: 0 }));
+    let full = TlsLoad { offers_sessions: false, handshakes: Handshakes { full: 40, resumed: 0 } };
+    assert_eq!(run(&plan).result.tls, Some(full));
 }
 
 #[test]

@@ -298,7 +298,7 @@ pub fn report(asked: &Asked, measured: Measured, tcp: Vec<TcpConnection>, failed
         first_byte_us: detail.first_byte_us,
         connect_us: result.connect_us,
         tls_us: detail.tls_us,
-        tls_handshakes: detail.tls_handshakes,
+        tls_handshakes: result.tls.map(|tls| tls.handshakes),
         corrected_latency_us: detail.corrected_latency_us,
         distribution: detail.distribution,
         sending: Sending {

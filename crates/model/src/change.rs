@@ -88,6 +88,13 @@ pub enum ServerSetting {
         /// "unix:/run/php.sock"), which gets an upstream of its own.
         pass: String,
     },
+    /// The levels of each `error_log` that goes to one place, in the order of the configuration: "debug", "debug_http debug_event, warn".
+    NginxErrorLogLevels {
+        /// Where they go, as written: "/var/log/nginx/error.log".
+        to: String,
+    },
+    /// `ssl_session_cache` of the http block: "shared:TLS:10m".
+    NginxTlsSessionCache,
     /// `pm.max_children`.
     PhpFpmMaxChildren {
         /// Name of the pool.
@@ -146,7 +153,9 @@ impl ServerSetting {
             Self::NginxListenBacklog { .. }
             | Self::NginxWorkerConnections
             | Self::NginxWorkerRlimitNofile
-            | Self::NginxFastcgiReuse { .. } => ServerKind::Nginx,
+            | Self::NginxFastcgiReuse { .. }
+            | Self::NginxErrorLogLevels { .. }
+            | Self::NginxTlsSessionCache => ServerKind::Nginx,
             Self::PhpFpmMaxChildren { .. } | Self::PhpFpmBacklog { .. } => ServerKind::PhpFpm,
         }
     }
@@ -158,6 +167,8 @@ impl ServerSetting {
             Self::NginxWorkerConnections => "worker_connections".to_owned(),
             Self::NginxWorkerRlimitNofile => "worker_rlimit_nofile".to_owned(),
             Self::NginxFastcgiReuse { pass } => format!("reuse of connections to {pass}"),
+            Self::NginxErrorLogLevels { to } => format!("level of error_log {to}"),
+            Self::NginxTlsSessionCache => "ssl_session_cache in http".to_owned(),
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children of [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog of [{pool}]"),
         }
@@ -174,6 +185,11 @@ impl ServerSetting {
                 let directives = value.replacen("keepalive=", "keepalive ", 1).replacen(" requests=", "; keepalive_requests ", 1);
                 format!("{directives};   # in the upstream for {pass}, and fastcgi_keep_conn on; where requests are passed to it")
             }
+            // "error, warn": one for each directive.
+            Self::NginxErrorLogLevels { to } => {
+                value.split(", ").map(|levels| format!("error_log {to} {levels};")).collect::<Vec<_>>().join(" ")
+            }
+            Self::NginxTlsSessionCache => format!("ssl_session_cache {value};   # in http"),
             Self::PhpFpmMaxChildren { pool } => format!("pm.max_children = {value}   ; in [{pool}]"),
             Self::PhpFpmBacklog { pool } => format!("listen.backlog = {value}   ; in [{pool}]"),
         }
@@ -377,5 +393,8 @@ mod tests {
         );
         let json = serde_json::to_string(&raised).unwrap();
         assert_eq!(serde_json::from_str::<Change>(&json).unwrap(), raised);
+        let levels = ServerSetting::NginxErrorLogLevels { to: "/e.log".to_owned() };
+        assert_eq!(levels.line("error, warn"), "error_log /e.log error; error_log /e.log warn;");
+        assert_eq!(ServerSetting::NginxTlsSessionCache.line("shared:a:1m"), "ssl_session_cache shared:a:1m;   # in http");
     }
 }

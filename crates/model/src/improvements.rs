@@ -5,7 +5,9 @@
 //! and tried only where something else was mended before.
 
 mod churn;
+mod debug_log;
 mod from_profile;
+mod handshakes;
 mod polling;
 
 use crate::facts::Context;

@@ -148,6 +148,15 @@ pub struct Lost {
     pub of_us: u64,
 }
 
+/// What a load met of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsLoad {
+    /// True where each connection offered the session of an earlier one, as soon as the server had given one.
+    pub offers_sessions: bool,
+    /// Handshakes that were completed.
+    pub handshakes: Handshakes,
+}
+
 /// The result of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
@@ -190,6 +199,9 @@ pub struct LoadResult {
     pub latency_histogram: String,
     /// Connections opened (connect() called).
     pub connections: u64,
+    /// TLS; nothing where none was spoken, and in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsLoad>,
     /// Bytes of answers, heads included.
     pub received_bytes: u64,
     /// Bytes of requests.

@@ -25,8 +25,8 @@ pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, Thr
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request_sample::{RequestSample, RequestSocket, RequestTimes};
 pub use server::{
-    AccessLog, ErrorLog, LogExtent, NginxAsks, NginxConfig, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus, Origin,
-    PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
+    AccessLog, ErrorLog, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn, NginxPass, NginxStatus,
+    NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerStatus, ServerView, Setting,
 };
 pub use tcp_sample::TcpSample;
 pub use warmth::{AfterRest, Warmth};

@@ -12,7 +12,6 @@ use crate::facts::cores::Limiting;
 use crate::observation::{CpuProfile, ProfilePart};
 use crate::path::Tier;
 
-pub(crate) use crate::harm::gain_of;
 pub(crate) use bounds::limit_name;
 pub(crate) use told::report;
 
@@ -30,11 +29,14 @@ pub(crate) const ALLOCATOR: &str = "allocator";
 pub(crate) const COMPRESSION: &str = "compression";
 pub(crate) const LOCK: &str = "lock";
 pub(crate) const TLS_HANDSHAKE: &str = "tls-handshake";
+pub(crate) const TLS_SIGNATURE: &str = "tls-signature";
 pub(crate) const SCRIPT_COMPILE: &str = "script-compile";
+pub(crate) const ERROR_LOG: &str = "error-log";
 pub(crate) const SOFTIRQ: &str = "softirq";
 pub(crate) const POLLING: &str = "polling";
 /// Every layer and aspect that the model knows by name: the profiler must have each (tested where both are known).
-pub const NAMED: &[&str] = &[PORT_SEARCH, CONNECTION, ALLOCATOR, COMPRESSION, LOCK, TLS_HANDSHAKE, SCRIPT_COMPILE, SOFTIRQ, POLLING];
+pub const NAMED: &[&str] =
+    &[PORT_SEARCH, CONNECTION, ALLOCATOR, COMPRESSION, LOCK, TLS_HANDSHAKE, TLS_SIGNATURE, SCRIPT_COMPILE, ERROR_LOG, SOFTIRQ, POLLING];
 
 /// A part of the samples of what limits.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,6 +4,7 @@ mod advice;
 mod ask_limit_owner;
 mod keep_cpu_quota;
 mod listen_again;
+mod log_errors_alone;
 mod look_inside;
 mod mend_connections;
 mod mend_sending;
@@ -22,6 +23,7 @@ mod send_syn_cookies;
 mod servers;
 mod shorten_conntrack_time_wait;
 mod spend_less_cpu;
+mod store_tls_sessions;
 mod widen_port_range;
 
 use crate::change::{Activation, Change};
@@ -77,6 +79,8 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &raise_max_children::REMEDY,
     &raise_cpu_quota::REMEDY,
     &mend_sending::RAISE_BUFFER,
+    &log_errors_alone::REMEDY,
+    &store_tls_sessions::REMEDY,
 ];
 
 /// Remedies that are alternatives: the name of their group and their ids.

@@ -126,10 +126,14 @@ const ASPECTS: &[Aspect] = &[
             "tcp_timewait_state_process", "tw_timer_handler", "inet_twsk_*", "__sys_socket*", "tcp_shutdown", "__sys_shutdown*", "tcp_rcv_synsent_state_process", "unix_accept"] },
     Aspect { id: "tls-handshake", what: "TLS handshakes", by: "session resumption, kept connections or ECDSA keys", layers: NO_LAYER,
         below: &["SSL_do_handshake", "SSL_accept", "SSL_connect", "state_machine*", "ossl_statem_*", "tls_process_*", "tls_construct_*", "gnutls_handshake", "ngx_ssl_handshake*"] },
+    Aspect { id: "tls-signature", what: "signatures with a private key", by: "session resumption, kept connections or ECDSA keys", layers: NO_LAYER,
+        below: &["EVP_DigestSign*", "EVP_PKEY_sign*", "EVP_PKEY_decrypt*", "RSA_private_*", "RSA_sign*", "ECDSA_sign*", "gnutls_privkey_*"] },
     Aspect { id: "softirq", what: "packets that come in, in soft interrupts", by: "more cores that receive (RSS, RPS)", layers: NO_LAYER,
         below: &["net_rx_action", "__napi_poll", "process_backlog"] },
     Aspect { id: "script-compile", what: "compiling scripts", by: "an opcode cache", layers: NO_LAYER,
         below: &["compile_file", "zend_compile*", "zendparse", "lex_scan", "phar_compile_file", "open_file_for_scanning", "php_compile*", "_PyParser_*", "_PyAST_Compile", "rb_parser_compile*"] },
+    Aspect { id: "error-log", what: "writing error logs, with all that this sets off", by: "logs that tell errors alone", layers: NO_LAYER,
+        below: &["ngx_log_error_core", "ngx_log_debug_core"] },
 ];
 
 /// Summarises a profile.

@@ -57,6 +57,19 @@ fn the_time_of_nginx_goes_to_the_network_and_that_of_php_to_its_interpreter() {
 }
 
 #[test]
+fn lines_of_an_error_log_are_bounded_with_the_writing_of_them() {
+    let (_, report) = read(
+        "nginx;main;ngx_http_handler;ngx_log_error_core;ngx_vslprintf 150\n\
+         nginx;main;ngx_epoll_process_events;ngx_log_error_core;write;entry_SYSCALL_64_[k];ksys_write_[k];vfs_write_[k] 250\n\
+         nginx;main;ngx_http_log_handler;write;entry_SYSCALL_64_[k];ksys_write_[k];vfs_write_[k] 100\n\
+         nginx;main;ngx_http_handler 500\n",
+    );
+    let log = bound(&report, "writing error logs");
+    assert!((log.share - 0.4).abs() < 1e-9, "the access log is another: {log:?}");
+    assert!((share(&report, Layer::FileSystem) - 0.35).abs() < 1e-9);
+}
+
+#[test]
 fn a_search_for_ports_is_told_from_the_connect_around_it() {
     let (_, report) = read(PORT_SEARCH);
     assert!((share(&report, Layer::PortSearch) - 0.3).abs() < 1e-9);

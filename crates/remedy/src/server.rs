@@ -16,7 +16,7 @@ mod view;
 use std::fs;
 use std::path::Path;
 
-use chokepoint_config::nginx::FastcgiReuse;
+use chokepoint_config::nginx::{FastcgiReuse, LogLevels, SessionCache};
 use chokepoint_config::text;
 use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 
@@ -265,8 +265,14 @@ impl Setting for Server {
         if value == ServerSetting::UNSET {
             return Ok(());
         }
-        if let ServerSetting::NginxFastcgiReuse { .. } = self.setting {
-            return value.parse::<FastcgiReuse>().map(drop).map_err(|error| self.bad(format!("\"{value}\": {error}")));
+        let parsed = match self.setting {
+            ServerSetting::NginxFastcgiReuse { .. } => Some(value.parse::<FastcgiReuse>().map(drop).map_err(|error| error.to_string())),
+            ServerSetting::NginxErrorLogLevels { .. } => Some(value.parse::<LogLevels>().map(drop).map_err(|error| error.to_string())),
+            ServerSetting::NginxTlsSessionCache => Some(value.parse::<SessionCache>().map(drop).map_err(|error| error.to_string())),
+            _ => None,
+        };
+        if let Some(parsed) = parsed {
+            return parsed.map_err(|error| self.bad(format!("\"{value}\": {error}")));
         }
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let fits = is_number(value) || value.strip_prefix('-').is_some_and(is_number);

@@ -86,6 +86,49 @@ fn changes_of_one_file_are_taken_back_in_any_order() {
 }
 
 #[test]
+fn a_debug_log_tells_errors_alone_and_each_step_again() {
+    let Some(nginx) =
+        Nginx::start_with("steps", &["error_log logs/steps.log debug; return 200 ok;", "error_log logs/steps.log debug_http;"])
+    else {
+        return;
+    };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.site()).unwrap();
+    let setting = || ServerSetting::NginxErrorLogLevels { to: "logs/steps.log".to_owned() };
+    for (from, to) in [("debug, debug_http", "error"), ("debug, debug_http", "loud, debug_http"), ("debug", "error")] {
+        assert!(apply(guard, &[nginx.change(setting(), from, to)]).is_err(), "{from} to {to}");
+    }
+    assert_eq!(fs::read_to_string(nginx.site()).unwrap(), before);
+    apply(guard, &[nginx.change(setting(), "debug, debug_http", "error, debug_http")]).unwrap();
+    assert_eq!(fs::read_to_string(nginx.site()).unwrap(), before.replace("steps.log debug;", "steps.log error;"));
+    // Somebody else's edit stays.
+    let edited = fs::read_to_string(nginx.site()).unwrap().replace("return 200 ok;", "return 200 fine;");
+    fs::write(nginx.site(), &edited).unwrap();
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 1, "{report:?}");
+    assert_eq!(fs::read_to_string(nginx.site()).unwrap(), before.replace("200 ok", "200 fine"));
+    assert!(nginx.answers());
+}
+
+#[test]
+fn a_cache_of_sessions_is_set_in_http_and_taken_away() {
+    let Some(nginx) = Nginx::start("sessions") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let change = |to| nginx.change(ServerSetting::NginxTlsSessionCache, "unset", to);
+    assert!(apply(guard, &[change("shared:a b:10m")]).is_err());
+    apply(guard, &[change("shared:chokepoint:10m")]).unwrap();
+    assert_eq!(
+        fs::read_to_string(nginx.main()).unwrap(),
+        before.replace("include enabled/*;\n", "include enabled/*;\n    ssl_session_cache shared:chokepoint:10m;\n")
+    );
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 1, "{report:?}");
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+    assert!(nginx.answers());
+}
+
+#[test]
 fn two_changes_of_one_file_are_made_as_one() {
     let Some(nginx) = Nginx::start("two") else { return };
     let guard = &mut store(nginx.dir()).lock().unwrap();

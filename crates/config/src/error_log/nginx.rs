@@ -108,7 +108,8 @@ impl<'l> NginxLine<'l> {
             tid: tid.parse().ok()?,
             connection,
             message,
-            event: event(message),
+            // A step that is told is no failure: "accept() not ready" comes after each connection that was accepted.
+            event: if level == "debug" { NginxEvent::Other } else { event(message) },
             errno,
             zone: zone(message),
             phase: message.rfind(" while ").map(|at| &message[at + " while ".len()..]),
@@ -237,6 +238,14 @@ mod tests {
         assert_eq!((line.client, line.server), (Some("10.0.0.2"), Some("_")));
         assert_eq!(line.request, Some("GET /a, \"b\" HTTP/1.1"));
         assert_eq!((line.upstream, line.host), (Some("fastcgi://127.0.0.1:9000"), Some("10.0.0.1")));
+    }
+
+    #[test]
+    fn a_step_that_is_told_is_no_failure() {
+        let step = "2026/11/23 07:17:47 [debug] 12#12: *56 accept() not ready (11: Resource temporarily unavailable)";
+        let line = NginxLine::parse(step).expect("it is a line");
+        assert_eq!((line.level, line.event), ("debug", NginxEvent::Other));
+        assert_eq!(NginxLine::parse(&step.replace("debug", "alert")).expect("it is a line").event, NginxEvent::AcceptFailed);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::debug_log::is_level;
 use super::error::LoadError;
 use super::file::{Body, Directive, File};
 use super::kept::{BLOCKS, Keep, keep};
@@ -246,6 +247,12 @@ impl Hider<'_> {
             Keep::Word(words) if args.first().is_some_and(|arg| words.contains(&arg.as_str())) => first(kept),
             Keep::Status if args.first().is_some_and(|arg| is_status(arg)) => first(kept),
             Keep::Redirect | Keep::Targets | Keep::Rewrite => self.targets(keep(name), args, kept),
+            Keep::Log => {
+                let to = |arg: &String| if arg.starts_with("syslog:") { format!("syslog:{HIDDEN}") } else { arg.clone() };
+                kept.iter_mut().zip(args).take(1).for_each(|(kept, arg)| *kept = Some(to(arg)));
+                let levels = kept.iter_mut().zip(args).skip(1).filter(|(_, arg)| is_level(arg));
+                levels.for_each(|(kept, arg)| *kept = Some(arg.clone()));
+            }
             Keep::Pair(names) if args.first().is_some_and(|arg| names.iter().any(|name| name.eq_ignore_ascii_case(arg))) => {
                 kept.iter_mut().zip(args).take(2).for_each(|(kept, arg)| *kept = Some(arg.clone()));
             }

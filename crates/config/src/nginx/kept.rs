@@ -20,6 +20,8 @@ pub(super) enum Keep {
     Status,
     /// The last one where it leads to a path or a named location.
     Redirect,
+    /// Where an error log goes, of a server for it that it is one, and its levels.
+    Log,
     /// A pattern, where it leads, and a flag.
     Rewrite,
     /// Name and value where the name is one of these, in any case.
@@ -35,6 +37,7 @@ pub(super) enum Keep {
 pub(super) const KEPT: &[(&str, Keep)] = &[
     ("alias", Keep::Options(&[])),
     ("auth_basic", Keep::Word(&["off"])),
+    ("error_log", Keep::Log),
     ("error_page", Keep::Redirect),
     ("fastcgi_index", Keep::Options(&[])),
     ("fastcgi_keep_conn", Keep::Word(&["on", "off"])),
@@ -62,11 +65,16 @@ pub(super) const KEPT: &[(&str, Keep)] = &[
     ("proxy_set_header", Keep::Pair(&["Connection"])),
     ("return", Keep::Status),
     ("rewrite", Keep::Rewrite),
+    ("rewrite_log", Keep::Word(&["on", "off"])),
     ("root", Keep::Options(&[])),
     ("scgi_pass", Keep::Pass),
     ("server", Keep::Options(&["backup", "down", "fail_timeout", "max_conns", "max_fails", "resolve", "weight"])),
     ("server_name", Keep::All),
     ("set", Keep::Variable),
+    ("ssl_ecdh_curve", Keep::Word(&["auto"])),
+    ("ssl_session_cache", Keep::All),
+    ("ssl_session_tickets", Keep::Word(&["on", "off"])),
+    ("ssl_verify_client", Keep::Word(&["on", "off", "optional", "optional_no_ca"])),
     ("try_files", Keep::Targets),
     ("upstream", Keep::Options(&[])),
     ("uwsgi_pass", Keep::Pass),
@@ -117,7 +125,7 @@ mod tests {
     /// the host only, for logs and status pages.
     const NAME_IS_ENOUGH: &[&str] = &[
         "access_log",
-        "error_log",
+        "debug_connection",
         "fastcgi_split_path_info",
         "hash",
         "internal",
@@ -125,12 +133,13 @@ mod tests {
         "least_conn",
         "log_format",
         "random",
-        "ssl_session_cache",
+        "ssl_conf_command",
         "stub_status",
     ];
     /// The readers' own texts.
     const READERS: &[&str] = &[
         include_str!("asked.rs"),
+        include_str!("debug_log.rs"),
         include_str!("effective.rs"),
         include_str!("limits.rs"),
         include_str!("listen.rs"),
@@ -142,6 +151,7 @@ mod tests {
         include_str!("route.rs"),
         include_str!("select.rs"),
         include_str!("server.rs"),
+        include_str!("sessions.rs"),
         include_str!("upstream.rs"),
         include_str!("../../../sources/src/servers/keeps.rs"),
         include_str!("../../../sources/src/servers/levels.rs"),

@@ -83,8 +83,11 @@ pub struct ErrorLog {
     pub place: Place,
     /// Where it goes.
     pub destination: Destination,
-    /// The least level that is logged: "debug", "info", "notice", "warn", "error" (default), "crit", "alert", "emerg".
-    pub level: String,
+    /// The same as written.
+    pub to: String,
+    /// What is logged, as written: the least level ("debug", "info", "notice", "warn", "error", which is the default, "crit", "alert", "emerg"), or kinds of
+    /// steps ("debug_http", "debug_event").
+    pub levels: Vec<String>,
 }
 
 /// A named format of access log lines.
@@ -112,10 +115,22 @@ impl Settings {
 
     /// The error logs in force; empty where none is set, which means the one that nginx was built with (`nginx -V`, --error-log-path).
     pub fn error_logs(&self) -> Vec<ErrorLog> {
-        let level = |log: &Occurrence| if log.arg(1).is_empty() { "error".to_owned() } else { log.arg(1).to_owned() };
-        let all = self.all("error_log").iter();
-        all.map(|log| ErrorLog { place: log.place.clone(), destination: Destination::of_error_log(log.arg(0)), level: level(log) })
-            .collect()
+        self.all("error_log").iter().map(error_log).collect()
+    }
+
+    /// The error logs that this very block sets.
+    pub(super) fn own_error_logs(&self) -> impl Iterator<Item = ErrorLog> {
+        self.own("error_log").iter().map(error_log)
+    }
+}
+
+fn error_log(directive: &Occurrence) -> ErrorLog {
+    let levels = directive.args.get(1..).unwrap_or_default();
+    ErrorLog {
+        place: directive.place.clone(),
+        destination: Destination::of_error_log(directive.arg(0)),
+        to: directive.arg(0).to_owned(),
+        levels: if levels.is_empty() { vec!["error".to_owned()] } else { levels.to_vec() },
     }
 }
 

@@ -7,6 +7,7 @@ mod in_force;
 mod parsing;
 mod reuse;
 mod selection;
+mod steps;
 
 use super::*;
 use crate::include::Resolved;

@@ -476,15 +476,29 @@ page-compression-hot-sources =
 
 page-tls-handshake-hot-title = TLS handshakes take much of the CPU time that limits
 page-tls-handshake-hot-limits =
-    Nothing by itself: it is told as what could be faster where CPU time is the limit of a tier.
+    The CPU time of a tier that speaks TLS, where CPU time is the limit. A cause where the server itself lets no client resume a session; otherwise told as what could be faster, for whether a client keeps its connection or offers a session is its own doing.
 page-tls-handshake-hot-shows =
     In a profile: everything below the functions that carry out a handshake, as a share of the cores or threads that limit. Encrypting what is sent afterwards is not in it.
 page-tls-handshake-hot-sure =
     Needs user stacks that reach the handshake's function, and names. Stacks often break off in the signature itself: where most requests of a load open a connection, what TLS took beyond the most that the bytes sent can explain (5 ns a byte, 20 µs a request) is counted instead, if that is more. Silent without a profile and where CPU time is not the limit.
+
+    It is a cause only where nginx's configuration says ssl_session_tickets off and nothing of ssl_session_cache, whose default stores no session; where what sessions that are resumed surely do without would give more than noise, by the lower end of its interval: signatures, seen by their functions, and of stacks that break off within TLS what neither the bytes sent nor 300 µs for each exchange of keys explain (not where ssl_ecdh_curve names slower curves); and where clients would resume: a load whose connections offered a session and resumed none, or, watched alone, connections from addresses that had another one before. It stays told where ssl_session_cache is off or none in the configuration itself, where some clients show certificates (ssl_verify_client), where the load offered no session, where servers of one address differ, and where the configuration is not known.
 page-tls-handshake-hot-remedies =
-    Kept connections, resumed sessions, an ECDSA key.
+    A session cache that all workers share, where the server refuses to resume; kept connections, an ECDSA key.
 page-tls-handshake-hot-sources =
     perf_event_open(2); RFC 8446; nginx ngx_http_ssl_module; OpenSSL's speed(1) for the price of signatures.
+
+page-debug-log-title = A debug log takes much of the CPU time that limits
+page-debug-log-limits =
+    The CPU time of an nginx that writes down each step of each request, where CPU time is the limit. Dozens of lines a request are put together and written, each by a system call of its own.
+page-debug-log-shows =
+    In a profile: everything below the function that writes error logs, as a share of the cores or threads that limit; and in the configuration an error_log at the level debug (or debug_http and its like), or rewrite_log on with a log that takes its lines, in force for this request: in its location, its server, the default server of its address, or the main context.
+page-debug-log-sure =
+    A cause where even the lower end of the share's interval would give more than noise. It stays told where somebody meant it for a server under load: all such logs are kept in memory (error_log memory:...), or debug_connection names clients to look at. Silent where no log in force tells each step, as where debug_connection alone limits that to some clients; where the lines are errors; where nginx was built without --with-debug, for then it writes no such line; without a profile or without the configuration.
+page-debug-log-remedies =
+    The level error, which is the default. Lines of warn and notice that were asked for apart stay where another log takes them.
+page-debug-log-sources =
+    perf_event_open(2); nginx, "A debugging log", ngx_core_module (error_log, debug_connection), ngx_http_rewrite_module (rewrite_log), src/core/ngx_log.c; Amdahl 1967.
 
 page-opcode-cache-off-title = Scripts are compiled for each request
 page-opcode-cache-off-limits =

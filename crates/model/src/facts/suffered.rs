@@ -4,7 +4,8 @@ use super::Context;
 use super::cores::are_spent;
 use crate::harm::Cost;
 use crate::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
-use crate::observation::NetnsView;
+use crate::observation::{ListenerAddress, NetnsView};
+use crate::path::{PlacedListener, Tier};
 use crate::traffic;
 
 /// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
@@ -75,12 +76,21 @@ pub(crate) fn of_time(load: &LoadResult, lost_us: f64) -> Cost {
     }
 }
 
+/// Connections that a tier accepted in a namespace, which counts them all together: of several tiers that accept there each is taken for having as many.
+pub(crate) fn accepted(ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
+    let is_here = |placed: &PlacedListener| ctx.obs.netns.get(&placed.netns).is_some_and(|other| std::ptr::eq(other, view));
+    let is_tcp = |placed: &PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
+    let accepts = |tier: &&Tier| tier.listeners.iter().any(|placed| is_tcp(placed) && is_here(placed));
+    let tiers = ctx.path.tiers.iter().filter(accepts).count() as u64;
+    Some(ctx.counted(view, "Tcp.PassiveOpens")? / tiers.max(1))
+}
+
 /// Of so many requests that were turned away while traffic was only watched: of all that came, as access logs, samples or a namespace's counters tell them. Where
 /// nothing tells who came, they are all.
 pub(crate) fn turned_away(ctx: &Context<'_>, view: Option<&NetnsView>, lost: u64) -> Cost {
     let answered = traffic::of(ctx).map(|traffic| traffic.requests);
     let sampled = ctx.account().and_then(|account| Some((account.rate_rps()? * ctx.seconds()) as u64));
-    let opened = view.and_then(|view| ctx.counted(view, "Tcp.PassiveOpens"));
+    let opened = view.and_then(|view| accepted(ctx, view));
     let came = answered.max(sampled.max(opened).map(|came| came.saturating_add(lost)));
     Cost::of_requests(lost, came.unwrap_or(lost))
 }

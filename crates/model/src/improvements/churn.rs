@@ -2,11 +2,11 @@
 
 use crate::facts::Context;
 use crate::facts::cores::limiting;
-use crate::fix::NOISE_SHARE;
+use crate::harm::{NOISE_SHARE, gain_of};
 use crate::load::LoadResult;
 use crate::observation::CpuUse;
 use crate::path::Tier;
-use crate::profile::{CONNECTION, Profiled, gain_of, is_of};
+use crate::profile::{CONNECTION, Profiled, is_of};
 use crate::report::{Evidence, Finding, StationState};
 use crate::stations::Placed;
 use crate::stations::upstream_connect::{Edge, edges};

@@ -1,12 +1,14 @@
 //! What a profile shows that could be faster: one kind of work that takes much of the CPU time that limits, or CPU time that is badly spread.
 
+use super::{debug_log, handshakes};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
-use crate::fix::NOISE_SHARE;
+use crate::harm::{NOISE_SHARE, gain_of};
 use crate::load::GeneratorThread;
 use crate::message::Message;
+use crate::observation::ProfilePart;
 use crate::path::Tier;
-use crate::profile::{self, Profiled, Share, gain_of, is_of, limit_name};
+use crate::profile::{self, Profiled, Share, is_of, limit_name};
 use crate::report::{At, Confidence, Evidence, Finding, Role, Station};
 use crate::stations::Placed;
 
@@ -18,46 +20,106 @@ const ROOM_MAX: f64 = 0.7;
 const SOFTIRQ_SHARE_MIN: f64 = 0.5;
 
 /// One kind of work of which there could be less.
-struct Hot {
+pub(super) struct Hot {
     /// The finding.
     id: &'static str,
     /// The layer, or what goes across layers.
     what: &'static str,
-    /// The layer of the function that is named as a proof.
-    layer: &'static str,
+    /// The layer of the function that is named as a proof, where one tells more than that.
+    layer: Option<&'static str>,
     /// The share of it that can be had at best.
     avoidable: f64,
-    /// True where a known remedy does away with it and takes nothing from anybody: not where it is a trade, a matter of the program, or the clients' doing.
-    is_wasted: bool,
+    /// Whose doing it is, by the share of the limiting time that it takes; nothing where it is not what it is about.
+    judge: fn(&Sight<'_, '_>, &Hot, Share) -> Option<Judged>,
     title: &'static str,
     explanation: &'static str,
 }
 
-/// An allocator can be replaced, a handshake resumed, a script kept compiled, a lock split: all of it can go at best. What is compressed is seldom
-/// sent as it is instead, and a low level of zlib takes about half of what the usual one does (zlib Manual, deflateInit).
+/// An allocator can be replaced, a handshake resumed, a script kept compiled, a log left unwritten, a lock split: all of it can go at best. What is compressed is
+/// seldom sent as it is instead, and a low level of zlib takes about half of what the usual one does (zlib Manual, deflateInit).
 #[rustfmt::skip]
 const HOT: &[Hot] = &[
-    Hot { id: "compression-hot", what: profile::COMPRESSION, layer: profile::COMPRESSION, avoidable: 0.5, is_wasted: false,
+    Hot { id: "compression-hot", what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: trade,
         title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
-    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: TLS, avoidable: 1.0, is_wasted: false,
+    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: Some(TLS), avoidable: 1.0, judge: handshakes::judge,
         title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
-    Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: "interpreter", avoidable: 1.0, is_wasted: true,
+    Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: Some("interpreter"), avoidable: 1.0, judge: waste,
         title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
-    Hot { id: "allocator-hot", what: profile::ALLOCATOR, layer: profile::ALLOCATOR, avoidable: 1.0, is_wasted: false,
+    Hot { id: "debug-log", what: profile::ERROR_LOG, layer: None, avoidable: 1.0, judge: debug_log::judge,
+        title: "finding-debug-log-title", explanation: "finding-debug-log-explanation" },
+    Hot { id: "allocator-hot", what: profile::ALLOCATOR, layer: Some(profile::ALLOCATOR), avoidable: 1.0, judge: trade,
         title: "finding-allocator-hot-title", explanation: "finding-allocator-hot-explanation" },
-    Hot { id: "lock-contention", what: profile::LOCK, layer: profile::LOCK, avoidable: 1.0, is_wasted: false,
+    Hot { id: "lock-contention", what: profile::LOCK, layer: Some(profile::LOCK), avoidable: 1.0, judge: trade,
         title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
 ];
 
+/// What a kind of work is judged by.
+pub(super) struct Sight<'s, 'a> {
+    pub(super) ctx: &'s Context<'a>,
+    pub(super) profiled: &'s Profiled<'a>,
+    pub(super) limiting: &'s Limiting<'s, 'a>,
+    pub(super) tier: &'s Tier,
+}
+
+impl Sight<'_, '_> {
+    /// The share of what is wanted of this tier in the time that limits.
+    pub(super) fn share(&self, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+        self.profiled.share(self.limiting, |part| self.tier.pids.contains(&part.pid) && wanted(part))
+    }
+
+    /// Seconds that the limiting cores or threads had in this time.
+    pub(super) fn limit_s(&self, seconds: f64) -> f64 {
+        self.limiting.threads.unwrap_or(self.limiting.group.cores.len()).max(1) as f64 * seconds
+    }
+}
+
+/// What a kind of work takes, and whose doing that is.
+pub(super) struct Judged {
+    /// Its share of the time that limits.
+    pub(super) share: Share,
+    /// What of that could go.
+    pub(super) could_go: Share,
+    /// True where a known remedy does away with it and takes nothing from anybody: not where it is a trade, a matter of the program, or the clients' doing.
+    pub(super) is_wasted: bool,
+    /// How sure that is at the most.
+    pub(super) confidence: Confidence,
+    pub(super) title: &'static str,
+    pub(super) explanation: &'static str,
+    /// What besides the share proves it.
+    pub(super) proofs: Vec<Evidence>,
+}
+
+impl Judged {
+    /// A trade.
+    pub(super) fn of(hot: &Hot, share: Share) -> Self {
+        let could_go = share.times(hot.avoidable);
+        let confidence = Confidence::High;
+        Self { share, could_go, is_wasted: false, confidence, title: hot.title, explanation: hot.explanation, proofs: Vec::new() }
+    }
+
+    /// True where even the least that could go would give more than noise.
+    pub(super) fn is_sure(&self) -> bool {
+        gain_of(self.could_go.low) >= NOISE_SHARE
+    }
+}
+
+fn trade(_: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+    Some(Judged::of(hot, share))
+}
+
+fn waste(_: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+    Some(Judged { is_wasted: true, ..Judged::of(hot, share) })
+}
+
 /// The layer of all that TLS does.
-const TLS: &str = "tls";
+pub(super) const TLS: &str = "tls";
 const SINGLE: &str = "single-core-saturated";
 const SOFTIRQ: &str = "softirq-on-one-core";
 /// Told by what runs before a load, too, where no profile knows.
 pub(super) const BUSY_POLLING: &str = "busy-polling";
 
 /// All that is told here.
-pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, SINGLE, SOFTIRQ, BUSY_POLLING];
+pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, HOT[5].id, SINGLE, SOFTIRQ, BUSY_POLLING];
 
 /// The findings of a profile, true where it is wasted; none where none was taken.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<(Finding, bool)> {
@@ -68,7 +130,8 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[Placed]) -> Vec<(Finding, 
     for limiting in &limiting {
         let Some(station) = station_of(stations, limiting) else { continue };
         for tier in &limiting.tiers {
-            found.extend(HOT.iter().filter_map(|hot| of_hot(ctx, &profiled, (limiting, station), tier, hot)));
+            let sight = Sight { ctx, profiled: &profiled, limiting, tier };
+            found.extend(HOT.iter().filter_map(|hot| of_hot(&sight, station, hot)));
         }
         found.extend(single(ctx, &profiled, limiting, station).map(told));
     }
@@ -85,41 +148,30 @@ fn station_of<'s>(stations: &'s [Placed], limiting: &Limiting<'_, '_>) -> Option
     cores.map(|placed| &placed.station).nth(limiting.group.id.0)
 }
 
-/// A kind of work without which as much as is avoidable at best would give more than noise can hide.
-fn of_hot(
-    ctx: &Context<'_>,
-    profiled: &Profiled<'_>,
-    (limiting, station): (&Limiting<'_, '_>, &Station),
-    tier: &Tier,
-    hot: &Hot,
-) -> Option<(Finding, bool)> {
-    let mut share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, hot.what))?;
-    let unsent = (hot.what == profile::TLS_HANDSHAKE).then(|| not_for_bytes(ctx, profiled, limiting, tier)).flatten();
-    // Signatures are the innermost functions of stacks that often cannot be walked to the handshake that they are for.
-    let unsent = unsent.filter(|unsent| unsent.value > share.value);
-    share = unsent.unwrap_or(share);
-    let gain = |share: f64| gain_of(hot.avoidable * share);
-    if gain(share.value) < NOISE_SHARE {
+/// A kind of work without which as much as could go would give more than noise can hide.
+fn of_hot(sight: &Sight<'_, '_>, station: &Station, hot: &Hot) -> Option<(Finding, bool)> {
+    let Sight { ctx, profiled, limiting, tier } = *sight;
+    let judged = (hot.judge)(sight, hot, sight.share(|part| is_of(part, hot.what))?)?;
+    if gain_of(judged.could_go.value) < NOISE_SHARE {
         return None;
     }
+    let is_sure = judged.is_sure();
+    let share = judged.share;
     let mut proofs = vec![proof(ctx, profiled, limiting, tier, share)];
-    if unsent.is_some() {
-        let text = Message::new("evidence-handshakes-unsent");
-        proofs.push(Evidence { text: ctx.text(text), source: "load generator".to_owned(), value: None });
-    }
-    if let Some(function) = profiled.hottest(tier, hot.layer) {
+    proofs.extend(judged.proofs);
+    if let Some(function) = hot.layer.and_then(|layer| profiled.hottest(tier, layer)) {
         let text = Message::new("evidence-hot-function").with("function", function);
         proofs.push(Evidence { text: ctx.text(text), source: profiled.source(), value: None });
     }
-    proofs.push(bound(ctx, share.times(hot.avoidable)));
-    let is_sure = gain(share.low) >= NOISE_SHARE;
-    let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
+    proofs.push(bound(ctx, judged.could_go));
+    let confidence = if is_sure { judged.confidence } else { Confidence::Medium };
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("share", share.value * 100.0);
         ctx.text(message.with("of", limit_name(ctx, limiting)))
     };
-    let told = finding(hot.id, &tier.name, station.at.clone(), confidence, (args(hot.title), args(hot.explanation)), proofs);
-    Some((told, hot.is_wasted && is_sure))
+    let words = (args(judged.title), args(judged.explanation));
+    let told = finding(hot.id, &tier.name, station.at.clone(), confidence, words, proofs);
+    Some((told, judged.is_wasted && is_sure))
 }
 
 /// What could be gained at most without a share of the limiting time.
@@ -127,27 +179,6 @@ fn bound(ctx: &Context<'_>, share: Share) -> Evidence {
     let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
     let text = ctx.text(text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0));
     Evidence { text, source: "Amdahl 1967".to_owned(), value: Some(gain_of(share.value)) }
-}
-
-/// CPU time that encrypting a byte may cost, more than any took: AES-128-GCM 3.4 ns without the instructions for it, 0.3 with them (openssl-speed(1) on a core of
-/// this decade).
-const BYTE_CPU_S: f64 = 5e-9;
-/// The same for each request, whatever its size: two records, each way one. Their ciphers take 1 us of it, the rest is the library around them.
-const REQUEST_CPU_S: f64 = 20e-6;
-/// Share of the requests that must come on a connection of their own for handshakes to be what TLS spends its time with.
-const CONNECTIONS_SHARE_MIN: f64 = 0.2;
-
-/// What TLS takes of the time that limits beyond what the bytes that were sent can explain, where most requests open a connection: it must be
-/// handshakes. Nothing where that is not known.
-fn not_for_bytes(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier) -> Option<Share> {
-    let load = ctx.obs.load.as_ref().filter(|_| ctx.path.is_first(tier))?;
-    let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
-    let all = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && part.layer == TLS).filter(|_| opened)?;
-    let limit_s = limiting.threads.unwrap_or(limiting.group.cores.len()).max(1) as f64 * load.duration_us as f64 / 1e6;
-    let bytes = load.received_bytes.saturating_add(load.sent_bytes) as f64;
-    let explained = (bytes * BYTE_CPU_S + load.requests as f64 * REQUEST_CPU_S) / limit_s;
-    let less = |share: f64| (share - explained).max(0.0);
-    Some(Share { value: less(all.value), low: less(all.low), high: less(all.high), of: all.of })
 }
 
 fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, share: Share) -> Evidence {

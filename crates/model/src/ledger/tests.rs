@@ -175,6 +175,7 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
         connect_us: Percentiles::default(),
         latency_histogram: String::new(),
         connections: u64::from(in_flight),
+        tls: None,
         received_bytes: 0,
         sent_bytes: 0,
         late: 0,

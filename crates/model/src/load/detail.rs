@@ -1,6 +1,6 @@
 //! What a report on a load itself asks for beyond [`LoadResult`], which recordings hold.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{LoadResult, Percentiles};
 
@@ -28,8 +28,6 @@ pub struct Detail {
     pub distribution: Vec<Bucket>,
     /// From the connection to the end of the TLS handshake.
     pub tls_us: Percentiles,
-    /// TLS handshakes that were completed; nothing where no TLS was spoken.
-    pub tls_handshakes: Option<Handshakes>,
     /// Open loop: those of `late` for which no connection was free.
     pub late_held: u64,
     /// Standard deviation of the latency, microseconds; 0 where no request ended.
@@ -82,7 +80,7 @@ pub struct Point {
 }
 
 /// Completed TLS handshakes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handshakes {
     /// With a certificate.
     pub full: u64,

@@ -95,6 +95,7 @@ pub struct Setting<T> {
 
 /// The configuration of a server of a known kind.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there are few: one for each server")]
 pub enum ServerConfig {
     /// nginx.
     Nginx(NginxConfig),
@@ -127,6 +128,54 @@ pub struct NginxConfig {
     pub asks: Vec<NginxAsks>,
     /// What it answers itself for the same host, files first.
     pub own: Vec<NginxOwn>,
+    /// Where each step of the request that is diagnosed is logged.
+    pub debug_logs: Vec<NginxDebugLog>,
+    /// True where each step of some clients is logged besides, whatever the levels of the logs are (`debug_connection`).
+    pub debug_connections: bool,
+    /// Where `rewrite_log on` stands, where it is in force for that request and its lines are logged.
+    pub rewrite_log: Option<Origin>,
+    /// How the TLS sessions of its clients may be resumed; nothing where it speaks no TLS, or that is not known.
+    pub tls_sessions: Option<NginxTlsSessions>,
+}
+
+/// Where each step of a request is logged (`error_log FILE debug`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NginxDebugLog {
+    /// Where it goes, as written: a file, "stderr", "syslog:...", "memory:32m".
+    pub to: String,
+    /// What each `error_log` logs that goes there: "debug", "debug_http debug_event, warn".
+    pub levels: String,
+    /// The same where those that are in force for this request log errors alone.
+    pub quiet: String,
+    /// True where the lines stay in memory, as nginx's manual advises for a server under load.
+    pub is_memory: bool,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// How TLS sessions may be resumed (ngx_http_ssl_module).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NginxTlsSessions {
+    /// `ssl_session_tickets`: with tickets clients keep their sessions themselves.
+    pub tickets: Setting<bool>,
+    /// `ssl_session_cache` as written; the default "none" stores nothing, as "off" does.
+    pub cache: Setting<String>,
+    /// True where some clients show certificates (`ssl_verify_client`), which are not looked at again in a resumed session.
+    pub verifies_clients: bool,
+    /// True where keys are exchanged on the curves that OpenSSL prefers, which are quick: `ssl_ecdh_curve` names no others.
+    pub has_quick_curves: bool,
+}
+
+impl NginxTlsSessions {
+    /// True where a client that offers a session may resume it.
+    pub fn are_resumed(&self) -> bool {
+        self.tickets.value || !matches!(self.cache.value.as_str(), "none" | "off")
+    }
+
+    /// True where none is resumed and nobody said that none may be: tickets are off, and sessions are not stored by default alone.
+    pub fn refuses_unasked(&self) -> bool {
+        !self.are_resumed() && !self.verifies_clients && self.cache.origin.file.is_empty()
+    }
 }
 
 /// One `listen` of nginx.

@@ -62,6 +62,7 @@ const ADVICE: &[&AdviceDef] = &[
     &spend_less_cpu::COMPRESS_LESS,
     &spend_less_cpu::RESUME_SESSIONS,
     &spend_less_cpu::KEEP_SCRIPTS,
+    &spend_less_cpu::SWITCH_STEPS_OFF,
     &spend_less_cpu::OTHER_ALLOCATOR,
     &spend_less_cpu::SPLIT_LOCK,
     &spend_less_cpu::MORE_WORKERS,

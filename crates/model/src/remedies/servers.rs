@@ -5,6 +5,7 @@ use crate::facts::Context;
 use crate::observation::{ServerConfig, ServerView};
 use crate::path::Tier;
 pub(super) use crate::path::is_bound_to;
+use crate::stations::Placed;
 
 /// A running server of a known kind whose configuration was read.
 #[derive(Clone)]
@@ -12,6 +13,11 @@ pub(super) struct Server<'a> {
     pid: u32,
     start_ticks: u64,
     view: &'a ServerView,
+}
+
+/// The tiers that a station is about: several where they share their cores.
+pub(super) fn tiers<'a>(ctx: &Context<'a>, placed: &Placed) -> Vec<&'a Tier> {
+    ctx.owner(&placed.station.tier).tiers().iter().map(|tier| &ctx.path.tiers[tier.0]).collect()
 }
 
 /// The servers of a tier, by their masters.

@@ -1,9 +1,11 @@
 //! Advice for what a profile shows: words alone, for which of the ways is open depends on the program, and what it gives is to be measured.
 
 use super::advice::{Advice, AdviceDef};
+use super::servers::tiers;
 use crate::change::Activation;
 use crate::facts::Context;
 use crate::message::Message;
+use crate::observation::NginxConfig;
 use crate::predict::Lift;
 use crate::stations::Placed;
 
@@ -17,6 +19,13 @@ pub(super) const RESUME_SESSIONS: AdviceDef =
     def("resume-tls-sessions", "tls-handshake-hot", |_, _| advice("remedy-resume-tls-sessions-text", "remedy-resume-tls-sessions-risk"));
 pub(super) const KEEP_SCRIPTS: AdviceDef = def("keep-scripts-compiled", "opcode-cache-off", |_, _| {
     advice("remedy-keep-scripts-compiled-text", "remedy-keep-scripts-compiled-risk")
+});
+/// For what was set up for a server under load, or has no level: somebody must say that it is not needed any more.
+pub(super) const SWITCH_STEPS_OFF: AdviceDef = def("switch-steps-off", "debug-log", |ctx, placed| {
+    let is_left =
+        |nginx: &NginxConfig| nginx.rewrite_log.is_some() || nginx.debug_connections || nginx.debug_logs.iter().any(|log| log.is_memory);
+    let is_any_left = tiers(ctx, placed).into_iter().filter_map(|tier| ctx.nginx_of(tier)).any(is_left);
+    advice("remedy-switch-steps-off-text", "remedy-switch-steps-off-risk").filter(|_| is_any_left)
 });
 pub(super) const OTHER_ALLOCATOR: AdviceDef =
     def("try-another-allocator", "allocator-hot", |_, _| advice("remedy-try-another-allocator-text", "remedy-try-another-allocator-risk"));

@@ -131,7 +131,7 @@ fn listener_of<'a>(ctx: &Context<'a>, placed: &Placed) -> Option<(&'a Tier, &'a 
 fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> bool {
     let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, view, refused).hurts() };
     let waited = suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64);
-    let came = ctx.counted(view, "Tcp.PassiveOpens").map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
+    let came = suffered::accepted(ctx, view).map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
     came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(ctx, load, ctx.path.is_first(tier)).hurts()
 }
 

@@ -104,6 +104,7 @@ pub(crate) fn load() -> LoadResult {
         connect_us: Percentiles { p50: 100, p999: 2_000, max: 3_000, ..Percentiles::default() },
         latency_histogram: String::new(),
         connections: 100_000,
+        tls: None,
         received_bytes: 10_000_000,
         sent_bytes: 5_000_000,
         late: 0,

@@ -1,7 +1,7 @@
 //! Settings in configuration files: their values as the server reads them, and the one file with another value.
 
 use chokepoint_config::Edited;
-use chokepoint_config::nginx::{self, FastcgiReuse, ListenSocket, Nginx, Position};
+use chokepoint_config::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
 use chokepoint_config::php_fpm::{self, Fpm};
 use chokepoint_foreign::Files;
 use chokepoint_model::change::{ServerKind, ServerSetting};
@@ -122,6 +122,10 @@ fn nginx_value(nginx: &Nginx, setting: &ServerSetting) -> Option<String> {
             let reuse = nginx::fastcgi_reuse(nginx, pass)?;
             return Some(reuse.map_or_else(|| ServerSetting::UNSET.to_owned(), |reuse| reuse.to_string()));
         }
+        ServerSetting::NginxErrorLogLevels { to } => return nginx.log_levels(to).map(|levels| levels.to_string()),
+        ServerSetting::NginxTlsSessionCache => {
+            return nginx.session_cache().map(|cache| cache.unwrap_or_else(|| ServerSetting::UNSET.to_owned()));
+        }
         ServerSetting::PhpFpmMaxChildren { .. } | ServerSetting::PhpFpmBacklog { .. } => return None,
     };
     Some(number.to_string())
@@ -145,6 +149,22 @@ fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result
             let reuse = to.parse::<FastcgiReuse>().map_err(|error| format!("\"{to}\": {error}"))?;
             match nginx::keep_fastcgi(&mut editor, &nginx, pass, reuse) {
                 Ok(false) => return Err(format!("nothing is passed to {pass} by fastcgi_pass")),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        ServerSetting::NginxErrorLogLevels { to: log } => {
+            let levels = to.parse::<LogLevels>().map_err(|error| format!("\"{to}\": {error}"))?;
+            match nginx::set_log_levels(&mut editor, &nginx, log, &levels) {
+                Ok(false) => return Err(format!("not as many error_log go to {log} as there are levels in \"{to}\"")),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        ServerSetting::NginxTlsSessionCache => {
+            let cache = to.parse::<SessionCache>().map_err(|error| format!("\"{to}\": {error}"))?;
+            match nginx::set_session_cache(&mut editor, &nginx, &cache) {
+                Ok(false) => return Err(missing()),
                 Ok(true) => Ok(()),
                 Err(error) => Err(error),
             }

@@ -11,7 +11,7 @@ use chokepoint_model::report::Request;
 use super::levels::{Level, levels};
 use super::limits::limits;
 use super::room::{Room, entry_bytes, pass_bytes};
-use super::selected::{asks, own};
+use super::selected::{asks, debug_logs, own, rewrite_log, tls_sessions};
 use super::setting;
 
 /// Connections of one worker where nothing is set (ngx_event.c, DEFAULT_CONNECTIONS).
@@ -48,6 +48,10 @@ pub(super) fn config(
         limits: limits(nginx, &levels, request, room)?,
         asks: asks(nginx, request, room)?,
         own: own(nginx, request),
+        debug_logs: debug_logs(nginx, request, room)?,
+        debug_connections: !nginx.main.events.own("debug_connection").is_empty(),
+        rewrite_log: rewrite_log(nginx, request),
+        tls_sessions: tls_sessions(nginx, request),
     })
 }
 

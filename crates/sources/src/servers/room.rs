@@ -1,6 +1,8 @@
 //! What the configurations of all servers may take in an observation: few lines can make many entries, each pass has one for each server behind it.
 
-use chokepoint_model::observation::{ListenerAddress, NginxConfig, NginxLimit, NginxPass, Observation, Origin, PhpFpmConfig, ServerConfig};
+use chokepoint_model::observation::{
+    ListenerAddress, NginxConfig, NginxDebugLog, NginxLimit, NginxPass, Observation, Origin, PhpFpmConfig, ServerConfig,
+};
 
 /// Bytes that all of them may take.
 const BYTES_MAX: usize = 8 << 20;
@@ -64,11 +66,16 @@ pub(super) fn limit_bytes(limit: &NginxLimit) -> usize {
     entry_bytes(&limit.origin) + texts + limit.applies_at.iter().map(|(at, _)| 8 + address_bytes(at)).sum::<usize>()
 }
 
+pub(super) fn debug_log_bytes(log: &NginxDebugLog) -> usize {
+    entry_bytes(&log.origin) + log.to.len() + log.levels.len() + log.quiet.len()
+}
+
 fn nginx_bytes(nginx: &NginxConfig) -> usize {
     let passes = nginx.passes.iter().chain(nginx.asks.iter().map(|asks| &asks.pass)).map(pass_bytes).sum::<usize>();
     let fields = nginx.asks.iter().flat_map(|asks| &asks.fields).map(|(name, value)| field_bytes(name, value)).sum::<usize>();
     let listens = nginx.listens.iter().map(|listen| entry_bytes(&listen.origin)).sum::<usize>();
-    passes + fields + listens + nginx.limits.iter().map(limit_bytes).sum::<usize>()
+    let logs = nginx.debug_logs.iter().map(debug_log_bytes).sum::<usize>();
+    passes + fields + listens + logs + nginx.limits.iter().map(limit_bytes).sum::<usize>()
 }
 
 /// What a field of a request takes.

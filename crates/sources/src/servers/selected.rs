@@ -1,11 +1,13 @@
 //! What an nginx configuration makes of the request that is diagnosed: what it asks of the servers behind, and what it answers itself.
 
-use chokepoint_config::nginx::{Address, Asking, Candidate, Http, LocalAddress, Nginx, Selection, Step};
-use chokepoint_model::observation::{NginxAsks, NginxOwn};
+use chokepoint_config::Origin;
+use chokepoint_config::nginx::{Address, Asking, Candidate, Destination, Http, LocalAddress, Nginx, Selection, Step};
+use chokepoint_model::observation::{NginxAsks, NginxDebugLog, NginxOwn, NginxTlsSessions, Origin as ModelOrigin};
 use chokepoint_model::report::Request;
 
 use super::nginx::pass_to;
-use super::room::{Room, field_bytes};
+use super::room::{Room, debug_log_bytes, field_bytes};
+use super::{origin, setting};
 
 /// Passes that are listed, the likeliest first.
 const ASKS_MAX: usize = 8;
@@ -93,12 +95,105 @@ pub(super) fn own(nginx: &Nginx, request: &Request) -> Vec<NginxOwn> {
         .collect()
 }
 
+/// Where each step of the request is logged.
+pub(super) fn debug_logs(nginx: &Nginx, request: &Request, room: &mut Room) -> Result<Vec<NginxDebugLog>, String> {
+    let selected = nginx.http.as_ref().and_then(|http| selection(http, request)).map(|(_, selection)| selection);
+    let mut found = Vec::new();
+    for log in nginx.debug_logs(selected.as_ref()) {
+        let told = NginxDebugLog {
+            to: log.to,
+            levels: log.levels.to_string(),
+            quiet: log.quiet.to_string(),
+            is_memory: log.destination == Destination::Memory,
+            origin: origin(&Origin::Set(log.place)),
+        };
+        room.take(debug_log_bytes(&told))?;
+        found.push(told);
+    }
+    Ok(found)
+}
+
+/// Where `rewrite_log on` stands that is in force for the request and whose lines are logged.
+pub(super) fn rewrite_log(nginx: &Nginx, request: &Request) -> Option<ModelOrigin> {
+    let (_, selection) = selection(nginx.http.as_ref()?, request)?;
+    nginx.rewrite_log(&selection).map(|place| origin(&Origin::Set(place)))
+}
+
+/// How the request's clients may resume their TLS sessions.
+pub(super) fn tls_sessions(nginx: &Nginx, request: &Request) -> Option<NginxTlsSessions> {
+    let http = nginx.http.as_ref().filter(|_| request.scheme.split('+').next() == Some("https"))?;
+    let (_, selection) = selection(http, request)?;
+    let found = selection.tls_sessions(http)?;
+    let (tickets, cache) = (setting(found.tickets, |on| on), setting(found.cache, |words| words));
+    let (verifies_clients, has_quick_curves) = (found.verifies_clients, found.has_quick_curves);
+    Some(NginxTlsSessions { tickets, cache, verifies_clients, has_quick_curves })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use chokepoint_config::Resolved;
     use chokepoint_config::nginx::{Tree, Version};
     use chokepoint_model::observation::ListenerAddress;
+
+    fn steps_of(main: &str, http: &str, server: &str) -> (Vec<(String, String, u32)>, Option<u32>) {
+        let text = format!("{main}\nevents {{}}\nhttp {{\n{http}\nserver {{\nlisten 80;\n{server}\n}}\n}}\n");
+        let mut resolve = |path: &str| -> Vec<Resolved> { vec![(path.to_owned(), Ok(text.clone()))] };
+        let nginx = Nginx::of(&Tree::load("/nginx.conf", None, &mut resolve).unwrap(), Version::FALLBACK);
+        let found = debug_logs(&nginx, &request("http://10.0.0.2/a"), &mut Room::whole()).unwrap();
+        let rewrites = rewrite_log(&nginx, &request("http://10.0.0.2/a")).map(|origin| origin.line);
+        (found.into_iter().map(|log| (log.levels, log.quiet, log.origin.line)).collect(), rewrites)
+    }
+
+    #[test]
+    fn logs_of_each_step_are_told_where_they_are_in_force_for_the_request() {
+        let told = |levels: &str, quiet: &str, line| vec![(levels.to_owned(), quiet.to_owned(), line)];
+        assert_eq!(steps_of("error_log /e debug;", "", "").0, told("debug", "error", 1));
+        assert_eq!(
+            steps_of("error_log /e warn;", "error_log /e debug_http debug_event;", "").0,
+            told("warn, debug_http debug_event", "warn, error", 4)
+        );
+        // Events that belong to no request go to the main log, whatever the server says.
+        assert_eq!(steps_of("error_log /e debug;", "", "error_log /f;").0, told("debug", "error", 1));
+        for silent in
+            ["error_log /e info;", "error_log /e;", "location /b { error_log /e debug; }", "location ~ (*x)a { error_log /e debug; }"]
+        {
+            assert_eq!(steps_of("", "", silent).0, [], "{silent}");
+        }
+        assert_eq!(steps_of("", "", "location /a { error_log /e debug; }").0, told("debug", "error", 7));
+        assert_eq!(steps_of("", "", "rewrite_log on; error_log /e notice;").1, Some(7));
+        assert_eq!(steps_of("", "", "rewrite_log on; error_log /e;").1, None);
+        assert_eq!(steps_of("", "rewrite_log on;", "rewrite_log off; error_log /e notice;").1, None);
+    }
+
+    #[test]
+    fn sessions_are_told_where_tls_is_spoken_and_all_servers_of_the_address_agree() {
+        let sessions = |url: &str, server: &str| {
+            let request = Request { scheme: url.split(':').next().unwrap().to_owned(), ..request(url) };
+            tls_sessions(&nginx(server), &request).map(|sessions| (sessions.are_resumed(), sessions.verifies_clients))
+        };
+        let https = |server: &str| sessions("https://10.0.0.2/", server);
+        assert_eq!(https(""), Some((true, false)), "tickets are nginx's default");
+        assert_eq!(https("ssl_session_tickets off;"), Some((false, false)));
+        assert_eq!(https("ssl_session_tickets off; ssl_session_cache off;"), Some((false, false)));
+        assert_eq!(https("ssl_session_tickets off; ssl_session_cache builtin:1000 shared:a:10m;"), Some((true, false)));
+        assert_eq!(https("ssl_session_tickets off; ssl_verify_client optional;"), Some((false, true)));
+        for unknown in [
+            "ssl_session_tickets hidden;",
+            "ssl_session_tickets off; ssl_session_cache hidden;",
+            "ssl_session_tickets off; ssl_conf_command Options SessionTicket;",
+            "ssl_session_tickets off; server_name ~(*x)a; }\nserver { listen 80; server_name ~(*x)b;",
+        ] {
+            assert_eq!(https(unknown), None, "{unknown}");
+        }
+        assert_eq!(sessions("http://10.0.0.2/", "ssl_session_tickets off;"), None);
+        for (curves, expected) in
+            [("", true), ("ssl_ecdh_curve auto;", true), ("ssl_ecdh_curve secp384r1;", false), ("ssl_ecdh_curve hidden;", false)]
+        {
+            let request = Request { scheme: "https".to_owned(), ..request("https://10.0.0.2/") };
+            assert_eq!(tls_sessions(&nginx(curves), &request).map(|sessions| sessions.has_quick_curves), Some(expected), "{curves}");
+        }
+    }
 
     fn nginx(server: &str) -> Nginx {
         let text = format!(

@@ -35,6 +35,9 @@ pub(super) struct Answer {
     goodput_rps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_share: Option<f64>,
+    /// Share of the requests under way that the ledger does not account for, 0 to 1; below zero where it has too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unaccounted_share: Option<f64>,
 }
 
 impl Answer {
@@ -77,6 +80,7 @@ impl Answer {
             why,
             goodput_rps: load.map(|load| load.goodput_rps),
             failed_share: load.map(expectation::failed_share),
+            unaccounted_share: report.ledger.as_ref().map(|ledger| ledger.unaccounted.share),
         }
     }
 }

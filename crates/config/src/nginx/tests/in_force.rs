@@ -82,9 +82,9 @@ fn a_level_replaces_or_inherits() {
     assert_eq!(root.settings.access_logs().logs[1].condition.as_deref(), Some("$arg_log"));
     let inner = &root.locations[0];
     assert_eq!(inner.settings.error_logs()[0].destination, Destination::Stderr);
-    assert_eq!(inner.settings.error_logs()[0].level, "debug");
+    assert_eq!(inner.settings.error_logs()[0].levels, ["debug"]);
     assert_eq!(inner.settings.access_logs().logs.len(), 2);
-    assert_eq!(root.settings.error_logs()[0].level, "warn");
+    assert_eq!(root.settings.error_logs()[0].levels, ["warn"]);
     assert!(server.locations[1].settings.access_logs().logs.is_empty());
     let defaults = &server.locations[2];
     assert_eq!(defaults.pass, None);
