@@ -14,6 +14,8 @@ fn corpus() -> Corpus {
 /// The words of the panic with which a reader is refused.
 fn refused(read: impl Fn(&[u8]) + std::panic::RefUnwindSafe + std::panic::UnwindSafe) -> String {
     let panic = catch_unwind(|| run("made up", &corpus(), read)).expect_err("it is refused");
+    // The input that was kept for whoever has to look at it: here it was wanted.
+    let _ = std::fs::remove_file(std::env::temp_dir().join(format!("hostile-made-up-{}.bin", std::process::id())));
     panic.downcast_ref::<String>().expect("in words").clone()
 }
 

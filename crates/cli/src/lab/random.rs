@@ -216,7 +216,7 @@ impl Trial<'_> {
 
 fn figures(load: &LoadReport) -> Figures {
     Figures {
-        goodput_rps: load.goodput_rps,
+        goodput_rps: load.reaching_rps(),
         failed_share: expectation::failed_share(load),
         latency_us_p99: load.latency_us.p99 as f64,
         latency_us_p999: load.latency_us.p999 as f64,

@@ -20,7 +20,7 @@ const WORST_CASE: f64 = 0.5;
 /// The figures of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
-    /// Good answers a second.
+    /// Good answers a second, as far as they reach: times the share of the clients' time that was not lost.
     pub goodput_rps: f64,
     /// Requests without a good answer, as a share of all.
     pub failed_share: f64,

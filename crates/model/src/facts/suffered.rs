@@ -1,7 +1,6 @@
 //! Who suffered: what the load's own requests show of what a cliff turned away, as a cost that [`Cost::hurts`] judges.
 
 use super::Context;
-use super::cores::are_spent;
 use crate::harm::Cost;
 use crate::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
 use crate::observation::{ListenerAddress, NetnsView};
@@ -27,13 +26,11 @@ pub(crate) fn lost_first_packets(load: &LoadResult) -> Cost {
     of_answers.or(given_up).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load))
 }
 
-/// Of connections that found an accept queue full: who sends a request on one is answered by a reset, or not at all. Where cores are full of good answers to others,
-/// the server comes to accept too late for that, and who waits costs nothing that a longer queue would give.
-pub(crate) fn not_accepted(ctx: &Context<'_>, load: &LoadResult, is_first: bool) -> Cost {
+/// Of connections that found an accept queue full: who sends a request on one is answered by a reset, or not at all.
+pub(crate) fn not_accepted(load: &LoadResult, is_first: bool) -> Cost {
     let behind = if is_first { 0 } else { answers_with(load, GATEWAY) };
     let failed = never_connected(load) + load.errors.response_timeout + load.errors.reset + behind;
-    let cost = Cost::of_requests(failed, load.requests).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load));
-    if are_spent(ctx) { Cost::share_of_requests(cost.requests) } else { cost }
+    Cost::of_requests(failed, load.requests).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load))
 }
 
 /// Of connections of the load that were not established, or took as long as one does whose SYN was lost. Of those that are kept each serves many requests, and few

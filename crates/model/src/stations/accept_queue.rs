@@ -132,7 +132,7 @@ fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> boo
     let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, view, refused).hurts() };
     let waited = suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64);
     let came = suffered::accepted(ctx, view).map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
-    came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(ctx, load, ctx.path.is_first(tier)).hurts()
+    came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts()
 }
 
 /// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).
