@@ -8,6 +8,7 @@ use crate::path::Tier;
 use crate::profile::Share;
 use crate::report::Evidence;
 
+/// Bytes of a mebibyte, the unit in which the growth of a log is told.
 const MIB: f64 = (1 << 20) as f64;
 
 /// Whose doing it is; nothing where no log in force tells each step: what is written then is errors.
