@@ -1,6 +1,7 @@
 //! One observation of the running host: finds what lies on the request's path, samples it, and gives back everything that was read.
 
 mod askers;
+mod bucket;
 mod costs;
 pub(crate) mod holders;
 mod reader;
@@ -23,6 +24,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::netns::NetnsError;
 use crate::root::Root;
+pub(crate) use bucket::FLOW_US;
 pub use costs::{Cost, Costs};
 pub(crate) use reader::thread_cpu_us;
 pub use recent::Recent;

@@ -22,12 +22,12 @@ pub enum ScopeKind {
     Server,
 }
 
-/// How often a source is read.
+/// How often a source is read, where the observer can afford it (`observer/schedule.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cadence {
     /// 20 times a second.
     Fast,
-    /// About five times a second at moments that are drawn, and more rarely where it costs much: the reader is asked at each fast turn, and reads
+    /// About five times a second at moments that are drawn: the reader is asked at each fast turn, or one by one where that is too expensive, and reads
     /// nothing until its moment has come.
     Sampled,
     /// Four times a second.

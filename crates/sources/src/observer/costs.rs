@@ -37,9 +37,9 @@ impl Costs {
         self.is_sampling = is_sampling;
     }
 
-    /// CPU time that the sampling used so far, microseconds.
-    pub(super) fn sampled_us(&self) -> u64 {
-        self.sampling.values().map(|cost| cost.cpu_us).sum()
+    /// True while it samples: only then the bucket pays.
+    pub(super) fn is_sampling(&self) -> bool {
+        self.is_sampling
     }
 
     pub(super) fn read(&mut self, read: &Read) {

@@ -12,11 +12,10 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use super::Clock;
 use super::holders::{Holders, Holding};
 use super::sampler::Event;
-use super::schedule::{Spent, drawn, next};
+use super::schedule::{DRAWN_MAX_US, Spent, drawn, next};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
-use crate::sock_diag::TIME_WAIT;
 use crate::table::{Notes, Phase, ReadContext, ScopeKind, Source};
 
 /// How long a connection may take that is made to be seen.
@@ -61,12 +60,11 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// What it means for the next one. First readings are no part of the sampling: they put off nothing, but of what changes within a minute.
+    /// What it means for the next one.
     pub(super) fn spent(&self) -> Spent {
         let is_there = |entry: &Entry| matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty() && bytes.as_slice() != b"0\n");
-        let counts = self.order.phase == Phase::Running || self.order.source.name == TIME_WAIT.name;
-        let cost_us = if counts { self.cost_us } else { 0 };
-        Spent { source: self.order.source, cost_us, is_there: self.entries.iter().any(is_there) }
+        let is_first = self.order.phase != Phase::Running;
+        Spent { source: self.order.source, cost_us: self.cost_us, is_there: self.entries.iter().any(is_there), is_first }
     }
 }
 
@@ -193,7 +191,7 @@ fn read_all(
 fn repeat(shared: &Shared, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut(u64)) -> Option<Job> {
     loop {
         let now_us = shared.clock.now_us();
-        let due_us = drawn(next(now_us, again.period_us));
+        let due_us = drawn(next(now_us, again.period_us), DRAWN_MAX_US);
         if due_us >= again.until_us {
             return None;
         }

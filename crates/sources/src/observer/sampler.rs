@@ -18,10 +18,11 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use lane::Lane;
 
 use super::askers::{Askers, Told};
+use super::bucket::{Account, Bucket};
 use super::costs::{self, Costs};
 use super::holders::Holding;
 use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
-use super::schedule::{EAGER_SPENT_MAX_US, Pace, SHARE_EAGER, SHARE_SLOW, is_edge, strain, strained};
+use super::schedule::{EDGES, FILES, Watch, is_edge};
 use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
 use super::store::Store;
 use super::{Clock, ObserveError, ObserveOptions};
@@ -58,8 +59,6 @@ const SCOUT_PERIOD_US: u64 = 1_000_000;
 const PATIENCE_US: u64 = 10_000_000;
 /// The first answers of status pages are waited for so long before the observation counts as begun.
 const FIRST_PAGES_US: u64 = 2_500_000;
-/// The source that tells which sockets a process holds.
-const FILES: &str = "process_files";
 /// The source that finds something to read only where a process is a server of a known kind.
 const CONFIG: &str = "server_config";
 /// The source that tells whose a process is.
@@ -81,18 +80,23 @@ pub(super) struct Sampler {
     holding: Holding,
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
-    look_due_us: u64,
-    look_spent_us: u64,
-    translations_due_us: u64,
     translations_turns: u32,
+    /// What all readers and this thread may use.
+    bucket: Bucket,
+    /// What is saved for work that is on no reader's schedule: to look for the path in what was read,
+    looking: Account,
+    /// to search for the holders of listeners,
+    searching: Account,
+    /// and to read translations.
+    translating: Account,
+    /// CPU time of the sampling thread that the bucket has paid.
+    own_paid_us: u64,
     /// Something that the scout has not seen yet.
     news: bool,
     path: Wanted,
     found: Arc<AtomicBool>,
     bounds: BTreeSet<String>,
     costs: Costs,
-    /// When the sampling began.
-    sampled_from_us: u64,
     /// Processes that ended are forgotten.
     endless: bool,
 }
@@ -117,16 +121,17 @@ impl Sampler {
             holding: Holding::new(),
             hold_wanted: None,
             scout_due_us: 0,
-            look_due_us: 0,
-            look_spent_us: 0,
-            translations_due_us: 0,
             translations_turns: 0,
+            bucket: Bucket::new(0),
+            looking: Account::default(),
+            searching: Account::default(),
+            translating: Account::default(),
+            own_paid_us: 0,
             news: true,
             path: Wanted::default(),
             found,
             bounds: BTreeSet::new(),
             costs: Costs::default(),
-            sampled_from_us: 0,
             endless,
         };
         Ok((sampler, events))
@@ -173,16 +178,20 @@ impl Sampler {
     /// Samples until told to end; the entries, unless nobody wants them, and what they cost.
     pub(super) fn run(mut self) -> (Vec<Entry>, Costs) {
         self.costs.sampling(true);
-        self.sampled_from_us = self.shared.clock.now_us();
         let own_us = thread_cpu_us();
+        self.bucket = Bucket::new(self.shared.clock.now_us());
+        self.own_paid_us = own_us;
         loop {
             let now_us = self.shared.clock.now_us();
+            self.pour(now_us);
             if now_us >= self.scout_due_us {
-                self.hold_wanted = Some(listener_inodes(&self.view(&["listeners"])));
                 self.scout_due_us = now_us + SCOUT_PERIOD_US;
-                self.order_translations_in_turn(now_us);
+                if self.bucket.pays(&mut self.searching) {
+                    self.hold_wanted = Some(listener_inodes(&self.view(&["listeners"])));
+                }
+                self.order_translations_in_turn();
             }
-            self.dispatch();
+            self.dispatch(now_us);
             let wait = self.next_due_us().saturating_sub(self.shared.clock.now_us());
             match self.inbox.recv_timeout(Duration::from_micros(wait)) {
                 Ok(Event::Finish) => {
@@ -261,7 +270,7 @@ impl Sampler {
     // ---- readers and their work
 
     fn add_lane(&mut self, scope: Scope, reader: Reader) {
-        self.lanes.insert(scope, Lane::new(reader, self.shared.clock.now_us()));
+        self.lanes.insert(scope, Lane::new(scope, reader, self.shared.clock.now_us()));
         self.add_scope(scope, scope);
     }
 
@@ -286,19 +295,13 @@ impl Sampler {
     }
 
     /// Gives every idle reader what is due, first readings first.
-    fn dispatch(&mut self) {
-        let now_us = self.shared.clock.now_us();
-        let paces: Vec<Pace> = self.lanes.keys().map(|scope| self.pace(*scope)).collect();
-        // Files tell nothing without the connections of their time: where those must rest, the files wait for them.
-        let on_path = |pace: &Pace| matches!(pace, Pace::Path | Pace::Seek | Pace::Eager);
-        let lanes = self.lanes.values().zip(&paces).filter(|(_, pace)| on_path(pace));
-        if let Some(until_us) = lanes.filter_map(|(lane, _)| lane.schedule.connections_rest_until_us()).max()
-            && let Some(host) = self.lanes.get_mut(&Scope::Host)
-        {
-            host.schedule.put_files_off(until_us);
-        }
+    fn dispatch(&mut self, now_us: u64) {
+        let watches: Vec<Watch> = self.lanes.keys().map(|scope| self.watch(*scope)).collect();
+        let is_sampled = |(scope, watch): &(&Scope, &Watch)| matches!(scope, Scope::Netns(_)) && **watch != Watch::Aside;
+        self.bucket.shared_by(self.lanes.keys().zip(&watches).filter(is_sampled).count());
+        self.pair_edges(now_us, &watches);
         let mut files_due = false;
-        for ((scope, lane), pace) in self.lanes.iter_mut().zip(paces).filter(|((_, lane), _)| lane.is_free()) {
+        for ((scope, lane), watch) in self.lanes.iter_mut().zip(watches).filter(|((_, lane), _)| lane.is_free()) {
             let job = if !lane.fresh.is_empty() {
                 Job::Read(std::mem::take(&mut lane.fresh), None)
             } else if *scope == Scope::Host
@@ -307,12 +310,10 @@ impl Sampler {
                 Job::Hold(wanted)
             } else {
                 // The host comes first in order, so the others see whether it reads files now.
-                if files_due && on_path(&pace) {
-                    lane.schedule.pair(now_us);
-                }
-                let due = lane.schedule.due(now_us, pace);
+                let with_files = files_due && matches!(watch, Watch::Path { .. });
+                let due = lane.schedule.due(now_us, watch, with_files, &mut self.bucket);
                 files_due |= *scope == Scope::Host && due.iter().any(|source| source.name == FILES);
-                lane.turn(due, now_us, pace)
+                lane.turn(due, now_us, watch, &mut self.bucket)
             };
             if !matches!(&job, Job::Read(orders, None) if orders.is_empty()) {
                 lane.give(job);
@@ -320,27 +321,42 @@ impl Sampler {
         }
     }
 
-    fn pace(&self, reader: Scope) -> Pace {
-        let on_path = match (self.path.answered && !self.path.upstream, self.path.calls) {
-            (false, _) => Pace::Path,
-            (true, false) => Pace::Seek,
-            (true, true) => Pace::Eager,
-        };
-        match reader {
-            Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => on_path,
-            Scope::Netns(id) if self.request.client_netns == NetnsId(id) => Pace::Client,
-            Scope::Netns(_) => Pace::Calm,
-            Scope::Host | Scope::Process(_) => on_path,
+    /// Lets files wait for the connections that they belong to.
+    fn pair_edges(&mut self, now_us: u64, watches: &[Watch]) {
+        let mut lanes = self.lanes.iter_mut().zip(watches).filter(|((_, lane), _)| lane.is_free());
+        if let Some(((Scope::Host, host), watch)) = lanes.next() {
+            let on_path = lanes.filter(|(_, watch)| matches!(watch, Watch::Path { .. })).map(|((_, lane), _)| &mut lane.schedule);
+            host.schedule.pair(now_us, *watch, on_path, &mut self.bucket);
         }
     }
 
-    fn strain(&self) -> f64 {
-        strain(self.costs.sampled_us(), self.shared.clock.now_us().saturating_sub(self.sampled_from_us))
+    fn watch(&self, reader: Scope) -> Watch {
+        // Who holds connections is sought once somebody calls a listener, who may be the first tier.
+        let sought = match (self.seeks(), self.path.calls) {
+            (false, _) => &EDGES[..0],
+            (true, false) => &EDGES[..1],
+            (true, true) => &EDGES[..],
+        };
+        match reader {
+            Scope::Netns(id) if self.path.netns.contains(&NetnsId(id)) => Watch::Path { sought },
+            Scope::Netns(id) if self.request.client_netns == NetnsId(id) => Watch::Client,
+            Scope::Netns(_) => Watch::Aside,
+            Scope::Host | Scope::Process(_) => Watch::Path { sought },
+        }
     }
 
-    /// How long work rests that took so long and may use one of `share` parts of a core.
-    fn rest_us(&self, cost_us: u64, share: u64) -> u64 {
-        strained(cost_us.saturating_mul(share), self.strain())
+    /// True while no tier behind the first one was seen.
+    fn seeks(&self) -> bool {
+        self.path.answered && !self.path.upstream
+    }
+
+    /// Lets flow into the bucket what came since the last time, after what this thread itself used was taken out of it.
+    fn pour(&mut self, now_us: u64) {
+        let own_us = thread_cpu_us();
+        self.bucket.take(own_us.saturating_sub(self.own_paid_us));
+        self.own_paid_us = own_us;
+        let of_lanes = self.lanes.values_mut().flat_map(|lane| lane.schedule.accounts());
+        self.bucket.pour(now_us, of_lanes.chain([&mut self.looking, &mut self.searching, &mut self.translating]));
     }
 
     fn next_due_us(&self) -> u64 {
@@ -378,6 +394,7 @@ impl Sampler {
             Event::Told(told) => {
                 self.askers.heard(&told);
                 self.costs.add(SERVER_STATUS.name, told.cost_us);
+                self.bucket.take(told.cost_us);
                 self.store.add(told.entries, Cadence::Slow, told.phase);
             }
             // Whoever asked may have gone meanwhile: then nobody wants them.
@@ -389,29 +406,29 @@ impl Sampler {
 
     fn take(&mut self, reply: Reply) {
         let now_us = self.shared.clock.now_us();
-        let (pace, strain) = (self.pace(reply.reader), self.strain());
+        self.bucket.take(reply.cost_us);
         if let Some(lane) = self.lanes.get_mut(&reply.reader) {
             lane.answered();
             // Nothing will ever be read there; its lack is told once, by the first readings.
             lane.gone |= reply.shut_out;
-            lane.schedule.done(now_us, pace, strain, reply.reads.iter().map(Read::spent));
+            lane.schedule.done(now_us, &mut self.bucket, &reply.reads.iter().map(Read::spent).collect::<Vec<_>>());
         }
         // Files and sockets are read at one time by two readers, and whichever comes last completes the pair.
-        let edges = matches!(pace, Pace::Seek | Pace::Eager) && reply.reads.iter().any(|read| is_edge(read.order.source));
+        let edges = self.seeks() && reply.reads.iter().any(|read| is_edge(read.order.source));
         for read in reply.reads {
             self.costs.read(&read);
-            self.translations_cost(now_us, &read);
+            self.charge_translations(&read);
             self.keep(read);
         }
         let searched = reply.holding.is_some();
         if let Some(holding) = reply.holding {
             self.costs.add(costs::HOLDERS, reply.cost_us);
+            self.bucket.charge(&mut self.searching, reply.cost_us);
             // Listeners are read 20 times a second; a new one shows in its holders, or, before there is a path, matters by itself.
             self.news |= holding != self.holding || !self.path.answered;
             self.holding = holding;
-            self.scout_due_us = self.scout_due_us.max(now_us + self.rest_us(reply.cost_us, SHARE_SLOW));
         }
-        if (searched || edges) && self.news && now_us >= self.look_due_us && self.look().is_err() {
+        if (searched || edges) && self.news && self.bucket.pays(&mut self.looking) && self.look().is_err() {
             self.bounds.insert("a namespace on the path could not be read: no thread could be started".to_owned());
         }
     }
@@ -467,13 +484,13 @@ impl Sampler {
         let view = self.view(&SCOUTED);
         let known = Known { request: &self.request, own_pid: std::process::id(), view: &view, holding: &self.holding };
         let wanted = scout(&known);
-        // Looking costs too: no oftener than its share allows.
         let cost_us = thread_cpu_us().saturating_sub(before_us);
         self.costs.add(costs::PATH, cost_us);
-        let is_eager = !self.path.upstream && self.look_spent_us < EAGER_SPENT_MAX_US;
-        self.look_spent_us += cost_us;
-        let share = if is_eager { SHARE_EAGER } else { SHARE_SLOW };
-        self.look_due_us = self.shared.clock.now_us() + self.rest_us(cost_us, share);
+        if self.costs.is_sampling() {
+            self.bucket.charge(&mut self.looking, cost_us);
+        } else {
+            self.looking.expect(cost_us);
+        }
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;
         self.path.calls |= wanted.calls;

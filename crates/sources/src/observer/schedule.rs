@@ -1,111 +1,52 @@
-//! When each source is due: at its cadence, and later where reading it costs too much.
-
-use std::collections::BTreeSet;
+//! When each source is due. What is cheap and compared, or the only proof, keeps to its cadence; all else is read when the bucket can pay for it.
 
 use chokepoint_recording::Scope;
 
+use super::bucket::{Account, Bucket, FLOW_US};
 use crate::SOURCES;
-use crate::table::{Cadence, Source};
+use crate::table::{Cadence, ScopeKind, Source};
 
 pub(super) const FAST_PERIOD_US: u64 = 50_000;
-/// Of what is read four times a second.
+/// Of what is read four times a second, and of another try to pay for what waits.
 const OFTEN_PERIOD_US: u64 = 250_000;
 const SLOW_PERIOD_US: u64 = 1_000_000;
-/// Where the path does not lead, everything is read this often,
-const CALM_PERIOD_US: u64 = 5_000_000;
-/// and connections this often, as they are where the client is.
-const CALM_EDGE_PERIOD_US: u64 = 15_000_000;
-/// While no tier behind the first one was seen, its connections are looked for this often: those to an upstream may live a millisecond.
-const EAGER_PERIOD_US: u64 = OFTEN_PERIOD_US;
-/// For so much CPU time of each of these sources at most in one observation, and of looking at them; where connections are many, so are those
-/// to upstreams, and a few looks find them.
-pub(super) const EAGER_SPENT_MAX_US: u64 = 10_000;
-/// The longest rest that only the sum of all costs forces.
-const STRAINED_MAX_US: u64 = 8_000_000;
-/// A source that is read 20 times a second, or eagerly, may use one hundredth of a core, all others one five-hundredth each: most use far less, and the
-/// aim is one hundredth for all together.
-const SHARE_FAST: u64 = 100;
-pub(super) const SHARE_SLOW: u64 = 500;
-/// What matters at the beginning and the end of an observation above all may use less,
-const SHARE_RARE: u64 = 1_000;
-/// so may the files of processes, each of which is asked for by itself: 2 to 4 us a descriptor,
-const SHARE_FILES: u64 = 1_600;
-/// and so may what changes within a minute, entry by entry: half a microsecond for each connection in TIME_WAIT or in conntrack's table.
-pub(super) const SHARE_MINUTE: u64 = 2_500;
-/// While no upstream was seen, looking for one may use one twentieth: it is looked for in few observations for long.
-pub(super) const SHARE_EAGER: u64 = 20;
-/// All sources together may use this share of a core, and so much time beside for what an observation begins with: with what threads need to wake up
-/// that is below the aim of one hundredth (docs/measuring.md). Where they would use more, what is dear rests longer.
-const SPENT_SHARE_MAX: f64 = 0.006;
-const SPENT_FIRST_US: f64 = 20_000.0;
-/// How quickly rests grow with what was spent beyond that: by a tenth more, and they are twice as long.
-const STRAIN_POWER: i32 = 8;
-/// How many times as long it rests at the most: what an observation begins with is dear, and must not keep it from looking again.
-const STRAIN_MAX: f64 = 10.0;
-/// What keeps to its own share is read this many times as rarely at the most while all together use too much: a queue is then still looked at seven
-/// times a second.
-const THRIFT_MAX: f64 = 3.0;
+/// Where the path does not lead, everything is read this often.
+const ASIDE_PERIOD_US: u64 = 5_000_000;
 /// What is due so soon is read at once: one wake-up for several sources.
 const TOGETHER_US: u64 = 2_000;
+/// A turn of what is repeated begins so much later at the most.
+pub(super) const DRAWN_MAX_US: u64 = 20_000;
 
-/// A turn of what is read often begins so much later at the most.
-const DRAWN_MAX_US: u64 = 20_000;
-
-/// Sources of CPU time that are held against each other: they are read at their cadence whatever the others cost, for where their times come apart,
-/// what one of them saw of the same work the other did not.
-const COMPARED: [&str; 4] = ["cpu", "process_cpu", "cgroup_cpu", "ksoftirqd"];
+/// Sources that are read as the bucket affords: they cost what there are connections, descriptors, processes or interfaces. All others keep to their
+/// cadence: CPU times of cores, processes and cgroups, which are compared, and where their times come apart one saw work that the other did not;
+/// counters; the queues of listeners and the count of conntrack's entries, which fill up within a moment. Samples of requests have a part of their own.
+const AFFORDED: [&str; 8] = [CONNECTIONS, FILES, WAITS, "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
 
 /// Sources that tell which connections the processes of the path hold. They are read one right after the other, for a connection must be seen
 /// by both.
-const EDGES: [&str; 2] = ["sockets", "process_files"];
-
-/// The source that is read 20 times a second for the queues of the path's listeners.
-const LISTENERS: &str = "listeners";
-
-/// The source that counts what earlier connections keep taken, which changes within a minute, and costs most where there is most of it.
-const TIME_WAIT: &str = "time_wait";
+pub(super) const EDGES: [&str; 2] = [CONNECTIONS, FILES];
+const CONNECTIONS: &str = "sockets";
+pub(super) const FILES: &str = "process_files";
 
 /// The source that tells for which of them a process waits: read right after them.
 const WAITS: &str = "process_syscall";
 
-fn is_fast(source: &Source) -> bool {
-    matches!(source.cadence, Cadence::Fast | Cadence::Sampled)
-}
+/// Sources that tell of servers: nobody queues at a client's listeners.
+const OF_SERVERS: [&str; 2] = [CONNECTIONS, "listeners"];
 
 pub(super) fn is_edge(source: &Source) -> bool {
     EDGES.contains(&source.name)
 }
 
-/// How closely a reader's scopes are watched.
+/// What a reader's scopes are to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
-    /// The path does not lead here: a look now and then is enough.
-    Calm,
-    /// Where the client is: its tables and ports can be the limit, too, but its connections need only be counted now and then, and nobody
-    /// queues at its listeners.
+pub(super) enum Watch {
+    /// It does not lead there: a look now and then is enough.
+    Aside,
+    /// Requests come from there: its tables and ports can be the limit, too, but not what tells of servers.
     Client,
-    /// On the path: every source at its cadence.
-    Path,
-    /// On the path while no tier behind the first one was seen and nobody seems to call one: connections are read oftener, but not yet which
-    /// process holds them.
-    Seek,
-    /// The same while somebody calls a listener, and it may be the first tier: both are read oftener.
-    Eager,
-}
-
-/// How many times as long as usual what is dear must rest after an observation that sampled for so long has spent so much CPU time, microseconds.
-pub(super) fn strain(spent_us: u64, sampled_us: u64) -> f64 {
-    (spent_us as f64 / (SPENT_FIRST_US + SPENT_SHARE_MAX * sampled_us as f64)).max(1.0).powi(STRAIN_POWER).min(STRAIN_MAX)
-}
-
-/// A rest under this strain: no longer than [`STRAINED_MAX_US`] where it would not be without, for a load may last no longer than a few of them.
-pub(super) fn strained(rest_us: u64, strain: f64) -> u64 {
-    rest_us.max(((rest_us as f64 * strain) as u64).min(STRAINED_MAX_US))
-}
-
-/// So many times as rarely is read, under this strain, what is cheap by itself.
-fn thrift(source: &Source, strain: f64) -> u64 {
-    if COMPARED.contains(&source.name) { 1 } else { strain.ceil().clamp(1.0, THRIFT_MAX) as u64 }
+    /// Requests are answered there. In search of a tier that was not seen yet, these sources are read oftener while there is plenty in the bucket.
+    Path { sought: &'static [&'static str] },
 }
 
 /// What one reading took.
@@ -116,6 +57,8 @@ pub(super) struct Spent {
     pub(super) cost_us: u64,
     /// It gave a value, and one that is not empty or zero.
     pub(super) is_there: bool,
+    /// It is the first one of its scope, which waits for nothing.
+    pub(super) is_first: bool,
 }
 
 /// The next whole multiple of a period: so the turns of all readers fall together and wake the host once.
@@ -123,63 +66,106 @@ pub(super) fn next(after_us: u64, period_us: u64) -> u64 {
     (after_us / period_us + 1) * period_us
 }
 
-/// A little later than a turn, by an amount that differs from turn to turn and is the same for all readers: what servers do at a beat of their own must
-/// not always be seen at the same point of it.
-pub(super) fn drawn(turn_us: u64) -> u64 {
+/// So much later than a turn at the most, by an amount that differs from turn to turn and is the same for all readers: what servers do at a beat of
+/// their own must not always be seen at the same point of it.
+pub(super) fn drawn(turn_us: u64, late_us_max: u64) -> u64 {
     // The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
     let mut mixed = turn_us.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    turn_us + (mixed ^ (mixed >> 31)) % DRAWN_MAX_US
+    turn_us + (mixed ^ (mixed >> 31)) % late_us_max
 }
 
 struct Slot {
     source: &'static Source,
     due_us: u64,
-    /// The longest time between two reads that its cost forced.
-    forced_us: u64,
-    eager_spent_us: u64,
+    /// When it was given out last.
+    given_us: u64,
+    account: Account,
     /// The last reading gave nothing: there is nothing to be watched closely.
     is_absent: bool,
-    /// Its cost asks for a rest longer than its period.
-    is_dear: bool,
-    /// Of so many turns one is taken.
-    thrift: u64,
+    /// It was due and could not be paid for.
+    is_late: bool,
+    /// The time between its last two turns where want of CPU time made it twice as long as usual or longer, else zero; and the longest between two readings.
+    gap_us: u64,
+    gap_us_max: u64,
 }
 
 impl Slot {
-    fn period_us(&self, pace: Pace) -> u64 {
+    fn of(source: &'static Source, now_us: u64) -> Self {
+        let account = Account::default();
+        Self { source, due_us: 0, given_us: now_us, account, is_absent: false, is_late: false, gap_us: 0, gap_us_max: 0 }
+    }
+
+    fn is_afforded(&self) -> bool {
+        AFFORDED.contains(&self.source.name)
+    }
+
+    fn is_sampled(&self) -> bool {
+        self.source.cadence == Cadence::Sampled
+    }
+
+    /// What the reader repeats by itself.
+    fn is_repeated(&self, watch: Watch) -> bool {
+        self.cadence_us(watch) == FAST_PERIOD_US || (self.is_sampled() && watch != Watch::Aside)
+    }
+
+    fn cadence_us(&self, watch: Watch) -> u64 {
         match self.source.cadence {
-            _ if matches!(pace, Pace::Calm | Pace::Client) && is_edge(self.source) => CALM_EDGE_PERIOD_US,
-            _ if pace == Pace::Calm => CALM_PERIOD_US,
-            _ if pace == Pace::Client && self.source.name == LISTENERS => SLOW_PERIOD_US,
-            Cadence::Fast | Cadence::Sampled if self.is_absent => SLOW_PERIOD_US,
-            Cadence::Fast | Cadence::Sampled => FAST_PERIOD_US,
-            Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
-            _ if self.is_eager(pace) => EAGER_PERIOD_US,
+            _ if watch == Watch::Aside || (watch == Watch::Client && OF_SERVERS.contains(&self.source.name)) => ASIDE_PERIOD_US,
+            Cadence::Fast if !self.is_absent => FAST_PERIOD_US,
+            Cadence::Sampled | Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
             _ => SLOW_PERIOD_US,
         }
     }
 
-    fn is_eager(&self, pace: Pace) -> bool {
-        let is_sought = match pace {
-            Pace::Eager => is_edge(self.source),
-            Pace::Seek => self.source.name == EDGES[0],
-            Pace::Path | Pace::Client | Pace::Calm => false,
-        };
-        is_sought && self.eager_spent_us < EAGER_SPENT_MAX_US
+    /// A search takes only what is left over; and what takes all that flows in within a second rests until there is plenty, lest all else waits for it.
+    fn period_us(&self, watch: Watch, bucket: &Bucket) -> u64 {
+        let cadence_us = self.cadence_us(watch);
+        let is_sought = matches!(watch, Watch::Path { sought } if sought.contains(&self.source.name));
+        match bucket.is_plentiful(&self.account) {
+            _ if self.is_sampled() => cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.stretch(),
+            _ if !self.is_afforded() => cadence_us * bucket.stretch(),
+            true if is_sought => OFTEN_PERIOD_US,
+            false if self.account.cost_us() * FLOW_US > SLOW_PERIOD_US => ASIDE_PERIOD_US,
+            _ => cadence_us,
+        }
     }
 
-    /// Of how many microseconds one may be spent on it.
-    fn share(&self, pace: Pace) -> u64 {
-        match self.source.cadence {
-            Cadence::Fast | Cadence::Sampled => SHARE_FAST,
-            _ if self.is_eager(pace) => SHARE_FAST,
-            Cadence::Often => SHARE_RARE,
-            _ if self.source.name == TIME_WAIT => SHARE_MINUTE,
-            _ if self.source.name == EDGES[1] => SHARE_FILES,
-            _ => SHARE_SLOW,
+    /// True where it is read now; else it is due later.
+    fn takes_turn(&mut self, now_us: u64, watch: Watch, is_paired: bool, bucket: &mut Bucket) -> bool {
+        let (at_us, period_us) = (now_us + TOGETHER_US, self.period_us(watch, bucket));
+        // There may be less in the bucket by now, and another path. Where the path does not lead no request is.
+        let is_early = next(self.given_us, period_us) > at_us && !is_paired;
+        if is_early || (self.is_sampled() && watch == Watch::Aside) {
+            self.due_us = next(at_us, period_us);
+            return false;
         }
+        if self.is_afforded() && !bucket.pays(&mut self.account) && !is_paired {
+            self.put_off(now_us);
+            return false;
+        }
+        if self.is_afforded() {
+            self.account.give();
+        }
+        let (cadence_us, gap_us) = (self.cadence_us(watch), at_us.saturating_sub(self.given_us));
+        let is_forced = (self.is_late || period_us > cadence_us) && gap_us >= 2 * cadence_us;
+        self.gap_us = if is_forced { gap_us } else { 0 };
+        self.is_late = false;
+        // Missed turns are not made up for.
+        (self.given_us, self.due_us) = (at_us, self.moment_us(next(at_us, period_us)));
+        true
+    }
+
+    /// Tries again at the next turn; until then it saves.
+    fn put_off(&mut self, now_us: u64) {
+        self.due_us = self.moment_us(next(now_us + TOGETHER_US, OFTEN_PERIOD_US));
+        self.is_late = true;
+    }
+
+    /// Samples of requests have no beat.
+    fn moment_us(&self, turn_us: u64) -> u64 {
+        if self.is_sampled() { drawn(turn_us, OFTEN_PERIOD_US) } else { turn_us }
     }
 }
 
@@ -198,300 +184,129 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// All sources that are read repeatedly. Those that a reader has no scope for are due without effect.
-    pub(super) fn new(now_us: u64) -> Self {
-        let repeated = |source: &&&'static Source| !matches!(source.cadence, Cadence::Ends | Cadence::Once) || is_edge(source);
-        let mut slots: Vec<Slot> = SOURCES
-            .iter()
-            .filter(repeated)
-            .map(|source| {
-                let mut slot = Slot { source, due_us: 0, forced_us: 0, eager_spent_us: 0, is_absent: false, is_dear: false, thrift: 1 };
-                slot.due_us = next(now_us, slot.period_us(Pace::Eager));
-                slot
-            })
-            .collect();
+    /// All sources that the reader of this scope reads repeatedly. Those of processes are due without effect while there are none.
+    pub(super) fn new(reader: Scope, now_us: u64) -> Self {
+        let is_netns = matches!(reader, Scope::Netns(_));
+        let is_read = |source: &Source| match source.scope {
+            ScopeKind::Netns => is_netns,
+            ScopeKind::Host | ScopeKind::Process => !is_netns,
+            ScopeKind::Server => false,
+        };
+        let is_repeated = |source: &Source| !matches!(source.cadence, Cadence::Ends | Cadence::Once) || is_edge(source);
+        let sources = SOURCES.iter().filter(|source| is_read(source) && is_repeated(source));
+        let mut slots: Vec<Slot> = sources.map(|source| Slot::of(source, now_us)).collect();
         slots.sort_by_key(|slot| (!is_edge(slot.source), slot.source.name != WAITS));
         Self { slots }
     }
 
-    /// What is due; it counts as given out.
-    pub(super) fn due(&mut self, now_us: u64, pace: Pace) -> Vec<&'static Source> {
+    /// What its sources save.
+    pub(super) fn accounts(&mut self) -> impl Iterator<Item = &mut Account> {
+        self.slots.iter_mut().map(|slot| &mut slot.account)
+    }
+
+    /// What is due and paid, and the connections whenever files are read; it counts as given out.
+    pub(super) fn due(&mut self, now_us: u64, watch: Watch, with_files: bool, bucket: &mut Bucket) -> Vec<&'static Source> {
         let mut due = Vec::new();
-        for slot in self.slots.iter_mut().filter(|slot| slot.due_us <= now_us + TOGETHER_US) {
-            let period_us = slot.period_us(pace);
-            // Where the path does not lead no request of its is.
-            if pace == Pace::Calm && slot.source.cadence == Cadence::Sampled {
-                slot.due_us = next(now_us + TOGETHER_US, period_us);
-                continue;
+        for slot in &mut self.slots {
+            let is_paired = with_files && slot.source.name == CONNECTIONS;
+            if (is_paired || slot.due_us <= now_us + TOGETHER_US) && slot.takes_turn(now_us, watch, is_paired, bucket) {
+                due.push(slot.source);
             }
-            // Missed turns are not made up for.
-            slot.due_us = next(now_us + TOGETHER_US, period_us);
-            due.push(slot.source);
         }
         due
     }
 
-    /// Makes the connections due now, so that they are read together with the files that hold them.
-    pub(super) fn pair(&mut self, now_us: u64) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.source.name == EDGES[0]) {
-            slot.due_us = slot.due_us.min(now_us);
+    fn slot(&mut self, name: &str) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.source.name == name)
+    }
+
+    /// Puts off the files of processes while the connections of their time, which these others read, are too expensive: without them they tell nothing.
+    pub(super) fn pair<'a>(&mut self, now_us: u64, watch: Watch, others: impl Iterator<Item = &'a mut Self>, bucket: &mut Bucket) {
+        let Some(files) = self.slot(FILES) else { return };
+        let turn_us = files.due_us.max(next(files.given_us, files.period_us(watch, bucket)));
+        if turn_us > now_us + TOGETHER_US || !bucket.pays(&mut files.account) {
+            return;
+        }
+        let connections = others.filter_map(|other| other.slot(CONNECTIONS));
+        if let Some(connections) = connections.max_by_key(|slot| slot.account.cost_us())
+            && !bucket.pays(&mut connections.account)
+        {
+            connections.put_off(now_us);
+            files.put_off(now_us);
         }
     }
 
-    /// Until when connections rest that are dear to read.
-    pub(super) fn connections_rest_until_us(&self) -> Option<u64> {
-        self.slots.iter().find(|slot| slot.source.name == EDGES[0] && slot.is_dear).map(|slot| slot.due_us)
-    }
-
-    /// Puts off the files of processes until then.
-    pub(super) fn put_files_off(&mut self, until_us: u64) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.source.name == EDGES[1]) {
-            slot.due_us = slot.due_us.max(until_us);
-        }
-    }
-
-    /// What the reader may read 20 times a second by itself (or more rarely under strain), until when, and how often: until the next other source of
-    /// these kinds of scope is due. It counts as given out.
-    pub(super) fn repeat(&mut self, now_us: u64, pace: Pace, kinds: &BTreeSet<u8>) -> Option<Repeat> {
-        let is_often = |slot: &Slot| is_fast(slot.source) && slot.period_us(pace) == FAST_PERIOD_US && !slot.is_dear;
-        let of_kind = |slot: &&mut Slot| kinds.contains(&(slot.source.scope as u8));
-        let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().filter(of_kind).partition(|slot| is_often(slot));
-        let until_us = others.iter().map(|slot| slot.due_us).min()?;
-        let period_us = often.iter().map(|slot| FAST_PERIOD_US * slot.thrift).min()?;
+    /// What the reader may read often by itself, until when, and how often: until the next other source is due. It counts as given out. What waits to be
+    /// paid for is no reason to stop: once it is read, that ends the repetition.
+    pub(super) fn repeat(&mut self, now_us: u64, watch: Watch, bucket: &mut Bucket) -> Option<Repeat> {
+        let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().partition(|slot| slot.is_repeated(watch));
+        let until_us = others.iter().filter(|slot| !slot.is_late).map(|slot| slot.due_us).min()?;
+        let period_us = FAST_PERIOD_US * bucket.stretch();
         if until_us <= now_us + period_us {
             return None;
         }
-        let repeated = often.into_iter().map(|slot| {
-            slot.due_us = until_us;
-            slot.source
-        });
-        Some(Repeat { sources: repeated.collect(), until_us, period_us })
+        // A sample that is taken more rarely than the reader would take it by itself is given out alone.
+        let given =
+            often.into_iter().filter(|slot| !slot.is_sampled() || slot.period_us(watch, bucket) <= slot.cadence_us(watch)).map(|slot| {
+                (slot.given_us, slot.due_us) = (until_us - period_us, until_us);
+                slot.source
+            });
+        let sources: Vec<&'static Source> = given.collect();
+        (!sources.is_empty()).then_some(Repeat { sources, until_us, period_us })
     }
 
-    /// Takes note of what reads cost, and puts off what is too dear, so many times as long as usual.
-    pub(super) fn done(&mut self, now_us: u64, pace: Pace, strain: f64, reads: impl Iterator<Item = Spent>) {
-        let mut sums: Vec<(Spent, u64)> = Vec::new();
-        for read in reads {
-            match sums.iter_mut().find(|(sum, _)| sum.source.name == read.source.name) {
-                Some((sum, times)) => {
-                    (sum.cost_us, sum.is_there, *times) = (sum.cost_us + read.cost_us, sum.is_there | read.is_there, *times + 1);
-                }
-                None => sums.push((read, 1)),
-            }
-        }
+    /// Takes note of what reads gave and took. The bucket has paid for them already.
+    pub(super) fn done(&mut self, now_us: u64, bucket: &mut Bucket, reads: &[Spent]) {
         for slot in &mut self.slots {
-            let Some((sum, times)) = sums.iter().find(|(sum, _)| sum.source.name == slot.source.name) else { continue };
-            if slot.is_absent && sum.is_there {
-                slot.due_us = slot.due_us.min(next(now_us, FAST_PERIOD_US));
+            let of_slot = reads.iter().filter(|read| read.source.name == slot.source.name);
+            let (first, others): (Vec<&Spent>, Vec<&Spent>) = of_slot.partition(|read| read.is_first);
+            let there = first.iter().chain(&others).filter(|read| read.is_there).count();
+            if slot.is_afforded() {
+                // Of what is read of few processes at a time, the first readings of all tell more than a turn will take.
+                slot.account.expect(first.iter().map(|read| read.cost_us).max().unwrap_or(0));
             }
-            // A sampled source keeps to its own moments and its own share; a turn without a sample says nothing.
-            let is_sampled = slot.source.cadence == Cadence::Sampled;
-            slot.is_absent = !sum.is_there && !is_sampled;
-            if slot.is_eager(pace) {
-                slot.eager_spent_us += sum.cost_us;
+            let cost_us: u64 = others.iter().map(|read| read.cost_us).sum();
+            if slot.is_afforded() && !others.is_empty() {
+                bucket.charge(&mut slot.account, cost_us);
             }
-            // A look that alone took what there is for eagerness rests as one that is not eager.
-            let share = slot.share(pace);
-            // Other sources are read once for each scope in one turn, these several times for one.
-            let turns = if is_fast(slot.source) { *times } else { 1 };
-            let rest_us = (sum.cost_us / turns).saturating_mul(share);
-            slot.is_dear = rest_us > slot.period_us(pace) && !is_sampled;
-            slot.thrift = thrift(slot.source, strain);
-            if !slot.is_dear && slot.thrift > 1 {
-                slot.due_us = slot.due_us.max(next(now_us + TOGETHER_US, slot.period_us(pace) * slot.thrift));
+            // One answer has several samples or none. The first sample of a crowd has all of it, the next ones a share.
+            if slot.is_sampled()
+                && let Some(each_us) = cost_us.checked_div(others.iter().filter(|read| read.is_there).count() as u64)
+            {
+                slot.account.learn(each_us);
             }
-            if slot.is_dear {
-                let rest_us = if COMPARED.contains(&slot.source.name) { rest_us } else { strained(rest_us, strain) };
-                slot.due_us = slot.due_us.max(next(now_us + rest_us, FAST_PERIOD_US));
-                if rest_us > slot.period_us(Pace::Path) {
-                    slot.forced_us = slot.forced_us.max(rest_us);
+            if first.len() + others.len() > 0 {
+                if slot.is_absent && there > 0 {
+                    slot.due_us = slot.due_us.min(next(now_us, FAST_PERIOD_US));
                 }
+                // A turn without a sample says nothing.
+                slot.is_absent = there == 0 && !slot.is_sampled();
+                slot.gap_us_max = slot.gap_us_max.max(slot.gap_us);
             }
         }
     }
 
-    /// When the next source of one of these kinds of scope is due.
-    pub(super) fn next_due_us(&self, kinds: &BTreeSet<u8>) -> Option<u64> {
-        self.slots.iter().filter(|slot| kinds.contains(&(slot.source.scope as u8))).map(|slot| slot.due_us).min()
+    /// When the next source is due.
+    pub(super) fn next_due_us(&self) -> Option<u64> {
+        self.slots.iter().map(|slot| slot.due_us).min()
     }
 
-    /// One sentence for each source that was read much less often than it should have been.
+    /// One sentence for each source that was read half as often as it should have been, or more rarely.
     pub(super) fn slowed(&self, scope: Scope) -> impl Iterator<Item = String> {
-        let slowed = self.slots.iter().filter(|slot| slot.forced_us >= 2 * slot.period_us(Pace::Path));
+        let slowed = self.slots.iter().filter(|slot| slot.gap_us_max > 0);
         slowed.map(move |slot| {
             let place = match scope {
                 Scope::Netns(id) => format!(" of net:[{id}]"),
                 _ => String::new(),
             };
-            format!("{}{place}: up to {} ms passed between two reads, so that reading stays cheap", slot.source.name, slot.forced_us / 1000)
+            format!(
+                "{}{place}: up to {} ms passed between two reads, so that reading stays cheap",
+                slot.source.name,
+                slot.gap_us_max / 1000
+            )
         })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::source;
-    use crate::table::ScopeKind;
-
-    fn spent(source: &'static Source, cost_us: u64) -> Spent {
-        Spent { source, cost_us, is_there: true }
-    }
-
-    fn count(cost_us: u64, pace: Pace, name: &str) -> usize {
-        let mut schedule = Schedule::new(0);
-        let mut reads = 0;
-        for now_us in (0..10_000_000).step_by(1_000) {
-            let due = schedule.due(now_us, pace);
-            reads += due.iter().filter(|source| source.name == name).count();
-            let cost = |source: &'static Source| if source.name == name { cost_us } else { 1 };
-            schedule.done(now_us, pace, 1.0, due.into_iter().map(|source| spent(source, cost(source))));
-        }
-        reads
-    }
-
-    #[test]
-    fn cadences() {
-        assert!((195..=205).contains(&count(10, Pace::Path, "listeners")), "20 a second");
-        assert!((10..=13).contains(&count(10, Pace::Path, "sockets")), "one a second");
-        assert!((36..=41).contains(&count(10, Pace::Eager, "sockets")), "four a second while the path is unknown");
-        assert!((2..=4).contains(&count(10, Pace::Calm, "listeners")), "now and then where the path does not lead");
-        assert!((9..=12).contains(&count(10, Pace::Client, "listeners")), "nobody queues at the client's");
-        assert!((195..=205).contains(&count(10, Pace::Client, "conntrack_count")), "its table may fill in a moment");
-        assert_eq!(count(10, Pace::Path, "addresses"), 0, "only at the ends");
-    }
-
-    #[test]
-    fn what_is_dear_is_read_less_often_and_told() {
-        assert!((9..=11).contains(&count(10_000, Pace::Path, "listeners")), "10 ms may be spent once a second");
-        assert!((2..=4).contains(&count(10_000, Pace::Path, "sockets")), "10 ms may be spent every four seconds");
-        assert!((15..=20).contains(&count(1_000, Pace::Eager, "sockets")), "four a second until the eager time is spent, then one");
-        assert_eq!(count(60_000, Pace::Eager, "sockets"), 1, "which one dear read does: half a minute passes after it");
-        let mut schedule = Schedule::new(0);
-        schedule.done(0, Pace::Path, 1.0, [spent(source("listeners").unwrap(), 10_000)].into_iter());
-        let told: Vec<String> = schedule.slowed(Scope::Netns(5)).collect();
-        assert_eq!(told, ["listeners of net:[5]: up to 1000 ms passed between two reads, so that reading stays cheap"]);
-    }
-
-    #[test]
-    fn what_is_not_there_is_not_watched_closely() {
-        let mut schedule = Schedule::new(0);
-        let mut reads = 0;
-        for now_us in (0..10_000_000).step_by(10_000) {
-            let due = schedule.due(now_us, Pace::Path).into_iter().filter(|source| source.name == "conntrack_count");
-            let due: Vec<&'static Source> = due.collect();
-            reads += due.len();
-            // It comes after five seconds.
-            schedule.done(
-                now_us,
-                Pace::Path,
-                1.0,
-                due.into_iter().map(|source| Spent { is_there: now_us > 5_000_000, ..spent(source, 10) }),
-            );
-        }
-        assert!((80..=95).contains(&reads), "{reads}: once a second, then 20 times");
-    }
-
-    #[test]
-    fn who_holds_connections_is_sought_once_somebody_calls() {
-        assert!((36..=41).contains(&count(10, Pace::Seek, "sockets")));
-        assert!((10..=13).contains(&count(10, Pace::Seek, "process_files")));
-        assert!((36..=41).contains(&count(10, Pace::Eager, "process_files")));
-    }
-
-    #[test]
-    fn a_reader_goes_on_by_itself_until_another_source_is_due() {
-        let kinds = BTreeSet::from([ScopeKind::Netns as u8]);
-        let mut schedule = Schedule::new(0);
-        assert!(!schedule.due(1_000_000, Pace::Path).is_empty());
-        let Repeat { sources: often, until_us, period_us } = schedule.repeat(1_000_000, Pace::Path, &kinds).unwrap();
-        assert_eq!(often.iter().map(|source| source.name).collect::<Vec<_>>(), ["listeners", "requests", "conntrack_count"]);
-        assert_eq!((until_us, period_us), (2_000_000, FAST_PERIOD_US));
-        assert_eq!(schedule.next_due_us(&kinds), Some(2_000_000));
-        let given = schedule.due(1_900_000, Pace::Path);
-        assert!(given.iter().all(|source| source.scope != ScopeKind::Netns), "what the reader does by itself is not given out");
-        assert!(schedule.repeat(1_960_000, Pace::Path, &kinds).is_none(), "there is no turn left");
-        assert!(schedule.due(2_000_000, Pace::Path).iter().any(|source| source.name == "listeners"));
-        assert!(Schedule::new(0).repeat(0, Pace::Calm, &kinds).is_none(), "nothing is read often there");
-        assert!(Schedule::new(0).repeat(0, Pace::Path, &BTreeSet::from([ScopeKind::Host as u8])).is_none(), "nothing of the host's is");
-        // Several turns in one answer are no dear reading, one dear one is.
-        let turns = |cost_us| (0..20).map(move |_| spent(source("listeners").unwrap(), cost_us));
-        schedule.done(2_000_000, Pace::Path, 1.0, turns(100));
-        assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|repeat| repeat.sources.len()), Some(3));
-        schedule.done(2_000_000, Pace::Path, 1.0, turns(10_000));
-        assert_eq!(schedule.repeat(2_000_000, Pace::Path, &kinds).map(|repeat| repeat.sources.len()), Some(2));
-    }
-
-    #[test]
-    fn under_strain_all_but_what_is_compared_is_read_more_rarely() {
-        let reads = |name: &str, strain: f64| {
-            let (mut schedule, mut reads) = (Schedule::new(0), 0);
-            for now_us in (0..12_000_000).step_by(1_000) {
-                let due = schedule.due(now_us, Pace::Path);
-                reads += due.iter().filter(|source| source.name == name).count();
-                schedule.done(now_us, Pace::Path, strain, due.into_iter().map(|source| spent(source, 10)));
-            }
-            reads
-        };
-        assert_eq!((reads("netstat", 1.0), reads("netstat", 1.01), reads("netstat", 9.0)), (12, 7, 5));
-        assert!((75..=85).contains(&reads("listeners", 9.0)), "{}: seven a second", reads("listeners", 9.0));
-        assert_eq!(COMPARED.map(|name| reads(name, 9.0)), [12; 4]);
-        let kinds = BTreeSet::from([ScopeKind::Netns as u8]);
-        let mut schedule = Schedule::new(0);
-        schedule.due(1_000_000, Pace::Path);
-        schedule.done(1_000_000, Pace::Path, 9.0, [spent(source("listeners").unwrap(), 10)].into_iter());
-        let repeat = schedule.repeat(1_000_000, Pace::Path, &kinds).unwrap();
-        assert_eq!(repeat.period_us, FAST_PERIOD_US, "the other one costs nothing yet");
-        schedule.done(2_000_000, Pace::Path, 9.0, repeat.sources.into_iter().map(|source| spent(source, 10)));
-        schedule.due(3_000_000, Pace::Path);
-        assert_eq!(schedule.repeat(3_000_000, Pace::Path, &kinds).unwrap().period_us, 3 * FAST_PERIOD_US);
-    }
-
-    #[test]
-    fn what_is_dear_rests_longer_where_all_together_use_too_much() {
-        let reads = |strain: f64| {
-            let (mut schedule, mut reads) = (Schedule::new(0), 0);
-            for now_us in (0..10_000_000).step_by(1_000) {
-                let due = schedule.due(now_us, Pace::Path);
-                reads += due.iter().filter(|source| source.name == "sockets").count();
-                schedule.done(now_us, Pace::Path, strain, due.into_iter().map(|source| spent(source, 3_000)));
-            }
-            reads
-        };
-        assert!(reads(2.0) * 3 < reads(1.0) * 2, "{} and {}", reads(2.0), reads(1.0));
-        assert_eq!(strain(0, 0), 1.0);
-        let all_us = (SPENT_FIRST_US + SPENT_SHARE_MAX * 1e6) as u64;
-        assert_eq!(strain(all_us, 1_000_000), 1.0, "as much as there is");
-        assert!((strain(all_us + all_us / 10, 1_000_000) - 1.1_f64.powi(8)).abs() < 1e-9, "a tenth too much");
-        assert_eq!(strain(u64::MAX, 0), STRAIN_MAX);
-    }
-
-    #[test]
-    fn files_are_counted_four_times_a_second_where_the_kernel_counts_them() {
-        assert!((36..=41).contains(&count(10, Pace::Path, "process_fd_count")));
-        assert!((9..=20).contains(&count(1_000, Pace::Path, "process_fd_count")), "1 ms may be spent once a second");
-    }
-
-    #[test]
-    fn a_sample_keeps_to_its_own_moments_whatever_a_turn_gave_or_cost() {
-        let kinds = BTreeSet::from([ScopeKind::Netns as u8]);
-        let requests = source("requests").unwrap();
-        for spent in [Spent { source: requests, cost_us: 0, is_there: false }, Spent { source: requests, cost_us: 50_000, is_there: true }]
-        {
-            let mut schedule = Schedule::new(0);
-            schedule.due(1_000_000, Pace::Path);
-            schedule.done(1_000_000, Pace::Path, 1.0, [spent].into_iter());
-            let repeat = schedule.repeat(1_000_000, Pace::Path, &kinds).unwrap();
-            assert!(repeat.sources.iter().any(|source| source.name == "requests"), "{spent:?}");
-            assert_eq!(schedule.slowed(Scope::Netns(1)).count(), 0);
-        }
-        assert_eq!(count(10, Pace::Calm, "requests"), 0, "where the path does not lead");
-    }
-
-    #[test]
-    fn missed_turns_are_not_made_up_for() {
-        let mut schedule = Schedule::new(0);
-        assert!(!schedule.due(5_000_000, Pace::Path).is_empty());
-        assert!(schedule.due(5_010_000, Pace::Path).is_empty());
-    }
-}
+mod tests;

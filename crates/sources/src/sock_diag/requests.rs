@@ -14,7 +14,7 @@ use super::{AF_UNIX, Any, DiagError, NO_UNIX, Part, Parts, inet, parse_one, unix
 use crate::assemble::netns_view;
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, HEADER_BYTES, Message, messages};
 use crate::netlink::{DumpError, Sockets};
-use crate::observer::thread_cpu_us;
+use crate::observer::{FLOW_US, thread_cpu_us};
 use crate::root::reading_of;
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
 use crate::tcp_info::TcpInfoPlace;
@@ -26,8 +26,6 @@ const SOCKETS_AIM: usize = 400;
 const SOCKETS_MAX: usize = 8_000;
 /// Unix sockets that one sample has at the most.
 const UNIX_MAX: usize = 2_000;
-/// A sample rests for so many times the CPU time that it took: one two-hundredth of a core.
-const SHARE: u32 = 200;
 /// The shortest and the longest time between two samples, ms; the moment is drawn between them.
 const PAUSE_MS: (u64, u64) = (125, 225);
 /// Sockets at one local port from which on it is a listener's.
@@ -105,7 +103,8 @@ impl Requests {
         self.ports = shared.into_iter().take(windows::PORTS_MAX).map(|(_, port)| port).collect();
         let (least, most) = PAUSE_MS;
         let pause = Duration::from_millis(least + self.draw() % (most - least));
-        self.due = now.checked_add(pause.max(cost * SHARE));
+        // No sooner than all that may be spent has made up for it, though the next ones were paid before it was known what they cost.
+        self.due = now.checked_add(pause.max(cost * FLOW_US as u32));
     }
 }
 

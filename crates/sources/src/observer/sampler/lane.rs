@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_recording::Scope;
 
+use super::super::bucket::Bucket;
 use super::super::reader::{Again, Job, Order, Reader};
-use super::super::schedule::{Pace, Schedule};
-use super::{FILES, kind_of};
+use super::super::schedule::{FILES, Schedule, Watch};
+use super::kind_of;
 use crate::table::{Phase, Source};
 
 /// Processes of which the source that tells which sockets they hold is read in one turn.
@@ -33,10 +34,10 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(reader: Reader, now_us: u64) -> Self {
+    pub(super) fn new(scope: Scope, reader: Reader, now_us: u64) -> Self {
         Self {
             reader,
-            schedule: Schedule::new(now_us),
+            schedule: Schedule::new(scope, now_us),
             fresh: Vec::new(),
             scopes: BTreeSet::new(),
             read_last: BTreeMap::new(),
@@ -77,13 +78,12 @@ impl Lane {
 
     /// Reads what is due, and goes on with what is read often until the next other source is due: so the reader wakes up by itself, and nobody
     /// else does.
-    pub(super) fn turn(&mut self, due: Vec<&'static Source>, now_us: u64, pace: Pace) -> Job {
+    pub(super) fn turn(&mut self, due: Vec<&'static Source>, now_us: u64, watch: Watch, bucket: &mut Bucket) -> Job {
         let orders: Vec<Order> = due.into_iter().flat_map(|source| self.orders(source)).collect();
         if orders.is_empty() && self.repeats_until_us.is_some() {
             return Job::Read(orders, None);
         }
-        let kinds = self.kinds();
-        let again = self.schedule.repeat(now_us, pace, &kinds).map(|repeat| {
+        let again = self.schedule.repeat(now_us, watch, bucket).map(|repeat| {
             let orders = repeat.sources.into_iter().flat_map(|source| self.orders(source)).collect();
             Again { orders, period_us: repeat.period_us, until_us: repeat.until_us }
         });
@@ -91,11 +91,7 @@ impl Lane {
     }
 
     pub(super) fn next_due_us(&self) -> Option<u64> {
-        self.schedule.next_due_us(&self.kinds())
-    }
-
-    fn kinds(&self) -> BTreeSet<u8> {
-        self.scopes.iter().map(|scope| kind_of(*scope) as u8).collect()
+        self.schedule.next_due_us()
     }
 
     /// One source for all scopes of its kind. Of what costs most, that of a few processes at a time in turn: any worker of a pool shows whom
@@ -135,7 +131,7 @@ mod tests {
         let (events, _inbox) = sync_channel(1);
         let shared = Shared { root: crate::Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events };
         let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
-        let mut lane = Lane { scopes, ..Lane::new(Reader::of_host(shared).unwrap(), 0) };
+        let mut lane = Lane { scopes, ..Lane::new(Scope::Host, Reader::of_host(shared).unwrap(), 0) };
         let mut turn = |name: &str| -> Vec<u32> {
             let pid = |order: Order| if let Scope::Process(pid) = order.scope { pid } else { 0 };
             lane.orders(source(name).unwrap()).into_iter().map(pid).collect()

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use chokepoint_recording::Scope;
 
 use super::super::reader::{Job, Order, Read};
-use super::super::schedule::{SHARE_EAGER, SHARE_MINUTE};
 use super::{ObserveError, PATIENCE_US, Sampler, kind_of};
 use crate::source;
 use crate::table::{Phase, ScopeKind};
@@ -45,20 +44,21 @@ impl Sampler {
         }
     }
 
-    /// The same in turns of the scout, while it can bear on the path, and no oftener than its cost allows.
-    pub(super) fn order_translations_in_turn(&mut self, now_us: u64) {
+    /// The same in turns of the scout, while it can bear on the path and the bucket pays for it.
+    pub(super) fn order_translations_in_turn(&mut self) {
         let wanted = !self.path.answered || self.translations_turns < TURNS;
-        if wanted && now_us >= self.translations_due_us {
+        if wanted && self.bucket.pays(&mut self.translating) {
             self.translations_turns += 1;
             self.order_translations();
         }
     }
 
-    /// Takes note of what a read cost, so that the next ones keep to their share: a large one only while without them nothing can be told.
-    pub(super) fn translations_cost(&mut self, now_us: u64, read: &Read) {
-        if read.order.source.name == NAME {
-            let share = if self.path.answered { SHARE_MINUTE } else { SHARE_EAGER };
-            self.translations_due_us = self.translations_due_us.max(now_us) + self.rest_us(read.cost_us, share);
+    /// Takes note of what a read cost, so that the next one waits until that much was saved.
+    pub(super) fn charge_translations(&mut self, read: &Read) {
+        match read.order.phase {
+            _ if read.order.source.name != NAME => {}
+            Phase::Running if self.costs.is_sampling() => self.bucket.charge(&mut self.translating, read.cost_us),
+            _ => self.translating.expect(read.cost_us),
         }
     }
 }

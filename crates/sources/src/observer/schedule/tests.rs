@@ -1,0 +1,338 @@
+//! Whole observations of hosts whose readings cost what a test says, by the clock of the test.
+
+use super::*;
+use crate::source;
+
+const PATH: Watch = Watch::Path { sought: &[] };
+const SECOND_US: u64 = 1_000_000;
+/// Of threads that wake up and talk, and of keeping what was read: CPU time a second (docs/measuring.md).
+const OVERHEAD_US: u64 = 1_300;
+
+fn spent(name: &str, cost_us: u64) -> Spent {
+    Spent { source: source(name).unwrap(), cost_us, is_there: true, is_first: false }
+}
+
+/// What was read when, and how much CPU time it took.
+#[derive(Default)]
+struct Readings {
+    turns: Vec<(u64, Scope, &'static str)>,
+    used_us: u64,
+    told: Vec<String>,
+}
+
+impl Readings {
+    /// Those of one namespace, or of the host.
+    fn times(&self, name: &str) -> Vec<u64> {
+        let one = |(_, scope, source): &&(u64, Scope, &str)| *source == name && *scope != Scope::Netns(2);
+        self.turns.iter().filter(one).map(|(at_us, ..)| *at_us).collect()
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.times(name).len()
+    }
+
+    /// The longest time between two of them, seconds.
+    fn gap_s(&self, name: &str) -> f64 {
+        self.times(name).windows(2).map(|pair| pair[1] - pair[0]).max().map_or(f64::INFINITY, |gap_us| gap_us as f64 / 1e6)
+    }
+}
+
+/// A reader, and what it repeats by itself.
+struct Reader {
+    scope: Scope,
+    schedule: Schedule,
+    again: Option<Repeat>,
+    sampled_us: Option<u64>,
+    /// What it has not told yet.
+    untold: Vec<Spent>,
+}
+
+impl Reader {
+    /// One whose first readings told what the next ones will cost.
+    fn new(scope: Scope, bucket: &mut Bucket, cost_us: &impl Fn(Scope, &str) -> u64) -> Self {
+        let mut schedule = Schedule::new(scope, 0);
+        let names = schedule.slots.iter().map(|slot| slot.source.name);
+        let first: Vec<Spent> = names.map(|name| Spent { is_first: true, ..spent(name, cost_us(scope, name)) }).collect();
+        schedule.done(0, bucket, &first);
+        Self { scope, schedule, again: None, sampled_us: None, untold: Vec::new() }
+    }
+
+    /// A sample rests as the reader of requests lets it.
+    fn read(&mut self, now_us: u64, sources: &[&'static Source], cost_us: &impl Fn(Scope, &str) -> u64, readings: &mut Readings) {
+        for source in sources {
+            let cost_us = cost_us(self.scope, source.name);
+            let is_sampled = source.cadence == Cadence::Sampled;
+            if is_sampled && self.sampled_us.is_some_and(|sampled_us| now_us < sampled_us + (cost_us * FLOW_US).max(175_000)) {
+                self.untold.push(Spent { is_there: false, ..spent(source.name, 1) });
+                continue;
+            }
+            if is_sampled {
+                self.sampled_us = Some(now_us);
+            }
+            self.untold.push(spent(source.name, cost_us));
+            readings.turns.push((now_us, self.scope, source.name));
+        }
+    }
+
+    /// One hundredth of a second of its work, in which it was given this to read.
+    fn work(
+        &mut self,
+        (now_us, due, watch): (u64, &[&'static Source], Watch),
+        bucket: &mut Bucket,
+        cost_us: &impl Fn(Scope, &str) -> u64,
+        readings: &mut Readings,
+    ) {
+        self.again = self.again.take().filter(|again| due.is_empty() && now_us < again.until_us);
+        if self.again.is_none() {
+            self.tell(now_us, bucket, readings);
+        }
+        self.read(now_us, due, cost_us, readings);
+        match self.again.take() {
+            Some(again) => {
+                if now_us.is_multiple_of(again.period_us) {
+                    self.read(now_us, &again.sources, cost_us, readings);
+                }
+                self.again = Some(again);
+            }
+            None => self.again = self.schedule.repeat(now_us, watch, bucket),
+        }
+        if self.again.is_none() {
+            self.tell(now_us, bucket, readings);
+        }
+    }
+
+    fn tell(&mut self, now_us: u64, bucket: &mut Bucket, readings: &mut Readings) {
+        let used_us = self.untold.iter().map(|spent| spent.cost_us).sum();
+        bucket.take(used_us);
+        self.schedule.done(now_us, bucket, &self.untold);
+        readings.used_us += used_us;
+        self.untold.clear();
+    }
+}
+
+/// The readers of a host and of these namespaces, given work as the sampler does.
+fn observe(seconds: u64, namespaces: &[(Scope, Watch)], cost_us: impl Fn(Scope, &str) -> u64) -> Readings {
+    let (mut bucket, mut readings) = (Bucket::new(0), Readings::default());
+    bucket.shared_by(namespaces.iter().filter(|(_, watch)| *watch != Watch::Aside).count());
+    let mut host = Reader::new(Scope::Host, &mut bucket, &cost_us);
+    let mut others: Vec<(Reader, Watch)> =
+        namespaces.iter().map(|(scope, watch)| (Reader::new(*scope, &mut bucket, &cost_us), *watch)).collect();
+    for now_us in (0..seconds * SECOND_US).step_by(10_000) {
+        bucket.take(OVERHEAD_US / 100);
+        readings.used_us += OVERHEAD_US / 100;
+        let of_others = others.iter_mut().flat_map(|(other, _)| other.schedule.accounts());
+        bucket.pour(now_us, host.schedule.accounts().chain(of_others));
+        let watch = namespaces[0].1;
+        let on_path = others.iter_mut().filter(|(_, watch)| matches!(watch, Watch::Path { .. })).map(|(other, _)| &mut other.schedule);
+        host.schedule.pair(now_us, watch, on_path, &mut bucket);
+        let due = host.schedule.due(now_us, watch, false, &mut bucket);
+        let files_due = due.iter().any(|source| source.name == FILES);
+        host.work((now_us, &due, watch), &mut bucket, &cost_us, &mut readings);
+        for (other, watch) in &mut others {
+            let with_files = files_due && matches!(watch, Watch::Path { .. });
+            let due = other.schedule.due(now_us, *watch, with_files, &mut bucket);
+            other.work((now_us, &due, *watch), &mut bucket, &cost_us, &mut readings);
+        }
+    }
+    readings.told = host.schedule.slowed(Scope::Host).collect();
+    readings.told.extend(others.iter().flat_map(|(other, _)| other.schedule.slowed(other.scope)));
+    readings
+}
+
+/// The same with one namespace.
+fn watched(seconds: u64, watch: Watch, cost_us: impl Fn(&str) -> u64) -> Readings {
+    observe(seconds, &[(Scope::Netns(1), watch)], |_, name| cost_us(name))
+}
+
+/// Microseconds of one reading where there are few connections (docs/measuring.md).
+fn few(name: &str) -> u64 {
+    match name {
+        "listeners" => 56,
+        "conntrack_count" => 14,
+        "process_cpu" => 700,
+        "cpu" | "cgroup_cpu" | "ksoftirqd" | "softnet" | "netstat" | "links" | "qdiscs" => 70,
+        "sockets" | "process_files" | "requests" | "process_syscall" | "tcp_info" => 170,
+        _ => 20,
+    }
+}
+
+/// The same with 10,000 connections, each of which is read every time.
+fn many(name: &str) -> u64 {
+    match name {
+        "sockets" => 5_000,
+        "process_files" => 17_000,
+        "requests" => 1_700,
+        "time_wait" => 1_000,
+        _ => few(name),
+    }
+}
+
+#[test]
+fn what_is_cheap_keeps_to_its_cadence() {
+    let path = watched(10, PATH, few);
+    let is = |readings: &Readings, name: &str, counts: std::ops::RangeInclusive<usize>| {
+        assert!(counts.contains(&readings.count(name)), "{name}: {}", readings.count(name));
+    };
+    is(&path, "listeners", 190..=200);
+    is(&path, "conntrack_count", 190..=200);
+    is(&path, "requests", 40..=56);
+    is(&path, "process_fd_count", 38..=40);
+    for name in ["cpu", "process_cpu", "netstat", "links", "sockets", "process_files", "process_syscall", "tcp_info", "time_wait"] {
+        is(&path, name, 9..=10);
+    }
+    is(&path, "addresses", 0..=0);
+    assert!(path.told.is_empty(), "{:?}", path.told);
+    let client = watched(10, Watch::Client, few);
+    is(&client, "conntrack_count", 190..=200);
+    is(&client, "requests", 40..=56);
+    is(&client, "listeners", 1..=2);
+    is(&client, "sockets", 1..=2);
+    let aside = watched(20, Watch::Aside, few);
+    is(&aside, "listeners", 3..=4);
+    is(&aside, "netstat", 3..=4);
+    is(&aside, "requests", 0..=0);
+}
+
+#[test]
+fn all_together_stay_below_one_hundredth_of_a_core() {
+    let names: Vec<&str> = SOURCES.iter().map(|source| source.name).filter(|name| AFFORDED.contains(name)).collect();
+    for cost_us in [1_000, 5_000, 20_000, 60_000] {
+        for expensive in names.iter().map(|name| vec![*name]).chain([names.clone()]) {
+            let readings = watched(60, PATH, |name| if expensive.contains(&name) { cost_us } else { few(name) });
+            assert!(readings.used_us < 600_000, "{expensive:?} {cost_us}: {}", readings.used_us);
+        }
+    }
+    let two = [(Scope::Netns(1), PATH), (Scope::Netns(2), Watch::Client)];
+    assert!(observe(60, &two, |_, name| many(name)).used_us < 600_000);
+    assert!(watched(60, Watch::Path { sought: &EDGES }, many).used_us < 600_000);
+}
+
+#[test]
+fn a_load_of_four_seconds_gets_readings_of_what_is_expensive() {
+    for cost_us in [100, 1_000, 5_000] {
+        for name in ["sockets", "process_files", "time_wait"] {
+            let readings = watched(4, PATH, |other| if other == name { cost_us } else { few(other) });
+            assert!(readings.count(name) >= 3, "{name} {cost_us}: {:?}", readings.times(name));
+        }
+    }
+    let readings = watched(4, PATH, many);
+    let counts = ["sockets", "requests", "process_files"].map(|name| readings.count(name));
+    assert!(counts[0] >= 2 && readings.gap_s("sockets") < 3.0 && counts[1] >= 6, "{counts:?}");
+    let readings = watched(60, PATH, many);
+    let gaps_s = ["sockets", "requests", "process_files"].map(|name| readings.gap_s(name));
+    assert!(gaps_s[0] < 10.0 && gaps_s[1] < 2.0 && gaps_s[2] < 30.0, "samples of requests come first: {gaps_s:?}");
+}
+
+#[test]
+fn what_keeps_to_its_cadence_does_so_whatever_the_others_cost() {
+    for cost_us in [1_000, 20_000, 100_000] {
+        let readings = watched(30, PATH, |name| if AFFORDED.contains(&name) { cost_us } else { few(name) });
+        for name in ["cpu", "process_cpu", "cgroup_cpu", "ksoftirqd", "netstat"] {
+            assert!(readings.count(name) >= 29 && readings.gap_s(name) < 1.5, "{name}: {:?}", readings.times(name));
+        }
+        assert!(readings.gap_s("listeners") <= 0.1, "{}", readings.gap_s("listeners"));
+    }
+}
+
+#[test]
+fn nobody_starves() {
+    // What keeps to its cadence alone would take a fiftieth of a core: it is read more rarely, all of it alike, and the others have a part all the same.
+    let readings = watched(120, PATH, |name| match name {
+        "listeners" => 500,
+        "process_cpu" => 10_000,
+        _ if AFFORDED.contains(&name) => 5_000,
+        _ => few(name),
+    });
+    for name in AFFORDED {
+        assert!(readings.count(name) >= 4 && readings.gap_s(name) < 40.0, "{name}: {:?}", readings.times(name));
+    }
+    let counts = ["cpu", "process_cpu"].map(|name| readings.count(name));
+    assert!(readings.gap_s("listeners") < 1.0 && counts[0] == counts[1], "{} {counts:?}", readings.gap_s("listeners"));
+    assert!(readings.used_us < 1_200_000, "{}", readings.used_us);
+    assert!(readings.told.iter().any(|told| told.starts_with("listeners of net:[1]: up to ")), "{:?}", readings.told);
+}
+
+#[test]
+fn connections_and_files_are_read_together_and_then_who_waits() {
+    let both = [(Scope::Netns(1), PATH), (Scope::Netns(2), PATH)];
+    for (connections_us, others_us, files_us) in [(100, 100, 100), (5_000, 1_000, 100), (100, 3_000, 8_000), (15_000, 5_000, 8_000)] {
+        let readings = observe(60, &both, |scope, name| match name {
+            CONNECTIONS if scope == Scope::Netns(1) => connections_us,
+            CONNECTIONS => others_us,
+            FILES => files_us,
+            _ => few(name),
+        });
+        let files = readings.times(FILES);
+        assert!(files.len() >= 2, "{connections_us} {others_us} {files_us}: {files:?}");
+        for at_us in files {
+            let then: Vec<&str> = readings.turns.iter().filter(|turn| turn.0 == at_us).map(|(.., name)| *name).collect();
+            assert_eq!(then.iter().filter(|name| **name == CONNECTIONS).count(), 2, "{at_us}: {then:?}");
+            let waits = then.iter().position(|name| *name == WAITS);
+            assert!(waits.is_none_or(|at| then[at - 1] == FILES), "{at_us}: {then:?}");
+        }
+    }
+}
+
+#[test]
+fn an_upstream_is_sought_with_what_is_left_over() {
+    let sought = |names: &'static [&'static str], cost_us: fn(&str) -> u64| watched(10, Watch::Path { sought: names }, cost_us);
+    let one = sought(&EDGES[..1], few);
+    assert!(one.count(CONNECTIONS) >= 36 && one.count(FILES) <= 10, "{} {}", one.count(CONNECTIONS), one.count(FILES));
+    assert!(sought(&EDGES, few).count(FILES) >= 36);
+    let (usual, eager) = (watched(10, PATH, many), sought(&EDGES, many));
+    assert!(eager.count("requests") * 4 >= usual.count("requests") * 3, "{} {}", eager.count("requests"), usual.count("requests"));
+}
+
+#[test]
+fn what_is_not_there_is_not_watched_closely() {
+    let (mut schedule, mut bucket, mut reads) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0), 0);
+    for now_us in (0..10_000_000).step_by(10_000) {
+        let due = schedule.due(now_us, PATH, false, &mut bucket).into_iter().filter(|source| source.name == "conntrack_count");
+        // It comes after five seconds.
+        let read: Vec<Spent> = due.map(|source| Spent { is_there: now_us > 5_000_000, ..spent(source.name, 0) }).collect();
+        reads += read.len();
+        schedule.done(now_us, &mut bucket, &read);
+    }
+    assert!((80..=106).contains(&reads), "{reads}: once a second, then 20 times");
+}
+
+#[test]
+fn a_reader_goes_on_by_itself_until_another_source_is_due() {
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    let names = |repeat: Repeat| repeat.sources.iter().map(|source| source.name).collect::<Vec<_>>();
+    assert!(!schedule.due(SECOND_US, PATH, false, &mut bucket).is_empty());
+    let repeat = schedule.repeat(SECOND_US, PATH, &mut bucket).unwrap();
+    assert_eq!((repeat.until_us, repeat.period_us), (2 * SECOND_US, FAST_PERIOD_US));
+    assert_eq!(names(repeat), ["listeners", "requests", "conntrack_count"]);
+    assert_eq!(schedule.next_due_us(), Some(2 * SECOND_US));
+    assert!(schedule.due(1_900_000, PATH, false, &mut bucket).is_empty(), "what the reader does by itself is not given out");
+    assert!(schedule.repeat(1_960_000, PATH, &mut bucket).is_none(), "there is no turn left");
+    assert!(schedule.due(2 * SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == "listeners"));
+    // Samples that cost more than their share are given out one by one.
+    schedule.done(2 * SECOND_US, &mut bucket, &[spent("requests", 500), Spent { is_first: true, ..spent("requests", 60_000) }]);
+    let repeat = schedule.repeat(2 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap();
+    assert_eq!(names(repeat), ["listeners", "requests", "conntrack_count"]);
+    schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 1_400), Spent { is_there: false, ..spent("requests", 2) }]);
+    schedule.due(3 * SECOND_US, PATH, false, &mut Bucket::new(0));
+    assert_eq!(names(schedule.repeat(3 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap()), ["listeners", "conntrack_count"]);
+    assert!(schedule.next_due_us().unwrap() < 4 * SECOND_US);
+    assert!(Schedule::new(Scope::Netns(1), 0).repeat(0, Watch::Aside, &mut bucket).is_none(), "nothing is read often there");
+    assert!(Schedule::new(Scope::Host, 0).repeat(0, PATH, &mut bucket).is_none(), "nothing of the host's is");
+}
+
+#[test]
+fn a_turn_without_a_sample_says_nothing() {
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    schedule.due(SECOND_US, PATH, false, &mut bucket);
+    schedule.done(SECOND_US, &mut bucket, &[spent("requests", 300)]);
+    schedule.done(SECOND_US, &mut bucket, &[Spent { is_there: false, ..spent("requests", 2) }]);
+    let requests = schedule.slot("requests").unwrap();
+    assert_eq!((requests.account.cost_us(), requests.is_absent), (300, false));
+}
+
+#[test]
+fn missed_turns_are_not_made_up_for() {
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    assert!(!schedule.due(5 * SECOND_US, PATH, false, &mut bucket).is_empty());
+    assert!(schedule.due(5 * SECOND_US + 10_000, PATH, false, &mut bucket).is_empty());
+}
