@@ -117,7 +117,11 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
         unaccounted: LedgerUnaccounted { mean: rounded(unaccounted), share: rounded(share(unaccounted, under_way)) },
         losses: losses::of(ctx),
     };
-    let warnings = warnings(ctx, &report, &account.counted);
+    let mut warnings = warnings(ctx, &report, &account.counted);
+    let tick_ms = account.counted.tick_ms;
+    if ctx.obs.load.is_none() && account.response_s.is_some_and(|seconds| 1e3 * seconds < tick_ms as f64) {
+        warnings.push(ctx.text(Message::new("warning-ledger-fast").with("tick", tick_ms)));
+    }
     let clients = clients(&account.counted, under_way);
     Some((report, warnings, clients))
 }

@@ -37,6 +37,7 @@ warning-other-tenants = Other programs used { $share } % of the servers' cores (
 warning-ledger-multiplexed = { $number } connections of { $tier } carry several requests at once or messages without an answer: where requests stood counts one for each connection.
 warning-ledger-streaming = { $number } connections of { $tier } send without being asked again (events, or an answer in pieces): they are not counted as requests that stand anywhere.
 warning-ledger-undecided = On { $number } connections of { $tier } it cannot be told whether a request is under way.
+warning-ledger-fast = Answers take less than a tick of the kernel's clock ({ $tick } ms): the time from an answer to the client's next request cannot be told from the response time, which is at most what is given here.
 warning-guard = The guard "{ $guard }" stopped the load early.
 warning-interrupted = The load was interrupted; figures are for the time until then.
 warning-no-listener = No listener on this host answers for the target: only the client's side could be read.

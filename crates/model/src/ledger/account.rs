@@ -68,8 +68,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let mut counts = self.counted.means(tiers, span_us);
         let queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
         let held = self.hold(&mut counts, &queued);
-        // What the server still sends is its client's place, not yet the client's own.
-        let client = counts.first().map_or(0.0, |first| (first.client - first.sending).max(0.0));
+        let client = counts.first().map_or(0.0, unread_by_client);
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
@@ -115,6 +114,15 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
         held
     }
+}
+
+/// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
+/// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than are idle at the server.
+fn unread_by_client(first: &Counts) -> f64 {
+    let closed = first.client - first.client_kept;
+    let sent = (first.client - first.sending).max(0.0);
+    let is_server_seen = standing(first) + first.idle > 0.0;
+    if is_server_seen { sent.min(closed + first.idle) } else { sent }
 }
 
 /// Requests at a tier and behind it that are known to be under way, without its accept queue.

@@ -37,6 +37,8 @@ pub(crate) struct Counts {
     pub(crate) abandoned: f64,
     /// Answers that the client has not read; at the first tier alone.
     pub(crate) client: f64,
+    /// Of these the ones that came on connections which both sides keep.
+    pub(crate) client_kept: f64,
     /// Connections that stream, and those that carry several requests at once.
     pub(crate) streaming: f64,
     pub(crate) multiplexed: f64,
@@ -51,7 +53,7 @@ impl Counts {
         }
     }
 
-    fn fields(&mut self) -> [&mut f64; 16] {
+    fn fields(&mut self) -> [&mut f64; 17] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -66,6 +68,7 @@ impl Counts {
             &mut self.unaccepted,
             &mut self.abandoned,
             &mut self.client,
+            &mut self.client_kept,
             &mut self.streaming,
             &mut self.multiplexed,
             &mut self.age_ms,
@@ -323,6 +326,9 @@ impl<'c, 'a> Namespace<'c, 'a> {
             return Some(tier);
         } else if socket.receive_queue > 0 && socket.inode != 0 && self.id == self.ctx.obs.request.client_netns && called() == Some(0) {
             counts[0].client += weight;
+            if socket.state == TcpState::Established {
+                counts[0].client_kept += weight;
+            }
         }
         None
     }

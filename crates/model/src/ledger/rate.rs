@@ -21,7 +21,9 @@ pub(crate) fn rps(ctx: &Context<'_>, counted: &Counted, under_way: f64) -> Optio
         return Some(load.throughput_rps()).filter(|rate| *rate > 0.0);
     }
     let logged = traffic::of(ctx).map(|load| load.throughput_rps).filter(|rate| *rate > 0.0);
-    logged.or_else(|| Seen::of(ctx).and_then(|seen| seen.of_kept().or_else(|| seen.of_young(counted, under_way))))
+    logged.or_else(|| {
+        Seen::of(ctx).and_then(|seen| seen.of_kept().or_else(|| seen.of_accepted(ctx)).or_else(|| seen.of_young(counted, under_way)))
+    })
 }
 
 /// The samples of the first tier's connections.
@@ -63,6 +65,25 @@ impl<'a> Seen<'a> {
         let is_whole = arrived > 0 && bytes / arrived < REQUEST_BYTES_MAX;
         let mean = all / self.samples.len().max(1) as f64;
         (kept >= 0.9 * all && is_whole && seconds > 0.0).then(|| arrived as f64 / seconds * mean)
+    }
+
+    /// Of connections with one request each: as many as the first tier's namespace accepted. Nothing where other listeners there accept new ones as well.
+    fn of_accepted(&self, ctx: &Context<'_>) -> Option<f64> {
+        let netns = ctx.path.tiers.first()?.netns;
+        let view = ctx.obs.netns.get(&netns)?;
+        let is_fresh = |socket: &RequestSocket| socket.times.is_none_or(|times| times.data_segs_in.is_some_and(|segments| segments <= 1));
+        let (mut fresh, mut all, mut others) = (0.0, 0.0, 0.0);
+        for (_, sample) in ctx.in_window(&view.request_samples) {
+            let (first, beside): (Vec<&RequestSocket>, Vec<&RequestSocket>) =
+                sample.sockets.iter().partition(|socket| tier_of(ctx, netns, &socket.address) == Some(0));
+            all += first.len() as f64 / sample.share;
+            fresh += first.iter().filter(|socket| is_fresh(socket)).count() as f64 / sample.share;
+            let is_accepted =
+                |socket: &&&RequestSocket| view.listeners.last().is_some_and(|all| all.iter().any(|one| one.accepts(&socket.address)));
+            others += beside.iter().filter(is_accepted).filter(|socket| is_fresh(socket)).count() as f64;
+        }
+        let opened = ctx.counted(view, "Tcp.PassiveOpens")? as f64 / ctx.seconds();
+        (fresh >= 0.9 * all && others == 0.0 && opened > 0.0).then_some(opened)
     }
 
     /// Of connections with one request each: how many came within the last few ticks and have no answer. Each request passes through that age where hardly

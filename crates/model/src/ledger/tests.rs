@@ -382,3 +382,39 @@ fn a_recording_of_streams_says_so() {
     let told = warn(&stage, &obs);
     assert!(told.len() == 1 && told[0].contains("send without being asked"), "{told:?}");
 }
+
+#[test]
+fn no_more_answers_wait_at_the_client_than_connections_are_idle_at_the_server() {
+    let read_late = |number| RequestSocket { receive_queue: 100, inode: 1, ..calling(WEB, number) };
+    let closed = |number| RequestSocket { state: TcpState::CloseWait, ..read_late(number) };
+    let mean =
+        |client: Vec<RequestSocket>, server: Vec<RequestSocket>| Stage { client, server, ..Stage::default() }.mean("client", Place::Client);
+    let server = [many(6, |number| served(WEB, number)), many(4, |number| idle(WEB, 100 + number))].concat();
+    assert_eq!(mean(many(10, read_late), server.clone()), 4.0, "the other six were asked again by the time the server was looked at");
+    assert_eq!(mean(many(3, read_late), server.clone()), 3.0);
+    assert_eq!(mean([many(10, read_late), many(5, closed)].concat(), server), 9.0, "of what the server closed nothing is left there");
+}
+
+#[test]
+fn where_each_connection_has_one_request_they_come_as_connections_are_accepted() {
+    let fresh = |port, number| {
+        let mut socket = served(port, number);
+        socket.times = socket.times.map(|times| RequestTimes { data_segs_in: Some(1), ..times });
+        socket
+    };
+    let told = |server: Vec<RequestSocket>, opened: i64| {
+        let stage = Stage { server, ..Stage::default() };
+        let mut obs = stage.observe();
+        let netstat = &mut obs.netns.get_mut(&SERVER).unwrap().netstat;
+        for (at_us, count) in [(0, 0), (WINDOW_US, opened)] {
+            netstat.push(at_us, Reading::Ok([("Tcp.PassiveOpens".to_owned(), count)].into()));
+        }
+        let (path, words) = (stage.path(), Catalogue::english());
+        let (ledger, warnings) = of(&Context::new(&obs, &path, &words)).unwrap();
+        (ledger.rate_rps, ledger.response_time_ms, warnings.iter().any(|one| one.contains("tick of the kernel's clock")))
+    };
+    assert_eq!(told(many(20, |number| fresh(WEB, number)), 5_000), (Some(500.0), Some(40.0), false));
+    assert_eq!(told(many(20, |number| fresh(WEB, number)), 500_000), (Some(50_000.0), Some(0.4), true));
+    let inner = [many(20, |number| fresh(WEB, number)), many(5, |number| fresh(APP, 100 + number))].concat();
+    assert_ne!(told(inner, 5_000).0, Some(500.0), "the application accepts there as well");
+}

@@ -20,8 +20,12 @@ use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
 use crate::tcp_info::TcpInfoPlace;
 use windows::Windows;
 
-/// Sockets that one sample is to have: where there are more, a share of them is read. About 1 us each.
+/// Sockets up to which all are read: about 1 us each.
+const WHOLE_MAX: usize = 1_000;
+/// Sockets that a sample is to have where there are more: a share of them is read.
 const SOCKETS_AIM: usize = 400;
+/// Two to the 64th, divided by the golden ratio.
+const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Sockets that one sample has at the most, whatever came since the last one.
 const SOCKETS_MAX: usize = 8_000;
 /// Unix sockets that one sample has at the most.
@@ -63,6 +67,8 @@ pub(crate) struct Requests {
     ports: Vec<u16>,
     /// This kernel takes no filter.
     is_refused: bool,
+    /// Where the last share began.
+    place: u64,
     drawn: u64,
     keys: RandomState,
 }
@@ -80,11 +86,13 @@ impl Requests {
 
     /// What to read this time; nothing where all is to be read.
     fn windows(&mut self) -> Option<Windows> {
-        if self.is_refused || self.population <= SOCKETS_AIM {
+        if self.is_refused || self.population <= WHOLE_MAX {
             return None;
         }
-        let place = self.draw();
-        Some(Windows::of(SOCKETS_AIM as f64 / self.population as f64, place))
+        // Steps of the golden ratio from a place that is drawn: whatever range ports lie in, each of them is read nearly as often after a few samples, and not
+        // only after very many, as where each place is drawn by itself (additive recurrence; Weyl 1916).
+        self.place = if self.place == 0 { self.draw() } else { self.place.wrapping_add(GOLDEN_STEP) };
+        Some(Windows::of(SOCKETS_AIM as f64 / self.population as f64, self.place >> (64 - windows::STEP.trailing_zeros())))
     }
 
     /// Learns from a sample that had this share of all sockets.
@@ -96,7 +104,10 @@ impl Requests {
             *counts.entry(u16::from_be_bytes([*high, *low])).or_default() += 1;
             found += 1;
         }
-        self.population = (f64::from(found) / share) as usize;
+        let population = (f64::from(found) / share) as usize;
+        // What a share tells depends on its place. The next share must not, or places where many ports lie would count less.
+        let is_like_before = (self.population / 2..=2 * self.population).contains(&population);
+        self.population = if is_like_before { (3 * self.population + population) / 4 } else { population };
         let mut shared: Vec<(usize, u16)> =
             counts.into_iter().filter(|(_, count)| *count >= SHARED_PORT_MIN).map(|(port, count)| (count, port)).collect();
         shared.sort_unstable_by(|a, b| b.cmp(a));

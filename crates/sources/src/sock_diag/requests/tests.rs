@@ -139,3 +139,20 @@ proptest! {
         Requests::default().learn(&bytes, 1.0, Duration::ZERO, Instant::now());
     }
 }
+
+#[test]
+fn after_a_few_samples_each_port_was_read_about_as_often() {
+    for population in [1_100, 4_000, 40_000] {
+        let mut requests = Requests { population, ..Requests::default() };
+        let mut times = vec![0_u32; 65_536];
+        let (samples, mut share) = (40, 0.0);
+        for _ in 0..samples {
+            let windows = requests.windows().unwrap();
+            share = windows.share();
+            windows.ranges().iter().for_each(|(first, last)| (*first..=*last).for_each(|port| times[usize::from(port)] += 1));
+        }
+        let expected = f64::from(samples) * share;
+        let (least, most) = (*times.iter().min().unwrap(), *times.iter().max().unwrap());
+        assert!(f64::from(most) - expected < 3.0 && expected - f64::from(least) < 3.0, "{population}: {least} to {most} of {expected}");
+    }
+}

@@ -2,8 +2,8 @@
 
 /// Windows that a share is made of: ephemeral ports crowd in a part of the range, and one window alone would often miss all of them.
 const WINDOWS: u32 = 8;
-/// Ports from one window to the next.
-const STEP: u32 = 65_536 / WINDOWS;
+/// Ports from one window to the next; a power of two.
+pub(super) const STEP: u32 = 65_536 / WINDOWS;
 /// Ports of one window at least.
 const WIDTH_MIN: u32 = 64;
 /// Shared local ports that are told apart at most.
