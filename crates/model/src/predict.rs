@@ -3,6 +3,7 @@
 //! The prediction is the lowest ceiling of what remains once the station's limit is the new one (operational analysis, Denning & Buzen 1978). A
 //! ceiling that agrees with what was measured in the same run proves nothing; only the measurement after the change does.
 
+mod bound;
 mod network;
 mod refusal;
 
@@ -77,7 +78,11 @@ struct Remaining<'a> {
 
 /// The goodput that lifting this finding's station should give.
 pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: Lift) -> Prediction {
-    let refused = |why| Prediction::Refused { refused: scene.ctx.text(why), unsaid: unsaid(scene, placed, lift) };
+    let refused = |why| Prediction::Refused {
+        refused: scene.ctx.text(why),
+        at_most: bound::at_most(scene, finding, placed, lift),
+        unsaid: unsaid(scene, placed, lift),
+    };
     outlook(scene, finding, placed, lift).unwrap_or_else(refused)
 }
 

@@ -434,6 +434,9 @@ pub enum Prediction {
     Refused {
         /// Why.
         refused: String,
+        /// No more than so many answers a second, for the requests' time at other places stays (a closed loop).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<f64>,
         /// What the ceilings would have given all the same, requests a second: what a score-board holds against the measurement to see whether
         /// the refusal was right. It is not shown to users.
         #[serde(default, skip_serializing_if = "Option::is_none")]

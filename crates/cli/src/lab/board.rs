@@ -316,7 +316,11 @@ mod tests {
         let said = |measured: f64, held: bool| {
             round(&json!({ "goodput_rps": 200.0, "low": 180.0, "high": 220.0, "next_station": "cpu" }), Some(held), measured)
         };
-        let refused = round(&json!({ "refused": "hidden", "unsaid": { "value": 400.0, "low": 300.0, "high": 500.0 } }), None, 300.0);
+        let refused = round(
+            &json!({ "refused": "hidden", "at_most": 290.0, "unsaid": { "value": 400.0, "low": 300.0, "high": 500.0 } }),
+            None,
+            300.0,
+        );
         let rounds: Vec<Value> = [said(210.0, true), said(150.0, false), refused].into();
         let lines: Vec<Value> = rounds.iter().map(|round| line("full", "x", Some("x"), true, &json!([round]))).collect();
         let predictions = board(&lines).predictions;
@@ -325,6 +329,7 @@ mod tests {
             (change.rounds, change.held.right, change.held.of, change.refused, change.why.as_slice()),
             (3, 1, 2, 1, ["hidden".to_owned()].as_slice())
         );
+        assert_eq!((change.kept_to.right, change.kept_to.of), (0, 1), "more than the bound was measured");
         assert!((change.error.unwrap() - 0.15).abs() < 1e-9 && (change.unsaid_error.unwrap() - 0.25).abs() < 1e-9);
         let next = &predictions.next[0];
         assert_eq!((next.station.as_str(), next.held.right, next.held.of), ("cpu", 1, 2));

@@ -80,6 +80,9 @@ pub(crate) fn terms(remedy: &Remedy, phrases: Phrases<'_>) -> Vec<(&'static str,
 
 fn prediction(prediction: &Prediction, phrases: Phrases<'_>) -> String {
     match prediction {
+        Prediction::Refused { refused, at_most: Some(most), .. } => {
+            phrases.say(&Message::new("report-not-predicted-bound").with("why", refused.as_str()).with("most", *most))
+        }
         Prediction::Refused { refused, .. } => phrases.say(&Message::new("report-not-predicted").with("why", refused.as_str())),
         Prediction::Goodput { goodput_rps, low, high, next_station } => {
             let message = Message::new("report-predicted").with("rate", *goodput_rps).with("low", *low).with("high", *high);

@@ -67,7 +67,7 @@ pub(crate) fn fixed() -> Diagnosis {
             load: after.clone(),
             finding: "conntrack-table-full".into(),
             remedy: "raise-conntrack-max".into(),
-            prediction: Prediction::Refused { refused: "only 6 % of the requests were answered well".into(), unsaid: None },
+            prediction: Prediction::Refused { refused: "only 6 % of the requests were answered well".into(), at_most: None, unsaid: None },
             before_rps: sample.load.as_ref().map(|load| load.goodput_rps),
             measured_rps: after.goodput_rps,
             kept: Kept::Final,
@@ -100,8 +100,12 @@ pub(crate) fn fixed() -> Diagnosis {
 pub(crate) fn chain() -> Diagnosis {
     let mut sample = choked();
     let predicted = |rate: f64, low: f64, high: f64| Prediction::Goodput { goodput_rps: rate, low, high, next_station: "cpu".into() };
-    let refused = || Prediction::Refused { refused: "nothing was applied in this round, so nothing was predicted".into(), unsaid: None };
-    let hidden = || Prediction::Refused { refused: "only 6 % of the requests were answered well".into(), unsaid: None };
+    let refused = || Prediction::Refused {
+        refused: "nothing was applied in this round, so nothing was predicted".into(),
+        at_most: None,
+        unsaid: None,
+    };
+    let hidden = || Prediction::Refused { refused: "only 6 % of the requests were answered well".into(), at_most: None, unsaid: None };
     type Measured = (RoundKind, &'static str, &'static str, Prediction, Option<bool>, f64, Kept, &'static str);
     let table: [Measured; 7] = [
         (RoundKind::Apply, "conntrack-table-full", "raise-conntrack-max", hidden(), None, 212.0, Kept::Final, "Its signal improved."),
@@ -384,6 +388,7 @@ fn conntrack() -> Finding {
             signal: Signal::Refusals { station: "conntrack-table".into() },
             prediction: Prediction::Refused {
                 refused: "only 6 % of the requests were answered well, which hides what the next limit would be".into(),
+                at_most: None,
                 unsaid: None,
             },
         }],

@@ -21,7 +21,7 @@ impl Session<'_> {
         let entry = change.and_then(|number| self.made.get(number));
         let prediction = match (kind, entry) {
             (RoundKind::Apply, Some(entry)) => entry.remedy.prediction.clone(),
-            _ => Prediction::Refused { refused: self.words.text(&Message::new("prediction-refused-round")), unsaid: None },
+            _ => Prediction::Refused { refused: self.words.text(&Message::new("prediction-refused-round")), at_most: None, unsaid: None },
         };
         let prediction_held = match &prediction {
             Prediction::Refused { .. } => None,

@@ -44,6 +44,9 @@ pub(crate) struct Counts {
     pub(crate) multiplexed: f64,
     /// Sum of the ages of those in service, milliseconds.
     pub(crate) age_ms: f64,
+    /// Connections whose shortest round-trip time is known, and its sum, microseconds.
+    pub(crate) ways: f64,
+    pub(crate) way_us: f64,
 }
 
 impl Counts {
@@ -53,7 +56,7 @@ impl Counts {
         }
     }
 
-    fn fields(&mut self) -> [&mut f64; 17] {
+    fn fields(&mut self) -> [&mut f64; 19] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -72,6 +75,8 @@ impl Counts {
             &mut self.streaming,
             &mut self.multiplexed,
             &mut self.age_ms,
+            &mut self.ways,
+            &mut self.way_us,
         ]
     }
 }
@@ -271,12 +276,19 @@ impl<'c, 'a> Namespace<'c, 'a> {
         }
     }
 
+    /// True for a connection to the first tier.
+    fn is_first(&self, socket: &RequestSocket) -> bool {
+        tier_of(self.ctx, self.id, &socket.address) == Some(0)
+    }
+
     /// Counts an accepted connection; true where a request is under way on it.
     fn add(&self, counts: &mut Counts, socket: &RequestSocket, known: &Known<'_>, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
         let standing = standing(socket, known);
         let place = match standing {
             // The caller's end was sampled too, at another moment, and tells of this handshake: what it waits for is booked there.
             Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,
+            // So is that of all that the load generator calls with. Whose it is not may be a flood that nobody completes.
+            Standing::Handshake if self.ctx.obs.load.is_some() && self.is_first(socket) => return false,
             Standing::Handshake => &mut counts.handshake,
             Standing::Unaccepted => &mut counts.unaccepted,
             Standing::TlsHandshake => &mut counts.tls_handshake,
@@ -302,6 +314,10 @@ impl<'c, 'a> Namespace<'c, 'a> {
             Standing::Idle | Standing::Closed => return false,
         };
         *place += weight;
+        if let Some(way_us) = socket.times.and_then(|times| times.min_rtt_us) {
+            counts.ways += weight;
+            counts.way_us += weight * way_us as f64;
+        }
         !matches!(standing, Standing::Streaming | Standing::Closed | Standing::Idle)
     }
 
@@ -324,9 +340,13 @@ impl<'c, 'a> Namespace<'c, 'a> {
             let tier = called()?;
             counts[tier].handshake += weight;
             return Some(tier);
-        } else if socket.receive_queue > 0 && socket.inode != 0 && self.id == self.ctx.obs.request.client_netns && called() == Some(0) {
+        }
+        // The FIN counts as one byte of the queue: who has read the answer need not read that.
+        let is_closed = socket.state == TcpState::CloseWait;
+        let unread = socket.receive_queue.saturating_sub(u32::from(is_closed));
+        if unread > 0 && socket.inode != 0 && self.id == self.ctx.obs.request.client_netns && called() == Some(0) {
             counts[0].client += weight;
-            if socket.state == TcpState::Established {
+            if !is_closed {
                 counts[0].client_kept += weight;
             }
         }

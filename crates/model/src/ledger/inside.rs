@@ -59,6 +59,20 @@ impl Account {
         Mean::of((waiting(&self.whole) - elsewhere((0, u64::MAX))).max(0.0), &batches)
     }
 
+    /// Requests that would take as long as now though nothing held them back at a tier and those that call it: at the client and at tiers behind, computing or
+    /// waiting for what is not seen; at the tier itself and its callers the computing. What stands in a queue or is ready for a core may go on sooner as well.
+    pub(crate) fn left_without(&self, tier: usize) -> Mean {
+        let caller = |tier: usize| self.whole.iter().find(|stood| stood.tier == Some(tier)).and_then(|stood| stood.caller);
+        let near: Vec<usize> = std::iter::successors(Some(tier), |tier| caller(*tier)).take(self.whole.len()).collect();
+        let stays = |stood: &Stood| match stood.tier {
+            None => true,
+            Some(tier) if near.contains(&tier) => stood.place == Place::Cpu,
+            Some(_) => matches!(stood.place, Place::Cpu | Place::Waiting | Place::Sending),
+        };
+        let mean = |all: &[Stood]| all.iter().filter(|stood| stays(stood)).map(|stood| stood.mean).sum::<f64>();
+        Mean::of(mean(&self.whole), &self.parts.iter().map(|part| mean(part)).collect::<Vec<_>>())
+    }
+
     /// The tier inside which most of all requests stand, more than one and surely; nothing where there is none, or where its connections carry several
     /// requests at once, so that what stands there is not known.
     pub(crate) fn most_inside(&self, ctx: &Context<'_>) -> Option<Inside> {

@@ -418,3 +418,53 @@ fn where_each_connection_has_one_request_they_come_as_connections_are_accepted()
     let inner = [many(20, |number| fresh(WEB, number)), many(5, |number| fresh(APP, 100 + number))].concat();
     assert_ne!(told(inner, 5_000).0, Some(500.0), "the application accepts there as well");
 }
+
+#[test]
+fn what_is_lifted_leaves_the_time_that_requests_spend_elsewhere() {
+    let server = [many(20, |number| served(WEB, number)), many(5, |number| served(APP, number))].concat();
+    let stage = Stage { server, queues: (0, 12), runs: (0.5, 1.0), ..Stage::default() };
+    let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
+    let ctx = Context::new(&obs, &path, &words);
+    let account = ctx.account().unwrap();
+    let left = |tier| account.left_without(tier).value;
+    let at = |tier: &str| stage.mean(tier, Place::Cpu);
+    assert!(at("web") > 0.0 && at("app") > 0.0);
+    // Behind the web server the queue may shorten, and so may the wait for a core.
+    assert!((left(0) - at("web") - at("app") - stage.mean("app", Place::Waiting)).abs() < 1e-3, "{}", left(0));
+    // Who calls the application waits for it.
+    assert!((left(1) - at("web") - at("app")).abs() < 1e-3, "{}", left(1));
+}
+
+#[test]
+fn of_handshakes_those_count_that_somebody_completes() {
+    let shaking = |number| RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..served(WEB, 1_000 + number) };
+    let far = |number| {
+        let mut socket = served(WEB, number);
+        socket.times = socket.times.map(|times| RequestTimes { min_rtt_us: Some(100_000), ..times });
+        socket
+    };
+    let server = [many(20, far), many(600, shaking)].concat();
+    let mean = |opened: i64, overflows: i64, in_flight: Option<u32>| {
+        let stage = Stage { server: server.clone(), in_flight, ..Stage::default() };
+        let mut obs = stage.observe();
+        let netstat = &mut obs.netns.get_mut(&SERVER).unwrap().netstat;
+        for (at_us, times) in [(0, 0), (WINDOW_US, 1)] {
+            let counters = [("Tcp.PassiveOpens".to_owned(), times * opened), ("TcpExt.ListenOverflows".to_owned(), times * overflows)];
+            netstat.push(at_us, Reading::Ok(counters.into()));
+        }
+        let (path, words) = (stage.path(), Catalogue::english());
+        let ledger = of(&Context::new(&obs, &path, &words)).unwrap().0;
+        ledger.places.iter().find(|one| one.place == Place::Handshake).map_or(0.0, |one| one.mean)
+    };
+    assert_eq!(mean(500, 0, None), 2.5, "fifty a second in two tiers, a tenth of a second each: the others are a flood");
+    assert_eq!(mean(500, 9, None), 600.0, "complete ones stay open where the accept queue is full");
+    assert_eq!(mean(0, 0, None), 600.0, "nobody gets through");
+    assert_eq!(mean(500, 9, Some(20)), 0.0, "the load's own end tells of those");
+}
+
+#[test]
+fn a_client_that_has_read_the_answer_need_not_read_its_end() {
+    let closed = |queue, number| RequestSocket { state: TcpState::CloseWait, receive_queue: queue, inode: 1, ..calling(WEB, number) };
+    let client = |queue| Stage { client: many(5, |number| closed(queue, number)), ..Stage::default() }.mean("client", Place::Client);
+    assert_eq!((client(1), client(2)), (0.0, 5.0));
+}

@@ -319,7 +319,7 @@ fn finding(found: &Found, settings: &Settings) -> Finding {
         risk: String::new(),
         undo: String::new(),
         signal: cure.signal.clone(),
-        prediction: Prediction::Refused { refused: "not in the simulator".to_owned(), unsaid: None },
+        prediction: Prediction::Refused { refused: "not in the simulator".to_owned(), at_most: None, unsaid: None },
         group: cure.group.clone(),
     };
     Finding {

@@ -17,10 +17,15 @@ const TOGETHER_US: u64 = 2_000;
 /// A turn of what is repeated begins so much later at the most.
 pub(super) const DRAWN_MAX_US: u64 = 20_000;
 
-/// Sources that are read as the bucket affords: they cost what there are connections, descriptors, processes or interfaces. All others keep to their
-/// cadence: CPU times of cores, processes and cgroups, which are compared, and where their times come apart one saw work that the other did not;
+/// Sources that are read as the bucket affords, where they are not cheap: they cost what there are connections, descriptors, processes or interfaces. All others
+/// keep to their cadence: CPU times of cores, processes and cgroups, which are compared, and where their times come apart one saw work that the other did not;
 /// counters; the queues of listeners and the count of conntrack's entries, which fill up within a moment. Samples of requests have a part of their own.
 const AFFORDED: [&str; 8] = [CONNECTIONS, FILES, WAITS, "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
+
+/// A reading is cheap that takes no more than one of so many parts of what flows in within a second (of what is read four times a second, a quarter): 1 ms. Of
+/// few connections all is read in time then, however many namespaces there are: who waits for whom must not be missed for want of a millisecond. Where all that is
+/// cheap is too much together, it is read more rarely, all of it alike.
+const CHEAP_PART: u64 = 8;
 
 /// Sources that tell which connections the processes of the path hold. They are read one right after the other, for a connection must be seen
 /// by both.
@@ -97,8 +102,13 @@ impl Slot {
         Self { source, due_us: 0, given_us: now_us, account, is_absent: false, is_late: false, gap_us: 0, gap_us_max: 0 }
     }
 
+    fn is_cheap(&self) -> bool {
+        let period_us = if self.source.cadence == Cadence::Often { OFTEN_PERIOD_US } else { SLOW_PERIOD_US };
+        self.account.cost_us() * FLOW_US * CHEAP_PART <= period_us
+    }
+
     fn is_afforded(&self) -> bool {
-        AFFORDED.contains(&self.source.name)
+        AFFORDED.contains(&self.source.name) && !self.is_cheap()
     }
 
     fn is_sampled(&self) -> bool {
@@ -124,9 +134,11 @@ impl Slot {
         let cadence_us = self.cadence_us(watch);
         let is_sought = matches!(watch, Watch::Path { sought } if sought.contains(&self.source.name));
         match bucket.is_plentiful(&self.account) {
-            _ if self.is_sampled() => cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.stretch(),
-            _ if !self.is_afforded() => cadence_us * bucket.stretch(),
+            _ if self.is_sampled() && !self.is_cheap() => {
+                cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.stretch()
+            }
             true if is_sought => OFTEN_PERIOD_US,
+            _ if !self.is_afforded() => cadence_us * bucket.stretch(),
             false if self.account.cost_us() * FLOW_US > SLOW_PERIOD_US => ASIDE_PERIOD_US,
             _ => cadence_us,
         }
@@ -261,19 +273,19 @@ impl Schedule {
             let of_slot = reads.iter().filter(|read| read.source.name == slot.source.name);
             let (first, others): (Vec<&Spent>, Vec<&Spent>) = of_slot.partition(|read| read.is_first);
             let there = first.iter().chain(&others).filter(|read| read.is_there).count();
-            if slot.is_afforded() {
-                // Of what is read of few processes at a time, the first readings of all tell more than a turn will take.
+            let cost_us: u64 = others.iter().map(|read| read.cost_us).sum();
+            // Of what is read of few processes at a time, the first readings of all tell more than a turn will take; the first sample of a crowd has all of it, the
+            // next ones a share.
+            if !slot.is_sampled() {
                 slot.account.expect(first.iter().map(|read| read.cost_us).max().unwrap_or(0));
             }
-            let cost_us: u64 = others.iter().map(|read| read.cost_us).sum();
-            if slot.is_afforded() && !others.is_empty() {
-                bucket.charge(&mut slot.account, cost_us);
-            }
-            // One answer has several samples or none. The first sample of a crowd has all of it, the next ones a share.
-            if slot.is_sampled()
-                && let Some(each_us) = cost_us.checked_div(others.iter().filter(|read| read.is_there).count() as u64)
-            {
-                slot.account.learn(each_us);
+            // One answer has several samples or none; all else is read once in it, for each scope.
+            let turns =
+                if slot.is_sampled() { others.iter().filter(|read| read.is_there).count() as u64 } else { others.len().min(1) as u64 };
+            match cost_us.checked_div(turns) {
+                Some(_) if slot.is_afforded() => bucket.charge(&mut slot.account, cost_us),
+                Some(turn_us) => slot.account.learn(turn_us),
+                None => {}
             }
             if first.len() + others.len() > 0 {
                 if slot.is_absent && there > 0 {

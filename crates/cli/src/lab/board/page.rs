@@ -129,15 +129,15 @@ fn predictions(page: &mut String, board: &Board) {
             told.tried
         ),
     );
-    page.push_str("| scenario | change | times | before/s | predicted | measured | median error | held | refused | error unsaid | why refused |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-    for Change { scenario, remedy, rounds, before_rps, predicted_rps, measured_rps, error, held, refused, why, unsaid_error } in
+    page.push_str("| scenario | change | times | before/s | predicted | measured | median error | held | refused | below the bound | error unsaid | why refused |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    for Change { scenario, remedy, rounds, before_rps, predicted_rps, measured_rps, error, held, refused, why, kept_to, unsaid_error } in
         &told.changes
     {
-        let held = if held.of == 0 { String::new() } else { of(held) };
+        let [held, kept_to] = [held, kept_to].map(|share| if share.of == 0 { String::new() } else { of(share) });
         line(
             page,
             &format!(
-                "| {scenario} | {remedy} | {rounds} | {} | {} | {} | {} | {held} | {refused} | {} | {} |",
+                "| {scenario} | {remedy} | {rounds} | {} | {} | {} | {} | {held} | {refused} | {kept_to} | {} | {} |",
                 rate(*before_rps),
                 rate(*predicted_rps),
                 rate(*measured_rps),

@@ -31,6 +31,8 @@ pub(super) struct Change {
     /// Rounds for which a prediction was refused, and the reasons, each once.
     pub(super) refused: usize,
     pub(super) why: Vec<String>,
+    /// Bounds that were given instead, and that the measured goodput kept to.
+    pub(super) kept_to: Share,
     /// The same error of what the refused predictions would have said.
     pub(super) unsaid_error: Option<f64>,
 }
@@ -132,14 +134,16 @@ fn error(predicted: f64, measured: f64) -> f64 {
 
 fn change((scenario, remedy): (&str, &str), rounds: &[&RoundOutcome]) -> Change {
     let (mut predicted, mut errors, mut unsaid_errors, mut why) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut kept_to = Vec::new();
     for round in rounds {
         match &round.prediction {
             Prediction::Goodput { goodput_rps, .. } => {
                 predicted.push(*goodput_rps);
                 errors.push(error(*goodput_rps, round.measured_rps));
             }
-            Prediction::Refused { refused, unsaid } => {
+            Prediction::Refused { refused, at_most, unsaid } => {
                 why.push(refused.clone());
+                kept_to.extend(at_most.map(|most| round.measured_rps <= most));
                 unsaid_errors.extend(unsaid.map(|unsaid| error(unsaid.value, round.measured_rps)));
             }
         }
@@ -159,6 +163,7 @@ fn change((scenario, remedy): (&str, &str), rounds: &[&RoundOutcome]) -> Change 
         held: wilson(held as u64, predicted.len() as u64),
         refused,
         why,
+        kept_to: wilson(kept_to.iter().filter(|kept_to| **kept_to).count() as u64, kept_to.len() as u64),
         unsaid_error: median(&unsaid_errors),
     }
 }

@@ -225,13 +225,30 @@ fn a_load_of_four_seconds_gets_readings_of_what_is_expensive() {
 
 #[test]
 fn what_keeps_to_its_cadence_does_so_whatever_the_others_cost() {
-    for cost_us in [1_000, 20_000, 100_000] {
+    for cost_us in [2_000, 20_000, 100_000] {
         let readings = watched(30, PATH, |name| if AFFORDED.contains(&name) { cost_us } else { few(name) });
         for name in ["cpu", "process_cpu", "cgroup_cpu", "ksoftirqd", "netstat"] {
             assert!(readings.count(name) >= 29 && readings.gap_s(name) < 1.5, "{name}: {:?}", readings.times(name));
         }
         assert!(readings.gap_s("listeners") <= 0.1, "{}", readings.gap_s("listeners"));
     }
+}
+
+#[test]
+fn of_many_namespaces_with_few_connections_all_is_read_at_first_and_all_of_it_more_rarely_in_the_end() {
+    let namespaces: Vec<(Scope, Watch)> = (1..=7).map(|id| (Scope::Netns(id), PATH)).collect();
+    let cost_us = |_, name: &str| match name {
+        "sockets" | "requests" | "time_wait" => 500,
+        _ => few(name),
+    };
+    let short = observe(4, &namespaces, cost_us);
+    // Those of one of the seven are left out of the count.
+    for (name, least) in [("sockets", 6 * 3), ("requests", 6 * 12), ("process_files", 3), ("cpu", 3)] {
+        assert!(short.count(name) >= least, "{name}: {:?}", short.times(name));
+    }
+    let long = observe(120, &namespaces, cost_us);
+    assert!(long.used_us < 1_300_000, "{}", long.used_us);
+    assert!(long.gap_s("cpu") < 8.0 && long.count("cpu") == long.count("process_cpu"), "{}", long.gap_s("cpu"));
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn of_a_crowd_a_share_is_read_and_a_dear_sample_rests() {
     assert_eq!((requests.population, requests.ports.as_slice()), (4_000, &[80][..]));
     let (first, second) = (requests.windows().unwrap(), requests.windows().unwrap());
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
-    assert!(!requests.is_due(now + Duration::from_millis(2_499)) && requests.is_due(now + Duration::from_millis(2_500)));
+    assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
     requests.learn(&message(80, 1), 1.0, Duration::ZERO, now);
     assert!(requests.windows().is_none() && requests.ports.is_empty());
     assert!(!requests.is_due(now + Duration::from_millis(124)) && requests.is_due(now + Duration::from_millis(225)));
