@@ -108,13 +108,12 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
         reported(ctx, stood, &means, under_way)
     };
     let places = account.whole.iter().enumerate().filter(|(_, stood)| rounded(stood.mean) > 0.0);
-    let unaccounted = under_way - account.sum;
     let report = LedgerReport {
         under_way: rounded(under_way),
         rate_rps: account.rate_rps.map(rounded),
         response_time_ms: account.response_s.map(|seconds| rounded(1e3 * seconds)),
         places: places.map(of_place).collect(),
-        unaccounted: LedgerUnaccounted { mean: rounded(unaccounted), share: rounded(share(unaccounted, under_way)) },
+        unaccounted: unaccounted(account),
         losses: losses::of(ctx),
     };
     let mut warnings = warnings(ctx, &report, &account.counted);
@@ -124,6 +123,19 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
     }
     let clients = clients(&account.counted, under_way);
     Some((report, warnings, clients))
+}
+
+/// What does not balance, and how far chance alone may make it so.
+fn unaccounted(account: &Account) -> LedgerUnaccounted {
+    let mean = account.under_way - account.sum;
+    let sums: Vec<f64> = account.parts.iter().map(|part| part.iter().map(|stood| stood.mean).sum()).collect();
+    let half = half_interval(&sums).filter(|half| half.is_finite());
+    LedgerUnaccounted {
+        mean: rounded(mean),
+        share: rounded(share(mean, account.under_way)),
+        low: half.map(|half| rounded(mean - half)),
+        high: half.map(|half| rounded(mean + half)),
+    }
 }
 
 /// The clients by their requests under way, the most first.

@@ -146,7 +146,7 @@ mod tests {
             rate_rps: Some(200.0),
             response_time_ms: Some(500.0),
             places,
-            unaccounted: LedgerUnaccounted { mean: 1.0, share: 0.01 },
+            unaccounted: LedgerUnaccounted { mean: 1.0, share: 0.01, low: None, high: None },
             losses: vec![loss(Some("rate-limit")), loss(None)],
         };
         Diagnosis { ledger: Some(ledger), ..samples::coupled() }

@@ -53,7 +53,7 @@ pub(crate) fn busy() -> Whereabouts {
             rate_rps: Some(200.0),
             response_time_ms: Some(500.0),
             places,
-            unaccounted: LedgerUnaccounted { mean: 0.99, share: 0.0099 },
+            unaccounted: LedgerUnaccounted { mean: 0.99, share: 0.0099, low: Some(-0.2), high: Some(2.2) },
             losses,
         }),
         clients: vec![client("10.0.0.1", 60.0), client("10.0.0.7", 30.0), client("10.0.0.9", 0.01)],

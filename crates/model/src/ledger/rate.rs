@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
-use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes};
+use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress};
 use crate::traffic;
 
 use super::count::{Counted, tier_of};
@@ -78,9 +78,11 @@ impl<'a> Seen<'a> {
                 sample.sockets.iter().partition(|socket| tier_of(ctx, netns, &socket.address) == Some(0));
             all += first.len() as f64 / sample.share;
             fresh += first.iter().filter(|socket| is_fresh(socket)).count() as f64 / sample.share;
-            let is_accepted =
-                |socket: &&&RequestSocket| view.listeners.last().is_some_and(|all| all.iter().any(|one| one.accepts(&socket.address)));
-            others += beside.iter().filter(is_accepted).filter(|socket| is_fresh(socket)).count() as f64;
+            let listeners = view.listeners.last().map(Vec::as_slice).unwrap_or_default();
+            // The counter is TCP's.
+            let is_tcp = |socket: &&&RequestSocket| matches!(socket.address, SocketAddress::Tcp { .. });
+            let is_accepted = |socket: &&&RequestSocket| listeners.iter().any(|one| one.accepts(&socket.address));
+            others += beside.iter().filter(is_tcp).filter(is_accepted).filter(|socket| is_fresh(socket)).count() as f64;
         }
         let opened = ctx.counted(view, "Tcp.PassiveOpens")? as f64 / ctx.seconds();
         (fresh >= 0.9 * all && others == 0.0 && opened > 0.0).then_some(opened)

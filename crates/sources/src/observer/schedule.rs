@@ -236,11 +236,12 @@ impl Schedule {
     pub(super) fn pair<'a>(&mut self, now_us: u64, watch: Watch, others: impl Iterator<Item = &'a mut Self>, bucket: &mut Bucket) {
         let Some(files) = self.slot(FILES) else { return };
         let turn_us = files.due_us.max(next(files.given_us, files.period_us(watch, bucket)));
-        if turn_us > now_us + TOGETHER_US || !bucket.pays(&mut files.account) {
+        if turn_us > now_us + TOGETHER_US || (files.is_afforded() && !bucket.pays(&mut files.account)) {
             return;
         }
         let connections = others.filter_map(|other| other.slot(CONNECTIONS));
         if let Some(connections) = connections.max_by_key(|slot| slot.account.cost_us())
+            && connections.is_afforded()
             && !bucket.pays(&mut connections.account)
         {
             connections.put_off(now_us);

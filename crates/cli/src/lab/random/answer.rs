@@ -38,6 +38,9 @@ pub(super) struct Answer {
     /// Share of the requests under way that the ledger does not account for, 0 to 1; below zero where it has too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     unaccounted_share: Option<f64>,
+    /// True where chance alone does not make it so, by the 95 % interval of what was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unaccounted_surely: Option<bool>,
 }
 
 impl Answer {
@@ -81,6 +84,10 @@ impl Answer {
             goodput_rps: load.map(|load| load.goodput_rps),
             failed_share: load.map(expectation::failed_share),
             unaccounted_share: report.ledger.as_ref().map(|ledger| ledger.unaccounted.share),
+            unaccounted_surely: report.ledger.as_ref().and_then(|ledger| {
+                let (low, high) = ledger.unaccounted.low.zip(ledger.unaccounted.high)?;
+                Some(low > 0.0 || high < 0.0)
+            }),
         }
     }
 }
