@@ -113,7 +113,7 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
         rate_rps: account.rate_rps.map(rounded),
         response_time_ms: account.response_s.map(|seconds| rounded(1e3 * seconds)),
         places: places.map(of_place).collect(),
-        unaccounted: unaccounted(account),
+        unaccounted: unaccounted(ctx, account),
         losses: losses::of(ctx),
     };
     let mut warnings = warnings(ctx, &report, &account.counted);
@@ -126,10 +126,10 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
 }
 
 /// What does not balance, and how far chance alone may make it so.
-fn unaccounted(account: &Account) -> LedgerUnaccounted {
+fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
     let mean = account.under_way - account.sum;
     let sums: Vec<f64> = account.parts.iter().map(|part| part.iter().map(|stood| stood.mean).sum()).collect();
-    let half = half_interval(&sums).filter(|half| half.is_finite());
+    let half = half_interval(&sums).filter(|half| half.is_finite() && ctx.obs.load.is_some());
     LedgerUnaccounted {
         mean: rounded(mean),
         share: rounded(share(mean, account.under_way)),

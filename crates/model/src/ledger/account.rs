@@ -1,7 +1,6 @@
 //! The account: of the counts of one stretch of time, how many requests stood at each place.
 
 use crate::facts::Context;
-use crate::facts::suffered::accepted;
 use crate::observation::Listener;
 use crate::report::LedgerPlaceKind;
 
@@ -63,21 +62,6 @@ impl<'c, 'a> Accountant<'c, 'a> {
         self.live[tier] * self.ctx.path.tiers[tier].listeners.iter().map(of).sum::<f64>()
     }
 
-    /// Handshakes that their callers complete: as many as are accepted within a way there and back (Little's law), unless an accept queue overflowed, which keeps those
-    /// open that are complete. The others are a flood, or from callers that are gone.
-    fn completed(&self, tier: usize, counts: &Counts) -> f64 {
-        let view = self.ctx.obs.netns.get(&self.ctx.path.tiers[tier].netns);
-        let has_overflowed = view.and_then(|view| self.ctx.counted(view, "TcpExt.ListenOverflows")).is_none_or(|count| count > 0);
-        let accepted = view.and_then(|view| accepted(self.ctx, view)).filter(|accepted| *accepted > 0);
-        match accepted {
-            Some(accepted) if !has_overflowed && counts.ways > 0.0 => {
-                let way_s = counts.way_us / counts.ways / 1e6;
-                counts.handshake.min(accepted as f64 / self.ctx.seconds() * way_s)
-            }
-            _ => counts.handshake,
-        }
-    }
-
     /// Where requests stood from one time until before another, in the order of the path.
     pub(crate) fn between(&self, span_us: (u64, u64)) -> Vec<Stood> {
         let tiers = self.ctx.path.tiers.len();
@@ -92,7 +76,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
             use LedgerPlaceKind::*;
             let places = [
                 (Connecting, of.connecting, None),
-                (Handshake, self.completed(tier, of), None),
+                (Handshake, of.handshake, None),
                 (AcceptQueue, queued[tier], None),
                 (TlsHandshake, of.tls_handshake, None),
                 (Unread, of.unread, None),
@@ -133,12 +117,12 @@ impl<'c, 'a> Accountant<'c, 'a> {
 }
 
 /// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
-/// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than are idle at the server.
+/// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than have no request at the server.
 fn unread_by_client(first: &Counts) -> f64 {
     let closed = first.client - first.client_kept;
     let sent = (first.client - first.sending).max(0.0);
     let is_server_seen = standing(first) + first.idle > 0.0;
-    if is_server_seen { sent.min(closed + first.idle) } else { sent }
+    if is_server_seen { sent.min(closed + first.idle + first.streaming + first.undecided) } else { sent }
 }
 
 /// Requests at a tier and behind it that are known to be under way, without its accept queue.

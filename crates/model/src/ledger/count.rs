@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::facts::Context;
+use crate::facts::suffered::accepted;
+use crate::load::INITIAL_RTO_US;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
 use crate::path::{Endpoint, answers};
 
@@ -15,6 +17,8 @@ use super::standing::{Known, Standing, has_arrived, is_multiplexed, never, stand
 const STREAMS_MIN: u32 = 3;
 /// Intervals in which short messages came to a connection that owed an answer, from which on it carries several requests. One may be a segment sent twice.
 const MULTIPLEXED_MIN: u32 = 2;
+/// Share of the handshakes of which a packet may get lost before they are taken for a flood.
+const LOST_SHARE: f64 = 0.1;
 
 /// Requests of one tier in one sample; means over samples likewise.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -114,7 +118,28 @@ impl Counted {
             counted.calls.extend(calls::of(ctx, id, &samples, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
+        for tier in 0..ctx.path.tiers.len() {
+            counted.leave_out_floods(ctx, tier);
+        }
         (!counted.samples.is_empty()).then_some(counted)
+    }
+
+    /// Takes handshakes for a flood where there are more than callers complete. Those last a way there and back, and of a tenth of them a packet may get lost, which
+    /// is sent again a second later (RFC 6298): by Little's law so many stand there as come in that time. An accept queue that overflows keeps those open, too, that
+    /// are complete.
+    fn leave_out_floods(&mut self, ctx: &Context<'_>, tier: usize) {
+        let means = self.means(ctx.path.tiers.len(), (0, u64::MAX))[tier];
+        let Some(view) = ctx.obs.netns.get(&ctx.path.tiers[tier].netns) else { return };
+        let has_overflowed = ctx.counted(view, "TcpExt.ListenOverflows").is_none_or(|count| count > 0);
+        let Some(accepted) = accepted(ctx, view).filter(|accepted| *accepted > 0) else { return };
+        if has_overflowed || means.ways <= 0.0 {
+            return;
+        }
+        let (per_s, way_s) = (accepted as f64 / ctx.seconds(), means.way_us / means.ways / 1e6);
+        if means.handshake > per_s * (way_s + LOST_SHARE * INITIAL_RTO_US as f64 / 1e6) {
+            let completed = (per_s * way_s / means.handshake).min(1.0);
+            self.samples.values_mut().flatten().for_each(|(_, counts)| counts[tier].handshake *= completed);
+        }
     }
 
     /// The mean counts of each tier over the samples from one time until before another.
@@ -281,7 +306,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         tier_of(self.ctx, self.id, &socket.address) == Some(0)
     }
 
-    /// Counts an accepted connection; true where a request is under way on it.
+    /// Counts an accepted connection; true where a request of a known client is under way on it.
     fn add(&self, counts: &mut Counts, socket: &RequestSocket, known: &Known<'_>, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
         let standing = standing(socket, known);
         let place = match standing {
@@ -318,7 +343,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
             counts.ways += weight;
             counts.way_us += weight * way_us as f64;
         }
-        !matches!(standing, Standing::Streaming | Standing::Closed | Standing::Idle)
+        // Whose handshake it is may be anybody's word.
+        !matches!(standing, Standing::Streaming | Standing::Closed | Standing::Idle | Standing::Handshake)
     }
 
     /// A socket that calls a tier: its first packet has no answer, its request is not acknowledged (the server took the connection for a handshake whose end
@@ -332,7 +358,9 @@ impl<'c, 'a> Namespace<'c, 'a> {
     ) -> Option<usize> {
         let (local, remote) = ends(socket)?;
         let called = || self.called(remote);
-        if socket.state == TcpState::SynSent && !shaking.contains(&(remote, local)) {
+        // Under load the first tier's handshakes are told by their callers alone.
+        let is_told = shaking.contains(&(remote, local)) && (self.ctx.obs.load.is_none() || called() != Some(0));
+        if socket.state == TcpState::SynSent && !is_told {
             let tier = called()?;
             counts[tier].connecting += weight;
             return Some(tier);

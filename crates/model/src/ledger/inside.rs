@@ -1,5 +1,7 @@
 //! Requests that a tier holds while it neither computes nor waits for anything that is seen, and what tells whether they wait for each other there.
 
+use std::collections::BTreeSet;
+
 use crate::facts::Context;
 use crate::facts::suffered::WAKES_US;
 use crate::harm::Cost;
@@ -59,15 +61,20 @@ impl Account {
         Mean::of((waiting(&self.whole) - elsewhere((0, u64::MAX))).max(0.0), &batches)
     }
 
-    /// Requests that would take as long as now though nothing held them back at a tier and those that call it: at the client and at tiers behind, computing or
-    /// waiting for what is not seen; at the tier itself and its callers the computing. What stands in a queue or is ready for a core may go on sooner as well.
-    pub(crate) fn left_without(&self, tier: usize) -> Mean {
-        let caller = |tier: usize| self.whole.iter().find(|stood| stood.tier == Some(tier)).and_then(|stood| stood.caller);
-        let near: Vec<usize> = std::iter::successors(Some(tier), |tier| caller(*tier)).take(self.whole.len()).collect();
+    /// Requests that would take as long as now though nothing held them back at a tier and at those from which its requests come: at the client and at all other tiers,
+    /// computing or waiting for what is not seen; at the tier itself and those before it the computing. What stands in a queue, is ready for a core, or leaves for who
+    /// does not read it may go on sooner as well.
+    pub(crate) fn left_without(&self, ctx: &Context<'_>, tier: usize) -> Mean {
+        let mut near = BTreeSet::from([tier]);
+        for _ in &ctx.path.tiers {
+            let calls = |tier: &usize| ctx.path.tiers[*tier].upstreams.iter().any(|upstream| near.contains(upstream));
+            let more: Vec<usize> = (0..ctx.path.tiers.len()).filter(calls).collect();
+            near.extend(more);
+        }
         let stays = |stood: &Stood| match stood.tier {
             None => true,
             Some(tier) if near.contains(&tier) => stood.place == Place::Cpu,
-            Some(_) => matches!(stood.place, Place::Cpu | Place::Waiting | Place::Sending),
+            Some(_) => matches!(stood.place, Place::Cpu | Place::Waiting),
         };
         let mean = |all: &[Stood]| all.iter().filter(|stood| stays(stood)).map(|stood| stood.mean).sum::<f64>();
         Mean::of(mean(&self.whole), &self.parts.iter().map(|part| mean(part)).collect::<Vec<_>>())

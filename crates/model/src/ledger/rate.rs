@@ -1,9 +1,10 @@
 //! Requests a second, and how long each took: of the load, of the logs, or of the sockets alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Context;
-use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress};
+use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes};
+use crate::path::PlacedListener;
 use crate::traffic;
 
 use super::count::{Counted, tier_of};
@@ -67,25 +68,29 @@ impl<'a> Seen<'a> {
         (kept >= 0.9 * all && is_whole && seconds > 0.0).then(|| arrived as f64 / seconds * mean)
     }
 
-    /// Of connections with one request each: as many as the first tier's namespace accepted. Nothing where other listeners there accept new ones as well.
+    /// Of connections with one request each: as many as the first tier's namespace accepted. Nothing where other tiers there may have accepted some.
     fn of_accepted(&self, ctx: &Context<'_>) -> Option<f64> {
         let netns = ctx.path.tiers.first()?.netns;
         let view = ctx.obs.netns.get(&netns)?;
-        let is_fresh = |socket: &RequestSocket| socket.times.is_none_or(|times| times.data_segs_in.is_some_and(|segments| segments <= 1));
-        let (mut fresh, mut all, mut others) = (0.0, 0.0, 0.0);
+        let is_tcp = |placed: &PlacedListener| placed.netns == netns && matches!(placed.listener.address, ListenerAddress::Tcp(..));
+        let beside: BTreeSet<usize> = (1..ctx.path.tiers.len()).filter(|tier| ctx.path.tiers[*tier].listeners.iter().any(is_tcp)).collect();
+        let (mut fresh, mut all, mut kept_beside) = (0.0, 0.0, BTreeSet::new());
         for (_, sample) in ctx.in_window(&view.request_samples) {
-            let (first, beside): (Vec<&RequestSocket>, Vec<&RequestSocket>) =
-                sample.sockets.iter().partition(|socket| tier_of(ctx, netns, &socket.address) == Some(0));
-            all += first.len() as f64 / sample.share;
-            fresh += first.iter().filter(|socket| is_fresh(socket)).count() as f64 / sample.share;
-            let listeners = view.listeners.last().map(Vec::as_slice).unwrap_or_default();
-            // The counter is TCP's.
-            let is_tcp = |socket: &&&RequestSocket| matches!(socket.address, SocketAddress::Tcp { .. });
-            let is_accepted = |socket: &&&RequestSocket| listeners.iter().any(|one| one.accepts(&socket.address));
-            others += beside.iter().filter(is_tcp).filter(is_accepted).filter(|socket| is_fresh(socket)).count() as f64;
+            for (socket, times) in sample.sockets.iter().filter_map(|socket| Some((socket, socket.times?))) {
+                let has_one = times.data_segs_in == Some(1);
+                match tier_of(ctx, netns, &socket.address) {
+                    Some(0) => {
+                        all += 1.0 / sample.share;
+                        fresh += if has_one { 1.0 / sample.share } else { 0.0 };
+                    }
+                    Some(_) if has_one => return None,
+                    Some(tier) => drop(kept_beside.insert(tier)),
+                    None => {}
+                }
+            }
         }
         let opened = ctx.counted(view, "Tcp.PassiveOpens")? as f64 / ctx.seconds();
-        (fresh >= 0.9 * all && others == 0.0 && opened > 0.0).then_some(opened)
+        (all > 0.0 && fresh >= 0.9 * all && beside.is_subset(&kept_beside) && opened > 0.0).then_some(opened)
     }
 
     /// Of connections with one request each: how many came within the last few ticks and have no answer. Each request passes through that age where hardly

@@ -413,10 +413,17 @@ fn where_each_connection_has_one_request_they_come_as_connections_are_accepted()
         let (ledger, warnings) = of(&Context::new(&obs, &path, &words)).unwrap();
         (ledger.rate_rps, ledger.response_time_ms, warnings.iter().any(|one| one.contains("tick of the kernel's clock")))
     };
-    assert_eq!(told(many(20, |number| fresh(WEB, number)), 5_000), (Some(500.0), Some(40.0), false));
-    assert_eq!(told(many(20, |number| fresh(WEB, number)), 500_000), (Some(50_000.0), Some(0.4), true));
-    let inner = [many(20, |number| fresh(WEB, number)), many(5, |number| fresh(APP, 100 + number))].concat();
-    assert_ne!(told(inner, 5_000).0, Some(500.0), "the application accepts there as well");
+    let before = |beside: Vec<RequestSocket>| [many(20, |number| fresh(WEB, number)), beside].concat();
+    let kept = many(3, |number| idle(APP, 200 + number));
+    assert_eq!(told(before(kept.clone()), 5_000), (Some(500.0), Some(40.0), false));
+    assert_eq!(told(before(kept.clone()), 500_000), (Some(50_000.0), Some(0.4), true));
+    for (beside, why) in [
+        (many(5, |number| fresh(APP, 100 + number)), "the application accepts there as well"),
+        (Vec::new(), "it may, and nobody saw"),
+        ([kept, many(9, |number| idle(WEB, 300 + number))].concat(), "some connections are kept"),
+    ] {
+        assert_ne!(told(before(beside), 5_000).0, Some(500.0), "{why}");
+    }
 }
 
 #[test]
@@ -426,7 +433,7 @@ fn what_is_lifted_leaves_the_time_that_requests_spend_elsewhere() {
     let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
     let ctx = Context::new(&obs, &path, &words);
     let account = ctx.account().unwrap();
-    let left = |tier| account.left_without(tier).value;
+    let left = |tier| account.left_without(&ctx, tier).value;
     let at = |tier: &str| stage.mean(tier, Place::Cpu);
     assert!(at("web") > 0.0 && at("app") > 0.0);
     // Behind the web server the queue may shorten, and so may the wait for a core.

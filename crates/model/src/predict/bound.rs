@@ -3,7 +3,7 @@
 //! In a closed loop as many requests are under way whatever is gained (Little 1961). If of `N` of them `L` stand where nothing is lifted, an answer takes at
 //! least `L / N` of the time that it takes now, and no more than `N / L` times as many get through (Amdahl 1967). It is a bound and no prediction.
 
-use super::{Lift, Scene, refusal, remaining};
+use super::{Lift, Scene, expected, refusal, remaining};
 use crate::load::Loop;
 use crate::report::Finding;
 use crate::stations::Placed;
@@ -18,8 +18,11 @@ pub(super) fn at_most(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed,
     }
     let tier = scene.ctx.path.tiers.iter().position(|tier| tier.name == placed.station.tier)?;
     let account = scene.ctx.account()?;
-    let left = account.left_without(tier).low;
+    let left = account.left_without(scene.ctx, tier).low;
     let by_time = (left > 0.0).then(|| load.throughput_rps() * account.under_way() / left)?;
-    let ceilings = remaining(scene, placed, None).into_iter().map(|other| other.ceiling.high);
+    let others = remaining(scene, placed, None);
+    // A ceiling on which no prediction may rest is no bound either.
+    let are_known = !others.is_empty() && refusal::untold(scene, None, &others, expected(&others, load).1, load).is_ok();
+    let ceilings = others.iter().filter(|_| are_known).map(|other| other.ceiling.high);
     Some(ceilings.fold(by_time, f64::min)).filter(|most| *most > load.throughput_rps())
 }

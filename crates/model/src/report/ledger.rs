@@ -83,7 +83,7 @@ pub struct LedgerUnaccounted {
     pub mean: f64,
     /// Share of all that were under way.
     pub share: f64,
-    /// Lower end of the mean's 95 % interval, by batch means of what was seen; nothing where there are too few samples.
+    /// Lower end of the mean's 95 % interval, by batch means of what was seen; nothing without load, or where there are too few samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper end of it.

@@ -297,8 +297,8 @@ impl Sampler {
     /// Gives every idle reader what is due, first readings first.
     fn dispatch(&mut self, now_us: u64) {
         let watches: Vec<Watch> = self.lanes.keys().map(|scope| self.watch(*scope)).collect();
-        let is_sampled = |(scope, watch): &(&Scope, &Watch)| matches!(scope, Scope::Netns(_)) && **watch != Watch::Aside;
-        self.bucket.shared_by(self.lanes.keys().zip(&watches).filter(is_sampled).count());
+        let are_expensive = |(lane, watch): &(&Lane, &Watch)| **watch != Watch::Aside && lane.schedule.has_expensive_samples();
+        self.bucket.shared_by(self.lanes.values().zip(&watches).filter(are_expensive).count());
         self.pair_edges(now_us, &watches);
         let mut files_due = false;
         for ((scope, lane), watch) in self.lanes.iter_mut().zip(watches).filter(|((_, lane), _)| lane.is_free()) {
@@ -406,7 +406,9 @@ impl Sampler {
 
     fn take(&mut self, reply: Reply) {
         let now_us = self.shared.clock.now_us();
-        self.bucket.take(reply.cost_us);
+        // First readings are no part of the sampling.
+        let first_us: u64 = reply.reads.iter().map(Read::spent).filter(|spent| spent.is_first).map(|spent| spent.cost_us).sum();
+        self.bucket.take(reply.cost_us.saturating_sub(first_us));
         if let Some(lane) = self.lanes.get_mut(&reply.reader) {
             lane.answered();
             // Nothing will ever be read there; its lack is told once, by the first readings.

@@ -211,6 +211,11 @@ impl Schedule {
         Self { slots }
     }
 
+    /// True where samples of requests have to keep to their part of the bucket.
+    pub(super) fn has_expensive_samples(&self) -> bool {
+        self.slots.iter().any(|slot| slot.is_sampled() && !slot.is_cheap())
+    }
+
     /// What its sources save.
     pub(super) fn accounts(&mut self) -> impl Iterator<Item = &mut Account> {
         self.slots.iter_mut().map(|slot| &mut slot.account)

@@ -105,9 +105,10 @@ impl Requests {
             found += 1;
         }
         let population = (f64::from(found) / share) as usize;
-        // What a share tells depends on its place. The next share must not, or places where many ports lie would count less.
-        let is_like_before = (self.population / 2..=2 * self.population).contains(&population);
-        self.population = if is_like_before { (3 * self.population + population) / 4 } else { population };
+        // What a share tells depends on its place. The next share must not, or places where many ports lie would count less; and one that lies beside all ports
+        // does not tell that they are gone.
+        self.population =
+            if share >= 1.0 || population > 2 * self.population { population } else { (3 * self.population + population) / 4 };
         let mut shared: Vec<(usize, u16)> =
             counts.into_iter().filter(|(_, count)| *count >= SHARED_PORT_MIN).map(|(port, count)| (count, port)).collect();
         shared.sort_unstable_by(|a, b| b.cmp(a));
