@@ -1,5 +1,6 @@
 //! Listening sockets of another process: their accept queue's limit read, and set anew, through a duplicate of the descriptor (pidfd_getfd(2)).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -43,22 +44,22 @@ impl Place {
     }
 }
 
-/// Duplicates of the sockets with which a process, held by a descriptor, listens at a place; several with `reuseport`. The error is a clause.
+/// Duplicates of the sockets with which a process, held by a descriptor, listens at a place; several with `reuseport`, and each once, however many descriptors
+/// the process has of it. The error is a clause.
 pub(super) fn of(process: &OwnedFd, pid: u32, place: &Place) -> Result<Vec<OwnedFd>, String> {
     let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be reached (pidfd_getfd(2): {error})");
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
-    // All are listed before the first is duplicated: where the process is this one, the duplicates would be among them.
-    let entries: Vec<fs::DirEntry> = entries.take(DESCRIPTORS_MAX).flatten().collect();
-    let mut found = Vec::new();
-    for entry in entries {
-        let is_socket = fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"socket:["));
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    for entry in entries.take(DESCRIPTORS_MAX).flatten() {
+        let socket = fs::read_link(entry.path()).ok().filter(|link| link.as_os_str().as_encoded_bytes().starts_with(b"socket:["));
         let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
-        let (true, Some(number)) = (is_socket, number) else { continue };
+        let Some((name, number)) = socket.zip(number).filter(|(name, _)| !seen.contains(name)) else { continue };
         let socket = match pidfd_getfd(process, number, PidfdGetfdFlags::empty()) {
             // Closed since it was listed.
             Err(rustix::io::Errno::BADF) => continue,
             taken => taken.map_err(failed)?,
         };
+        seen.insert(name);
         if socket_acceptconn(&socket) == Ok(true) && getsockname(&socket).is_ok_and(|address| place.is(&address)) {
             found.push(socket);
         }
@@ -86,12 +87,13 @@ mod tests {
     fn the_limit_of_an_own_listener_is_read_and_raised() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let place = Place::Tcp(listener.local_addr().unwrap());
+        let _another = listener.try_clone().unwrap();
         let own = rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty()).unwrap();
         let found = match of(&own, std::process::id(), &place) {
             Ok(found) => found,
             Err(why) => return println!("skipped: {why}"),
         };
-        assert_eq!(found.len(), 1);
+        assert_eq!(found.len(), 1, "one socket, of which this process has two descriptors and more");
         rustix::net::listen(&found[0], 7).unwrap();
         assert_eq!(limit(&OwnedFd::from(listener)), Some(7), "the duplicate is the same socket");
     }
