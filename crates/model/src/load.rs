@@ -127,6 +127,8 @@ const OFFERED_SHARE_MIN: f64 = 0.98;
 /// TCP's retransmission timeout before anything is known of a path (RFC 6298, section 2; `TCP_TIMEOUT_INIT`), microseconds: what takes longer without a cause of
 /// its own was lost on the way once.
 pub(crate) const INITIAL_RTO_US: u64 = 1_000_000;
+/// The same in seconds.
+pub(crate) const INITIAL_RTO_S: f64 = INITIAL_RTO_US as f64 / 1e6;
 
 /// The time after which an answer is of no use to who asked, microseconds: the objective, or without one half of the time after which requests are given up, at
 /// the most TCP's first retransmission timeout.

@@ -434,7 +434,7 @@ pub enum Prediction {
     Refused {
         /// Why.
         refused: String,
-        /// No more than so many answers a second, for the requests' time at other places stays (a closed loop).
+        /// No more than so many answers a second, for the requests' time at other places stays (a closed loop), and so do the ceilings that are known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
         /// What the ceilings would have given all the same, requests a second: what a score-board holds against the measurement to see whether

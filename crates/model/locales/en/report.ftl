@@ -122,7 +122,7 @@ report-signal-goodput = goodput rises beyond noise
 report-signal-latency = p99 falls beyond noise
 report-predicted = { $rate }/s ({ $low } to { $high }), then { $station } limits
 report-not-predicted = no rate, because { $why }
-report-not-predicted-bound = at most { $most } requests/s, for so much of each request's time is spent elsewhere; no rate, because { $why }
+report-not-predicted-bound = at most { $most } requests/s, for the rest of the path allows no more; no exact rate, because { $why }
 report-offer-fix = With --fix these changes are made one by one, each measured under the same load, and kept only where it helps; `chokepoint undo` takes them back.
 
 # The rounds of --fix.

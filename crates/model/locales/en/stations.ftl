@@ -18,7 +18,7 @@ state-conntrack-ok = { $peak } of { $max } entries at the most.
 state-conntrack-near = { $peak } of { $max } entries at the most ({ $share } %): nothing was dropped yet.
 state-conntrack-unlimited = { $peak } entries at the most; no limit is set.
 state-conntrack-early-drop = Full with { $max } entries, but it made room by evicting { $early } old entries and dropped nothing.
-state-conntrack-harmless = Full with { $max } entries and { $drops } packets were dropped, but too few requests suffered from that to be told from noise.
+state-conntrack-harmless = Full with { $max } entries and { $drops } packets were dropped; too few requests suffered from it to count as harm.
 state-conntrack-refusing = Full: { $peak } of { $max } entries, and { $drops } packets that would have begun a new one were dropped.
 
 state-syn-queue-ok = At most { $peak } of { $limit } handshakes were open at { $listener }; none was refused.
@@ -26,30 +26,30 @@ state-syn-queue-unseen = No SYN for { $listener } was refused; how many handshak
 state-syn-queue-unknown = Whether SYNs for { $listener } were refused could not be read.
 state-syn-queue-near = { $peak } of { $limit } handshakes were open at { $listener }; none was refused yet.
 state-syn-queue-cookies = { $peak } handshakes were open at { $listener } with room for { $limit }; what found no room was answered with SYN cookies ({ $sent }), and nothing was refused.
-state-syn-queue-harmless = { $count } SYNs found no room at { $listener } ({ $peak } of { $limit }), but too few requests suffered from it to be told from noise.
+state-syn-queue-harmless = { $count } SYNs found no room at { $listener } ({ $peak } of { $limit }); too few requests suffered from it to count as harm.
 state-syn-queue-refusing = { $count } SYNs found no room at { $listener } ({ $peak } of { $limit } handshakes open).
 
 state-accept-queue-ok = At most { $peak } of { $limit } connections waited at { $listener }; none was refused.
 state-accept-queue-near = { $peak } of { $limit } connections waited at { $listener }; none was refused yet.
-state-accept-queue-harmless = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }), but too few requests suffered from it to be told from noise.
+state-accept-queue-harmless = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }); too few requests suffered from it to count as harm.
 state-accept-queue-start = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }) when the load began and all came at once, none after that.
 state-accept-queue-refusing = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }).
 
 state-worker-connections-ok = A worker held { $peak } of its { $limit } connections at the most.
 state-worker-connections-near = A worker held { $peak } of its { $limit } connections at the most: little is left.
 state-worker-connections-unknown = A worker may hold { $limit } connections; how many it held could not be read.
-state-worker-connections-harmless = { $count } connections were turned away for want of room among a worker's { $limit }, but too few requests suffered from it to be told from noise.
+state-worker-connections-harmless = { $count } connections were turned away for want of room among a worker's { $limit }; too few requests suffered from it to count as harm.
 state-worker-connections-refusing = { $count } connections were turned away: a worker may hold { $limit }, and they were used up.
 state-worker-connections-drained = A worker may hold { $limit } connections and closed some unanswered to make room for others.
 
 state-file-descriptors-ok = Process { $pid } had { $peak } of { $limit } files open at the most.
 state-file-descriptors-near = Process { $pid } had { $peak } of { $limit } files open at the most: little is left.
-state-file-descriptors-harmless = The server logged { $count } times that it could not open a file or socket, but too few requests suffered from it to be told from noise.
+state-file-descriptors-harmless = The server logged { $count } times that it could not open a file or socket; too few requests suffered from it to count as harm.
 state-file-descriptors-logged = The server logged { $count } times that it could not open a file or socket: a process may have { $limit }.
 state-file-descriptors-full = Process { $pid } stayed at its limit of { $limit } open files.
 
 state-rate-limit-ok = { $directive } with zone { $zone } ({ $place }) did not hold this traffic back.
-state-rate-limit-harmless = { $directive } with zone { $zone } ({ $place }) refused { $count } requests, hardly any of this traffic.
+state-rate-limit-harmless = { $directive } with zone { $zone } ({ $place }) refused { $count } requests: too few of this traffic to count as harm.
 state-rate-limit-refusing = { $directive } with zone { $zone } ({ $place }) refused requests with status { $status }.
 state-rate-limit-delaying = { $directive } with zone { $zone } ({ $place }) lets requests wait, so that { $rate } a second pass.
 

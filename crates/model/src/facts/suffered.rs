@@ -82,6 +82,17 @@ pub(crate) fn accepted(ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
     Some(ctx.counted(view, "Tcp.PassiveOpens")? / tiers.max(1))
 }
 
+/// TCP segments that a namespace sent, and how many of them it sent again because they were lost: without handshakes, and without those of which the other side
+/// tells that it got them twice (RFC 2883).
+pub(crate) fn segments(ctx: &Context<'_>, view: &NetnsView) -> Option<(u64, u64)> {
+    let count = |name: &str| ctx.counted(view, name);
+    // Newer kernels count the segments of such reports, older ones the reports.
+    let twice = count("TcpExt.TCPDSACKRecvSegs")
+        .or_else(|| Some(count("TcpExt.TCPDSACKRecv")?.saturating_add(count("TcpExt.TCPDSACKOfoRecv")?)))?;
+    let again = count("Tcp.RetransSegs")?.saturating_sub(count("TcpExt.TCPSynRetrans")?).saturating_sub(twice);
+    Some((count("Tcp.OutSegs").filter(|sent| *sent > 0)?, again))
+}
+
 /// Of so many requests that were turned away while traffic was only watched: of all that came, as access logs, samples or a namespace's counters tell them. Where
 /// nothing tells who came, they are all.
 pub(crate) fn turned_away(ctx: &Context<'_>, view: Option<&NetnsView>, lost: u64) -> Cost {

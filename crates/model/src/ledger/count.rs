@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::facts::Context;
-use crate::facts::suffered::accepted;
-use crate::load::INITIAL_RTO_US;
+use crate::facts::suffered::{accepted, segments};
+use crate::load::INITIAL_RTO_S;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
 use crate::path::{Endpoint, answers};
 
@@ -17,8 +17,8 @@ use super::standing::{Known, Standing, has_arrived, is_multiplexed, never, stand
 const STREAMS_MIN: u32 = 3;
 /// Intervals in which short messages came to a connection that owed an answer, from which on it carries several requests. One may be a segment sent twice.
 const MULTIPLEXED_MIN: u32 = 2;
-/// Share of the handshakes of which a packet may get lost before they are taken for a flood.
-const LOST_SHARE: f64 = 0.1;
+/// Packets of a handshake that are lost on the way while the server counts it as one: its own answer and what confirms that.
+const PACKETS: f64 = 2.0;
 
 /// Requests of one tier in one sample; means over samples likewise.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -118,28 +118,25 @@ impl Counted {
             counted.calls.extend(calls::of(ctx, id, &samples, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
-        for tier in 0..ctx.path.tiers.len() {
-            counted.leave_out_floods(ctx, tier);
-        }
+        let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX));
+        means.iter().enumerate().for_each(|(tier, means)| counted.leave_out_floods(ctx, tier, means));
         (!counted.samples.is_empty()).then_some(counted)
     }
 
-    /// Takes handshakes for a flood where there are more than callers complete. Those last a way there and back, and of a tenth of them a packet may get lost, which
-    /// is sent again a second later (RFC 6298): by Little's law so many stand there as come in that time. An accept queue that overflows keeps those open, too, that
-    /// are complete.
-    fn leave_out_floods(&mut self, ctx: &Context<'_>, tier: usize) {
-        let means = self.means(ctx.path.tiers.len(), (0, u64::MAX))[tier];
+    /// Counts no more handshakes than callers complete. Each of those lasts a way there and back, and a second more for each packet that is lost (RFC 6298), as other
+    /// segments are in this run: by Little's law so many are open as come in that time. What is beyond them nobody completes: a flood. An accept queue that
+    /// overflows keeps those open, too, that are complete.
+    fn leave_out_floods(&mut self, ctx: &Context<'_>, tier: usize, means: &Counts) {
         let Some(view) = ctx.obs.netns.get(&ctx.path.tiers[tier].netns) else { return };
         let has_overflowed = ctx.counted(view, "TcpExt.ListenOverflows").is_none_or(|count| count > 0);
         let Some(accepted) = accepted(ctx, view).filter(|accepted| *accepted > 0) else { return };
-        if has_overflowed || means.ways <= 0.0 {
+        let Some((sent, again)) = segments(ctx, view) else { return };
+        if has_overflowed || means.ways <= 0.0 || means.handshake <= 0.0 {
             return;
         }
-        let (per_s, way_s) = (accepted as f64 / ctx.seconds(), means.way_us / means.ways / 1e6);
-        if means.handshake > per_s * (way_s + LOST_SHARE * INITIAL_RTO_US as f64 / 1e6) {
-            let completed = (per_s * way_s / means.handshake).min(1.0);
-            self.samples.values_mut().flatten().for_each(|(_, counts)| counts[tier].handshake *= completed);
-        }
+        let each_s = means.way_us / means.ways / 1e6 + PACKETS * again as f64 / sent as f64 * INITIAL_RTO_S;
+        let completed = (accepted as f64 / ctx.seconds() * each_s / means.handshake).min(1.0);
+        self.samples.values_mut().flatten().for_each(|(_, counts)| counts[tier].handshake *= completed);
     }
 
     /// The mean counts of each tier over the samples from one time until before another.

@@ -1,7 +1,5 @@
 //! Requests that a tier holds while it neither computes nor waits for anything that is seen, and what tells whether they wait for each other there.
 
-use std::collections::BTreeSet;
-
 use crate::facts::Context;
 use crate::facts::suffered::WAKES_US;
 use crate::harm::Cost;
@@ -65,15 +63,12 @@ impl Account {
     /// computing or waiting for what is not seen; at the tier itself and those before it the computing. What stands in a queue, is ready for a core, or leaves for who
     /// does not read it may go on sooner as well.
     pub(crate) fn left_without(&self, ctx: &Context<'_>, tier: usize) -> Mean {
-        let mut near = BTreeSet::from([tier]);
-        for _ in &ctx.path.tiers {
-            let calls = |tier: &usize| ctx.path.tiers[*tier].upstreams.iter().any(|upstream| near.contains(upstream));
-            let more: Vec<usize> = (0..ctx.path.tiers.len()).filter(calls).collect();
-            near.extend(more);
-        }
+        let tiers = &ctx.path.tiers;
+        let is_near = |other: usize| other == tier || ctx.behind(&tiers[other]).iter().any(|behind| std::ptr::eq(*behind, &tiers[tier]));
+        let near: Vec<bool> = (0..tiers.len()).map(is_near).collect();
         let stays = |stood: &Stood| match stood.tier {
             None => true,
-            Some(tier) if near.contains(&tier) => stood.place == Place::Cpu,
+            Some(tier) if near[tier] => stood.place == Place::Cpu,
             Some(_) => matches!(stood.place, Place::Cpu | Place::Waiting),
         };
         let mean = |all: &[Stood]| all.iter().filter(|stood| stays(stood)).map(|stood| stood.mean).sum::<f64>();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Context;
-use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes};
+use crate::observation::{ListenerAddress, NetnsId, NetnsView, RequestSample, RequestSocket, RequestTimes};
 use crate::path::PlacedListener;
 use crate::traffic;
 
@@ -15,6 +15,8 @@ use super::standing::pending;
 const REQUEST_BYTES_MAX: u64 = 1_400;
 /// Young requests that must have been counted.
 const YOUNG_MIN: f64 = 30.0;
+/// Share of the connections that must be of one kind, kept or with one request each, for all to be counted so: the figure is off by the rest at the most.
+const OF_ONE_KIND_MIN: f64 = 0.9;
 
 /// Requests a second that ended or came.
 pub(crate) fn rps(ctx: &Context<'_>, counted: &Counted, under_way: f64) -> Option<f64> {
@@ -39,9 +41,7 @@ impl<'a> Seen<'a> {
         let view = ctx.obs.netns.get(&netns)?;
         let of_first = |socket: &&RequestSocket| tier_of(ctx, netns, &socket.address) == Some(0);
         let sample = |(at_us, sample): &'a (u64, RequestSample)| (*at_us, sample.share, sample.sockets.iter().filter(of_first).collect());
-        let (from_us, to_us) = ctx.window_us;
-        let inside = view.request_samples.points().iter().filter(|(at_us, _)| (from_us..=to_us).contains(at_us));
-        Some(Self { samples: inside.map(sample).collect() })
+        Some(Self { samples: ctx.in_window(&view.request_samples).map(sample).collect() })
     }
 
     /// Of connections that carry many requests: what came in on each between its first and its last sample, times how many there are. Nothing where most
@@ -65,32 +65,22 @@ impl<'a> Seen<'a> {
         }
         let is_whole = arrived > 0 && bytes / arrived < REQUEST_BYTES_MAX;
         let mean = all / self.samples.len().max(1) as f64;
-        (kept >= 0.9 * all && is_whole && seconds > 0.0).then(|| arrived as f64 / seconds * mean)
+        (kept >= OF_ONE_KIND_MIN * all && is_whole && seconds > 0.0).then(|| arrived as f64 / seconds * mean)
     }
 
     /// Of connections with one request each: as many as the first tier's namespace accepted. Nothing where other tiers there may have accepted some.
     fn of_accepted(&self, ctx: &Context<'_>) -> Option<f64> {
-        let netns = ctx.path.tiers.first()?.netns;
-        let view = ctx.obs.netns.get(&netns)?;
-        let is_tcp = |placed: &PlacedListener| placed.netns == netns && matches!(placed.listener.address, ListenerAddress::Tcp(..));
-        let beside: BTreeSet<usize> = (1..ctx.path.tiers.len()).filter(|tier| ctx.path.tiers[*tier].listeners.iter().any(is_tcp)).collect();
-        let (mut fresh, mut all, mut kept_beside) = (0.0, 0.0, BTreeSet::new());
-        for (_, sample) in ctx.in_window(&view.request_samples) {
-            for (socket, times) in sample.sockets.iter().filter_map(|socket| Some((socket, socket.times?))) {
-                let has_one = times.data_segs_in == Some(1);
-                match tier_of(ctx, netns, &socket.address) {
-                    Some(0) => {
-                        all += 1.0 / sample.share;
-                        fresh += if has_one { 1.0 / sample.share } else { 0.0 };
-                    }
-                    Some(_) if has_one => return None,
-                    Some(tier) => drop(kept_beside.insert(tier)),
-                    None => {}
-                }
+        let (mut fresh, mut all) = (0.0, 0.0);
+        for (_, share, sockets) in &self.samples {
+            for times in sockets.iter().filter_map(|socket| socket.times) {
+                all += 1.0 / share;
+                fresh += if has_one(&times) { 1.0 / share } else { 0.0 };
             }
         }
+        let netns = ctx.path.tiers.first()?.netns;
+        let view = ctx.obs.netns.get(&netns)?;
         let opened = ctx.counted(view, "Tcp.PassiveOpens")? as f64 / ctx.seconds();
-        (all > 0.0 && fresh >= 0.9 * all && beside.is_subset(&kept_beside) && opened > 0.0).then_some(opened)
+        (all > 0.0 && fresh >= OF_ONE_KIND_MIN * all && opened > 0.0 && are_others_kept(ctx, netns, view)).then_some(opened)
     }
 
     /// Of connections with one request each: how many came within the last few ticks and have no answer. Each request passes through that age where hardly
@@ -118,4 +108,23 @@ impl<'a> Seen<'a> {
         }
         found
     }
+}
+
+fn has_one(times: &RequestTimes) -> bool {
+    times.data_segs_in == Some(1)
+}
+
+/// True where every other tier that listens for TCP in a namespace was seen to keep its connections.
+fn are_others_kept(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView) -> bool {
+    let is_tcp = |placed: &PlacedListener| placed.netns == netns && matches!(placed.listener.address, ListenerAddress::Tcp(..));
+    let others = ctx.path.tiers.iter().enumerate().skip(1).filter(|(_, tier)| tier.listeners.iter().any(is_tcp));
+    let mut unseen: BTreeSet<usize> = others.map(|(tier, _)| tier).collect();
+    for socket in ctx.in_window(&view.request_samples).flat_map(|(_, sample)| &sample.sockets) {
+        let Some((times, tier @ 1..)) = socket.times.zip(tier_of(ctx, netns, &socket.address)) else { continue };
+        if has_one(&times) {
+            return false;
+        }
+        unseen.remove(&tier);
+    }
+    unseen.is_empty()
 }

@@ -451,22 +451,35 @@ fn of_handshakes_those_count_that_somebody_completes() {
         socket
     };
     let server = [many(20, far), many(600, shaking)].concat();
-    let mean = |opened: i64, overflows: i64, in_flight: Option<u32>| {
+    let mean = |opened: i64, overflows: i64, lost: i64, in_flight: Option<u32>| {
         let stage = Stage { server: server.clone(), in_flight, ..Stage::default() };
         let mut obs = stage.observe();
         let netstat = &mut obs.netns.get_mut(&SERVER).unwrap().netstat;
         for (at_us, times) in [(0, 0), (WINDOW_US, 1)] {
-            let counters = [("Tcp.PassiveOpens".to_owned(), times * opened), ("TcpExt.ListenOverflows".to_owned(), times * overflows)];
+            let counted = [
+                ("Tcp.PassiveOpens", opened),
+                ("TcpExt.ListenOverflows", overflows),
+                ("Tcp.OutSegs", 1_000),
+                ("Tcp.RetransSegs", 400 + lost),
+                ("TcpExt.TCPSynRetrans", 400),
+                ("TcpExt.TCPDSACKRecvSegs", 0),
+            ];
+            let counters = counted.map(|(name, count)| (name.to_owned(), times * count));
             netstat.push(at_us, Reading::Ok(counters.into()));
         }
         let (path, words) = (stage.path(), Catalogue::english());
         let ledger = of(&Context::new(&obs, &path, &words)).unwrap().0;
         ledger.places.iter().find(|one| one.place == Place::Handshake).map_or(0.0, |one| one.mean)
     };
-    assert_eq!(mean(500, 0, None), 2.5, "fifty a second in two tiers, a tenth of a second each: the others are a flood");
-    assert_eq!(mean(500, 9, None), 600.0, "complete ones stay open where the accept queue is full");
-    assert_eq!(mean(0, 0, None), 600.0, "nobody gets through");
-    assert_eq!(mean(500, 9, Some(20)), 0.0, "the load's own end tells of those");
+    assert_eq!(mean(500, 0, 0, None), 2.5, "fifty a second in two tiers, a tenth of a second each: the others are a flood");
+    assert_eq!(
+        mean(500, 0, 100, None),
+        7.5,
+        "a tenth of all segments is lost, of handshakes two each may be, and a second passes until they come again"
+    );
+    assert_eq!(mean(500, 9, 0, None), 600.0, "complete ones stay open where the accept queue is full");
+    assert_eq!(mean(0, 0, 0, None), 600.0, "nobody gets through");
+    assert_eq!(mean(500, 9, 0, Some(20)), 0.0, "the load's own end tells of those");
 }
 
 #[test]

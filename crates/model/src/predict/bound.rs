@@ -23,6 +23,6 @@ pub(super) fn at_most(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed,
     let others = remaining(scene, placed, None);
     // A ceiling on which no prediction may rest is no bound either.
     let are_known = !others.is_empty() && refusal::untold(scene, None, &others, expected(&others, load).1, load).is_ok();
-    let ceilings = others.iter().filter(|_| are_known).map(|other| other.ceiling.high);
-    Some(ceilings.fold(by_time, f64::min)).filter(|most| *most > load.throughput_rps())
+    let lowest = if are_known { others.iter().map(|other| other.ceiling.high).fold(by_time, f64::min) } else { by_time };
+    Some(lowest).filter(|most| *most > load.throughput_rps())
 }

@@ -12,7 +12,7 @@ use crate::findings::{
     ACCEPT_QUEUE_FULL, CONNECTIONS_EXHAUSTED, FILES_EXHAUSTED, NOT_IN_FORCE, POOL_EXHAUSTED, THROTTLED, TIME_WAIT_SEARCH,
 };
 use crate::harm::Cost;
-use crate::load::INITIAL_RTO_US;
+use crate::load::{INITIAL_RTO_S, INITIAL_RTO_US};
 use crate::message::Message;
 use crate::observation::NetnsView;
 use crate::path::{PlacedListener, Tier};
@@ -37,7 +37,7 @@ pub(super) const STATION: StationDef = StationDef {
 
 /// Time after which a client sends a SYN again that a full queue dropped (RFC 6298, initial RTO), seconds. A queue that is long enough is
 /// better than that only where waiting in it is shorter.
-const RETRY_S: f64 = INITIAL_RTO_US as f64 / 1e6;
+const RETRY_S: f64 = INITIAL_RTO_S;
 /// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
 const STANDING_SHARE: f64 = 0.5;
 /// Share of its limit from which a queue's headroom is told as small.

@@ -4,6 +4,7 @@ mod harm;
 mod innocent;
 
 use super::{Context, Placed, StationDef, blank, evidence, unjudged};
+use crate::facts::suffered::segments;
 use crate::findings::PACKET_LOSS;
 use crate::message::Message;
 use crate::observation::{NetnsId, NetnsView};
@@ -63,13 +64,8 @@ fn senders<'a>(ctx: &Context<'a>) -> Vec<Sent<'a>> {
 
 fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a str, view: &'a NetnsView) -> Option<Sent<'a>> {
     let count = |name: &str| ctx.counted(view, name);
-    let segments = count("Tcp.OutSegs").filter(|segments| *segments > 0)?;
-    let syns = count("TcpExt.TCPSynRetrans")?;
-    // Newer kernels count the segments of such reports, older ones the reports.
-    let twice = count("TcpExt.TCPDSACKRecvSegs")
-        .or_else(|| Some(count("TcpExt.TCPDSACKRecv")?.saturating_add(count("TcpExt.TCPDSACKOfoRecv")?)))?;
-    let lost = count("Tcp.RetransSegs")?.saturating_sub(syns).saturating_sub(twice);
-    let timeouts = count("TcpExt.TCPTimeouts")?.saturating_sub(syns);
+    let (segments, lost) = segments(ctx, view)?;
+    let timeouts = count("TcpExt.TCPTimeouts")?.saturating_sub(count("TcpExt.TCPSynRetrans")?);
     let waits = timeouts.saturating_add(count("TcpExt.TCPLossProbes").unwrap_or(0)).min(lost);
     Some(Sent { netns, tier, is_client: false, segments, lost, waits })
 }

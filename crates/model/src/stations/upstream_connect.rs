@@ -9,7 +9,7 @@ use super::{Context, Placed, StationDef, blank, evidence, unjudged};
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
 use crate::findings::{CHURN, CLOSE_RACE};
 use crate::harm::Cost;
-use crate::load::{INITIAL_RTO_US, Loop};
+use crate::load::{INITIAL_RTO_S, Loop};
 use crate::message::Message;
 use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
 use crate::path::{PlacedListener, Tier, names_listener};
@@ -266,7 +266,7 @@ fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
     let retried = grown(ctx, view, "TcpExt.TCPSynRetrans")?;
     let opened = grown(ctx, view, "Tcp.ActiveOpens")?;
     // What is sent again waited for the first retransmission timeout at the least.
-    let lost = retried * (INITIAL_RTO_US as f64 / 1e6) / ctx.seconds().max(1e-6);
+    let lost = retried * INITIAL_RTO_S / ctx.seconds().max(1e-6);
     let lost = Cost { requests: retried / opened.max(1.0), time: lost / f64::from(connections.max(1)) };
     if samples < SAMPLES_MIN || lost.hurts() {
         return None;

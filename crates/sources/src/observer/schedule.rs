@@ -22,7 +22,7 @@ pub(super) const DRAWN_MAX_US: u64 = 20_000;
 /// counters; the queues of listeners and the count of conntrack's entries, which fill up within a moment. Samples of requests have a part of their own.
 const AFFORDED: [&str; 8] = [CONNECTIONS, FILES, WAITS, "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
 
-/// A reading is cheap that takes no more than one of so many parts of what flows in within a second (of what is read four times a second, a quarter): 1 ms. Of
+/// A reading is cheap that takes no more than one of so many parts of what flows in within a second (of what is read four times a second, a quarter): about 1 ms. Of
 /// few connections all is read in time then, however many namespaces there are: who waits for whom must not be missed for want of a millisecond. Where all that is
 /// cheap is too much together, it is read more rarely, all of it alike.
 const CHEAP_PART: u64 = 8;

@@ -115,7 +115,7 @@ impl Requests {
         self.ports = shared.into_iter().take(windows::PORTS_MAX).map(|(_, port)| port).collect();
         let (least, most) = PAUSE_MS;
         let pause = Duration::from_millis(least + self.draw() % (most - least));
-        // No sooner than all that may be spent has made up for it, though the next ones were paid before it was known what they cost.
+        // No sooner than all that may be spent has made up for it: the turns that were given out with this one knew nothing of what it cost.
         self.due = now.checked_add(pause.max(cost * FLOW_US as u32));
     }
 }
