@@ -1,6 +1,7 @@
 //! The account: of the counts of one stretch of time, how many requests stood at each place.
 
 use crate::facts::Context;
+use crate::load::Loop;
 use crate::observation::Listener;
 use crate::report::LedgerPlaceKind;
 
@@ -67,6 +68,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let tiers = self.ctx.path.tiers.len();
         let mut counts = self.counted.means(tiers, span_us);
         let queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
+        counts.iter_mut().take(1).for_each(bound_answers);
         let held = self.hold(&mut counts, &queued);
         let client = counts.first().map_or(0.0, unread_by_client);
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
@@ -91,7 +93,20 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let caller = self.callers[tier];
             all.extend(places.into_iter().map(|(place, mean, age_ms)| Stood { tier: Some(tier), caller, place, mean, age_ms }));
         }
+        self.fit(&mut all, counts.first(), queued.first());
         all
+    }
+
+    /// In a closed loop who does not wait at the first queue is elsewhere. That queue is read far more often than sockets are sampled: where more waited in it at the
+    /// moments of the samples than on average, fewer stood at the other places then, and they are counted up by as many (a regression estimate of slope -1;
+    /// Cochran, Sampling Techniques, 7.3). What the samples themselves do not account for stays as it is.
+    fn fit(&self, all: &mut [Stood], first: Option<&Counts>, queued: Option<&f64>) {
+        let is_closed = self.ctx.obs.load.as_ref().is_some_and(|load| matches!(load.shape, Loop::Closed { .. }));
+        let Some((first, queued)) = first.zip(queued).filter(|(first, _)| is_closed && standing(first) > 0.0) else { return };
+        let is_queue = |stood: &Stood| stood.tier == Some(0) && stood.place == LedgerPlaceKind::AcceptQueue;
+        let others: f64 = all.iter().filter(|stood| !is_queue(stood)).map(|stood| stood.mean).sum();
+        let fitted = (others + first.unaccepted - queued).max(0.0) / others;
+        all.iter_mut().filter(|stood| !is_queue(stood)).for_each(|stood| stood.mean *= fitted);
     }
 
     /// What each tier holds itself: its requests in service less what stands on its edges, never below zero. What cannot be told to be a request is given
@@ -123,6 +138,16 @@ fn unread_by_client(first: &Counts) -> f64 {
     let sent = (first.client - first.sending).max(0.0);
     let is_server_seen = standing(first) + first.idle > 0.0;
     if is_server_seen { sent.min(closed + first.idle + first.streaming + first.undecided) } else { sent }
+}
+
+/// Where the client's own end was seen, no more last segments of answers are on their way than it still waits for: the others have arrived, and their acknowledgement is
+/// delayed until the next request.
+fn bound_answers(first: &mut Counts) {
+    if first.asking > 0.0 {
+        let elsewhere = standing(first) - first.sending + first.unaccepted + first.client;
+        let on_their_way = (first.asking - elsewhere).max(0.0);
+        first.sending -= (first.sending - on_their_way).clamp(0.0, first.last_segment);
+    }
 }
 
 /// Requests at a tier and behind it that are known to be under way, without its accept queue.

@@ -11,7 +11,7 @@ use crate::path::{Endpoint, answers};
 
 use super::calls::{self, Calls};
 use super::rhythm::{Rhythm, tick_ms};
-use super::standing::{Known, Standing, has_arrived, is_multiplexed, never, standing};
+use super::standing::{Known, Standing, has_arrived, is_multiplexed, must_have_arrived, never, pending, standing};
 
 /// Intervals between two samples in which a connection sent without being asked, from which on it streams.
 const STREAMS_MIN: u32 = 3;
@@ -33,6 +33,8 @@ pub(crate) struct Counts {
     /// Of those in service the ones whose connection had no answer before.
     pub(crate) first: f64,
     pub(crate) sending: f64,
+    /// Of these the ones with one segment that is not acknowledged: it has arrived or not, no part of it.
+    pub(crate) last_segment: f64,
     pub(crate) undecided: f64,
     /// Connections on which nothing was asked.
     pub(crate) idle: f64,
@@ -43,6 +45,8 @@ pub(crate) struct Counts {
     pub(crate) client: f64,
     /// Of these the ones that came on connections which both sides keep.
     pub(crate) client_kept: f64,
+    /// Connections of the client that may wait for an answer, by what it sent and got itself; at the first tier alone.
+    pub(crate) asking: f64,
     /// Connections that stream, and those that carry several requests at once.
     pub(crate) streaming: f64,
     pub(crate) multiplexed: f64,
@@ -60,7 +64,7 @@ impl Counts {
         }
     }
 
-    fn fields(&mut self) -> [&mut f64; 19] {
+    fn fields(&mut self) -> [&mut f64; 21] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -70,12 +74,14 @@ impl Counts {
             &mut self.service,
             &mut self.first,
             &mut self.sending,
+            &mut self.last_segment,
             &mut self.undecided,
             &mut self.idle,
             &mut self.unaccepted,
             &mut self.abandoned,
             &mut self.client,
             &mut self.client_kept,
+            &mut self.asking,
             &mut self.streaming,
             &mut self.multiplexed,
             &mut self.age_ms,
@@ -95,6 +101,8 @@ pub(crate) struct Counted {
     /// What the tiers ask of others.
     pub(crate) calls: Vec<Calls>,
     pub(crate) tick_ms: u64,
+    /// Begin and end of what is looked at, microseconds.
+    window_us: (u64, u64),
     /// Requests under way at the first tier by their client's address, the mean of all samples.
     pub(crate) clients: BTreeMap<IpAddr, f64>,
 }
@@ -110,7 +118,8 @@ impl Counted {
         let times = all.iter().flat_map(|(_, samples)| samples).flat_map(|(_, sample)| &sample.sockets).filter_map(|socket| socket.times);
         let ages_ms = vec![Vec::new(); ctx.path.tiers.len()];
         let clients = BTreeMap::new();
-        let mut counted = Self { samples: BTreeMap::new(), ages_ms, calls: Vec::new(), tick_ms: tick_ms(times), clients };
+        let window_us = ctx.window_us;
+        let mut counted = Self { samples: BTreeMap::new(), ages_ms, calls: Vec::new(), tick_ms: tick_ms(times), window_us, clients };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
             let namespace = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms);
@@ -139,18 +148,28 @@ impl Counted {
         self.samples.values_mut().flatten().for_each(|(_, counts)| counts[tier].handshake *= completed);
     }
 
-    /// The mean counts of each tier over the samples from one time until before another.
+    /// The mean counts of each tier from one time until before another. Each sample stands for the time that is nearest to it: they come unevenly, and most surely when
+    /// a load begins, which is not what the rest of it is like.
     pub(crate) fn means(&self, tiers: usize, (from_us, to_us): (u64, u64)) -> Vec<Counts> {
         let mut means = vec![Counts::default(); tiers];
         for samples in self.samples.values() {
-            let inside: Vec<&Vec<Counts>> =
-                samples.iter().filter(|(at_us, _)| (from_us..to_us).contains(at_us)).map(|(_, counts)| counts).collect();
-            for counts in &inside {
-                means.iter_mut().zip(*counts).for_each(|(mean, count)| mean.add(count, 1.0 / inside.len() as f64));
+            let inside: Vec<&(u64, Vec<Counts>)> = samples.iter().filter(|(at_us, _)| (from_us..to_us).contains(at_us)).collect();
+            let times_us: Vec<u64> = inside.iter().map(|(at_us, _)| *at_us).collect();
+            let weights = nearest(&times_us, (from_us.max(self.window_us.0), to_us.min(self.window_us.1)));
+            for ((_, counts), weight) in inside.into_iter().zip(weights) {
+                means.iter_mut().zip(counts).for_each(|(mean, count)| mean.add(count, weight));
             }
         }
         means
     }
+}
+
+/// The shares of a stretch of time that are nearest to each of these times within it.
+pub(super) fn nearest(times_us: &[u64], (from_us, to_us): (u64, u64)) -> Vec<f64> {
+    let middles = times_us.windows(2).map(|two| two[0].midpoint(two[1]));
+    let edges: Vec<u64> = std::iter::once(from_us).chain(middles).chain([to_us]).collect();
+    let length = to_us.saturating_sub(from_us).max(1) as f64;
+    edges.windows(2).map(|two| two[1].saturating_sub(two[0]) as f64 / length).collect()
 }
 
 /// The tier that a connection belongs to, by its accepted end.
@@ -177,6 +196,8 @@ struct Namespace<'c, 'a> {
     tick_ms: u64,
     /// By tier.
     rhythms: Vec<Option<Rhythm>>,
+    /// By tier: the shortest smoothed round-trip time of its connections, microseconds.
+    ways_us: Vec<Option<u64>>,
     /// Connections that send again and again without being asked, and unix sockets that are there all the time.
     streaming: BTreeSet<u64>,
     multiplexed: BTreeSet<u64>,
@@ -220,13 +241,16 @@ impl<'c, 'a> Namespace<'c, 'a> {
             }
         }
         let own = &tiers;
-        let of_tier = |tier: usize| Rhythm::of(all.iter().copied().filter(move |(socket, _)| own.get(&socket.cookie) == Some(&tier)));
-        let rhythms = (0..ctx.path.tiers.len()).map(of_tier).collect();
+        let of_tier = |tier: usize| all.iter().copied().filter(move |(socket, _)| own.get(&socket.cookie) == Some(&tier));
+        let rtt_us = |socket: &RequestSocket| socket.times?.rtt_us.filter(|us| *us > 0);
+        let rhythms = (0..ctx.path.tiers.len()).map(|tier| Rhythm::of(of_tier(tier))).collect();
+        let ways_us = (0..ctx.path.tiers.len()).map(|tier| of_tier(tier).filter_map(|(socket, _)| rtt_us(socket)).min()).collect();
         Self {
             ctx,
             id,
             tick_ms,
             rhythms,
+            ways_us,
             streaming: at_least(sent, STREAMS_MIN),
             multiplexed: at_least(asked, MULTIPLEXED_MIN),
             away: away(ctx, id, sampled),
@@ -269,7 +293,9 @@ impl<'c, 'a> Namespace<'c, 'a> {
             let client = match own {
                 Some(tier) => {
                     let other = ends(socket).and_then(|(local, remote)| calling.get(&(remote, local)).copied());
-                    let has_arrived = socket.send_queue > 0 && other.is_some_and(|other| has_arrived(socket, other));
+                    let has_arrived = socket.send_queue > 0
+                        && (other.is_some_and(|other| has_arrived(socket, other))
+                            || must_have_arrived(socket, self.ways_us[tier], self.tick_ms));
                     let known = Known { before: *before, has_arrived, ..self.known(socket, tier) };
                     let is_under_way = self.add(&mut counts[tier], socket, &known, weight, &mut beside.ages_ms[tier]);
                     ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
@@ -290,6 +316,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
     fn known(&self, socket: &RequestSocket, tier: usize) -> Known<'_> {
         Known {
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
+            asks_once: tier == 0 && self.ctx.obs.load.as_ref().is_some_and(|load| !load.keep_alive),
             streams: self.streaming.contains(&socket.cookie),
             is_kept: self.kept.contains(&socket.cookie),
             rhythm: self.rhythms[tier].as_ref(),
@@ -328,7 +355,12 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 }
                 &mut counts.service
             }
-            Standing::Sending => &mut counts.sending,
+            Standing::Sending => {
+                if socket.times.is_some_and(|times| times.unacked == Some(1) && times.unsent == Some(0)) {
+                    counts.last_segment += weight;
+                }
+                &mut counts.sending
+            }
             Standing::Undecided => &mut counts.undecided,
             Standing::Streaming => &mut counts.streaming,
             Standing::Closed if socket.inode == 0 => &mut counts.abandoned,
@@ -354,26 +386,29 @@ impl<'c, 'a> Namespace<'c, 'a> {
         shaking: &BTreeSet<(Endpoint, Endpoint)>,
     ) -> Option<usize> {
         let (local, remote) = ends(socket)?;
-        let called = || self.called(remote);
         // Under load the first tier's handshakes are told by their callers alone.
-        let is_told = shaking.contains(&(remote, local)) && (self.ctx.obs.load.is_none() || called() != Some(0));
-        if socket.state == TcpState::SynSent && !is_told {
-            let tier = called()?;
-            counts[tier].connecting += weight;
+        let is_told = |tier: usize| shaking.contains(&(remote, local)) && (self.ctx.obs.load.is_none() || tier != 0);
+        if socket.state == TcpState::SynSent || is_unheard(socket) {
+            let tier = self.called(remote).filter(|tier| !is_told(*tier))?;
+            let place = if socket.state == TcpState::SynSent { &mut counts[tier].connecting } else { &mut counts[tier].handshake };
+            *place += weight;
             return Some(tier);
-        } else if is_unheard(socket) {
-            let tier = called()?;
-            counts[tier].handshake += weight;
-            return Some(tier);
+        }
+        if socket.inode == 0 || self.id != self.ctx.obs.request.client_netns || self.called(remote) != Some(0) {
+            return None;
         }
         // The FIN counts as one byte of the queue: who has read the answer need not read that.
         let is_closed = socket.state == TcpState::CloseWait;
         let unread = socket.receive_queue.saturating_sub(u32::from(is_closed));
-        if unread > 0 && socket.inode != 0 && self.id == self.ctx.obs.request.client_netns && called() == Some(0) {
+        if unread > 0 {
             counts[0].client += weight;
             if !is_closed {
                 counts[0].client_kept += weight;
             }
+        }
+        // An answer came after what this end sent last: it waits for none.
+        if unread > 0 || socket.times.as_ref().is_none_or(|times| pending(times) != Some(true)) {
+            counts[0].asking += weight;
         }
         None
     }

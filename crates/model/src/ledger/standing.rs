@@ -42,9 +42,10 @@ pub(crate) struct Known<'a> {
     pub(crate) before: Option<&'a RequestSocket>,
     /// Its listener speaks TLS.
     pub(crate) tls: bool,
-    /// Its other end, seen in the same sample, has all that was sent: what is not acknowledged waits for the acknowledgement alone, which may be delayed until the next
-    /// request.
+    /// All that was sent has arrived: what is not acknowledged waits for the acknowledgement alone, which may be delayed until the next request.
     pub(crate) has_arrived: bool,
+    /// Its client asks once on each connection: while that is open the request has no whole answer.
+    pub(crate) asks_once: bool,
     /// It was seen to send again and again without being asked.
     pub(crate) streams: bool,
     /// A unix socket that was there in every sample: it may be idle.
@@ -59,6 +60,15 @@ pub(crate) struct Known<'a> {
 pub(crate) fn has_arrived(socket: &RequestSocket, other: &RequestSocket) -> bool {
     let sent = socket.times.and_then(|times| times.bytes_sent);
     sent.is_some() && sent == other.times.and_then(|times| times.bytes_received)
+}
+
+/// True where nothing is left to send, nothing was lost, and the last of it left longer ago than the way there and back takes: at least as long as ever on this
+/// connection, and as on that of all connections which has the shortest now, for queues on the way are the same to all.
+pub(crate) fn must_have_arrived(socket: &RequestSocket, way_us: Option<u64>, tick_ms: u64) -> bool {
+    let Some((times, way_us)) = socket.times.as_ref().zip(way_us) else { return false };
+    let shortest_us = times.min_rtt_us.unwrap_or(u64::MAX).max(way_us);
+    let is_late = times.last_data_sent_ms.saturating_sub(tick_ms).saturating_mul(1_000) > shortest_us;
+    times.unsent == Some(0) && times.lost == Some(0) && is_late
 }
 
 /// Where the request of this connection stands.
@@ -77,6 +87,7 @@ pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
         (_, Known { streams: true, .. }) => Standing::Streaming,
         _ if socket.receive_queue > 0 => Standing::Service,
         _ if socket.send_queue > 0 && !known.has_arrived => Standing::Sending,
+        (Some(times), Known { asks_once: true, .. }) if !never(times.data_segs_in, times.bytes_received) => Standing::Service,
         (None, Known { is_kept: true, .. }) => Standing::Undecided,
         (None, _) => Standing::Service,
         (Some(times), _) => of_times(times, known),
@@ -239,6 +250,8 @@ mod tests {
                 Known { has_arrived: true, ..plain },
                 Standing::Idle,
             ),
+            ("a part of the only answer", of(40, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Service),
+            ("the only request is still to come", of(8, 8, 0, 0), Known { asks_once: true, ..plain }, Standing::Idle),
             ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),
             ("a stream of events", of(40, 8, 1, 500), Known { streams: true, ..plain }, Standing::Streaming),
             ("the hello of TLS", of(8, 8, 1, 0), Known { tls: true, ..plain }, Standing::TlsHandshake),
@@ -259,6 +272,19 @@ mod tests {
         for (name, socket, known, expected) in rows {
             assert_eq!(standing(&socket, &known), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn what_left_longer_ago_than_the_way_takes_has_arrived() {
+        let known = RequestTimes { unsent: Some(0), lost: Some(0), ..times(60, 20, 5, 5) };
+        let told = |times, way_us| must_have_arrived(&socket(Some(times)), way_us, 4);
+        assert!(told(known, Some(15_000)));
+        assert!(!told(known, Some(16_000)), "the last tick may be wrong");
+        assert!(!told(known, None), "no way is known");
+        assert!(!told(RequestTimes { min_rtt_us: Some(90_000), ..known }, Some(15_000)), "this client is far");
+        assert!(!told(RequestTimes { min_rtt_us: None, ..known }, Some(15_000)), "nobody knows how far it is");
+        assert!(!told(RequestTimes { unsent: Some(1), ..known }, Some(15_000)), "more is to be sent");
+        assert!(!told(RequestTimes { lost: Some(1), ..known }, Some(15_000)), "it is sent again");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The account over whole observations of two tiers, "web" that calls "app": each place with what fills it, and with the trap that looks like it.
 
+use super::count::nearest;
 use super::*;
 use crate::catalogue::Catalogue;
 use crate::facts::TierId;
@@ -487,4 +488,57 @@ fn a_client_that_has_read_the_answer_need_not_read_its_end() {
     let closed = |queue, number| RequestSocket { state: TcpState::CloseWait, receive_queue: queue, inode: 1, ..calling(WEB, number) };
     let client = |queue| Stage { client: many(5, |number| closed(queue, number)), ..Stage::default() }.mean("client", Place::Client);
     assert_eq!((client(1), client(2)), (0.0, 5.0));
+}
+
+#[test]
+fn who_does_not_wait_at_the_first_queue_is_elsewhere() {
+    let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
+    let server = [many(40, |number| served(WEB, number)), many(20, waiting)].concat();
+    // The queue held 5 on average, and 20 when the sockets were sampled.
+    let stage = |in_flight| Stage { server: server.clone(), queues: (5, 0), in_flight, ..Stage::default() };
+    let told = |in_flight| {
+        let ledger = stage(in_flight).ledger();
+        let at = |place| ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum::<f64>();
+        (at(Place::AcceptQueue), at(Place::Waiting), ledger.unaccounted.mean)
+    };
+    assert_eq!(told(Some(60)), (5.0, 55.0, 0.0));
+    assert_eq!(told(Some(70)), (5.0, 55.0, 10.0), "what the samples lack is still not accounted for");
+    assert_eq!(told(None), (5.0, 40.0, 0.0), "nothing tells how many there are");
+}
+
+#[test]
+fn a_handshake_that_both_ends_tell_of_counts_once() {
+    let shaking = |number| RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..served(APP, number) };
+    let both = [many(6, shaking), many(6, |number| unheard(APP, number, 1))].concat();
+    assert_eq!(Stage { server: both, ..Stage::default() }.mean("app", Place::Handshake), 6.0);
+}
+
+#[test]
+fn each_sample_stands_for_the_time_nearest_to_it() {
+    assert_eq!(nearest(&[100, 200, 800], (0, 1_000)), [0.15, 0.35, 0.5]);
+    assert_eq!(nearest(&[400], (0, 1_000)), [1.0]);
+    assert_eq!(nearest(&[], (0, 1_000)), [1.0], "nobody takes it");
+}
+
+#[test]
+fn no_more_answers_are_on_their_way_than_the_client_waits_for() {
+    let leaving = |number, unacked| {
+        let socket = RequestSocket { send_queue: 300, ..idle(WEB, number) };
+        let times = socket.times.map(|times| RequestTimes { unacked: Some(unacked), unsent: Some(0), ..times });
+        RequestSocket { times, ..socket }
+    };
+    // Its request left 100 ms ago and the answer before came 140 ms ago; and the other way round.
+    let waiting = |number| {
+        let socket = calling(WEB, number);
+        let times = socket.times.map(|times| RequestTimes { last_data_recv_ms: 140, last_data_sent_ms: 100, ..times });
+        RequestSocket { times, ..socket }
+    };
+    let client = [many(12, waiting), many(8, |number| calling(WEB, 12 + number))].concat();
+    let mean = |unacked, client: &[RequestSocket]| {
+        let server = [many(10, |number| served(WEB, number)), many(10, |number| leaving(10 + number, unacked))].concat();
+        Stage { client: client.to_vec(), server, ..Stage::default() }.mean("web", Place::Sending)
+    };
+    assert_eq!(mean(1, &client), 2.0, "ten of twelve are in service");
+    assert_eq!(mean(2, &client), 10.0, "the client may have a part of each");
+    assert_eq!(mean(1, &[]), 10.0, "the client is elsewhere");
 }

@@ -55,4 +55,10 @@ pub struct RequestTimes {
     pub rwnd_limited_us: Option<u64>,
     /// Shortest round trip, microseconds (Linux 4.6).
     pub min_rtt_us: Option<u64>,
+    /// Smoothed round-trip time, microseconds: with what acknowledgements are delayed.
+    pub rtt_us: Option<u64>,
+    /// Segments sent and not acknowledged.
+    pub unacked: Option<u64>,
+    /// Segments that are taken for lost or were sent again, and are not acknowledged.
+    pub lost: Option<u64>,
 }

@@ -14,7 +14,7 @@ const POURED_MIN_US: u64 = 100;
 const WAITING_PART: i64 = 4;
 /// One of so many parts of what flows in is for samples of requests, which the account of the clients' time rests on: they keep to a pace that this pays,
 /// whatever else waits.
-const SAMPLES_PART: u64 = 4;
+const SAMPLES_PART: u64 = 2;
 
 /// What one kind of work saves for its next turn.
 #[derive(Debug, Default)]
@@ -199,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_is_for_samples_of_all_namespaces_together() {
+    fn a_half_is_for_samples_of_all_namespaces_together() {
         let mut bucket = Bucket::new(0);
         bucket.shared_by(0);
-        assert_eq!(bucket.sample_period_us(500), 500 * FLOW_US * 4);
+        assert_eq!(bucket.sample_period_us(500), 500 * FLOW_US * 2);
         bucket.shared_by(2);
-        assert_eq!(bucket.sample_period_us(1_700), 1_700 * FLOW_US * 8);
+        assert_eq!(bucket.sample_period_us(1_700), 1_700 * FLOW_US * 4);
     }
 
     #[test]

@@ -20,8 +20,8 @@ use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
 use crate::tcp_info::TcpInfoPlace;
 use windows::Windows;
 
-/// Sockets up to which all are read: about 1 us each.
-const WHOLE_MAX: usize = 1_000;
+/// Sockets up to which all are read, about 1 us each: of ports that crowd in a narrow range a share tells little, however few there are.
+const WHOLE_MAX: usize = 2_500;
 /// Sockets that a sample is to have where there are more: a share of them is read.
 const SOCKETS_AIM: usize = 400;
 /// Two to the 64th, divided by the golden ratio.
@@ -264,6 +264,9 @@ fn times(info: &[u8]) -> Option<RequestTimes> {
         unsent: field!("notsent_bytes"),
         rwnd_limited_us: field!("rwnd_limited"),
         min_rtt_us: field!("min_rtt"),
+        rtt_us: field!("rtt"),
+        unacked: field!("unacked"),
+        lost: field!("lost").zip(field!("retrans")).map(|(lost, again)| lost + again),
     })
 }
 
