@@ -70,7 +70,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
         counts.iter_mut().take(1).for_each(bound_answers);
         let held = self.hold(&mut counts, &queued);
-        let client = counts.first().map_or(0.0, unread_by_client);
+        let client = counts.first_mut().map_or(0.0, unread_by_client);
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
@@ -133,11 +133,17 @@ impl<'c, 'a> Accountant<'c, 'a> {
 
 /// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
 /// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than have no request at the server.
-fn unread_by_client(first: &Counts) -> f64 {
+/// Of those that might have one as many have none as the client has answers of.
+fn unread_by_client(first: &mut Counts) -> f64 {
     let closed = first.client - first.client_kept;
     let sent = (first.client - first.sending).max(0.0);
-    let is_server_seen = standing(first) + first.idle > 0.0;
-    if is_server_seen { sent.min(closed + first.idle + first.streaming + first.undecided) } else { sent }
+    if standing(first) + first.idle + first.undecided == 0.0 {
+        return sent;
+    }
+    let idle = closed + first.idle + first.streaming;
+    let unread = sent.min(idle + first.undecided);
+    first.undecided -= (unread - idle).max(0.0);
+    unread
 }
 
 /// Where the client's own end was seen, no more last segments of answers are on their way than it still waits for: the others have arrived, and their acknowledgement is

@@ -8,6 +8,9 @@ use super::rhythm::Rhythm;
 /// Bytes of a segment from which on what arrives is a piece of something long: the least segment that every host must take (RFC 9293, 3.7.1).
 const PIECE_BYTES_MIN: u64 = 536;
 
+/// Bytes that are no whole request of any protocol: the header of a FastCGI record, whose last one of a request has nothing else (FCGI_HEADER_LEN, FastCGI 1.0, 3.3).
+const HEADER_BYTES: u32 = 8;
+
 /// Where the request of a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
@@ -123,9 +126,9 @@ pub(super) fn never(segments: Option<u64>, bytes: Option<u64>) -> bool {
 }
 
 /// True where the server has read a part of what it has not answered: of a first request, or of one that came since the sample before. FastCGI's last
-/// record, for instance, is read when the answer is made.
+/// record, for instance, is read when the answer is made. Of unix sockets nothing tells how much came.
 fn is_begun(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
-    let Some(times) = &socket.times else { return false };
+    let Some(times) = &socket.times else { return socket.receive_queue <= HEADER_BYTES };
     let all = if never(times.data_segs_out, times.bytes_sent) {
         times.bytes_received
     } else {
@@ -267,7 +270,8 @@ mod tests {
             ("a handshake", RequestSocket { state: TcpState::SynRecv, inode: 0, ..socket(None) }, plain, Standing::Handshake),
             ("a unix socket of one request", unix(), plain, Standing::Service),
             ("a unix socket that is kept", unix(), Known { is_kept: true, ..plain }, Standing::Undecided),
-            ("a unix socket with bytes", RequestSocket { receive_queue: 3, ..unix() }, plain, Standing::Unread),
+            ("a unix socket with bytes", RequestSocket { receive_queue: 9, ..unix() }, plain, Standing::Unread),
+            ("one with FastCGI's last record", RequestSocket { receive_queue: 8, ..unix() }, plain, Standing::Service),
         ];
         for (name, socket, known, expected) in rows {
             assert_eq!(standing(&socket, &known), expected, "{name}");

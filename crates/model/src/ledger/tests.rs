@@ -542,3 +542,20 @@ fn no_more_answers_are_on_their_way_than_the_client_waits_for() {
     assert_eq!(mean(2, &client), 10.0, "the client may have a part of each");
     assert_eq!(mean(1, &[]), 10.0, "the client is elsewhere");
 }
+
+#[test]
+fn what_the_client_has_an_answer_of_has_no_request_at_the_server() {
+    // Request and answer within one tick, and nothing tells which was first.
+    let undecided = |number| {
+        let socket = served(WEB, number);
+        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
+        RequestSocket { times, ..socket }
+    };
+    let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
+    let stage = |client| Stage { client, server: many(6, undecided), ..Stage::default() };
+    let told =
+        |client: Vec<RequestSocket>| (stage(client.clone()).mean("client", Place::Client), stage(client).mean("web", Place::Undecided));
+    assert_eq!(told(many(2, unread)), (2.0, 4.0));
+    assert_eq!(told(many(9, unread)), (6.0, 0.0));
+    assert_eq!(told(Vec::new()), (0.0, 6.0));
+}

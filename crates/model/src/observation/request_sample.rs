@@ -20,7 +20,7 @@ pub struct RequestSocket {
     pub address: SocketAddress,
     /// A number that no other socket has (of a unix socket its inode).
     pub cookie: u64,
-    /// TCP state; connected unix sockets count as established.
+    /// TCP state; connected unix sockets count as established while they may send, then as closed by the other side.
     pub state: TcpState,
     /// Inode, zero where no process holds it (not yet accepted).
     pub inode: u64,

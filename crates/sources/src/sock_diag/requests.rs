@@ -233,7 +233,7 @@ fn parse(bytes: &[u8]) -> Result<RequestSample, DiagError> {
             Any::Unix(socket) if !socket.listens && socket.is_stream => sample.sockets.push(RequestSocket {
                 address: SocketAddress::Unix { path: socket.path, peer: socket.peer },
                 cookie: socket.inode,
-                state: TcpState::Established,
+                state: if socket.is_done { TcpState::CloseWait } else { TcpState::Established },
                 inode: socket.inode,
                 receive_queue: socket.receive_queue,
                 send_queue: socket.send_queue,

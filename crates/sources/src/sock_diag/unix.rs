@@ -16,6 +16,10 @@ const UNIX_DIAG_PEER: u16 = 2;
 /// Inodes of the sockets that wait in a listener's accept queue.
 const UNIX_DIAG_ICONS: u16 = 3;
 const UNIX_DIAG_RQLEN: u16 = 4;
+/// Which directions are shut, in a byte; the kernel tells it unasked (Linux 3.11).
+const UNIX_DIAG_SHUTDOWN: u16 = 6;
+/// SEND_SHUTDOWN (net/sock.h): this end sends no more, or the other one is closed.
+const SEND_SHUTDOWN: u8 = 2;
 
 pub(super) fn listeners() -> Parts {
     parts(1 << TcpState::Listen as u32, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN)
@@ -44,6 +48,8 @@ pub(super) struct UnixSocket {
     pub(super) inode: u64,
     pub(super) path: Option<String>,
     pub(super) peer: UnixPeer,
+    /// It can send no more: its answer is whole, or nobody is there to get it.
+    pub(super) is_done: bool,
     /// A listener: the sockets that wait to be accepted, by the inodes of their dialling ends.
     pub(super) waiting: Vec<u64>,
     /// A listener: connections that wait; else bytes received and not read.
@@ -60,6 +66,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
         inode: u64::from(u32_at(fixed, 4).unwrap_or(0)),
         path: None,
         peer: UnixPeer::Unknown,
+        is_done: false,
         waiting: Vec::new(),
         receive_queue: 0,
         send_queue: 0,
@@ -83,6 +90,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
                 socket.receive_queue = u32_at(attribute.value, 0).unwrap_or(0);
                 socket.send_queue = u32_at(attribute.value, 4).unwrap_or(0);
             }
+            UNIX_DIAG_SHUTDOWN => socket.is_done = attribute.value.first().is_some_and(|shut| shut & SEND_SHUTDOWN != 0),
             _ => {}
         }
     }

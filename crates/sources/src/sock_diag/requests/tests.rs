@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use chokepoint_recording::Scope;
 use proptest::prelude::*;
@@ -48,6 +49,32 @@ fn a_request_is_seen_unread_in_service_and_answered() {
     client.read_exact(&mut [0; 6]).unwrap();
     let times = seen().times.unwrap();
     assert_eq!((times.data_segs_in, times.data_segs_out, times.bytes_received), (Some(1), Some(1), Some(3)));
+}
+
+#[test]
+fn a_unix_socket_has_no_request_once_its_answer_is_whole_or_its_caller_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let sockets = Sockets::open().unwrap();
+    let told = path.to_str().map(str::to_owned);
+    let states = || {
+        let found = parse(&unix_sockets(&sockets, Instant::now()).unwrap()).unwrap().sockets;
+        let own = |socket: &RequestSocket| matches!(&socket.address, SocketAddress::Unix { path, .. } if *path == told);
+        let mut states: Vec<TcpState> = found.into_iter().filter(own).map(|socket| socket.state).collect();
+        states.sort_by_key(|state| *state as u8);
+        states
+    };
+    let callers: Vec<UnixStream> = (0..4).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    let accepted: Vec<UnixStream> = (0..4).map(|_| listener.accept().unwrap().0).collect();
+    assert_eq!(states(), [TcpState::Established; 4]);
+    callers[0].shutdown(Shutdown::Write).unwrap();
+    assert_eq!(states(), [TcpState::Established; 4], "who asks no more still waits for the answer");
+    accepted[1].shutdown(Shutdown::Write).unwrap();
+    let one = [TcpState::Established, TcpState::Established, TcpState::Established, TcpState::CloseWait];
+    assert_eq!(states(), one, "the answer is whole");
+    drop(callers);
+    assert_eq!(states(), [TcpState::CloseWait; 4], "all callers are gone");
 }
 
 #[test]
