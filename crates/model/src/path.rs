@@ -284,23 +284,29 @@ impl Walk<'_> {
     }
 
     /// Where no connection could be told to be the tier's own, because each lives for less than a reading takes: the listeners to which
-    /// connections of its user go, if many were seen. Root's are everybody's and tell nothing.
+    /// connections of its user go, if many were seen, and none of them is held by others: a web server and the application behind it often run as one user. Root's are
+    /// everybody's and tell nothing.
     fn called_by_user(&self, index: usize) -> Called {
         let tier = &self.path.tiers[index];
         let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
         let users: BTreeSet<u32> = tier.pids.iter().filter_map(identity).map(|identity| identity.uid).filter(|uid| *uid != 0).collect();
+        let others: BTreeSet<u64> = (self.obs.processes.iter().filter(|(pid, _)| !tier.pids.contains(pid)))
+            .flat_map(|(_, process)| process.files.values().flat_map(|files| files.sockets.iter().copied()))
+            .collect();
         let mut called = Called::default();
         let Some(view) = self.obs.netns.get(&tier.netns) else { return called };
-        let mut counts: BTreeMap<(NetnsId, u64), (usize, Reached<'_>)> = BTreeMap::new();
+        let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, Reached<'_>)> = BTreeMap::new();
         let none = BTreeMap::new();
         for socket in
             view.sockets.values().flatten().filter(|socket| socket.inode != 0 && socket.uid.is_some_and(|uid| users.contains(&uid)))
         {
             for reached in self.peers(tier.netns, &socket.address, &none) {
-                counts.entry((reached.placed.netns, reached.placed.listener.inode)).or_insert((0, reached)).0 += 1;
+                let seen = counts.entry((reached.placed.netns, reached.placed.listener.inode)).or_insert((Some(0), reached));
+                seen.0 = seen.0.filter(|_| !others.contains(&socket.inode)).map(|count| count + 1);
             }
         }
-        let many = counts.into_values().filter(|(count, reached)| *count >= SEEN_MIN && !is_own(tier, reached.placed));
+        let many =
+            counts.into_values().filter(|(count, reached)| count.is_some_and(|count| count >= SEEN_MIN) && !is_own(tier, reached.placed));
         many.for_each(|(_, reached)| called.add(&reached));
         called
     }

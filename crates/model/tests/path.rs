@@ -148,11 +148,12 @@ fn a_server_whose_processes_cannot_be_read_is_still_a_tier() {
 
 #[test]
 fn connections_too_short_to_be_caught_are_told_by_their_user_if_many_were_seen_and_it_is_not_root() {
-    let found = |uid: u32, count: u64| {
+    let found_beside = |uid: u32, count: u64, other: &[u64]| {
         let mut obs = healthy();
         listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 9000), 200);
         process(&mut obs, 42, "nginx", &[100]);
         process(&mut obs, 50, "php-fpm8.2", &[200]);
+        process(&mut obs, 60, "worker", other);
         let identity = obs.processes[&42].identity.first().cloned().unwrap();
         obs.processes.get_mut(&42).unwrap().identity = Default::default();
         obs.processes.get_mut(&42).unwrap().identity.push(0, Reading::Ok(Identity { uid: 33, ..identity }));
@@ -160,7 +161,9 @@ fn connections_too_short_to_be_caught_are_told_by_their_user_if_many_were_seen_a
         obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok((0..count).map(dialled).collect()));
         discover(&obs).tiers.len()
     };
+    let found = |uid, count| found_beside(uid, count, &[]);
     assert_eq!((found(33, 20), found(33, 2), found(34, 20), found(0, 20)), (2, 1, 1, 1));
+    assert_eq!(found_beside(33, 20, &[905]), 1, "another program of this user calls there");
 }
 
 /// The target is a unix socket with these names.

@@ -13,7 +13,7 @@ use super::cores::are_spent;
 use super::sum::mean;
 use super::{Context, Logged, setting};
 use crate::harm::Cost;
-use crate::observation::{Identity, ListenerAddress, PhpFpmPool, Socket, SocketAddress, TcpState};
+use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, SocketAddress, TcpState};
 use crate::path::Tier;
 
 /// The unit where connections are counted and no workers: the limit of event loops.
@@ -32,7 +32,7 @@ pub(crate) const STEADY_SHARE: f64 = 0.75;
 /// Times the workers that may seem to hold a connection on average: the sockets are not all read in the same moment, and one may be seen closed
 /// and its successor too. More than that is served by threads or event loops.
 pub(crate) const BUSY_TIMES_MAX: f64 = 1.1;
-/// Samples below which nothing is said: sockets are read about once a second.
+/// Samples below which nothing is said.
 pub(crate) const SAMPLES_MIN: usize = 3;
 
 /// What serves one connection at a time.
@@ -109,7 +109,7 @@ impl Pool {
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let workers: Vec<&Identity> = identities(ctx, tier);
         let view = ctx.obs.netns.get(&tier.netns)?;
-        let busy: Vec<usize> = ctx.in_window(&view.sockets).map(|(_, sockets)| in_service(tier, sockets)).collect();
+        let busy = busy(ctx, tier, view);
         let held = busy.iter().sum::<usize>() as f64 / busy.len().max(1) as f64;
         if held == 0.0 {
             return None;
@@ -203,15 +203,24 @@ pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
     tier.pids.iter().filter_map(first_us).any(|at| at > half_us)
 }
 
-/// Connections that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
-pub(crate) fn in_service(tier: &Tier, sockets: &[Socket]) -> usize {
-    let is_served = |socket: &Socket| match socket.address {
-        SocketAddress::Tcp { .. } => matches!(socket.state, TcpState::Established | TcpState::CloseWait),
+/// Connections in service in each reading of all sockets, and in each sample of those that can hold a request which left none out.
+fn busy(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Vec<usize> {
+    let read = ctx
+        .in_window(&view.sockets)
+        .map(|(_, sockets)| sockets.iter().filter(|socket| is_served(tier, &socket.address, socket.state, socket.inode)).count());
+    let whole = ctx.in_window(&view.request_samples).filter(|(_, sample)| sample.share >= 1.0);
+    let sampled = whole
+        .map(|(_, sample)| sample.sockets.iter().filter(|socket| is_served(tier, &socket.address, socket.state, socket.inode)).count());
+    read.chain(sampled).collect()
+}
+
+/// True for a connection that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
+fn is_served(tier: &Tier, address: &SocketAddress, state: TcpState, inode: u64) -> bool {
+    let is_open = match address {
+        SocketAddress::Tcp { .. } => matches!(state, TcpState::Established | TcpState::CloseWait),
         SocketAddress::Unix { .. } => true,
     };
-    let accepted = |socket: &Socket| tier.listeners.iter().any(|placed| placed.listener.accepts(&socket.address));
-    let ours = |socket: &&Socket| socket.inode != 0 && is_served(socket) && accepted(socket);
-    sockets.iter().filter(ours).count()
+    inode != 0 && is_open && tier.listeners.iter().any(|placed| placed.listener.accepts(address))
 }
 
 /// The longest that a request holds a worker of one of the path's pools, seconds; nothing where there is no pool whose time can be told.

@@ -69,8 +69,11 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let mut counts = self.counted.means(tiers, span_us);
         let queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
         counts.iter_mut().take(1).for_each(bound_answers);
+        self.fit(&mut counts, &queued);
         let held = self.hold(&mut counts, &queued);
-        let client = counts.first_mut().map_or(0.0, unread_by_client);
+        let at_first_queue = queued.first().copied().unwrap_or(0.0);
+        let elsewhere = counts.first().zip(self.clients()).map(|(first, all)| (all - standing(first) - at_first_queue).max(0.0));
+        let client = counts.first_mut().map_or(0.0, unread_by_client).min(elsewhere.unwrap_or(f64::INFINITY));
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
@@ -93,20 +96,27 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let caller = self.callers[tier];
             all.extend(places.into_iter().map(|(place, mean, age_ms)| Stood { tier: Some(tier), caller, place, mean, age_ms }));
         }
-        self.fit(&mut all, counts.first(), queued.first());
         all
+    }
+
+    /// Requests under way in a closed loop, always as many; nothing where it is another one.
+    fn clients(&self) -> Option<f64> {
+        match self.ctx.obs.load.as_ref()?.shape {
+            Loop::Closed { connections } => Some(f64::from(connections)),
+            _ => None,
+        }
     }
 
     /// In a closed loop who does not wait at the first queue is elsewhere. That queue is read far more often than sockets are sampled: where more waited in it at the
     /// moments of the samples than on average, fewer stood at the other places then, and they are counted up by as many (a regression estimate of slope -1;
     /// Cochran, Sampling Techniques, 7.3). What the samples themselves do not account for stays as it is.
-    fn fit(&self, all: &mut [Stood], first: Option<&Counts>, queued: Option<&f64>) {
-        let is_closed = self.ctx.obs.load.as_ref().is_some_and(|load| matches!(load.shape, Loop::Closed { .. }));
-        let Some((first, queued)) = first.zip(queued).filter(|(first, _)| is_closed && standing(first) > 0.0) else { return };
-        let is_queue = |stood: &Stood| stood.tier == Some(0) && stood.place == LedgerPlaceKind::AcceptQueue;
-        let others: f64 = all.iter().filter(|stood| !is_queue(stood)).map(|stood| stood.mean).sum();
-        let fitted = (others + first.unaccepted - queued).max(0.0) / others;
-        all.iter_mut().filter(|stood| !is_queue(stood)).for_each(|stood| stood.mean *= fitted);
+    fn fit(&self, counts: &mut [Counts], queued: &[f64]) {
+        let Some((first, queued)) = counts.first().zip(queued.first()).filter(|_| self.clients().is_some()) else { return };
+        let others = standing(first) + first.undecided;
+        if others > 0.0 {
+            let fitted = (others + first.unaccepted - queued).max(0.0) / others;
+            counts.iter_mut().for_each(|counts| counts.count_up(fitted));
+        }
     }
 
     /// What each tier holds itself: its requests in service less what stands on its edges, never below zero. What cannot be told to be a request is given
@@ -133,7 +143,8 @@ impl<'c, 'a> Accountant<'c, 'a> {
 
 /// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
 /// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than have no request at the server.
-/// Of those that might have one as many have none as the client has answers of.
+/// Of those that might have one as many have none as the client has answers of. In a closed loop no more wait at the client than stand nowhere else, however many
+/// answers come in while its sockets are read one after the other.
 fn unread_by_client(first: &mut Counts) -> f64 {
     let closed = first.client - first.client_kept;
     let sent = (first.client - first.sending).max(0.0);

@@ -64,6 +64,13 @@ impl Counts {
         }
     }
 
+    /// Counts those under way at the server so many times.
+    pub(crate) fn count_up(&mut self, times: f64) {
+        let (idle, client, client_kept) = (self.idle, self.client, self.client_kept);
+        self.fields().into_iter().for_each(|field| *field *= times);
+        (self.idle, self.client, self.client_kept) = (idle, client, client_kept);
+    }
+
     fn fields(&mut self) -> [&mut f64; 21] {
         [
             &mut self.connecting,
