@@ -261,13 +261,16 @@ impl Walk<'_> {
         }
     }
 
+    /// The inodes of all sockets that some of the processes were seen to hold.
+    fn held_by(&self, is_one: impl Fn(&u32) -> bool) -> BTreeSet<u64> {
+        let processes = self.obs.processes.iter().filter(|(pid, _)| is_one(pid)).map(|(_, process)| process);
+        processes.flat_map(|process| process.files.values()).flat_map(|files| files.sockets.iter().copied()).collect()
+    }
+
     /// The listeners to which the processes of a tier hold outgoing connections.
     fn called_by(&self, index: usize) -> Called {
         let tier = &self.path.tiers[index];
-        let held: BTreeSet<u64> = (tier.pids.iter())
-            .filter_map(|pid| self.obs.processes.get(pid))
-            .flat_map(|process| process.files.values().flat_map(|files| files.sockets.iter().copied()))
-            .collect();
+        let held = self.held_by(|pid| tier.pids.contains(pid));
         let mut called = Called::default();
         for (&netns, view) in &self.obs.netns {
             for sockets in view.sockets.values() {
@@ -290,11 +293,9 @@ impl Walk<'_> {
         let tier = &self.path.tiers[index];
         let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
         let users: BTreeSet<u32> = tier.pids.iter().filter_map(identity).map(|identity| identity.uid).filter(|uid| *uid != 0).collect();
-        let others: BTreeSet<u64> = (self.obs.processes.iter().filter(|(pid, _)| !tier.pids.contains(pid)))
-            .flat_map(|(_, process)| process.files.values().flat_map(|files| files.sockets.iter().copied()))
-            .collect();
         let mut called = Called::default();
         let Some(view) = self.obs.netns.get(&tier.netns) else { return called };
+        let others = self.held_by(|pid| !tier.pids.contains(pid));
         let mut counts: BTreeMap<(NetnsId, u64), (Option<usize>, Reached<'_>)> = BTreeMap::new();
         let none = BTreeMap::new();
         for socket in

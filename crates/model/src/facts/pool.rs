@@ -207,20 +207,21 @@ pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
 fn busy(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Vec<usize> {
     let read = ctx
         .in_window(&view.sockets)
-        .map(|(_, sockets)| sockets.iter().filter(|socket| is_served(tier, &socket.address, socket.state, socket.inode)).count());
+        .map(|(_, sockets)| in_service(tier, sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode))));
     let whole = ctx.in_window(&view.request_samples).filter(|(_, sample)| sample.share >= 1.0);
-    let sampled = whole
-        .map(|(_, sample)| sample.sockets.iter().filter(|socket| is_served(tier, &socket.address, socket.state, socket.inode)).count());
+    let sampled =
+        whole.map(|(_, sample)| in_service(tier, sample.sockets.iter().map(|socket| (&socket.address, socket.state, socket.inode))));
     read.chain(sampled).collect()
 }
 
-/// True for a connection that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
-fn is_served(tier: &Tier, address: &SocketAddress, state: TcpState, inode: u64) -> bool {
-    let is_open = match address {
+/// Connections that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
+fn in_service<'s>(tier: &Tier, sockets: impl Iterator<Item = (&'s SocketAddress, TcpState, u64)>) -> usize {
+    let is_open = |address: &SocketAddress, state| match address {
         SocketAddress::Tcp { .. } => matches!(state, TcpState::Established | TcpState::CloseWait),
         SocketAddress::Unix { .. } => true,
     };
-    inode != 0 && is_open && tier.listeners.iter().any(|placed| placed.listener.accepts(address))
+    let accepted = |address| tier.listeners.iter().any(|placed| placed.listener.accepts(address));
+    sockets.filter(|(address, state, inode)| *inode != 0 && is_open(address, *state) && accepted(address)).count()
 }
 
 /// The longest that a request holds a worker of one of the path's pools, seconds; nothing where there is no pool whose time can be told.

@@ -71,9 +71,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         counts.iter_mut().take(1).for_each(bound_answers);
         self.fit(&mut counts, &queued);
         let held = self.hold(&mut counts, &queued);
-        let at_first_queue = queued.first().copied().unwrap_or(0.0);
-        let elsewhere = counts.first().zip(self.clients()).map(|(first, all)| (all - standing(first) - at_first_queue).max(0.0));
-        let client = counts.first_mut().map_or(0.0, unread_by_client).min(elsewhere.unwrap_or(f64::INFINITY));
+        let client = counts.first_mut().zip(queued.first()).map_or(0.0, |(first, queued)| self.at_client(first, *queued));
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
@@ -105,6 +103,12 @@ impl<'c, 'a> Accountant<'c, 'a> {
             Loop::Closed { connections } => Some(f64::from(connections)),
             _ => None,
         }
+    }
+
+    /// Answers that the client has not read: in a closed loop no more than stand nowhere else, however many come in while its sockets are read one after the other.
+    fn at_client(&self, first: &mut Counts, queued: f64) -> f64 {
+        let most = self.clients().map_or(f64::INFINITY, |all| (all - standing(first) - queued).max(0.0));
+        unread_by_client(first).min(most)
     }
 
     /// In a closed loop who does not wait at the first queue is elsewhere. That queue is read far more often than sockets are sampled: where more waited in it at the
@@ -143,8 +147,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
 
 /// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
 /// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than have no request at the server.
-/// Of those that might have one as many have none as the client has answers of. In a closed loop no more wait at the client than stand nowhere else, however many
-/// answers come in while its sockets are read one after the other.
+/// Of those that might have one as many have none as the client has answers of.
 fn unread_by_client(first: &mut Counts) -> f64 {
     let closed = first.client - first.client_kept;
     let sent = (first.client - first.sending).max(0.0);

@@ -35,9 +35,6 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new("accept-queue", StationKind::Cliff, &[ACCEPT_QUEUE_FULL, NOT_IN_FORCE], read, judge)
 };
 
-/// Time after which a client sends a SYN again that a full queue dropped (RFC 6298, initial RTO), seconds. A queue that is long enough is
-/// better than that only where waiting in it is shorter.
-const RETRY_S: f64 = INITIAL_RTO_S;
 /// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
 const STANDING_SHARE: f64 = 0.5;
 /// Share of its limit from which a queue's headroom is told as small.
@@ -147,7 +144,8 @@ fn stands_behind(ctx: &Context<'_>, placed: &Placed) -> bool {
     let is_standing = station.waiting.unwrap_or(0.0) >= STANDING_SHARE * station.limit.unwrap_or(0.0).max(1.0);
     // Who is turned away at a unix socket does not come again: any wait within the client's patience is better.
     let is_unix = listener_of(ctx, placed).is_some_and(|(_, listener)| unix::path_of(listener).is_some());
-    let patience = if is_unix { unix::patience_s(ctx) } else { RETRY_S };
+    // A client sends a SYN again that a full queue dropped: a queue that is long enough is better than that only where waiting in it is shorter.
+    let patience = if is_unix { unix::patience_s(ctx) } else { INITIAL_RTO_S };
     is_standing && wait_s(ctx).is_some_and(|wait| wait >= patience)
 }
 
