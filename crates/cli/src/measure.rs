@@ -1,6 +1,7 @@
 //! One measurement: the observer watches while load runs, or while other programs' traffic does.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use chokepoint_model::report::Request;
 use chokepoint_model::settle::{Moment, unsettled};
 use chokepoint_recording::{Entry, Scope};
 use chokepoint_sources::assemble::{LOAD, PROFILE, REQUEST, UNLOADED, WARMTH, WINDOW, WIRE};
-use chokepoint_sources::{ObserveOptions, Observer, assemble, assemble_recorded};
+use chokepoint_sources::{ObserveOptions, Observer, UnderWay, assemble, assemble_recorded};
 
 use crate::beside::Beside;
 use crate::interrupt::Interrupt;
@@ -51,14 +52,18 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    fn observer(&self) -> Result<Observer> {
-        Observer::start(ObserveOptions::new(self.request.clone())).context("the host cannot be observed")
+    /// An observation, that counts what the load of this control has under way with its samples.
+    fn observer(&self, control: Option<&Arc<Control>>) -> Result<Observer> {
+        let under_way = control.cloned().map(|control| UnderWay::new(move || control.under_way()));
+        let options = ObserveOptions { under_way, ..ObserveOptions::new(self.request.clone()) };
+        Observer::start(options).context("the host cannot be observed")
     }
 }
 
 /// Measures once and gives the raw entries, from which everything else follows, and when the load (or the watch) ended.
 pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<(Vec<Entry>, Instant)> {
-    let observer = setup.observer()?;
+    let control = setup.plan.is_some().then(|| Arc::new(Control::new()));
+    let observer = setup.observer(control.as_ref())?;
     observer.note(REQUEST, serde_json::to_vec(&setup.request)?);
     let plan = setup.plan.as_ref().map(|plan| permitted(plan, setup.foreign, observer.path_found())).transpose().map_err(refused)?;
     // It asks nothing of the server, and where it cannot be measured nothing is told of it.
@@ -72,13 +77,14 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
         observer.note(UNLOADED, serde_json::to_vec(&load(&few, label, interrupt)?)?);
     }
     let tap = setup.capture.as_ref().map(|source| tap::start(source, &setup.request));
-    let begin_us = observer.elapsed_us();
+    let mut begin_us = observer.elapsed_us();
     let profile = profile(setup, plan.as_ref(), &observer);
-    let end_us = match &plan {
-        Some(plan) => {
-            let result = load(plan, label, interrupt)?;
+    let end_us = match plan.as_ref().zip(control) {
+        Some((plan, control)) => {
+            let result = offer_with(plan, &control, label, interrupt)?.result;
             observer.note(LOAD, serde_json::to_vec(&result)?);
-            // The window is the time in which load was offered; the wait for the last answers is not part of it.
+            // The window is the time in which load was offered; neither what it takes to make its threads is part of it nor the wait for the last answers.
+            begin_us = control.began().map_or(begin_us, |began| observer.elapsed_us().saturating_sub(began.elapsed().as_micros() as u64));
             begin_us + result.duration_us
         }
         None => {
@@ -128,7 +134,7 @@ fn permitted(plan: &Plan, has_leave: bool, answers: bool) -> std::result::Result
 /// An error where the load may not be sent without leave that was not given.
 pub(crate) fn permit(setup: &Setup) -> Result<()> {
     let Some(plan) = &setup.plan else { return Ok(()) };
-    let observer = setup.observer()?;
+    let observer = setup.observer(None)?;
     let is_found = observer.path_found();
     observer.finish();
     permitted(plan, setup.foreign, is_found).map(drop).map_err(refused)
@@ -183,8 +189,12 @@ pub(crate) fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<Lo
 
 /// As [`load`], with what a report on the load itself asks for.
 pub(crate) fn offer(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<Measured> {
+    offer_with(plan, &Control::new(), label, interrupt)
+}
+
+fn offer_with(plan: &Plan, control: &Control, label: &str, interrupt: &Interrupt) -> Result<Measured> {
     let mut progress = Progress::new(label, plan.duration.map(|duration| plan.options.warm_up + duration));
-    let measured = offer_shown(plan, &Control::new(), interrupt, &mut |control| {
+    let measured = offer_shown(plan, control, interrupt, &mut |control| {
         let now = control.progress();
         progress.tick(&format!("{} good, {} failed", now.good, now.ended.saturating_sub(now.good)));
     });

@@ -1,7 +1,8 @@
 //! What other threads may do with a running load: stop it, and watch its counters.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use crate::live::Told;
 use crate::shared::lock;
@@ -16,8 +17,22 @@ pub struct Control {
     good: AtomicU64,
     failed: AtomicU64,
     in_flight: AtomicI64,
+    under_way: Mutex<Vec<Arc<UnderWay>>>,
+    began: Mutex<Option<Instant>>,
     /// What the threads tell a viewer, where one asked for it.
     told: Option<Mutex<Told>>,
+}
+
+/// Requests that one thread has under way, at this very moment. Each thread writes its own, which has a cache line to itself.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct UnderWay(AtomicU32);
+
+impl UnderWay {
+    #[inline(always)]
+    pub(crate) fn set(&self, number: u32) {
+        self.0.store(number, Ordering::Relaxed);
+    }
 }
 
 /// Counters of a load under way, brought up to date every 100 ms; not an instant's exact state.
@@ -79,6 +94,27 @@ impl Control {
         }
     }
 
+    /// When the load began whose requests are counted; nothing before that. The threads have to be made first, which takes a while.
+    pub fn began(&self) -> Option<Instant> {
+        *lock(&self.began)
+    }
+
+    pub(crate) fn begin_at(&self, began: Instant) {
+        *lock(&self.began) = Some(began);
+    }
+
+    /// Requests under way at this very moment, unlike those of [`Control::progress`]; zero before a load and after it.
+    pub fn under_way(&self) -> u64 {
+        lock(&self.under_way).iter().map(|thread| u64::from(thread.0.load(Ordering::Relaxed))).sum()
+    }
+
+    /// Where one more thread tells what it has under way.
+    pub(crate) fn thread(&self) -> Arc<UnderWay> {
+        let thread = Arc::new(UnderWay::default());
+        lock(&self.under_way).push(Arc::clone(&thread));
+        thread
+    }
+
     pub(crate) fn is_aborted(&self) -> bool {
         self.aborted.load(Ordering::Relaxed)
     }
@@ -89,6 +125,8 @@ impl Control {
             counter.store(0, Ordering::Relaxed);
         }
         self.in_flight.store(0, Ordering::Relaxed);
+        lock(&self.under_way).clear();
+        *lock(&self.began) = None;
         if let Some(told) = &self.told {
             *lock(told) = Told::default();
         }

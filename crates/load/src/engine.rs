@@ -101,7 +101,7 @@ impl<'a> Engine<'a> {
                 closed: (0..connections).rev().collect(),
             },
         };
-        let mut tally = Tally::new(&plan.expect, shared.warm_ns);
+        let mut tally = Tally::new(&plan.expect, shared.warm_ns, shared.control.thread());
         tally.reserve(
             plan.duration.map_or(0, |duration| duration.as_nanos() as u64).saturating_add(timeout_ns).saturating_add(shared.warm_ns),
         );
@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
             } else if !self.all_started {
                 self.start_due(now_ns);
             }
-            if (self.all_started || now_ns >= self.end_ns) && self.tally.in_flight == 0 {
+            if (self.all_started || now_ns >= self.end_ns) && self.tally.in_flight() == 0 {
                 break;
             }
             self.wait(&mut events, now_ns)?;
@@ -206,6 +206,7 @@ impl<'a> Engine<'a> {
                 self.tally.never_sent(step.min(unsent - first), end_ns.saturating_sub(schedule.unsent_ns(first)));
             }
         }
+        self.tally.offered(now_ns.min(self.end_ns));
         slot::sample_tcp(&mut self.tally.tcp_info, &self.slots);
         for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
             slot.close();
@@ -511,7 +512,7 @@ impl<'a> Engine<'a> {
         let ended = overdue.as_ref().unwrap_or(ended);
         let latency_ns = now_ns - slot.intended_ns;
         if slot.intended_ns < self.warm_ns {
-            self.tally.in_flight -= 1;
+            self.tally.end_uncounted(now_ns);
         } else {
             for (over, &limit_ns) in self.over.iter_mut().zip(&self.limits_ns) {
                 *over += u64::from(latency_ns >= limit_ns);

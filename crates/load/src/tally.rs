@@ -1,10 +1,11 @@
 //! What one thread has counted, slice by slice, and how the threads' counts become the result.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Slice};
 
-use crate::control::{Control, Progress};
+use crate::control::{Control, Progress, UnderWay};
 use crate::fastcgi::Complaints;
 use crate::histogram::Durations;
 use crate::live::{Snapshot, Tenth};
@@ -59,7 +60,13 @@ pub(crate) struct Tally {
     pub(crate) late: u64,
     /// Those of `late` for which no connection was free.
     pub(crate) late_held: u64,
-    pub(crate) in_flight: u32,
+    in_flight: u32,
+    /// Time that requests were under way until `changed_ns`, summed over all of them.
+    under_way_ns: u64,
+    /// When their number changed last.
+    changed_ns: u64,
+    /// Where others read it.
+    shown: Arc<UnderWay>,
     pub(crate) last_end_ns: u64,
     pub(crate) complaints: Complaints,
     /// TCP_INFO of some connections at the end of the offering, once that was read.
@@ -76,8 +83,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// `warm_ns`: nothing that was to start before it is counted.
-    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64) -> Self {
+    /// `warm_ns`: nothing that was to start before it is counted. `shown`: where others read what is under way.
+    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64, shown: Arc<UnderWay>) -> Self {
         let expected = (0..STATUSES as u16).map(|status| expect.iter().any(|&(low, high)| low <= status && status <= high)).collect();
         Tally {
             status: vec![0; STATUSES],
@@ -100,6 +107,9 @@ impl Tally {
             late: 0,
             late_held: 0,
             in_flight: 0,
+            under_way_ns: 0,
+            changed_ns: 0,
+            shown,
             last_end_ns: 0,
             complaints: Complaints::default(),
             tcp_info: None,
@@ -133,11 +143,44 @@ impl Tally {
             self.slice.started += 1;
             self.timeline.start();
         }
-        self.in_flight += 1;
+        self.set_in_flight(self.in_flight + 1, now_ns);
+    }
+
+    /// A request ends that was to start in the warm-up.
+    pub(crate) fn end_uncounted(&mut self, now_ns: u64) {
+        self.set_in_flight(self.in_flight - 1, now_ns);
+    }
+
+    /// Requests that have begun and not ended.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    #[inline(always)]
+    fn set_in_flight(&mut self, number: u32, now_ns: u64) {
+        self.pass(now_ns);
+        self.in_flight = number;
+        self.shown.set(number);
+    }
+
+    /// Counts the time of those under way up to now.
+    #[inline(always)]
+    fn pass(&mut self, now_ns: u64) {
+        self.under_way_ns += u64::from(self.in_flight) * now_ns.saturating_sub(self.changed_ns);
+        self.changed_ns = self.changed_ns.max(now_ns);
+    }
+
+    /// The offering has ended: what is under way from then on is waited for, and counts no more.
+    pub(crate) fn offered(&mut self, end_ns: u64) {
+        self.pass(end_ns);
+        // The thread may have noticed it a little late.
+        self.under_way_ns = self.under_way_ns.saturating_sub(u64::from(self.in_flight) * self.changed_ns.saturating_sub(end_ns));
+        self.changed_ns = u64::MAX;
     }
 
     /// The warm-up is over, none of whose requests was counted: forgets what was counted beside them.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        (self.under_way_ns, self.changed_ns) = (0, now_ns);
         // A request that was to start just then may stand in the slice that has just ended.
         self.slice = self.slices.pop().unwrap_or_default();
         self.slice.in_flight = 0;
@@ -153,7 +196,7 @@ impl Tally {
     /// Counts a request's end; `drained`: after the end of the offering. Gives back whether it was good.
     #[inline(always)]
     pub(crate) fn end(&mut self, ended: &Ended, latency_ns: u64, now_ns: u64, drained: bool) -> bool {
-        self.in_flight -= 1;
+        self.end_uncounted(now_ns);
         self.last_end_ns = now_ns;
         let mut good = false;
         match ended.end {
@@ -300,6 +343,7 @@ impl Tally {
         add_errors(&mut self.errors, &tally.errors);
         self.good += tally.good;
         self.drained += tally.drained;
+        self.under_way_ns += tally.under_way_ns;
         self.drained_good += tally.drained_good;
         self.good_latency.add(&tally.good_latency);
         self.wrong_latency.add(&tally.wrong_latency);
@@ -354,7 +398,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         sum.add(tally);
         sum
     });
-    let mut sum = sum.unwrap_or_else(|| Tally::new(&plan.expect, 0));
+    let mut sum = sum.unwrap_or_else(|| Tally::new(&plan.expect, 0, Arc::default()));
     if let Some(complaints) = sum.complaints.text() {
         // It often tells why an answer went wrong: it has a place, however many examples there are.
         sum.samples.truncate(SAMPLES_MAX - 1);
@@ -379,6 +423,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         good: sum.good,
         drained: sum.drained,
         drained_good: sum.drained_good,
+        under_way_us: Some(sum.under_way_ns / 1000),
         errors: sum.errors,
         latency_us: latency.percentiles,
         latency_us_p99_range: latency.p99_us,

@@ -297,6 +297,8 @@ fn the_end_of_the_duration_waits_for_those_under_way_and_counts_them_apart() {
     assert_eq!((result.drained, result.drained_good), (4, 4), "each connection had one request under way: {result:?}");
     assert!((result.goodput_rps() - (result.good - 4) as f64 / 0.4).abs() < 0.01);
     assert!(result.slices.len() > 4, "the wait is in the slices: {result:?}");
+    let under_way_us = result.under_way_us.expect("it is told");
+    assert!(under_way_us <= 4 * 400_000 && under_way_us >= (result.good - 4) * 150_000, "the wait is not in this: {result:?}");
 }
 
 #[test]
@@ -305,10 +307,14 @@ fn a_stop_is_an_interruption_and_an_abort_waits_for_nothing() {
     let mut plan = plan(server.address);
     (plan.requests, plan.duration, plan.timeout) = (None, Some(Duration::from_secs(60)), Duration::from_secs(1));
     let control = Control::new();
+    assert_eq!((control.under_way(), control.began()), (0, None));
     let stop_after = |control: &Control, stop: fn(&Control)| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(150));
+                while control.under_way() < 4 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                assert!(control.began().is_some_and(|began| began <= std::time::Instant::now()));
                 stop(control);
             });
             run(&plan, control).expect("the load runs")
@@ -317,6 +323,7 @@ fn a_stop_is_an_interruption_and_an_abort_waits_for_nothing() {
     let stopped = stop_after(&control, Control::stop);
     server::check(&stopped);
     assert!(stopped.interrupted && stopped.duration_us < 30_000_000, "{stopped:?}");
+    assert_eq!(control.under_way(), 0);
     assert_eq!((stopped.errors.response_timeout, stopped.drained), (4, 4), "{stopped:?}");
     let again = run(&plan, &control).expect("a stopped control ends the next load at once");
     assert!(again.interrupted && again.requests == 0, "{again:?}");

@@ -49,6 +49,8 @@ pub(crate) struct Account {
     /// Over the whole window, and over each batch of it.
     whole: Vec<Stood>,
     parts: Vec<Vec<Stood>>,
+    /// What does not balance in each batch, but for a number that is the same in all.
+    missed: Vec<f64>,
     spans_us: Vec<(u64, u64)>,
     /// Mean number of requests under way, as the load generator counted them, else the sum of what sockets told.
     under_way: f64,
@@ -81,16 +83,24 @@ impl Account {
         let counted = Counted::of(ctx)?;
         let (from_us, to_us) = ctx.window_us;
         let accountant = Accountant::new(ctx, &counted);
-        let whole = accountant.between((from_us, to_us.saturating_add(1)));
-        let sum: f64 = whole.iter().map(|stood| stood.mean).sum();
-        let under_way = in_flight(ctx).unwrap_or(sum);
+        let all_us = (from_us, to_us.saturating_add(1));
+        let offered = in_flight(ctx);
+        let whole = accountant.between(all_us, offered);
+        let sum = sum_of(&whole);
+        let under_way = offered.unwrap_or(sum);
         let rate_rps = rate::rps(ctx, &counted, under_way);
         let response_s = rate_rps.filter(|rate| *rate > 0.0).map(|rate| under_way / rate);
         let batches = batches(ctx, &counted, response_s);
         let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
         let spans_us: Vec<(u64, u64)> = (0..batches).map(|n| (begin(n), begin(n + 1))).collect();
-        let parts = spans_us.iter().map(|span| accountant.between(*span)).collect();
-        Some(Self { whole, parts, spans_us, under_way, sum, rate_rps, response_s, counted })
+        let parts = spans_us.iter().map(|span| (accountant.under_way(*span), *span));
+        let (missed, parts) = parts
+            .map(|(under_way, span)| {
+                let part = accountant.between(span, under_way);
+                (under_way.unwrap_or(0.0) - sum_of(&part), part)
+            })
+            .unzip();
+        Some(Self { whole, parts, missed, spans_us, under_way, sum, rate_rps, response_s, counted })
     }
 }
 
@@ -128,8 +138,7 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
 /// What does not balance, and how far chance alone may make it so.
 fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
     let mean = account.under_way - account.sum;
-    let sums: Vec<f64> = account.parts.iter().map(|part| part.iter().map(|stood| stood.mean).sum()).collect();
-    let half = half_interval(&sums).filter(|half| half.is_finite() && ctx.obs.load.is_some());
+    let half = half_interval(&account.missed).filter(|half| half.is_finite() && ctx.obs.load.is_some());
     LedgerUnaccounted {
         mean: rounded(mean),
         share: rounded(share(mean, account.under_way)),
@@ -169,9 +178,17 @@ fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<
     told
 }
 
+fn sum_of(all: &[Stood]) -> f64 {
+    all.iter().map(|stood| stood.mean).sum()
+}
+
 /// The mean number of requests that the load generator had under way while it offered load.
 fn in_flight(ctx: &Context<'_>) -> Option<f64> {
-    let slices = ctx.obs.load.as_ref()?.offered();
+    let load = ctx.obs.load.as_ref()?;
+    if let Some(under_way_us) = load.under_way_us.filter(|_| load.duration_us > 0) {
+        return Some(under_way_us as f64 / load.duration_us as f64);
+    }
+    let slices = load.offered();
     let sum: f64 = slices.iter().map(|slice| f64::from(slice.in_flight)).sum();
     (!slices.is_empty()).then(|| sum / slices.len() as f64)
 }

@@ -183,6 +183,10 @@ pub struct LoadResult {
     /// Those of `drained` that are in `good`.
     #[serde(default)]
     pub drained_good: u64,
+    /// Time that requests were under way while load was offered, each from when it was sent, summed over all of them, microseconds; nothing in recordings of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way_us: Option<u64>,
     /// Requests without an answer.
     pub errors: Errors,
     /// From the intended start to the last byte of the answer.

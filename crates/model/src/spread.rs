@@ -109,6 +109,7 @@ mod tests {
             good: sum(|slice| slice.good),
             drained: 0,
             drained_good: 0,
+            under_way_us: None,
             errors: Errors::default(),
             latency_us: Percentiles::default(),
             latency_us_p99_range: Some((90, 110)),

@@ -89,7 +89,7 @@ fn made(number: u16, is_in_use: bool, came: u64) -> RequestSocket {
 fn sampled(mut obs: Observation, sockets: Sockets<'_>) -> Observation {
     cpu(&mut obs, 0.2);
     for number in 0..(WINDOW.1 - WINDOW.0) / STEP_US {
-        let sample = RequestSample { share: 1.0, late_us: 0, sockets: sockets(number) };
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets: sockets(number), ..RequestSample::default() };
         obs.netns.get_mut(&SERVER).unwrap().request_samples.push(WINDOW.0 + number * STEP_US, Reading::Ok(sample));
     }
     let files = &mut obs.processes.get_mut(&42).unwrap().files;

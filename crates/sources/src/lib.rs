@@ -19,7 +19,7 @@ mod text;
 
 pub use assemble::{assemble, assemble_recorded, place};
 pub use netns::{Namespaces, NetnsError, NetnsRef};
-pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer, Recent};
+pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer, Recent, UnderWay};
 pub use packet::{CaptureStartError, LivePacket, PacketRing};
 pub use redact::redact;
 pub use reduce::{Reduction, reduce};

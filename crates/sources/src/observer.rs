@@ -11,6 +11,7 @@ mod schedule;
 mod scout;
 mod store;
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,29 @@ pub struct ObserveOptions {
     /// True where it goes on until it is dropped and its readings are taken over by [`Observer::drain`]: the processes of the path that ended are
     /// forgotten then.
     pub endless: bool,
+    /// Tells, at any moment, how many requests a load of this process has under way.
+    pub under_way: Option<UnderWay>,
+}
+
+/// A counter of requests under way, read with each sample of sockets: both then tell of the same moment.
+#[derive(Clone)]
+pub struct UnderWay(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl UnderWay {
+    /// The counter that this function reads.
+    pub fn new(read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for UnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UnderWay({})", self.now())
+    }
 }
 
 impl ObserveOptions {
@@ -50,7 +74,7 @@ impl ObserveOptions {
 
     /// The running host within the usual bounds.
     pub fn new(request: Request) -> Self {
-        Self { root: Root::default(), request, bound_bytes: Self::BOUND_BYTES, endless: false }
+        Self { root: Root::default(), request, bound_bytes: Self::BOUND_BYTES, endless: false, under_way: None }
     }
 
     /// The same without an end, for one who drains it.

@@ -7,6 +7,7 @@ use chokepoint_model::observation::Observation;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::netns::NetnsRef;
+use crate::observer::UnderWay;
 use crate::root::Root;
 
 /// What a source is read for.
@@ -109,6 +110,8 @@ pub struct ReadContext<'a> {
     pub notes: &'a Notes,
     /// How much later than its turn this read began, microseconds: for want of a core, or behind other work.
     pub late_us: u64,
+    /// What a load of this very process has under way, where one runs beside the observation.
+    pub under_way: Option<&'a UnderWay>,
     /// The namespace the thread is in, for sources of scope Netns.
     pub netns: Option<&'a NetnsRef>,
     /// Netlink sockets of that namespace, for sources of scope Netns.

@@ -63,15 +63,20 @@ impl<'c, 'a> Accountant<'c, 'a> {
         self.live[tier] * self.ctx.path.tiers[tier].listeners.iter().map(of).sum::<f64>()
     }
 
-    /// Where requests stood from one time until before another, in the order of the path.
-    pub(crate) fn between(&self, span_us: (u64, u64)) -> Vec<Stood> {
+    /// Where requests stood from one time until before another, in the order of the path, where as many were under way on average.
+    pub(crate) fn between(&self, span_us: (u64, u64), under_way: Option<f64>) -> Vec<Stood> {
         let tiers = self.ctx.path.tiers.len();
         let mut counts = self.counted.means(tiers, span_us);
-        let queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
+        let mut queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
         counts.iter_mut().take(1).for_each(bound_answers);
-        self.fit(&mut counts, &queued);
+        // Of an open loop of an older recording it is not known how many were under way when its sockets were read.
+        let under_way = under_way.filter(|_| self.under_way(span_us).is_some());
+        if let Some(under_way) = under_way {
+            let off = self.counted.under_way(span_us).map_or(0.0, |at_samples| under_way - at_samples);
+            self.fit(&mut counts, &mut queued, off);
+        }
         let held = self.hold(&mut counts, &queued);
-        let client = counts.first_mut().zip(queued.first()).map_or(0.0, |(first, queued)| self.at_client(first, *queued));
+        let client = counts.first_mut().zip(queued.first()).map_or(0.0, |(first, queued)| at_client(first, *queued, under_way));
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
@@ -97,30 +102,37 @@ impl<'c, 'a> Accountant<'c, 'a> {
         all
     }
 
-    /// Requests under way in a closed loop, always as many; nothing where it is another one.
-    fn clients(&self) -> Option<f64> {
+    /// Requests that the load generator had under way at the moments of the samples: as it told then, else, in a closed loop, always as many.
+    pub(crate) fn under_way(&self, span_us: (u64, u64)) -> Option<f64> {
+        self.counted.under_way(span_us).or(self.connections())
+    }
+
+    /// Those of a closed loop.
+    fn connections(&self) -> Option<f64> {
         match self.ctx.obs.load.as_ref()?.shape {
             Loop::Closed { connections } => Some(f64::from(connections)),
-            _ => None,
+            Loop::Open { .. } => None,
         }
     }
 
-    /// Answers that the client has not read: in a closed loop no more than stand nowhere else, however many come in while its sockets are read one after the other.
-    fn at_client(&self, first: &mut Counts, queued: f64) -> f64 {
-        let most = self.clients().map_or(f64::INFINITY, |all| (all - standing(first) - queued).max(0.0));
-        unread_by_client(first).min(most)
-    }
-
-    /// In a closed loop who does not wait at the first queue is elsewhere. That queue is read far more often than sockets are sampled: where more waited in it at the
-    /// moments of the samples than on average, fewer stood at the other places then, and they are counted up by as many (a regression estimate of slope -1;
-    /// Cochran, Sampling Techniques, 7.3). What the samples themselves do not account for stays as it is.
-    fn fit(&self, counts: &mut [Counts], queued: &[f64]) {
-        let Some((first, queued)) = counts.first().zip(queued.first()).filter(|_| self.clients().is_some()) else { return };
-        let others = standing(first) + first.undecided;
-        if others > 0.0 {
-            let fitted = (others + first.unaccepted - queued).max(0.0) / others;
-            counts.iter_mut().for_each(|counts| counts.count_up(fitted));
+    /// Samples are few, and more or fewer requests may have been under way at their moments than on average: of what is known better, the account is corrected by as
+    /// much as the samples were off (a regression estimate of slope 1; Cochran, Sampling Techniques, 7.3). It is the number of requests under way and, in a closed
+    /// loop, the first queue, which is read far more often: who does not wait there is elsewhere. What the samples themselves do not account for stays as it is.
+    /// `off`: so many more were under way on average than at their moments.
+    fn fit(&self, counts: &mut [Counts], queued: &mut [f64], off: f64) {
+        let (Some(first), Some(queue)) = (counts.first(), queued.first_mut()) else { return };
+        let is_open = self.connections().is_none();
+        // In an open loop nobody knows how many were under way when the queue alone was read.
+        let others = standing(first) + first.undecided + if is_open { first.unaccepted } else { 0.0 };
+        if others <= 0.0 {
+            return;
         }
+        let more = if is_open { off } else { first.unaccepted - *queue + off };
+        let fitted = (others + more).max(0.0) / others;
+        if is_open {
+            *queue = first.unaccepted * fitted;
+        }
+        counts.iter_mut().for_each(|counts| counts.count_up(fitted));
     }
 
     /// What each tier holds itself: its requests in service less what stands on its edges, never below zero. What cannot be told to be a request is given
@@ -145,6 +157,12 @@ impl<'c, 'a> Accountant<'c, 'a> {
     }
 }
 
+/// Answers that the client has not read: no more than stand nowhere else, however many come in while its sockets are read one after the other.
+fn at_client(first: &mut Counts, queued: f64, under_way: Option<f64>) -> f64 {
+    let most = under_way.map_or(f64::INFINITY, |all| (all - standing(first) - queued).max(0.0));
+    unread_by_client(first).min(most)
+}
+
 /// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
 /// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than have no request at the server.
 /// Of those that might have one as many have none as the client has answers of.
@@ -166,7 +184,10 @@ fn bound_answers(first: &mut Counts) {
     if first.asking > 0.0 {
         let elsewhere = standing(first) - first.sending + first.unaccepted + first.client;
         let on_their_way = (first.asking - elsewhere).max(0.0);
-        first.sending -= (first.sending - on_their_way).clamp(0.0, first.last_segment);
+        let arrived = (first.sending - on_their_way).clamp(0.0, first.last_segment);
+        first.sending -= arrived;
+        // Nothing is left to do for it at the server; whether the client has read it its own end tells.
+        first.idle += arrived;
     }
 }
 

@@ -103,6 +103,8 @@ impl Counts {
 pub(crate) struct Counted {
     /// By namespace, in the order of time: the counts of each tier.
     pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
+    /// With each sample of the first tier's namespace, requests that the load generator had under way; empty where it is not told with all of them.
+    under_way: Vec<(u64, f64)>,
     /// By tier: of each sample that read all connections, the ages of its requests in service, milliseconds.
     pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
     /// What the tiers ask of others.
@@ -126,7 +128,11 @@ impl Counted {
         let ages_ms = vec![Vec::new(); ctx.path.tiers.len()];
         let clients = BTreeMap::new();
         let window_us = ctx.window_us;
-        let mut counted = Self { samples: BTreeMap::new(), ages_ms, calls: Vec::new(), tick_ms: tick_ms(times), window_us, clients };
+        let first = ctx.path.tiers.first().map(|tier| tier.netns);
+        let of_first = all.iter().find(|(id, _)| Some(*id) == first).map_or(&[][..], |(_, samples)| samples);
+        let under_way = of_first.iter().map(|(at_us, sample)| Some((*at_us, sample.under_way?))).collect::<Option<_>>().unwrap_or_default();
+        let mut counted =
+            Self { samples: BTreeMap::new(), under_way, ages_ms, calls: Vec::new(), tick_ms: tick_ms(times), window_us, clients };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
             let namespace = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms);
@@ -157,17 +163,28 @@ impl Counted {
 
     /// The mean counts of each tier from one time until before another. Each sample stands for the time that is nearest to it: they come unevenly, and most surely when
     /// a load begins, which is not what the rest of it is like.
-    pub(crate) fn means(&self, tiers: usize, (from_us, to_us): (u64, u64)) -> Vec<Counts> {
+    pub(crate) fn means(&self, tiers: usize, span_us: (u64, u64)) -> Vec<Counts> {
         let mut means = vec![Counts::default(); tiers];
         for samples in self.samples.values() {
-            let inside: Vec<&(u64, Vec<Counts>)> = samples.iter().filter(|(at_us, _)| (from_us..to_us).contains(at_us)).collect();
-            let times_us: Vec<u64> = inside.iter().map(|(at_us, _)| *at_us).collect();
-            let weights = nearest(&times_us, (from_us.max(self.window_us.0), to_us.min(self.window_us.1)));
-            for ((_, counts), weight) in inside.into_iter().zip(weights) {
+            for (counts, weight) in self.weighted(samples, span_us) {
                 means.iter_mut().zip(counts).for_each(|(mean, count)| mean.add(count, weight));
             }
         }
         means
+    }
+
+    /// The mean number of requests that the load generator had under way at the moments of these samples, weighted as they are.
+    pub(crate) fn under_way(&self, span_us: (u64, u64)) -> Option<f64> {
+        let sum = self.weighted(&self.under_way, span_us).map(|(number, weight)| number * weight).sum();
+        (!self.under_way.is_empty()).then_some(sum)
+    }
+
+    /// What was found from one time until before another, each with the share of that time that is nearest to it.
+    fn weighted<'s, T>(&self, samples: &'s [(u64, T)], (from_us, to_us): (u64, u64)) -> impl Iterator<Item = (&'s T, f64)> + use<'s, T> {
+        let inside: Vec<&(u64, T)> = samples.iter().filter(|(at_us, _)| (from_us..to_us).contains(at_us)).collect();
+        let times_us: Vec<u64> = inside.iter().map(|(at_us, _)| *at_us).collect();
+        let weights = nearest(&times_us, (from_us.max(self.window_us.0), to_us.min(self.window_us.1)));
+        inside.into_iter().map(|(_, found)| found).zip(weights)
     }
 }
 
@@ -292,8 +309,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             pairs.iter().filter(|(socket, _)| socket.state == TcpState::SynRecv).filter_map(|(socket, _)| ends(socket)).collect();
         let calling: BTreeMap<_, &RequestSocket> = pairs.iter().filter_map(|(socket, _)| Some((ends(socket)?, *socket))).collect();
         for (socket, before) in pairs {
-            let weight =
-                if socket.times.is_some() || matches!(socket.address, SocketAddress::Tcp { .. }) { 1.0 / sample.share } else { 1.0 };
+            let weight = sample.weight(socket);
             let own =
                 if socket.cookie == 0 { tier_of(self.ctx, self.id, &socket.address) } else { self.tiers.get(&socket.cookie).copied() };
             // The client is the far end of what was accepted, and the near end of what calls.

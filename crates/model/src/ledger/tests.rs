@@ -1,5 +1,7 @@
 //! The account over whole observations of two tiers, "web" that calls "app": each place with what fills it, and with the trap that looks like it.
 
+mod balance;
+
 use super::count::nearest;
 use super::*;
 use crate::catalogue::Catalogue;
@@ -85,6 +87,8 @@ struct Stage {
     /// Share of the time that the thread of a tier ran.
     runs: (f64, f64),
     in_flight: Option<u32>,
+    /// Those at the moments of the samples.
+    at_samples: Option<f64>,
     share: Option<f64>,
     scheme: &'static str,
     errors: Errors,
@@ -122,7 +126,13 @@ impl Stage {
         (obs.request.port, obs.request.scheme) = (WEB, self.scheme.to_owned());
         for at_us in (0..WINDOW_US).step_by(STEP_US as usize) {
             for (id, sockets) in [(CLIENT, &self.client), (SERVER, &self.server)] {
-                let sample = RequestSample { share: self.share.unwrap_or(1.0), late_us: 0, sockets: sockets.clone() };
+                let sample = RequestSample {
+                    share: self.share.unwrap_or(1.0),
+                    handshake_share: self.share.unwrap_or(1.0),
+                    under_way: self.at_samples,
+                    sockets: sockets.clone(),
+                    ..RequestSample::default()
+                };
                 obs.netns.entry(id).or_default().request_samples.push(at_us, Reading::Ok(sample));
             }
             let listeners = vec![self.listener(WEB, self.queues.0), self.listener(APP, self.queues.1)];
@@ -168,6 +178,7 @@ fn load(in_flight: u32, errors: Errors) -> LoadResult {
         good: 1_000,
         drained: 0,
         drained_good: 0,
+        under_way_us: None,
         errors,
         latency_us: Percentiles::default(),
         latency_us_p99_range: None,
@@ -385,18 +396,6 @@ fn a_recording_of_streams_says_so() {
 }
 
 #[test]
-fn no_more_answers_wait_at_the_client_than_connections_are_idle_at_the_server() {
-    let read_late = |number| RequestSocket { receive_queue: 100, inode: 1, ..calling(WEB, number) };
-    let closed = |number| RequestSocket { state: TcpState::CloseWait, ..read_late(number) };
-    let mean =
-        |client: Vec<RequestSocket>, server: Vec<RequestSocket>| Stage { client, server, ..Stage::default() }.mean("client", Place::Client);
-    let server = [many(6, |number| served(WEB, number)), many(4, |number| idle(WEB, 100 + number))].concat();
-    assert_eq!(mean(many(10, read_late), server.clone()), 4.0, "the other six were asked again by the time the server was looked at");
-    assert_eq!(mean(many(3, read_late), server.clone()), 3.0);
-    assert_eq!(mean([many(10, read_late), many(5, closed)].concat(), server), 9.0, "of what the server closed nothing is left there");
-}
-
-#[test]
 fn where_each_connection_has_one_request_they_come_as_connections_are_accepted() {
     let fresh = |port, number| {
         let mut socket = served(port, number);
@@ -491,22 +490,6 @@ fn a_client_that_has_read_the_answer_need_not_read_its_end() {
 }
 
 #[test]
-fn who_does_not_wait_at_the_first_queue_is_elsewhere() {
-    let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
-    let server = [many(40, |number| served(WEB, number)), many(20, waiting)].concat();
-    // The queue held 5 on average, and 20 when the sockets were sampled.
-    let stage = |in_flight| Stage { server: server.clone(), queues: (5, 0), in_flight, ..Stage::default() };
-    let told = |in_flight| {
-        let ledger = stage(in_flight).ledger();
-        let at = |place| ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum::<f64>();
-        (at(Place::AcceptQueue), at(Place::Waiting), ledger.unaccounted.mean)
-    };
-    assert_eq!(told(Some(60)), (5.0, 55.0, 0.0));
-    assert_eq!(told(Some(70)), (5.0, 55.0, 10.0), "what the samples lack is still not accounted for");
-    assert_eq!(told(None), (5.0, 40.0, 0.0), "nothing tells how many there are");
-}
-
-#[test]
 fn a_handshake_that_both_ends_tell_of_counts_once() {
     let shaking = |number| RequestSocket { state: TcpState::SynRecv, times: None, inode: 0, ..served(APP, number) };
     let both = [many(6, shaking), many(6, |number| unheard(APP, number, 1))].concat();
@@ -518,44 +501,4 @@ fn each_sample_stands_for_the_time_nearest_to_it() {
     assert_eq!(nearest(&[100, 200, 800], (0, 1_000)), [0.15, 0.35, 0.5]);
     assert_eq!(nearest(&[400], (0, 1_000)), [1.0]);
     assert_eq!(nearest(&[], (0, 1_000)), [1.0], "nobody takes it");
-}
-
-#[test]
-fn no_more_answers_are_on_their_way_than_the_client_waits_for() {
-    let leaving = |number, unacked| {
-        let socket = RequestSocket { send_queue: 300, ..idle(WEB, number) };
-        let times = socket.times.map(|times| RequestTimes { unacked: Some(unacked), unsent: Some(0), ..times });
-        RequestSocket { times, ..socket }
-    };
-    // Its request left 100 ms ago and the answer before came 140 ms ago; and the other way round.
-    let waiting = |number| {
-        let socket = calling(WEB, number);
-        let times = socket.times.map(|times| RequestTimes { last_data_recv_ms: 140, last_data_sent_ms: 100, ..times });
-        RequestSocket { times, ..socket }
-    };
-    let client = [many(12, waiting), many(8, |number| calling(WEB, 12 + number))].concat();
-    let mean = |unacked, client: &[RequestSocket]| {
-        let server = [many(10, |number| served(WEB, number)), many(10, |number| leaving(10 + number, unacked))].concat();
-        Stage { client: client.to_vec(), server, ..Stage::default() }.mean("web", Place::Sending)
-    };
-    assert_eq!(mean(1, &client), 2.0, "ten of twelve are in service");
-    assert_eq!(mean(2, &client), 10.0, "the client may have a part of each");
-    assert_eq!(mean(1, &[]), 10.0, "the client is elsewhere");
-}
-
-#[test]
-fn what_the_client_has_an_answer_of_has_no_request_at_the_server() {
-    // Request and answer within one tick, and nothing tells which was first.
-    let undecided = |number| {
-        let socket = served(WEB, number);
-        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
-        RequestSocket { times, ..socket }
-    };
-    let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
-    let stage = |client| Stage { client, server: many(6, undecided), ..Stage::default() };
-    let told =
-        |client: Vec<RequestSocket>| (stage(client.clone()).mean("client", Place::Client), stage(client).mean("web", Place::Undecided));
-    assert_eq!(told(many(2, unread)), (2.0, 4.0));
-    assert_eq!(told(many(9, unread)), (6.0, 0.0));
-    assert_eq!(told(Vec::new()), (0.0, 6.0));
 }

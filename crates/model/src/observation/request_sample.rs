@@ -7,10 +7,25 @@ use super::{SocketAddress, TcpState};
 pub struct RequestSample {
     /// The share of the TCP connections that was read, above 0 and at most 1: each had the same chance. Unix sockets are all read.
     pub share: f64,
+    /// The same of handshakes at the side that accepts.
+    pub handshake_share: f64,
+    /// Requests that the load generator had under way at that moment; nothing where no load of this process ran.
+    pub under_way: Option<f64>,
     /// How much later than its turn the sample was taken, microseconds.
     pub late_us: u64,
     /// The sockets: of TCP all that can hold a request, of unix sockets the accepted ends and those that wait to be accepted.
     pub sockets: Vec<RequestSocket>,
+}
+
+impl RequestSample {
+    /// How many sockets this one of the sample stands for.
+    pub(crate) fn weight(&self, socket: &RequestSocket) -> f64 {
+        match (&socket.address, socket.state) {
+            (SocketAddress::Unix { .. }, _) => 1.0,
+            (_, TcpState::SynRecv | TcpState::NewSynRecv) => 1.0 / self.handshake_share,
+            _ => 1.0 / self.share,
+        }
+    }
 }
 
 /// One socket of a sample.

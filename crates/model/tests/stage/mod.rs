@@ -91,6 +91,7 @@ pub(crate) fn load() -> LoadResult {
         keep_alive: false,
         drained: 0,
         drained_good: 0,
+        under_way_us: None,
         timeout_us: 2_000_000,
         duration_us: 10_000_000,
         requests: 100_000,

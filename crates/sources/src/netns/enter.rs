@@ -32,6 +32,7 @@ impl Inside {
             phase,
             notes,
             late_us: 0,
+            under_way: None,
             netns: Some(&self.netns),
             netlink: Some(&self.sockets),
         }

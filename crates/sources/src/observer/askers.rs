@@ -95,7 +95,8 @@ fn ask(shared: &Shared, pid: u32, inside: Option<&Inside>, inbox: &Receiver<()>)
     let mut phase = Phase::First;
     loop {
         let scope = Scope::Process(pid);
-        let own = ReadContext { root: &shared.root, scope, phase, notes: &shared.notes, netns: None, late_us: 0, netlink: None };
+        let own =
+            ReadContext { root: &shared.root, scope, phase, notes: &shared.notes, netns: None, late_us: 0, under_way: None, netlink: None };
         let context = inside.map_or(own, |inside| ReadContext { scope, ..inside.context(&shared.root, &shared.notes, phase) });
         let (at_us, from_us) = (shared.clock.now_us(), thread_cpu_us());
         let entry = |(item, outcome)| Entry { at_us, source: SERVER_STATUS.name.to_owned(), scope, item, outcome };

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use super::Clock;
 use super::holders::{Holders, Holding};
 use super::sampler::Event;
 use super::schedule::{DRAWN_MAX_US, Spent, drawn, next};
+use super::{Clock, UnderWay};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
@@ -88,6 +88,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) notes: Arc<Notes>,
     pub(super) events: SyncSender<Event>,
+    pub(super) under_way: Option<UnderWay>,
 }
 
 /// Jobs that a reader may be given before it answered the first: one that it repeats, and the one that ends the repetition. A repetition ends by itself, too, and is
@@ -214,6 +215,7 @@ fn read_host(shared: &Shared, order: &Order) -> Vec<(String, Outcome)> {
         phase: order.phase,
         notes: &shared.notes,
         late_us: 0,
+        under_way: None,
         netns: None,
         netlink: None,
     };
@@ -230,7 +232,11 @@ fn read_netns(
     match inside {
         // Its name is known from outside.
         Err(_) if order.source.name == crate::netns::NETNS.name => crate::netns::told(netns),
-        Ok(inside) => (order.source.read)(&ReadContext { late_us, ..inside.context(&shared.root, &shared.notes, order.phase) }),
+        Ok(inside) => (order.source.read)(&ReadContext {
+            late_us,
+            under_way: shared.under_way.as_ref(),
+            ..inside.context(&shared.root, &shared.notes, order.phase)
+        }),
         Err(error) => vec![(String::new(), Outcome::Absent(error.to_string(), error.needs().map(str::to_owned)))],
     }
 }
@@ -250,7 +256,8 @@ mod tests {
     #[test]
     fn a_job_that_comes_ends_the_repetition_and_so_does_its_time() {
         let (events, _heard) = sync_channel(1);
-        let shared = Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events };
+        let shared =
+            Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events, under_way: None };
         let again = |until_us| Again { orders: Vec::new(), period_us: FAST_PERIOD_US, until_us };
         let (mut turns, (jobs, inbox)) = (0, sync_channel(1));
         let mut jobs = Some(jobs);

@@ -104,11 +104,11 @@ pub(super) struct Sampler {
 impl Sampler {
     pub(super) fn new(options: ObserveOptions, clock: Clock, found: Arc<AtomicBool>) -> Result<(Self, SyncSender<Event>), ObserveError> {
         let (events, inbox) = sync_channel(EVENTS_MAX);
-        let ObserveOptions { root, mut request, bound_bytes, endless } = options;
+        let ObserveOptions { root, mut request, bound_bytes, endless, under_way } = options;
         if request.client_netns == NetnsId(0) {
             request.client_netns = own()?;
         }
-        let shared = Shared { root, clock, notes: Arc::new(Notes::default()), events: events.clone() };
+        let shared = Shared { root, clock, notes: Arc::new(Notes::default()), events: events.clone(), under_way };
         let sampler = Self {
             shared,
             inbox,

@@ -74,7 +74,8 @@ impl Host {
     fn read(&self, source: &Source, phase: Phase) -> Vec<Entry> {
         let root = Root::new(self.tree.path());
         let scope = Scope::Process(42);
-        let context = ReadContext { root: &root, scope, phase, notes: &self.notes, netns: None, late_us: 0, netlink: None };
+        let context =
+            ReadContext { root: &root, scope, phase, notes: &self.notes, netns: None, late_us: 0, under_way: None, netlink: None };
         let entry = |(item, outcome)| Entry { at_us: 5, source: source.name.to_owned(), scope, item, outcome };
         (source.read)(&context).into_iter().map(entry).collect()
     }
@@ -295,6 +296,7 @@ fn the_tree_of_the_captured_host_has_no_master() {
         notes: &Notes::default(),
         netns: None,
         late_us: 0,
+        under_way: None,
         netlink: None,
     };
     assert_eq!((SERVER_CONFIG.read)(&context), []);

@@ -35,14 +35,12 @@ const EXTENSIONS_INFO: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINF
 /// All states but LISTEN and TIME_WAIT: 1 to 5, 7 to 9, 11 and 12.
 const STATES_CONNECTED: u32 = 0b1_1011_1011_1110;
 /// Of those, the ones that are whole sockets: handshakes are left out, which have no struct tcp_info.
-const STATES_WITH_INFO: u32 = STATES_CONNECTED & !(1 << TcpState::SynRecv as u32 | 1 << TcpState::NewSynRecv as u32);
-/// Those that can hold a request: the handshake, the connection, and while one side has closed.
-const STATES_WITH_REQUESTS: u32 = 1 << TcpState::Established as u32
-    | 1 << TcpState::SynSent as u32
-    | 1 << TcpState::SynRecv as u32
-    | 1 << TcpState::NewSynRecv as u32
-    | 1 << TcpState::FinWait1 as u32
-    | 1 << TcpState::CloseWait as u32;
+const STATES_WITH_INFO: u32 = STATES_CONNECTED & !STATES_SHAKING;
+/// Handshakes at the side that accepts.
+const STATES_SHAKING: u32 = 1 << TcpState::SynRecv as u32 | 1 << TcpState::NewSynRecv as u32;
+/// Those that can hold a request beside them: the connection, before it is answered and while one side has closed.
+const STATES_WITH_REQUESTS: u32 =
+    1 << TcpState::Established as u32 | 1 << TcpState::SynSent as u32 | 1 << TcpState::FinWait1 as u32 | 1 << TcpState::CloseWait as u32;
 const STATES_TIME_WAIT: u32 = 1 << TcpState::TimeWait as u32;
 const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
 
@@ -70,12 +68,14 @@ pub(super) fn sockets_with_info() -> Parts {
 
 /// The sockets that can hold a request, each with its struct tcp_info.
 pub(super) fn sockets_with_requests() -> Parts {
-    parts(1 << (INET_DIAG_INFO - 1), STATES_WITH_REQUESTS)
+    parts(1 << (INET_DIAG_INFO - 1), STATES_WITH_REQUESTS | STATES_SHAKING)
 }
 
-/// Those of them that a filter lets pass.
-pub(super) fn sockets_with_requests_within(program: &[u8]) -> Parts {
-    let mut body = request_both(1 << (INET_DIAG_INFO - 1), STATES_WITH_REQUESTS);
+/// Of the sockets that can hold a request either the handshakes or the others, those of them that a filter lets pass; all where there is none.
+pub(super) fn sockets_with_requests_within(are_shaking: bool, program: Option<&[u8]>) -> Parts {
+    let states = if are_shaking { STATES_SHAKING } else { STATES_WITH_REQUESTS };
+    let mut body = request_both(1 << (INET_DIAG_INFO - 1), states);
+    let Some(program) = program else { return parts(1 << (INET_DIAG_INFO - 1), states) };
     append_filter(&mut body, program);
     Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
 }

@@ -14,7 +14,7 @@ use super::{AF_UNIX, Any, DiagError, NO_UNIX, Part, Parts, inet, parse_one, unix
 use crate::assemble::netns_view;
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, HEADER_BYTES, Message, messages};
 use crate::netlink::{DumpError, Sockets};
-use crate::observer::{FLOW_US, thread_cpu_us};
+use crate::observer::{FLOW_US, UnderWay, thread_cpu_us};
 use crate::root::reading_of;
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
 use crate::tcp_info::TcpInfoPlace;
@@ -61,16 +61,58 @@ pub(crate) const REQUESTS: Source = Source {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     due: Option<Instant>,
-    /// Sockets that there were at the last sample, estimated.
-    population: usize,
+    connections: Crowd,
+    /// They are told apart: a flood of them is no reason to read fewer of the connections.
+    handshakes: Crowd,
     /// Local ports that many sockets had in common.
     ports: Vec<u16>,
     /// This kernel takes no filter.
     is_refused: bool,
-    /// Where the last share began.
-    place: u64,
     drawn: u64,
     keys: RandomState,
+}
+
+/// Sockets of one kind, of which a share is read where they are many.
+#[derive(Debug, Default)]
+struct Crowd {
+    /// How many there were at the last sample, estimated.
+    population: usize,
+    /// Where the last share began.
+    place: u64,
+}
+
+impl Crowd {
+    fn is_large(&self) -> bool {
+        self.population > WHOLE_MAX
+    }
+
+    /// What to read this time; nothing where all is to be read.
+    fn windows(&mut self, draw: impl FnOnce() -> u64) -> Option<Windows> {
+        if !self.is_large() {
+            return None;
+        }
+        // Steps of the golden ratio from a place that is drawn: whatever range ports lie in, each of them is read nearly as often after a few samples, and not
+        // only after very many, as where each place is drawn by itself (additive recurrence; Weyl 1916).
+        self.place = if self.place == 0 { draw() } else { self.place.wrapping_add(GOLDEN_STEP) };
+        Some(Windows::of(SOCKETS_AIM as f64 / self.population as f64, self.place >> (64 - windows::STEP.trailing_zeros())))
+    }
+
+    /// Learns from so many that were found in this share.
+    fn learn(&mut self, found: usize, share: f64) {
+        let population = (found as f64 / share) as usize;
+        // What a share tells depends on its place. The next share must not, or places where many ports lie would count less; and one that lies beside all ports
+        // does not tell that they are gone.
+        self.population =
+            if share >= 1.0 || population > 2 * self.population { population } else { (3 * self.population + population) / 4 };
+    }
+}
+
+/// What one sample read.
+#[derive(Debug)]
+struct Taken {
+    bytes: Vec<u8>,
+    /// The shares of the connections and of the handshakes that were read.
+    shares: (f64, f64),
 }
 
 impl Requests {
@@ -84,31 +126,43 @@ impl Requests {
         self.keys.hash_one(self.drawn)
     }
 
-    /// What to read this time; nothing where all is to be read.
-    fn windows(&mut self) -> Option<Windows> {
-        if self.is_refused || self.population <= WHOLE_MAX {
-            return None;
+    /// The TCP sockets, or of a crowd a share.
+    fn take(&mut self, sockets: &Sockets) -> Result<Taken, DumpError> {
+        if !self.is_refused && (self.connections.is_large() || self.handshakes.is_large()) {
+            match self.take_shares(sockets) {
+                Err(_) => self.is_refused = true,
+                taken => return taken,
+            }
         }
-        // Steps of the golden ratio from a place that is drawn: whatever range ports lie in, each of them is read nearly as often after a few samples, and not
-        // only after very many, as where each place is drawn by itself (additive recurrence; Weyl 1916).
-        self.place = if self.place == 0 { self.draw() } else { self.place.wrapping_add(GOLDEN_STEP) };
-        Some(Windows::of(SOCKETS_AIM as f64 / self.population as f64, self.place >> (64 - windows::STEP.trailing_zeros())))
+        let (bytes, share) = dump(sockets, &inet::sockets_with_requests())?;
+        Ok(Taken { bytes, shares: (share, share) })
     }
 
-    /// Learns from a sample that had this share of all sockets.
-    fn learn(&mut self, bytes: &[u8], share: f64, cost: Duration, now: Instant) {
+    fn take_shares(&mut self, sockets: &Sockets) -> Result<Taken, DumpError> {
+        let drawn = self.draw();
+        let one = |crowd: &mut Crowd, are_shaking| -> Result<_, DumpError> {
+            let windows = crowd.windows(|| drawn);
+            let program = windows.as_ref().map(|windows| windows.program(&self.ports));
+            let (bytes, kept) = dump(sockets, &inet::sockets_with_requests_within(are_shaking, program.as_deref()))?;
+            Ok((bytes, kept * windows.map_or(1.0, |windows| windows.share())))
+        };
+        let (mut bytes, connections) = one(&mut self.connections, false)?;
+        let (more, handshakes) = one(&mut self.handshakes, true)?;
+        bytes.extend(more);
+        Ok(Taken { bytes, shares: (connections, handshakes) })
+    }
+
+    /// Learns from a sample.
+    fn learn(&mut self, taken: &Taken, cost: Duration, now: Instant) {
         let mut counts: HashMap<u16, usize> = HashMap::new();
-        let mut found = 0;
-        for message in messages(bytes).map_while(Result::ok).filter(|message| message.body.first() != Some(&AF_UNIX)) {
-            let Some([_, _, _, _, high, low]) = message.body.first_chunk() else { continue };
+        let (mut connections, mut handshakes) = (0, 0);
+        for message in messages(&taken.bytes).map_while(Result::ok).filter(|message| message.body.first() != Some(&AF_UNIX)) {
+            let Some([_, state, _, _, high, low]) = message.body.first_chunk() else { continue };
             *counts.entry(u16::from_be_bytes([*high, *low])).or_default() += 1;
-            found += 1;
+            *if is_shaking(*state) { &mut handshakes } else { &mut connections } += 1;
         }
-        let population = (f64::from(found) / share) as usize;
-        // What a share tells depends on its place. The next share must not, or places where many ports lie would count less; and one that lies beside all ports
-        // does not tell that they are gone.
-        self.population =
-            if share >= 1.0 || population > 2 * self.population { population } else { (3 * self.population + population) / 4 };
+        self.connections.learn(connections, taken.shares.0);
+        self.handshakes.learn(handshakes, taken.shares.1);
         let mut shared: Vec<(usize, u16)> =
             counts.into_iter().filter(|(_, count)| *count >= SHARED_PORT_MIN).map(|(port, count)| (count, port)).collect();
         shared.sort_unstable_by(|a, b| b.cmp(a));
@@ -120,6 +174,10 @@ impl Requests {
     }
 }
 
+fn is_shaking(state: u8) -> bool {
+    [TcpState::SynRecv as u8, TcpState::NewSynRecv as u8].contains(&state)
+}
+
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(sockets) = context.netlink else {
         return vec![(String::new(), Outcome::Failed("no netlink socket in this namespace".to_owned(), None))];
@@ -129,35 +187,28 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     if context.phase == Phase::Running && !requests.is_due(now) {
         return Vec::new();
     }
-    let windows = requests.windows();
-    let mut taken = windows.as_ref().map(|windows| (dump(sockets, &filtered(windows, &requests.ports)), windows.share()));
-    if let Some((Err(_), _)) = taken {
-        requests.is_refused = true;
-        taken = None;
-    }
-    let (result, share) = taken.unwrap_or_else(|| (dump(sockets, &all()), 1.0));
-    let mut bytes = match result {
-        Ok(bytes) => bytes,
+    let under_way = || context.under_way.map(UnderWay::now);
+    let before = under_way();
+    let mut taken = match requests.take(sockets) {
+        Ok(taken) => taken,
         Err(error) => return vec![(String::new(), error.outcome("this kernel cannot list TCP sockets", None))],
     };
+    let after = under_way();
     // Without them the sample of TCP still counts; "listeners" tells why unix sockets could not be listed.
-    bytes.extend(unix_sockets(sockets, now).unwrap_or_default());
+    taken.bytes.extend(unix_sockets(sockets, now).unwrap_or_default());
     let cost = Duration::from_micros(thread_cpu_us().saturating_sub(from_us));
-    requests.learn(&bytes, share, cost, now);
-    let told = format!("share {share}\nlate_us {}\n", context.late_us);
-    vec![(String::new(), Outcome::Ok(bytes)), (SAMPLING.to_owned(), Outcome::Ok(told.into_bytes()))]
+    requests.learn(&taken, cost, now);
+    let (connections, handshakes) = taken.shares;
+    let mut told = format!("share {connections}\nhandshakes {handshakes}\nlate_us {}\n", context.late_us);
+    if let Some((before, after)) = before.zip(after) {
+        // Sockets are read one after the other, and requests come and go meanwhile.
+        told.push_str(&format!("under_way {}\n", before as f64 / 2.0 + after as f64 / 2.0));
+    }
+    vec![(String::new(), Outcome::Ok(taken.bytes)), (SAMPLING.to_owned(), Outcome::Ok(told.into_bytes()))]
 }
 
-fn all() -> Parts {
-    inet::sockets_with_requests()
-}
-
-fn filtered(windows: &Windows, ports: &[u16]) -> Parts {
-    inet::sockets_with_requests_within(&windows.program(ports))
-}
-
-/// The TCP sockets, each without what nobody reads of it.
-fn dump(sockets: &Sockets, parts: &Parts) -> Result<Vec<u8>, DumpError> {
+/// The TCP sockets, each without what nobody reads of it, and the share of them that was kept.
+fn dump(sockets: &Sockets, parts: &Parts) -> Result<(Vec<u8>, f64), DumpError> {
     let (mut bytes, mut count) = (Vec::new(), 0);
     let mut one = |part: &Part| {
         let result = sockets.diag().dump_into(part.kind, &part.body, &mut |message| {
@@ -173,7 +224,8 @@ fn dump(sockets: &Sockets, parts: &Parts) -> Result<Vec<u8>, DumpError> {
         Err(_) if !parts.otherwise.is_empty() => parts.otherwise.iter().try_for_each(&mut one)?,
         first => first?,
     }
-    Ok(bytes)
+    // The kernel lists them by their hash, so that it is anybody's chance to be among the first.
+    Ok((bytes, SOCKETS_MAX as f64 / count.max(SOCKETS_MAX) as f64))
 }
 
 /// Appends a message with its fixed part and the beginning of its struct tcp_info alone.
@@ -217,7 +269,7 @@ fn unix_sockets(sockets: &Sockets, now: Instant) -> Result<Vec<u8>, DumpError> {
 }
 
 fn parse(bytes: &[u8]) -> Result<RequestSample, DiagError> {
-    let mut sample = RequestSample { share: 1.0, late_us: 0, sockets: Vec::new() };
+    let mut sample = RequestSample { share: 1.0, handshake_share: 1.0, ..RequestSample::default() };
     for message in messages(bytes) {
         let message = message?;
         match parse_one(&message)? {
@@ -275,9 +327,13 @@ fn put_sampling(view: &mut chokepoint_model::observation::NetnsView, entry: &Ent
     let Outcome::Ok(bytes) = &entry.outcome else { return };
     let text = String::from_utf8_lossy(bytes);
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+    let share = |name: &str| value(name).filter(|share| *share > 0.0 && *share <= 1.0);
     view.request_samples.amend(entry.at_us, |sample| {
-        sample.share = value("share").filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or(1.0);
+        sample.share = share("share").unwrap_or(1.0);
+        // They were read with the others in recordings of older versions.
+        sample.handshake_share = share("handshakes").unwrap_or(sample.share);
         sample.late_us = value("late_us").unwrap_or(0.0) as u64;
+        sample.under_way = value("under_way").filter(|number| number.is_finite() && *number >= 0.0);
     });
 }
 

@@ -244,7 +244,16 @@ mod tests {
         std::fs::create_dir(tree.path().join("dev")).unwrap();
         std::fs::write(tree.path().join("dev/kmsg"), "4,5,1,-;before\n").unwrap();
         let (root, notes) = (Root::new(tree.path()), Notes::default());
-        let context = |phase| ReadContext { root: &root, scope: Scope::Host, phase, notes: &notes, netns: None, late_us: 0, netlink: None };
+        let context = |phase| ReadContext {
+            root: &root,
+            scope: Scope::Host,
+            phase,
+            notes: &notes,
+            netns: None,
+            late_us: 0,
+            under_way: None,
+            netlink: None,
+        };
         assert!(matches!(&read(&context(Phase::Last))[..], [(_, Outcome::Failed(..))]), "without a mark nothing is told apart");
         let first = read(&context(Phase::First));
         assert_eq!(first, [("mark".to_owned(), Outcome::Ok(b"4,5,1,-;\n".to_vec()))]);

@@ -132,6 +132,7 @@ mod tests {
             notes: &notes,
             netns: None,
             late_us: 0,
+            under_way: None,
             netlink: None,
         };
         assert_eq!(read(&context), [(String::new(), Outcome::Absent("this pid namespace has no kernel threads".to_owned(), None))]);

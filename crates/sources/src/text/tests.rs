@@ -42,6 +42,7 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
             notes: &notes,
             netns: None,
             late_us: 0,
+            under_way: None,
             netlink: None,
         });
     }
@@ -49,7 +50,7 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
         if phase == Phase::Last && source.cadence == Cadence::Once {
             continue;
         }
-        let context = ReadContext { root, scope, phase, notes: &notes, netns: None, late_us: 0, netlink: None };
+        let context = ReadContext { root, scope, phase, notes: &notes, netns: None, late_us: 0, under_way: None, netlink: None };
         for (item, outcome) in (source.read)(&context) {
             entries.push(Entry { at_us, source: source.name.to_owned(), scope, item, outcome });
         }

@@ -129,7 +129,13 @@ mod tests {
     #[test]
     fn open_files_are_read_of_a_few_processes_in_turn() {
         let (events, _inbox) = sync_channel(1);
-        let shared = Shared { root: crate::Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events };
+        let shared = Shared {
+            root: crate::Root::default(),
+            clock: Clock(Instant::now()),
+            notes: Arc::new(Notes::default()),
+            events,
+            under_way: None,
+        };
         let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
         let mut lane = Lane { scopes, ..Lane::new(Scope::Host, Reader::of_host(shared).unwrap(), 0) };
         let mut turn = |name: &str| -> Vec<u32> {

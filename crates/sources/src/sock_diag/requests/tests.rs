@@ -13,7 +13,11 @@ use crate::netlink::wire::request;
 use crate::sock_diag::{AF_INET, SOCK_DIAG_BY_FAMILY};
 
 fn message(local: u16, remote: u16) -> Vec<u8> {
-    let mut body = vec![AF_INET, TcpState::Established as u8, 0, 0];
+    message_in(TcpState::Established, local, remote)
+}
+
+fn message_in(state: TcpState, local: u16, remote: u16) -> Vec<u8> {
+    let mut body = vec![AF_INET, state as u8, 0, 0];
     body.extend_from_slice(&local.to_be_bytes());
     body.extend_from_slice(&remote.to_be_bytes());
     body.resize(inet::MESSAGE_BYTES, 0);
@@ -31,7 +35,7 @@ fn a_request_is_seen_unread_in_service_and_answered() {
     let mut client = TcpStream::connect(address).unwrap();
     let sockets = Sockets::open().unwrap();
     let seen = || {
-        let bytes = dump(&sockets, &all()).unwrap();
+        let (bytes, _) = dump(&sockets, &inet::sockets_with_requests()).unwrap();
         let own = |socket: &RequestSocket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local.1 == address.port());
         parse(&bytes).unwrap().sockets.into_iter().find(own).unwrap()
     };
@@ -83,11 +87,15 @@ fn the_kernel_reads_the_ports_of_the_windows_alone() {
     let address = listener.local_addr().unwrap();
     let clients: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
     let sockets = Sockets::open().unwrap();
+    let within = |windows: &Windows| {
+        let program = windows.program(&[address.port()]);
+        dump(&sockets, &inet::sockets_with_requests_within(false, Some(&program))).unwrap().0
+    };
     let mut ports: Vec<u16> = clients.iter().map(|client| client.local_addr().unwrap().port()).collect();
     ports.sort_unstable();
     // A window begins at the middle port: the one before it is in none.
     let windows = Windows::of(0.3, u64::from(ports[50]));
-    let bytes = dump(&sockets, &filtered(&windows, &[address.port()])).unwrap();
+    let bytes = within(&windows);
     let mut ends: BTreeMap<u16, u32> = BTreeMap::new();
     for socket in parse(&bytes).unwrap().sockets {
         let SocketAddress::Tcp { local, remote } = socket.address else { continue };
@@ -102,7 +110,7 @@ fn the_kernel_reads_the_ports_of_the_windows_alone() {
     let is_inside = |port: &u16| windows.ranges().iter().any(|(first, last)| (first..=last).contains(&port));
     assert_eq!(ends.into_keys().collect::<Vec<_>>(), ports.into_iter().filter(is_inside).collect::<Vec<_>>());
     let everything = Windows::of(1.0, 5_000);
-    let bytes = dump(&sockets, &filtered(&everything, &[address.port()])).unwrap();
+    let bytes = within(&everything);
     let own = |socket: &RequestSocket| matches!(socket.address, SocketAddress::Tcp { local, .. } if local.1 == address.port());
     assert_eq!(parse(&bytes).unwrap().sockets.iter().filter(|socket| own(socket)).count(), clients.len());
 }
@@ -111,33 +119,57 @@ fn the_kernel_reads_the_ports_of_the_windows_alone() {
 fn of_a_crowd_a_share_is_read_and_a_dear_sample_rests() {
     let now = Instant::now();
     let mut requests = Requests::default();
-    assert!(requests.is_due(now) && requests.windows().is_none());
+    assert!(requests.is_due(now) && !requests.connections.is_large());
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
-    requests.learn(&crowd, 0.5, Duration::from_millis(20), now);
-    assert_eq!((requests.population, requests.ports.as_slice()), (4_000, &[80][..]));
-    let (first, second) = (requests.windows().unwrap(), requests.windows().unwrap());
+    requests.learn(&Taken { bytes: crowd, shares: (0.5, 1.0) }, Duration::from_millis(20), now);
+    assert_eq!((requests.connections.population, requests.ports.as_slice()), (4_000, &[80][..]));
+    let (first, second) = (requests.connections.windows(|| 7).unwrap(), requests.connections.windows(|| 7).unwrap());
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
     assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
-    requests.learn(&message(80, 1), 1.0, Duration::ZERO, now);
-    assert!(requests.windows().is_none() && requests.ports.is_empty());
+    requests.learn(&Taken { bytes: message(80, 1), shares: (1.0, 1.0) }, Duration::ZERO, now);
+    assert!(!requests.connections.is_large() && requests.ports.is_empty());
     assert!(!requests.is_due(now + Duration::from_millis(124)) && requests.is_due(now + Duration::from_millis(225)));
+}
+
+#[test]
+fn a_flood_of_handshakes_leaves_the_connections_whole() {
+    let mut requests = Requests::default();
+    let flood = (0..3_000).flat_map(|n| message_in(TcpState::SynRecv, 80, 10_000 + n));
+    let bytes: Vec<u8> = flood.chain((0..10).flat_map(|n| message(80, 50_000 + n))).collect();
+    requests.learn(&Taken { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
+    assert_eq!((requests.connections.population, requests.handshakes.population), (10, 3_000));
+    assert!(requests.connections.windows(|| 7).is_none() && requests.handshakes.windows(|| 7).is_some());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let _client = TcpStream::connect(address).unwrap();
+    let taken = requests.take(&Sockets::open().unwrap()).unwrap();
+    assert!(taken.shares.0 == 1.0 && taken.shares.1 < 0.5, "{:?}", taken.shares);
+    let sockets = parse(&taken.bytes).unwrap().sockets;
+    let ends = sockets.iter().filter(|socket| match socket.address {
+        SocketAddress::Tcp { local, remote } => local.1 == address.port() || remote.1 == address.port(),
+        SocketAddress::Unix { .. } => false,
+    });
+    assert_eq!(ends.count(), 2, "each once");
 }
 
 #[test]
 fn share_and_lateness_belong_to_the_sample_of_their_time() {
     let entries = [
         entry(1, "", message(80, 5)),
-        entry(1, SAMPLING, b"share 0.25\nlate_us 70\n".to_vec()),
+        entry(1, SAMPLING, b"share 0.25\nhandshakes 0.125\nlate_us 70\nunder_way 2.5\n".to_vec()),
         entry(2, "", message(80, 5)),
         entry(3, SAMPLING, b"share 0.5\nlate_us 1\n".to_vec()),
     ];
     let observation = crate::assemble(&entries);
     let samples = &observation.netns.values().next().unwrap().request_samples;
-    let told: Vec<(f64, u64)> = samples.values().map(|sample| (sample.share, sample.late_us)).collect();
-    assert_eq!(told, [(0.25, 70), (1.0, 0)]);
-    for bad in [&b""[..], b"share 0", b"share x\nlate_us -", b"share 7", b"\xff"] {
+    let told = |sample: &RequestSample| (sample.share, sample.handshake_share, sample.late_us, sample.under_way);
+    assert_eq!(samples.values().map(told).collect::<Vec<_>>(), [(0.25, 0.125, 70, Some(2.5)), (1.0, 1.0, 0, None)]);
+    let old = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, b"share 0.5\n".to_vec())]);
+    assert_eq!(told(old.netns.values().next().unwrap().request_samples.last().unwrap()), (0.5, 0.5, 0, None), "of an older version");
+    for bad in [&b""[..], b"share 0", b"share x\nlate_us -", b"share 7", b"\xff", b"under_way -1\n", b"under_way inf\n"] {
         let observation = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, bad.to_vec())]);
-        assert_eq!(observation.netns.values().next().unwrap().request_samples.last().unwrap().share, 1.0);
+        let sample = observation.netns.values().next().unwrap().request_samples.last().unwrap();
+        assert_eq!((sample.share, sample.handshake_share, sample.under_way), (1.0, 1.0, None));
     }
 }
 
@@ -163,18 +195,18 @@ proptest! {
         let mut short = Vec::new();
         append_short(&whole, &mut short);
         prop_assert!(messages(&short).all(|message| message.is_ok()));
-        Requests::default().learn(&bytes, 1.0, Duration::ZERO, Instant::now());
+        Requests::default().learn(&Taken { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
     }
 }
 
 #[test]
 fn after_a_few_samples_each_port_was_read_about_as_often() {
     for population in [2_600, 6_000, 40_000] {
-        let mut requests = Requests { population, ..Requests::default() };
+        let mut crowd = Crowd { population, ..Crowd::default() };
         let mut times = vec![0_u32; 65_536];
         let (samples, mut share) = (40, 0.0);
         for _ in 0..samples {
-            let windows = requests.windows().unwrap();
+            let windows = crowd.windows(|| 7).unwrap();
             share = windows.share();
             windows.ranges().iter().for_each(|(first, last)| (*first..=*last).for_each(|port| times[usize::from(port)] += 1));
         }

@@ -62,7 +62,7 @@ fn write(tree: &Path, file: &str, text: &str) {
 }
 
 fn context<'a>(root: &'a Root, notes: &'a Notes, phase: Phase) -> ReadContext<'a> {
-    ReadContext { root, scope: Scope::Host, phase, notes, netns: None, late_us: 0, netlink: None }
+    ReadContext { root, scope: Scope::Host, phase, notes, netns: None, late_us: 0, under_way: None, netlink: None }
 }
 
 fn items(entries: &[(String, Outcome)]) -> Vec<&str> {

@@ -1,0 +1,105 @@
+//! The account balances: what is known better than the samples, and what both ends of a connection tell, counts once.
+
+use super::*;
+
+#[test]
+fn who_does_not_wait_at_the_first_queue_is_elsewhere() {
+    let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
+    let server = [many(40, |number| served(WEB, number)), many(20, waiting)].concat();
+    // The queue held 5 on average, and 20 when the sockets were sampled.
+    let stage = |in_flight| Stage { server: server.clone(), queues: (5, 0), in_flight, ..Stage::default() };
+    let told = |in_flight| {
+        let ledger = stage(in_flight).ledger();
+        let at = |place| ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum::<f64>();
+        (at(Place::AcceptQueue), at(Place::Waiting), ledger.unaccounted.mean)
+    };
+    assert_eq!(told(Some(60)), (5.0, 55.0, 0.0));
+    assert_eq!(told(Some(70)), (5.0, 55.0, 10.0), "what the samples lack is still not accounted for");
+    assert_eq!(told(None), (5.0, 40.0, 0.0), "nothing tells how many there are");
+}
+
+#[test]
+fn in_an_open_loop_samples_are_measured_against_what_was_under_way_at_their_moments() {
+    let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
+    let server = [many(30, |number| served(WEB, number)), many(10, waiting)].concat();
+    let told = |at_samples: Option<f64>| {
+        let stage = Stage { server: server.clone(), queues: (25, 0), in_flight: Some(50), at_samples, ..Stage::default() };
+        let mut obs = stage.observe();
+        let load = obs.load.as_mut().unwrap();
+        (load.shape, load.under_way_us) = (Loop::Open { rate_per_s: 100.0, connections: 500 }, Some(20 * WINDOW_US));
+        let (path, words) = (stage.path(), Catalogue::english());
+        let ledger = of(&Context::new(&obs, &path, &words)).expect("there are samples").0;
+        let at = |place| ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum::<f64>();
+        (at(Place::AcceptQueue), at(Place::Waiting), ledger.unaccounted.mean)
+    };
+    // 20 were under way on average and 40 at the samples, of which 10 were in the queue.
+    assert_eq!(told(Some(40.0)), (5.0, 15.0, 0.0));
+    assert_eq!(told(Some(44.0)), (4.0, 12.0, 4.0), "four of them had no place");
+    assert_eq!(told(None), (25.0, 30.0, -35.0), "of an older recording it is not known");
+}
+
+#[test]
+fn an_answer_that_has_arrived_is_the_clients() {
+    let last_segment = |number| {
+        let socket = RequestSocket { send_queue: 300, ..idle(WEB, number) };
+        RequestSocket { times: socket.times.map(|times| RequestTimes { unacked: Some(1), unsent: Some(0), ..times }), ..socket }
+    };
+    let server = [many(8, |number| served(WEB, number)), many(2, |number| last_segment(8 + number))].concat();
+    let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, 8 + number) };
+    let client = [many(8, |number| calling(WEB, number)), many(2, unread)].concat();
+    let stage = Stage { client, server, in_flight: Some(10), ..Stage::default() };
+    assert_eq!((stage.mean("web", Place::Sending), stage.mean("client", Place::Client)), (0.0, 2.0));
+    assert_eq!(stage.ledger().unaccounted.mean, 0.0);
+}
+
+#[test]
+fn no_more_answers_are_on_their_way_than_the_client_waits_for() {
+    let leaving = |number, unacked| {
+        let socket = RequestSocket { send_queue: 300, ..idle(WEB, number) };
+        let times = socket.times.map(|times| RequestTimes { unacked: Some(unacked), unsent: Some(0), ..times });
+        RequestSocket { times, ..socket }
+    };
+    // Its request left 100 ms ago and the answer before came 140 ms ago; and the other way round.
+    let waiting = |number| {
+        let socket = calling(WEB, number);
+        let times = socket.times.map(|times| RequestTimes { last_data_recv_ms: 140, last_data_sent_ms: 100, ..times });
+        RequestSocket { times, ..socket }
+    };
+    let client = [many(12, waiting), many(8, |number| calling(WEB, 12 + number))].concat();
+    let mean = |unacked, client: &[RequestSocket]| {
+        let server = [many(10, |number| served(WEB, number)), many(10, |number| leaving(10 + number, unacked))].concat();
+        Stage { client: client.to_vec(), server, ..Stage::default() }.mean("web", Place::Sending)
+    };
+    assert_eq!(mean(1, &client), 2.0, "ten of twelve are in service");
+    assert_eq!(mean(2, &client), 10.0, "the client may have a part of each");
+    assert_eq!(mean(1, &[]), 10.0, "the client is elsewhere");
+}
+
+#[test]
+fn what_the_client_has_an_answer_of_has_no_request_at_the_server() {
+    // Request and answer within one tick, and nothing tells which was first.
+    let undecided = |number| {
+        let socket = served(WEB, number);
+        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
+        RequestSocket { times, ..socket }
+    };
+    let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
+    let stage = |client| Stage { client, server: many(6, undecided), ..Stage::default() };
+    let told =
+        |client: Vec<RequestSocket>| (stage(client.clone()).mean("client", Place::Client), stage(client).mean("web", Place::Undecided));
+    assert_eq!(told(many(2, unread)), (2.0, 4.0));
+    assert_eq!(told(many(9, unread)), (6.0, 0.0));
+    assert_eq!(told(Vec::new()), (0.0, 6.0));
+}
+
+#[test]
+fn no_more_answers_wait_at_the_client_than_connections_are_idle_at_the_server() {
+    let read_late = |number| RequestSocket { receive_queue: 100, inode: 1, ..calling(WEB, number) };
+    let closed = |number| RequestSocket { state: TcpState::CloseWait, ..read_late(number) };
+    let mean =
+        |client: Vec<RequestSocket>, server: Vec<RequestSocket>| Stage { client, server, ..Stage::default() }.mean("client", Place::Client);
+    let server = [many(6, |number| served(WEB, number)), many(4, |number| idle(WEB, 100 + number))].concat();
+    assert_eq!(mean(many(10, read_late), server.clone()), 4.0, "the other six were asked again by the time the server was looked at");
+    assert_eq!(mean(many(3, read_late), server.clone()), 3.0);
+    assert_eq!(mean([many(10, read_late), many(5, closed)].concat(), server), 9.0, "of what the server closed nothing is left there");
+}
