@@ -163,7 +163,7 @@ fn clients(counted: &Counted, under_way: f64) -> Vec<LedgerClient> {
 
 /// What the account cannot tell.
 fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<String> {
-    let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX));
+    let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX), None);
     let mut told = Vec::new();
     for (tier, counts) in ctx.path.tiers.iter().zip(&means) {
         let cases = [

@@ -35,7 +35,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
     pub(crate) fn new(ctx: &'c Context<'a>, counted: &'c Counted) -> Self {
         let tiers = &ctx.path.tiers;
         let caller = |index: usize| tiers.iter().position(|tier| tier.upstreams.contains(&index)).filter(|caller| *caller != index);
-        let whole = counted.means(tiers.len(), (0, u64::MAX));
+        let whole = counted.means(tiers.len(), (0, u64::MAX), None);
         let live = |counts: &Counts| {
             let all = counts.unaccepted + counts.abandoned;
             if all > 0.0 { counts.unaccepted / all } else { 1.0 }
@@ -66,14 +66,13 @@ impl<'c, 'a> Accountant<'c, 'a> {
     /// Where requests stood from one time until before another, in the order of the path, where as many were under way on average.
     pub(crate) fn between(&self, span_us: (u64, u64), under_way: Option<f64>) -> Vec<Stood> {
         let tiers = self.ctx.path.tiers.len();
-        let mut counts = self.counted.means(tiers, span_us);
+        let mut counts = self.counted.means(tiers, span_us, under_way);
         let mut queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
         counts.iter_mut().take(1).for_each(bound_answers);
         // Of an open loop of an older recording it is not known how many were under way when its sockets were read.
         let under_way = under_way.filter(|_| self.under_way(span_us).is_some());
-        if let Some(under_way) = under_way {
-            let off = self.counted.under_way(span_us).map_or(0.0, |at_samples| under_way - at_samples);
-            self.fit(&mut counts, &mut queued, off);
+        if under_way.is_some() {
+            self.fit(&mut counts, &mut queued);
         }
         let held = self.hold(&mut counts, &queued);
         let client = counts.first_mut().zip(queued.first()).map_or(0.0, |(first, queued)| at_client(first, *queued, under_way));
@@ -104,7 +103,8 @@ impl<'c, 'a> Accountant<'c, 'a> {
 
     /// Requests that the load generator had under way at the moments of the samples: as it told then, else, in a closed loop, always as many.
     pub(crate) fn under_way(&self, span_us: (u64, u64)) -> Option<f64> {
-        self.counted.under_way(span_us).or(self.connections())
+        let first = self.ctx.path.tiers.first()?;
+        self.counted.under_way(first.netns, span_us).or(self.connections())
     }
 
     /// Those of a closed loop.
@@ -115,24 +115,21 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
     }
 
-    /// Samples are few, and more or fewer requests may have been under way at their moments than on average: of what is known better, the account is corrected by as
-    /// much as the samples were off (a regression estimate of slope 1; Cochran, Sampling Techniques, 7.3). It is the number of requests under way and, in a closed
-    /// loop, the first queue, which is read far more often: who does not wait there is elsewhere. What the samples themselves do not account for stays as it is.
-    /// `off`: so many more were under way on average than at their moments.
-    fn fit(&self, counts: &mut [Counts], queued: &mut [f64], off: f64) {
+    /// In a closed loop who does not wait at the first queue is elsewhere. That queue is read far more often than sockets are sampled: where more waited in it at the
+    /// moments of the samples than on average, fewer stood at the other places then, and they are counted up by as many (a regression estimate of slope -1;
+    /// Cochran, Sampling Techniques, 7.3). What the samples themselves do not account for stays as it is. In an open loop nobody knows how many requests were under way
+    /// when the queue alone was read: the samples tell it.
+    fn fit(&self, counts: &mut [Counts], queued: &mut [f64]) {
         let (Some(first), Some(queue)) = (counts.first(), queued.first_mut()) else { return };
-        let is_open = self.connections().is_none();
-        // In an open loop nobody knows how many were under way when the queue alone was read.
-        let others = standing(first) + first.undecided + if is_open { first.unaccepted } else { 0.0 };
-        if others <= 0.0 {
+        if self.connections().is_none() {
+            *queue = first.unaccepted;
             return;
         }
-        let more = if is_open { off } else { first.unaccepted - *queue + off };
-        let fitted = (others + more).max(0.0) / others;
-        if is_open {
-            *queue = first.unaccepted * fitted;
+        let others = standing(first) + first.undecided;
+        if others > 0.0 {
+            let fitted = (others + first.unaccepted - *queue).max(0.0) / others;
+            counts.iter_mut().for_each(|counts| counts.count_up(fitted));
         }
-        counts.iter_mut().for_each(|counts| counts.count_up(fitted));
     }
 
     /// What each tier holds itself: its requests in service less what stands on its edges, never below zero. What cannot be told to be a request is given

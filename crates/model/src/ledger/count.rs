@@ -103,8 +103,8 @@ impl Counts {
 pub(crate) struct Counted {
     /// By namespace, in the order of time: the counts of each tier.
     pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
-    /// With each sample of the first tier's namespace, requests that the load generator had under way; empty where it is not told with all of them.
-    under_way: Vec<(u64, f64)>,
+    /// By namespace: with each sample, requests that the load generator had under way; nothing where it is not told with all of them.
+    under_way: BTreeMap<NetnsId, Vec<(u64, f64)>>,
     /// By tier: of each sample that read all connections, the ages of its requests in service, milliseconds.
     pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
     /// What the tiers ask of others.
@@ -128,9 +128,10 @@ impl Counted {
         let ages_ms = vec![Vec::new(); ctx.path.tiers.len()];
         let clients = BTreeMap::new();
         let window_us = ctx.window_us;
-        let first = ctx.path.tiers.first().map(|tier| tier.netns);
-        let of_first = all.iter().find(|(id, _)| Some(*id) == first).map_or(&[][..], |(_, samples)| samples);
-        let under_way = of_first.iter().map(|(at_us, sample)| Some((*at_us, sample.under_way?))).collect::<Option<_>>().unwrap_or_default();
+        let told = |samples: &[&(u64, RequestSample)]| {
+            samples.iter().map(|(at_us, sample)| Some((*at_us, sample.under_way?))).collect::<Option<Vec<_>>>()
+        };
+        let under_way = all.iter().filter_map(|(id, samples)| Some((*id, told(samples)?))).collect();
         let mut counted =
             Self { samples: BTreeMap::new(), under_way, ages_ms, calls: Vec::new(), tick_ms: tick_ms(times), window_us, clients };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
@@ -140,7 +141,7 @@ impl Counted {
             counted.calls.extend(calls::of(ctx, id, &samples, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
-        let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX));
+        let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX), None);
         means.iter().enumerate().for_each(|(tier, means)| counted.leave_out_floods(ctx, tier, means));
         (!counted.samples.is_empty()).then_some(counted)
     }
@@ -162,21 +163,24 @@ impl Counted {
     }
 
     /// The mean counts of each tier from one time until before another. Each sample stands for the time that is nearest to it: they come unevenly, and most surely when
-    /// a load begins, which is not what the rest of it is like.
-    pub(crate) fn means(&self, tiers: usize, span_us: (u64, u64)) -> Vec<Counts> {
+    /// a load begins, which is not what the rest of it is like. Where it is known how many requests were under way on average and at the moments of a
+    /// namespace's samples, these are corrected by it (the ratio estimate; Cochran, Sampling Techniques, 6): samples are few, and may find more or fewer than usual.
+    pub(crate) fn means(&self, tiers: usize, span_us: (u64, u64), under_way: Option<f64>) -> Vec<Counts> {
         let mut means = vec![Counts::default(); tiers];
-        for samples in self.samples.values() {
+        for (id, samples) in &self.samples {
+            let at_samples = self.under_way(*id, span_us).filter(|number| *number > 0.0);
+            let ratio = under_way.zip(at_samples).map_or(1.0, |(under_way, at_samples)| under_way / at_samples);
             for (counts, weight) in self.weighted(samples, span_us) {
-                means.iter_mut().zip(counts).for_each(|(mean, count)| mean.add(count, weight));
+                means.iter_mut().zip(counts).for_each(|(mean, count)| mean.add(count, weight * ratio));
             }
         }
         means
     }
 
-    /// The mean number of requests that the load generator had under way at the moments of these samples, weighted as they are.
-    pub(crate) fn under_way(&self, span_us: (u64, u64)) -> Option<f64> {
-        let sum = self.weighted(&self.under_way, span_us).map(|(number, weight)| number * weight).sum();
-        (!self.under_way.is_empty()).then_some(sum)
+    /// The mean number of requests that the load generator had under way at the moments of a namespace's samples, weighted as they are.
+    pub(crate) fn under_way(&self, id: NetnsId, span_us: (u64, u64)) -> Option<f64> {
+        let told = self.under_way.get(&id).filter(|told| !told.is_empty())?;
+        Some(self.weighted(told, span_us).map(|(number, weight)| number * weight).sum())
     }
 
     /// What was found from one time until before another, each with the share of that time that is nearest to it.
