@@ -83,7 +83,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
         Some((plan, control)) => {
             let result = offer_with(plan, &control, label, interrupt)?.result;
             observer.note(LOAD, serde_json::to_vec(&result)?);
-            // The window is the time in which load was offered; neither what it takes to make its threads is part of it nor the wait for the last answers.
+            // The window is the time in which load was offered; without the time in which its threads are made, and without the wait for the last answers.
             begin_us = control.began().map_or(begin_us, |began| observer.elapsed_us().saturating_sub(began.elapsed().as_micros() as u64));
             begin_us + result.duration_us
         }
@@ -104,7 +104,7 @@ pub(crate) fn measure(setup: &Setup, label: &str, interrupt: &Interrupt) -> Resu
     Ok((entries, ended))
 }
 
-/// The profile of the window that begins now; nothing where none is wanted, or it is another host that answers: what runs here is not it.
+/// The profile of the window that is about to begin; nothing where none is wanted, or it is another host that answers: what runs here is not it.
 fn profile(setup: &Setup, plan: Option<&Plan>, observer: &Observer) -> Option<Beside> {
     let warm_up = plan.map_or(Duration::ZERO, |plan| plan.options.warm_up);
     let lasts = plan.map_or(Some(setup.duration), |plan| plan.duration);

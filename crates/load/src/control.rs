@@ -17,7 +17,7 @@ pub struct Control {
     good: AtomicU64,
     failed: AtomicU64,
     in_flight: AtomicI64,
-    under_way: Mutex<Vec<Arc<UnderWay>>>,
+    under_way: Mutex<Vec<Arc<OwnCount>>>,
     began: Mutex<Option<Instant>>,
     /// What the threads tell a viewer, where one asked for it.
     told: Option<Mutex<Told>>,
@@ -26,9 +26,9 @@ pub struct Control {
 /// Requests that one thread has under way, at this very moment. Each thread writes its own, which has a cache line to itself.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct UnderWay(AtomicU32);
+pub(crate) struct OwnCount(AtomicU32);
 
-impl UnderWay {
+impl OwnCount {
     #[inline(always)]
     pub(crate) fn set(&self, number: u32) {
         self.0.store(number, Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Control {
         }
     }
 
-    /// When the load began whose requests are counted; nothing before that. The threads have to be made first, which takes a while.
+    /// When the load begins whose requests are counted, after the threads were made and the warm-up is over; nothing before it is known.
     pub fn began(&self) -> Option<Instant> {
         *lock(&self.began)
     }
@@ -109,8 +109,8 @@ impl Control {
     }
 
     /// Where one more thread tells what it has under way.
-    pub(crate) fn thread(&self) -> Arc<UnderWay> {
-        let thread = Arc::new(UnderWay::default());
+    pub(crate) fn thread(&self) -> Arc<OwnCount> {
+        let thread = Arc::new(OwnCount::default());
         lock(&self.under_way).push(Arc::clone(&thread));
         thread
     }

@@ -192,6 +192,7 @@ impl<'a> Engine<'a> {
             wait_us: wait_ns.map(|ns| ns / 1000),
             cpus: host::own_cpus(),
         });
+        self.tally.end_offering(now_ns.min(self.end_ns));
         // What came due while this thread was about to wake, and for which a connection is free, is late and not missing. What fails at
         // once frees its connection, so the number is bounded.
         let connections = if self.shared.control.is_aborted() { 0 } else { self.slots.len() };
@@ -206,7 +207,6 @@ impl<'a> Engine<'a> {
                 self.tally.never_sent(step.min(unsent - first), end_ns.saturating_sub(schedule.unsent_ns(first)));
             }
         }
-        self.tally.offered(now_ns.min(self.end_ns));
         slot::sample_tcp(&mut self.tally.tcp_info, &self.slots);
         for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
             slot.close();
@@ -512,7 +512,7 @@ impl<'a> Engine<'a> {
         let ended = overdue.as_ref().unwrap_or(ended);
         let latency_ns = now_ns - slot.intended_ns;
         if slot.intended_ns < self.warm_ns {
-            self.tally.end_uncounted(now_ns);
+            self.tally.leave(now_ns);
         } else {
             for (over, &limit_ns) in self.over.iter_mut().zip(&self.limits_ns) {
                 *over += u64::from(latency_ns >= limit_ns);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chokepoint_model::load::{LoadResult, Loop, Measured};
 
@@ -112,7 +112,7 @@ pub fn measure(plan: &Plan, control: &Control) -> Result<Measured, LoadError> {
             }
         }
         let clock = Clock::starting_in(START_AFTER);
-        control.begin_at(Instant::now() + START_AFTER + plan.options.warm_up);
+        control.begin_at(clock.start() + plan.options.warm_up);
         for go in &go {
             // A thread that has died is noticed when it says nothing.
             let _ = go.send(clock);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -33,6 +33,13 @@ impl Clock {
     pub(crate) fn now_ns(&self) -> u64 {
         let now = clock_gettime(ClockId::Monotonic);
         (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).saturating_sub(self.start_ns)
+    }
+
+    /// When it starts, or has started.
+    pub(crate) fn start(&self) -> Instant {
+        let now_ns = Clock::default().now_ns();
+        let (ahead, ago) = (self.start_ns.saturating_sub(now_ns), now_ns.saturating_sub(self.start_ns));
+        Instant::now() + Duration::from_nanos(ahead) - Duration::from_nanos(ago)
     }
 
     /// Sleeps until the start.

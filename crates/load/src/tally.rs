@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Slice};
 
-use crate::control::{Control, Progress, UnderWay};
+use crate::control::{Control, OwnCount, Progress};
 use crate::fastcgi::Complaints;
 use crate::histogram::Durations;
 use crate::live::{Snapshot, Tenth};
@@ -62,11 +62,11 @@ pub(crate) struct Tally {
     pub(crate) late_held: u64,
     in_flight: u32,
     /// Time that requests were under way until `changed_ns`, summed over all of them.
-    under_way_ns: u64,
+    under_way_ns: u128,
     /// When their number changed last.
     changed_ns: u64,
     /// Where others read it.
-    shown: Arc<UnderWay>,
+    shown: Arc<OwnCount>,
     pub(crate) last_end_ns: u64,
     pub(crate) complaints: Complaints,
     /// TCP_INFO of some connections at the end of the offering, once that was read.
@@ -84,7 +84,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// `warm_ns`: nothing that was to start before it is counted. `shown`: where others read what is under way.
-    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64, shown: Arc<UnderWay>) -> Self {
+    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64, shown: Arc<OwnCount>) -> Self {
         let expected = (0..STATUSES as u16).map(|status| expect.iter().any(|&(low, high)| low <= status && status <= high)).collect();
         Tally {
             status: vec![0; STATUSES],
@@ -146,8 +146,8 @@ impl Tally {
         self.set_in_flight(self.in_flight + 1, now_ns);
     }
 
-    /// A request ends that was to start in the warm-up.
-    pub(crate) fn end_uncounted(&mut self, now_ns: u64) {
+    /// A request has ended.
+    pub(crate) fn leave(&mut self, now_ns: u64) {
         self.set_in_flight(self.in_flight - 1, now_ns);
     }
 
@@ -166,21 +166,22 @@ impl Tally {
     /// Counts the time of those under way up to now.
     #[inline(always)]
     fn pass(&mut self, now_ns: u64) {
-        self.under_way_ns += u64::from(self.in_flight) * now_ns.saturating_sub(self.changed_ns);
+        self.under_way_ns += u128::from(self.in_flight) * u128::from(now_ns.saturating_sub(self.changed_ns));
         self.changed_ns = self.changed_ns.max(now_ns);
     }
 
-    /// The offering has ended: what is under way from then on is waited for, and counts no more.
-    pub(crate) fn offered(&mut self, end_ns: u64) {
+    /// The offering has ended: what is under way from then on is waited for, and its time counts no more.
+    pub(crate) fn end_offering(&mut self, end_ns: u64) {
         self.pass(end_ns);
         // The thread may have noticed it a little late.
-        self.under_way_ns = self.under_way_ns.saturating_sub(u64::from(self.in_flight) * self.changed_ns.saturating_sub(end_ns));
+        let late_ns = u128::from(self.in_flight) * u128::from(self.changed_ns.saturating_sub(end_ns));
+        self.under_way_ns = self.under_way_ns.saturating_sub(late_ns);
         self.changed_ns = u64::MAX;
     }
 
     /// The warm-up is over, none of whose requests was counted: forgets what was counted beside them.
-    pub(crate) fn begin(&mut self, now_ns: u64) {
-        (self.under_way_ns, self.changed_ns) = (0, now_ns);
+    pub(crate) fn begin(&mut self, warm_ns: u64) {
+        (self.under_way_ns, self.changed_ns) = (0, warm_ns);
         // A request that was to start just then may stand in the slice that has just ended.
         self.slice = self.slices.pop().unwrap_or_default();
         self.slice.in_flight = 0;
@@ -196,7 +197,7 @@ impl Tally {
     /// Counts a request's end; `drained`: after the end of the offering. Gives back whether it was good.
     #[inline(always)]
     pub(crate) fn end(&mut self, ended: &Ended, latency_ns: u64, now_ns: u64, drained: bool) -> bool {
-        self.end_uncounted(now_ns);
+        self.leave(now_ns);
         self.last_end_ns = now_ns;
         let mut good = false;
         match ended.end {
@@ -375,6 +376,7 @@ impl Tally {
 
     /// Ends the last slice, however short it is.
     pub(crate) fn finish(&mut self, control: &Control) {
+        self.shown.set(0);
         self.timeline.finish(self.in_flight);
         if self.slice != Slice::default() || self.published_in_flight != self.in_flight {
             self.close_slice(self.slice_end_ns / SLICE_NS - 1, control);
@@ -423,7 +425,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         good: sum.good,
         drained: sum.drained,
         drained_good: sum.drained_good,
-        under_way_us: Some(sum.under_way_ns / 1000),
+        under_way_us: Some(u64::try_from(sum.under_way_ns / 1000).unwrap_or(u64::MAX)),
         errors: sum.errors,
         latency_us: latency.percentiles,
         latency_us_p99_range: latency.p99_us,

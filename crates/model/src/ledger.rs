@@ -19,6 +19,7 @@ mod tests;
 mod watched;
 
 use crate::facts::Context;
+use crate::load::LoadResult;
 use crate::message::Message;
 use crate::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 use crate::spread::half_interval;
@@ -49,8 +50,10 @@ pub(crate) struct Account {
     /// Over the whole window, and over each batch of it.
     whole: Vec<Stood>,
     parts: Vec<Vec<Stood>>,
-    /// What does not balance in each batch, but for a number that is the same in all.
+    /// Requests under way in each batch that stood nowhere; of batches of which it is not known how many were under way there is none.
     missed: Vec<f64>,
+    /// See [`Accountant::scale`].
+    scale: f64,
     spans_us: Vec<(u64, u64)>,
     /// Mean number of requests under way, as the load generator counted them, else the sum of what sockets told.
     under_way: f64,
@@ -82,10 +85,9 @@ impl Account {
         }
         let counted = Counted::of(ctx)?;
         let (from_us, to_us) = ctx.window_us;
-        let accountant = Accountant::new(ctx, &counted);
-        let all_us = (from_us, to_us.saturating_add(1));
-        let offered = in_flight(ctx);
-        let whole = accountant.between(all_us, offered);
+        let offered = ctx.obs.load.as_ref().and_then(LoadResult::under_way);
+        let accountant = Accountant::new(ctx, &counted, offered);
+        let whole = accountant.between((from_us, to_us.saturating_add(1)));
         let sum = sum_of(&whole);
         let under_way = offered.unwrap_or(sum);
         let rate_rps = rate::rps(ctx, &counted, under_way);
@@ -93,14 +95,10 @@ impl Account {
         let batches = batches(ctx, &counted, response_s);
         let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
         let spans_us: Vec<(u64, u64)> = (0..batches).map(|n| (begin(n), begin(n + 1))).collect();
-        let parts = spans_us.iter().map(|span| (accountant.under_way(*span), *span));
-        let (missed, parts) = parts
-            .map(|(under_way, span)| {
-                let part = accountant.between(span, under_way);
-                (under_way.unwrap_or(0.0) - sum_of(&part), part)
-            })
-            .unzip();
-        Some(Self { whole, parts, missed, spans_us, under_way, sum, rate_rps, response_s, counted })
+        let parts: Vec<Vec<Stood>> = spans_us.iter().map(|span| accountant.between(*span)).collect();
+        let missed = spans_us.iter().zip(&parts).filter_map(|(span, part)| Some(accountant.under_way(*span)? - sum_of(part))).collect();
+        let scale = accountant.scale();
+        Some(Self { whole, parts, missed, scale, spans_us, under_way, sum, rate_rps, response_s, counted })
     }
 }
 
@@ -180,17 +178,6 @@ fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<
 
 fn sum_of(all: &[Stood]) -> f64 {
     all.iter().map(|stood| stood.mean).sum()
-}
-
-/// The mean number of requests that the load generator had under way while it offered load.
-fn in_flight(ctx: &Context<'_>) -> Option<f64> {
-    let load = ctx.obs.load.as_ref()?;
-    if let Some(under_way_us) = load.under_way_us.filter(|_| load.duration_us > 0) {
-        return Some(under_way_us as f64 / load.duration_us as f64);
-    }
-    let slices = load.offered();
-    let sum: f64 = slices.iter().map(|slice| f64::from(slice.in_flight)).sum();
-    (!slices.is_empty()).then(|| sum / slices.len() as f64)
 }
 
 /// Batches of whole response times; none where there are too few samples.

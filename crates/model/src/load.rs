@@ -233,6 +233,16 @@ impl LoadResult {
         &self.slices[..whole.min(self.slices.len())]
     }
 
+    /// The mean number of requests under way while load was offered; nothing where none was. Older recordings tell it at the end of each slice alone.
+    pub fn under_way(&self) -> Option<f64> {
+        if let Some(under_way_us) = self.under_way_us {
+            return (self.duration_us > 0).then(|| under_way_us as f64 / self.duration_us as f64);
+        }
+        let slices = self.offered();
+        let sum: f64 = slices.iter().map(|slice| f64::from(slice.in_flight)).sum();
+        (!slices.is_empty()).then(|| sum / slices.len() as f64)
+    }
+
     /// Requests ended a second while load was offered, whatever their end.
     pub fn throughput_rps(&self) -> f64 {
         per_second(self.requests.saturating_sub(self.drained), self.duration_us)

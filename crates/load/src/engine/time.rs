@@ -51,7 +51,7 @@ impl Engine<'_> {
     #[cold]
     fn note_over(&mut self, slice: &Closed, now_ns: u64) {
         if self.warm_ns > 0 && slice.slice + 1 == self.warm_ns / SLICE_NS {
-            self.tally.begin(now_ns);
+            self.tally.begin(self.warm_ns);
             (self.at_start, self.at_start_ns) = (OwnTime::now(), now_ns);
         }
         self.tally.tell(self.shared.control, self.thread, slice, self.warm_ns / SLICE_NS);

@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::load::Loop;
-use crate::observation::Listener;
+use crate::observation::{Listener, ListenerAddress};
 use crate::report::LedgerPlaceKind;
 
 use super::count::{Counted, Counts};
@@ -29,11 +29,15 @@ pub(crate) struct Accountant<'c, 'a> {
     callers: Vec<Option<usize>>,
     /// Share of each tier's accept queue whose client is still there.
     live: Vec<f64>,
+    /// How many times as many requests were under way on average as at the moments of the first tier's samples; nothing where that is not known, or none was met.
+    scale: Option<f64>,
 }
 
 impl<'c, 'a> Accountant<'c, 'a> {
-    pub(crate) fn new(ctx: &'c Context<'a>, counted: &'c Counted) -> Self {
+    /// `offered`: the mean number of requests that the load generator had under way.
+    pub(crate) fn new(ctx: &'c Context<'a>, counted: &'c Counted, offered: Option<f64>) -> Self {
         let tiers = &ctx.path.tiers;
+        let at_samples = tiers.first().and_then(|first| counted.under_way(first.netns, (0, u64::MAX)));
         let caller = |index: usize| tiers.iter().position(|tier| tier.upstreams.contains(&index)).filter(|caller| *caller != index);
         let whole = counted.means(tiers.len(), (0, u64::MAX), None);
         let live = |counts: &Counts| {
@@ -46,7 +50,13 @@ impl<'c, 'a> Accountant<'c, 'a> {
             threads: tiers.iter().map(|tier| Threads::of(ctx, tier)).collect(),
             callers: (0..tiers.len()).map(|index| if index == 0 { None } else { caller(index) }).collect(),
             live: whole.iter().map(live).collect(),
+            scale: offered.zip(at_samples.filter(|number| *number > 0.0)).map(|(offered, at_samples)| offered / at_samples),
         }
+    }
+
+    /// What numbers that were found at the moments of the samples are multiplied by.
+    pub(crate) fn scale(&self) -> f64 {
+        self.scale.unwrap_or(1.0)
     }
 
     /// Connections that waited to be accepted by a tier on average, without those whose client went away. The queues are read 20 times a second.
@@ -63,19 +73,19 @@ impl<'c, 'a> Accountant<'c, 'a> {
         self.live[tier] * self.ctx.path.tiers[tier].listeners.iter().map(of).sum::<f64>()
     }
 
-    /// Where requests stood from one time until before another, in the order of the path, where as many were under way on average.
-    pub(crate) fn between(&self, span_us: (u64, u64), under_way: Option<f64>) -> Vec<Stood> {
+    /// Where requests stood from one time until before another, in the order of the path.
+    pub(crate) fn between(&self, span_us: (u64, u64)) -> Vec<Stood> {
         let tiers = self.ctx.path.tiers.len();
+        let under_way = self.under_way(span_us);
         let mut counts = self.counted.means(tiers, span_us, under_way);
         let mut queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
-        counts.iter_mut().take(1).for_each(bound_answers);
-        // Of an open loop of an older recording it is not known how many were under way when its sockets were read.
-        let under_way = under_way.filter(|_| self.under_way(span_us).is_some());
-        if under_way.is_some() {
+        counts.iter_mut().take(1).for_each(|first| bound(first, under_way));
+        if under_way.is_some() && self.queue_is_sampled() {
             self.fit(&mut counts, &mut queued);
         }
         let held = self.hold(&mut counts, &queued);
-        let client = counts.first_mut().zip(queued.first()).map_or(0.0, |(first, queued)| at_client(first, *queued, under_way));
+        let all = under_way.filter(|_| self.connections().is_some());
+        let client = counts.first_mut().zip(queued.first()).map_or(0.0, |(first, queued)| at_client(first, *queued, all));
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
@@ -101,10 +111,17 @@ impl<'c, 'a> Accountant<'c, 'a> {
         all
     }
 
-    /// Requests that the load generator had under way at the moments of the samples: as it told then, else, in a closed loop, always as many.
+    /// Requests under way in a stretch of time: as the load generator told with the samples, else, in a closed loop, always as many.
     pub(crate) fn under_way(&self, span_us: (u64, u64)) -> Option<f64> {
         let first = self.ctx.path.tiers.first()?;
-        self.counted.under_way(first.netns, span_us).or(self.connections())
+        let told = self.scale.and_then(|scale| Some(scale * self.counted.under_way(first.netns, span_us)?));
+        told.or(self.connections())
+    }
+
+    /// True where who waits to be accepted by the first tier is in the samples: the kernel does not list those of unix sockets.
+    fn queue_is_sampled(&self) -> bool {
+        let mut listeners = self.ctx.path.tiers.iter().take(1).flat_map(|first| &first.listeners);
+        listeners.all(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(..)))
     }
 
     /// Those of a closed loop.
@@ -154,9 +171,9 @@ impl<'c, 'a> Accountant<'c, 'a> {
     }
 }
 
-/// Answers that the client has not read: no more than stand nowhere else, however many come in while its sockets are read one after the other.
-fn at_client(first: &mut Counts, queued: f64, under_way: Option<f64>) -> f64 {
-    let most = under_way.map_or(f64::INFINITY, |all| (all - standing(first) - queued).max(0.0));
+/// Answers that the client has not read. Of a closed loop, `all`, no more than stand nowhere else, however many come in while its sockets are read one after the other.
+fn at_client(first: &mut Counts, queued: f64, all: Option<f64>) -> f64 {
+    let most = all.map_or(f64::INFINITY, |all| (all - standing(first) - queued).max(0.0));
     unread_by_client(first).min(most)
 }
 
@@ -175,17 +192,20 @@ fn unread_by_client(first: &mut Counts) -> f64 {
     unread
 }
 
-/// Where the client's own end was seen, no more last segments of answers are on their way than it still waits for: the others have arrived, and their acknowledgement is
-/// delayed until the next request.
-fn bound_answers(first: &mut Counts) {
-    if first.asking > 0.0 {
-        let elsewhere = standing(first) - first.sending + first.unaccepted + first.client;
-        let on_their_way = (first.asking - elsewhere).max(0.0);
-        let arrived = (first.sending - on_their_way).clamp(0.0, first.last_segment);
-        first.sending -= arrived;
-        // Nothing is left to do for it at the server; whether the client has read it its own end tells.
-        first.idle += arrived;
-    }
+/// Of what may be a request or none, no more are requests than are left for. No more last segments of answers are on their way than the client still waits for, by its own
+/// end and by what is under way at all: the others have arrived, and their acknowledgement is delayed until the next request. Nor do more connections have a
+/// request that was asked and answered within one tick of the clock, or was not. At the server nothing is left to do for the rest; whether the client has
+/// read its answer, its own end tells.
+fn bound(first: &mut Counts, under_way: Option<f64>) {
+    let asking = Some(first.asking).filter(|asking| *asking > 0.0);
+    let Some(most) = under_way.into_iter().chain(asking).reduce(f64::min) else { return };
+    let elsewhere = |first: &Counts| standing(first) + first.unaccepted + first.client;
+    let on_their_way = (most + first.sending - elsewhere(first)).max(0.0);
+    let arrived = (first.sending - on_their_way).clamp(0.0, first.last_segment.max(0.0));
+    first.sending -= arrived;
+    let answered = under_way.map_or(0.0, |all| (first.undecided - (all - elsewhere(first)).max(0.0)).max(0.0));
+    first.undecided -= answered;
+    first.idle += arrived + answered;
 }
 
 /// Requests at a tier and behind it that are known to be under way, without its accept queue.

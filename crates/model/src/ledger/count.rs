@@ -177,10 +177,11 @@ impl Counted {
         means
     }
 
-    /// The mean number of requests that the load generator had under way at the moments of a namespace's samples, weighted as they are.
+    /// The mean number of requests that the load generator had under way at the moments of a namespace's samples, weighted as they are; nothing where there is none.
     pub(crate) fn under_way(&self, id: NetnsId, span_us: (u64, u64)) -> Option<f64> {
-        let told = self.under_way.get(&id).filter(|told| !told.is_empty())?;
-        Some(self.weighted(told, span_us).map(|(number, weight)| number * weight).sum())
+        let mut told = self.weighted(self.under_way.get(&id)?, span_us).map(|(number, weight)| number * weight).peekable();
+        told.peek()?;
+        Some(told.sum())
     }
 
     /// What was found from one time until before another, each with the share of that time that is nearest to it.

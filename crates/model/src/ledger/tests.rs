@@ -87,8 +87,10 @@ struct Stage {
     /// Share of the time that the thread of a tier ran.
     runs: (f64, f64),
     in_flight: Option<u32>,
-    /// Those at the moments of the samples.
-    at_samples: Option<f64>,
+    /// Those at the moments of the samples of the client's namespace, and of the server's.
+    at_samples: [Option<f64>; 2],
+    /// The first tier listens on a unix socket.
+    is_unix: bool,
     share: Option<f64>,
     scheme: &'static str,
     errors: Errors,
@@ -97,7 +99,10 @@ struct Stage {
 impl Stage {
     fn listener(&self, port: u16, queue: u32) -> Listener {
         Listener {
-            address: ListenerAddress::Tcp("0.0.0.0".parse().unwrap(), port),
+            address: match self.is_unix && port == WEB {
+                true => ListenerAddress::Unix("/run/web".to_owned()),
+                false => ListenerAddress::Tcp("0.0.0.0".parse().unwrap(), port),
+            },
             v6_only: false,
             inode: u64::from(port),
             accept_queue: queue,
@@ -125,11 +130,11 @@ impl Stage {
         obs.request.addresses = vec!["10.0.0.1".parse().unwrap()];
         (obs.request.port, obs.request.scheme) = (WEB, self.scheme.to_owned());
         for at_us in (0..WINDOW_US).step_by(STEP_US as usize) {
-            for (id, sockets) in [(CLIENT, &self.client), (SERVER, &self.server)] {
+            for (id, sockets, under_way) in [(CLIENT, &self.client, self.at_samples[0]), (SERVER, &self.server, self.at_samples[1])] {
                 let sample = RequestSample {
                     share: self.share.unwrap_or(1.0),
                     handshake_share: self.share.unwrap_or(1.0),
-                    under_way: self.at_samples,
+                    under_way,
                     sockets: sockets.clone(),
                     ..RequestSample::default()
                 };

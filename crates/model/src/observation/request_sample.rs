@@ -13,7 +13,7 @@ pub struct RequestSample {
     pub under_way: Option<f64>,
     /// How much later than its turn the sample was taken, microseconds.
     pub late_us: u64,
-    /// The sockets: of TCP all that can hold a request, of unix sockets the accepted ends and those that wait to be accepted.
+    /// The sockets: of TCP all that can hold a request, of unix sockets the accepted ends.
     pub sockets: Vec<RequestSocket>,
 }
 

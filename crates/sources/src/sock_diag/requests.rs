@@ -26,8 +26,11 @@ const WHOLE_MAX: usize = 2_500;
 const SOCKETS_AIM: usize = 400;
 /// Two to the 64th, divided by the golden ratio.
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Sockets that one sample has at the most, whatever came since the last one.
+/// Sockets of one reading that are kept, whatever came since the last one; a sample is one or two.
 const SOCKETS_MAX: usize = 8_000;
+/// What a sample can tell: shares no smaller than of this many sockets, and numbers of requests, of which the least is the mean of none and one.
+const SHARE_MIN: f64 = 1e-7;
+const UNDER_WAY: std::ops::RangeInclusive<f64> = 0.5..=1e7;
 /// Unix sockets that one sample has at the most.
 const UNIX_MAX: usize = 2_000;
 /// The shortest and the longest time between two samples, ms; the moment is drawn between them.
@@ -224,7 +227,7 @@ fn dump(sockets: &Sockets, parts: &Parts) -> Result<(Vec<u8>, f64), DumpError> {
         Err(_) if !parts.otherwise.is_empty() => parts.otherwise.iter().try_for_each(&mut one)?,
         first => first?,
     }
-    // The kernel lists them by their hash, so that it is anybody's chance to be among the first.
+    // The kernel lists them by their hash (of each family, where both are asked for one after the other): it is chance who is among the first.
     Ok((bytes, SOCKETS_MAX as f64 / count.max(SOCKETS_MAX) as f64))
 }
 
@@ -327,13 +330,13 @@ fn put_sampling(view: &mut chokepoint_model::observation::NetnsView, entry: &Ent
     let Outcome::Ok(bytes) = &entry.outcome else { return };
     let text = String::from_utf8_lossy(bytes);
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
-    let share = |name: &str| value(name).filter(|share| *share > 0.0 && *share <= 1.0);
+    let share = |name: &str| value(name).filter(|share| (SHARE_MIN..=1.0).contains(share));
     view.request_samples.amend(entry.at_us, |sample| {
         sample.share = share("share").unwrap_or(1.0);
         // They were read with the others in recordings of older versions.
         sample.handshake_share = share("handshakes").unwrap_or(sample.share);
         sample.late_us = value("late_us").unwrap_or(0.0) as u64;
-        sample.under_way = value("under_way").filter(|number| number.is_finite() && *number >= 0.0);
+        sample.under_way = value("under_way").filter(|number| *number == 0.0 || UNDER_WAY.contains(number));
     });
 }
 

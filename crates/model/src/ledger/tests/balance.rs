@@ -18,24 +18,69 @@ fn who_does_not_wait_at_the_first_queue_is_elsewhere() {
     assert_eq!(told(None), (5.0, 40.0, 0.0), "nothing tells how many there are");
 }
 
+/// An open loop, 20 requests of which were under way on average: what was told of it.
+fn open(stage: &Stage) -> LedgerReport {
+    let mut obs = stage.observe();
+    let load = obs.load.as_mut().unwrap();
+    (load.shape, load.under_way_us) = (Loop::Open { rate_per_s: 100.0, connections: 500 }, Some(20 * WINDOW_US));
+    let (path, words) = (stage.path(), Catalogue::english());
+    of(&Context::new(&obs, &path, &words)).expect("there are samples").0
+}
+
+fn at(ledger: &LedgerReport, place: Place) -> f64 {
+    ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum()
+}
+
 #[test]
 fn in_an_open_loop_samples_are_measured_against_what_was_under_way_at_their_moments() {
     let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
     let server = [many(30, |number| served(WEB, number)), many(10, waiting)].concat();
-    let told = |at_samples: Option<f64>| {
-        let stage = Stage { server: server.clone(), queues: (25, 0), in_flight: Some(50), at_samples, ..Stage::default() };
-        let mut obs = stage.observe();
-        let load = obs.load.as_mut().unwrap();
-        (load.shape, load.under_way_us) = (Loop::Open { rate_per_s: 100.0, connections: 500 }, Some(20 * WINDOW_US));
-        let (path, words) = (stage.path(), Catalogue::english());
-        let ledger = of(&Context::new(&obs, &path, &words)).expect("there are samples").0;
-        let at = |place| ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum::<f64>();
-        (at(Place::AcceptQueue), at(Place::Waiting), ledger.unaccounted.mean)
+    let told = |at_samples| {
+        let stage =
+            Stage { server: server.clone(), queues: (25, 0), in_flight: Some(50), at_samples: [None, at_samples], ..Stage::default() };
+        let ledger = open(&stage);
+        (at(&ledger, Place::AcceptQueue), at(&ledger, Place::Waiting), ledger.unaccounted.mean)
     };
     // 20 were under way on average and 40 at the samples, of which 10 were in the queue.
     assert_eq!(told(Some(40.0)), (5.0, 15.0, 0.0));
     assert_eq!(told(Some(50.0)), (4.0, 12.0, 4.0), "a fifth of them had no place");
+    assert_eq!(told(Some(32.0)), (6.25, 18.75, -5.0), "a fourth was found twice");
     assert_eq!(told(None), (25.0, 30.0, -35.0), "of an older recording it is not known");
+}
+
+#[test]
+fn each_namespace_is_held_against_its_own_moments() {
+    let client = [many(5, |number| syn_sent(WEB, 100 + number)), many(10, |number| calling(WEB, number))].concat();
+    let server = many(40, |number| served(WEB, number));
+    let stage = Stage { client, server, in_flight: Some(50), at_samples: [Some(10.0), Some(80.0)], ..Stage::default() };
+    let ledger = open(&stage);
+    // Half of those under way were not answered yet where the client was sampled, and half were in service where the server was.
+    assert_eq!((at(&ledger, Place::Connecting), at(&ledger, Place::Waiting), ledger.unaccounted.mean), (10.0, 10.0, 0.0));
+}
+
+#[test]
+fn where_the_samples_met_no_request_chance_may_be_why() {
+    let ledger = open(&Stage { in_flight: Some(50), at_samples: [Some(0.0); 2], ..Stage::default() });
+    assert_eq!((ledger.unaccounted.mean, ledger.unaccounted.low, ledger.unaccounted.high), (20.0, None, None));
+}
+
+#[test]
+fn of_connections_that_may_be_idle_no_more_have_a_request_than_are_under_way() {
+    let undecided = |number| {
+        let socket = served(WEB, 100 + number);
+        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
+        RequestSocket { times, ..socket }
+    };
+    let server = [many(12, |number| served(WEB, number)), many(30, undecided)].concat();
+    let ledger = open(&Stage { server, in_flight: Some(50), at_samples: [Some(20.0); 2], ..Stage::default() });
+    assert_eq!((at(&ledger, Place::Undecided), at(&ledger, Place::Waiting), ledger.unaccounted.mean), (8.0, 12.0, 0.0));
+}
+
+#[test]
+fn the_queue_of_a_unix_socket_is_not_in_the_samples() {
+    let stage = Stage { queues: (20, 0), in_flight: Some(20), at_samples: [Some(20.0); 2], is_unix: true, ..Stage::default() };
+    assert_eq!(at(&open(&stage), Place::AcceptQueue), 20.0);
+    assert_eq!(stage.mean("web", Place::AcceptQueue), 20.0);
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl<'a> Flow<'a> {
 fn in_flight(load: &LoadResult) -> f64 {
     match load.shape {
         Loop::Closed { connections } => f64::from(connections),
-        Loop::Open { .. } => mean(load.slices.iter().map(|slice| u64::from(slice.in_flight))).max(1.0),
+        Loop::Open { .. } => load.under_way().unwrap_or(0.0).max(1.0),
     }
 }
 

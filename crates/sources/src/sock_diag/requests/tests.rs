@@ -166,7 +166,17 @@ fn share_and_lateness_belong_to_the_sample_of_their_time() {
     assert_eq!(samples.values().map(told).collect::<Vec<_>>(), [(0.25, 0.125, 70, Some(2.5)), (1.0, 1.0, 0, None)]);
     let old = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, b"share 0.5\n".to_vec())]);
     assert_eq!(told(old.netns.values().next().unwrap().request_samples.last().unwrap()), (0.5, 0.5, 0, None), "of an older version");
-    for bad in [&b""[..], b"share 0", b"share x\nlate_us -", b"share 7", b"\xff", b"under_way -1\n", b"under_way inf\n"] {
+    for bad in [
+        &b""[..],
+        b"share 0",
+        b"share x\nlate_us -",
+        b"share 7",
+        b"\xff",
+        b"under_way -1\n",
+        b"under_way inf\n",
+        b"under_way 1e-308\nshare 1e-310\nhandshakes 1e-308\n",
+        b"under_way 1e308\n",
+    ] {
         let observation = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, bad.to_vec())]);
         let sample = observation.netns.values().next().unwrap().request_samples.last().unwrap();
         assert_eq!((sample.share, sample.handshake_share, sample.under_way), (1.0, 1.0, None));
