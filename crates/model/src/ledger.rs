@@ -96,7 +96,9 @@ impl Account {
         let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
         let spans_us: Vec<(u64, u64)> = (0..batches).map(|n| (begin(n), begin(n + 1))).collect();
         let parts: Vec<Vec<Stood>> = spans_us.iter().map(|span| accountant.between(*span)).collect();
-        let missed = spans_us.iter().zip(&parts).filter_map(|(span, part)| Some(accountant.under_way(*span)? - sum_of(part))).collect();
+        let missed = |(span, part): (&(u64, u64), &Vec<Stood>)| Some(accountant.under_way(*span)? - sum_of(part));
+        // Of samples that met no request nothing can be told.
+        let missed = spans_us.iter().zip(&parts).filter_map(missed).filter(|_| accountant.meets_requests()).collect();
         let scale = accountant.scale();
         Some(Self { whole, parts, missed, scale, spans_us, under_way, sum, rate_rps, response_s, counted })
     }

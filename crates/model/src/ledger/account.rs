@@ -29,7 +29,8 @@ pub(crate) struct Accountant<'c, 'a> {
     callers: Vec<Option<usize>>,
     /// Share of each tier's accept queue whose client is still there.
     live: Vec<f64>,
-    /// How many times as many requests were under way on average as at the moments of the first tier's samples; nothing where that is not known, or none was met.
+    /// How many times as many requests were under way on average as at the moments of the first tier's samples; nothing where that is not known, and one where they met
+    /// none.
     scale: Option<f64>,
 }
 
@@ -50,7 +51,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
             threads: tiers.iter().map(|tier| Threads::of(ctx, tier)).collect(),
             callers: (0..tiers.len()).map(|index| if index == 0 { None } else { caller(index) }).collect(),
             live: whole.iter().map(live).collect(),
-            scale: offered.zip(at_samples.filter(|number| *number > 0.0)).map(|(offered, at_samples)| offered / at_samples),
+            scale: offered.zip(at_samples).map(|(offered, at_samples)| if at_samples > 0.0 { offered / at_samples } else { 1.0 }),
         }
     }
 
@@ -84,8 +85,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
             self.fit(&mut counts, &mut queued);
         }
         let held = self.hold(&mut counts, &queued);
-        let all = under_way.filter(|_| self.connections().is_some());
-        let client = counts.first_mut().zip(queued.first()).map_or(0.0, |(first, queued)| at_client(first, *queued, all));
+        let client = counts.first_mut().map_or(0.0, unread_by_client);
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
@@ -108,7 +108,17 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let caller = self.callers[tier];
             all.extend(places.into_iter().map(|(place, mean, age_ms)| Stood { tier: Some(tier), caller, place, mean, age_ms }));
         }
+        // In a closed loop no more answers wait at the client than requests stand nowhere else, however many came in while its sockets were read one after the other.
+        if let Some(most) = under_way.filter(|_| self.connections().is_some()) {
+            let elsewhere: f64 = all[1..].iter().map(|stood| stood.mean).sum();
+            all[0].mean = client.min((most - elsewhere).max(0.0));
+        }
         all
+    }
+
+    /// False where none was under way at the moments of the first tier's samples.
+    pub(crate) fn meets_requests(&self) -> bool {
+        self.under_way((0, u64::MAX)).is_none_or(|number| number > 0.0)
     }
 
     /// Requests under way in a stretch of time: as the load generator told with the samples, else, in a closed loop, always as many.
@@ -169,12 +179,6 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
         held
     }
-}
-
-/// Answers that the client has not read. Of a closed loop, `all`, no more than stand nowhere else, however many come in while its sockets are read one after the other.
-fn at_client(first: &mut Counts, queued: f64, all: Option<f64>) -> f64 {
-    let most = all.map_or(f64::INFINITY, |all| (all - standing(first) - queued).max(0.0));
-    unread_by_client(first).min(most)
 }
 
 /// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
