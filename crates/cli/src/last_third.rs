@@ -21,7 +21,7 @@ const FUNCTIONS_MAX: usize = 64;
 /// How often a wait looks whether the load ended early.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Waits until two thirds of a window that begins now, and lasts as long as is said, are over, and samples its last third. `begin_us` is now by the
+/// Waits until two thirds of a window that is about to begin, and lasts as long as is said, are over, and samples its last third. `begin_us` is now by the
 /// observation's clock.
 pub(crate) fn start(window: Duration, begin_us: u64) -> Beside {
     Beside::start("profile", move |stop| take(window, begin_us, stop))

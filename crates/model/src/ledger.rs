@@ -52,8 +52,8 @@ pub(crate) struct Account {
     parts: Vec<Vec<Stood>>,
     /// Requests under way in each batch that stood nowhere; of batches of which it is not known how many were under way there is none.
     missed: Vec<f64>,
-    /// See [`Accountant::scale`].
-    scale: f64,
+    /// What the numbers of each tier's samples are multiplied by, see [`Counted::ratio`].
+    ratios: Vec<f64>,
     spans_us: Vec<(u64, u64)>,
     /// Mean number of requests under way, as the load generator counted them, else the sum of what sockets told.
     under_way: f64,
@@ -80,9 +80,8 @@ impl Mean {
 impl Account {
     /// Nothing where no sample was taken, or no listener of this host answers for the target.
     pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
-        if ctx.path.tiers.is_empty() {
-            return None;
-        }
+        let tiers = &ctx.path.tiers;
+        let first = tiers.first()?.netns;
         let counted = Counted::of(ctx)?;
         let (from_us, to_us) = ctx.window_us;
         let offered = ctx.obs.load.as_ref().and_then(LoadResult::under_way);
@@ -94,13 +93,14 @@ impl Account {
         let response_s = rate_rps.filter(|rate| *rate > 0.0).map(|rate| under_way / rate);
         let batches = batches(ctx, &counted, response_s);
         let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
-        let spans_us: Vec<(u64, u64)> = (0..batches).map(|n| (begin(n), begin(n + 1))).collect();
+        let spans_us = (0..batches).map(|n| (begin(n), begin(n + 1)));
+        let spans_us: Vec<(u64, u64)> = spans_us.filter(|span| counted.is_sampled(first, *span)).collect();
         let parts: Vec<Vec<Stood>> = spans_us.iter().map(|span| accountant.between(*span)).collect();
         let missed = |(span, part): (&(u64, u64), &Vec<Stood>)| Some(accountant.under_way(*span)? - sum_of(part));
         // Of samples that met no request nothing can be told.
         let missed = spans_us.iter().zip(&parts).filter_map(missed).filter(|_| accountant.meets_requests()).collect();
-        let scale = accountant.scale();
-        Some(Self { whole, parts, missed, scale, spans_us, under_way, sum, rate_rps, response_s, counted })
+        let ratios = tiers.iter().map(|tier| counted.ratio(tier.netns, (0, u64::MAX), offered)).collect();
+        Some(Self { whole, parts, missed, ratios, spans_us, under_way, sum, rate_rps, response_s, counted })
     }
 }
 

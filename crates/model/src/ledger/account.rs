@@ -29,8 +29,7 @@ pub(crate) struct Accountant<'c, 'a> {
     callers: Vec<Option<usize>>,
     /// Share of each tier's accept queue whose client is still there.
     live: Vec<f64>,
-    /// How many times as many requests were under way on average as at the moments of the first tier's samples; nothing where that is not known, and one where they met
-    /// none.
+    /// How many times as many requests were under way on average as at the moments of the first tier's samples: 1 where these met none, nothing where it is not known.
     scale: Option<f64>,
 }
 
@@ -55,11 +54,6 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
     }
 
-    /// What numbers that were found at the moments of the samples are multiplied by.
-    pub(crate) fn scale(&self) -> f64 {
-        self.scale.unwrap_or(1.0)
-    }
-
     /// Connections that waited to be accepted by a tier on average, without those whose client went away. The queues are read 20 times a second.
     fn queued(&self, tier: usize, (from_us, to_us): (u64, u64)) -> f64 {
         let of = |placed: &crate::path::PlacedListener| {
@@ -80,8 +74,11 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let under_way = self.under_way(span_us);
         let mut counts = self.counted.means(tiers, span_us, under_way);
         let mut queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
-        counts.iter_mut().take(1).for_each(|first| bound(first, under_way));
-        if under_way.is_some() && self.queue_is_sampled() {
+        let is_sampled = self.queue_is_sampled();
+        if let Some((first, queued)) = counts.first_mut().zip(queued.first()) {
+            bound(first, if is_sampled { first.unaccepted } else { *queued }, under_way);
+        }
+        if is_sampled && under_way.is_some_and(|number| number > 0.0) {
             self.fit(&mut counts, &mut queued);
         }
         let held = self.hold(&mut counts, &queued);
@@ -124,8 +121,10 @@ impl<'c, 'a> Accountant<'c, 'a> {
     /// Requests under way in a stretch of time: as the load generator told with the samples, else, in a closed loop, always as many.
     pub(crate) fn under_way(&self, span_us: (u64, u64)) -> Option<f64> {
         let first = self.ctx.path.tiers.first()?;
-        let told = self.scale.and_then(|scale| Some(scale * self.counted.under_way(first.netns, span_us)?));
-        told.or(self.connections())
+        match self.scale {
+            Some(scale) => Some(scale * self.counted.under_way(first.netns, span_us)?),
+            None => self.connections(),
+        }
     }
 
     /// True where who waits to be accepted by the first tier is in the samples: the kernel does not list those of unix sockets.
@@ -196,14 +195,14 @@ fn unread_by_client(first: &mut Counts) -> f64 {
     unread
 }
 
-/// Of what may be a request or none, no more are requests than are left for. No more last segments of answers are on their way than the client still waits for, by its own
-/// end and by what is under way at all: the others have arrived, and their acknowledgement is delayed until the next request. Nor do more connections have a
-/// request that was asked and answered within one tick of the clock, or was not. At the server nothing is left to do for the rest; whether the client has
-/// read its answer, its own end tells.
-fn bound(first: &mut Counts, under_way: Option<f64>) {
+/// Counts what may be a request or none as far as there is room for it among those under way. A last segment of an answer that is not acknowledged is on its way, or has
+/// arrived and its acknowledgement is delayed until the next request: no more are on their way than the client still waits for. A connection on which data came and
+/// went within one tick of the clock has a request or an answer. For the rest nothing is left to do at the server; whether the client has read its
+/// answer, its own end tells. `queued`: those that wait to be accepted.
+fn bound(first: &mut Counts, queued: f64, under_way: Option<f64>) {
     let asking = Some(first.asking).filter(|asking| *asking > 0.0);
     let Some(most) = under_way.into_iter().chain(asking).reduce(f64::min) else { return };
-    let elsewhere = |first: &Counts| standing(first) + first.unaccepted + first.client;
+    let elsewhere = |first: &Counts| standing(first) + queued + first.client;
     let on_their_way = (most + first.sending - elsewhere(first)).max(0.0);
     let arrived = (first.sending - on_their_way).clamp(0.0, first.last_segment.max(0.0));
     first.sending -= arrived;

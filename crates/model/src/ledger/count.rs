@@ -9,6 +9,7 @@ use crate::load::INITIAL_RTO_S;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
 use crate::path::{Endpoint, answers};
 
+use super::account::standing as standing_of;
 use super::calls::{self, Calls};
 use super::rhythm::{Rhythm, tick_ms};
 use super::standing::{Known, Standing, has_arrived, is_multiplexed, must_have_arrived, never, pending, standing};
@@ -66,9 +67,16 @@ impl Counts {
 
     /// Counts those under way at the server so many times.
     pub(crate) fn count_up(&mut self, times: f64) {
-        let (idle, client, client_kept) = (self.idle, self.client, self.client_kept);
+        let (client, client_kept) = (self.client, self.client_kept);
+        self.multiply(times);
+        (self.client, self.client_kept) = (client, client_kept);
+    }
+
+    /// Counts requests so many times, and connections without one as they are.
+    fn multiply(&mut self, times: f64) {
+        let (idle, streaming, abandoned) = (self.idle, self.streaming, self.abandoned);
         self.fields().into_iter().for_each(|field| *field *= times);
-        (self.idle, self.client, self.client_kept) = (idle, client, client_kept);
+        (self.idle, self.streaming, self.abandoned) = (idle, streaming, abandoned);
     }
 
     fn fields(&mut self) -> [&mut f64; 21] {
@@ -163,18 +171,36 @@ impl Counted {
     }
 
     /// The mean counts of each tier from one time until before another. Each sample stands for the time that is nearest to it: they come unevenly, and most surely when
-    /// a load begins, which is not what the rest of it is like. Where it is known how many requests were under way on average and at the moments of a
-    /// namespace's samples, these are corrected by it (the ratio estimate; Cochran, Sampling Techniques, 6): samples are few, and may find more or fewer than usual.
+    /// a load begins, which is not what the rest of it is like. `under_way`: so many were on average, by which they are corrected, see [`Counted::ratio`].
     pub(crate) fn means(&self, tiers: usize, span_us: (u64, u64), under_way: Option<f64>) -> Vec<Counts> {
         let mut means = vec![Counts::default(); tiers];
         for (id, samples) in &self.samples {
-            let at_samples = self.under_way(*id, span_us).filter(|number| *number > 0.0);
-            let ratio = under_way.zip(at_samples).map_or(1.0, |(under_way, at_samples)| under_way / at_samples);
+            let mut of_one = vec![Counts::default(); tiers];
             for (counts, weight) in self.weighted(samples, span_us) {
-                means.iter_mut().zip(counts).for_each(|(mean, count)| mean.add(count, weight * ratio));
+                of_one.iter_mut().zip(counts).for_each(|(mean, count)| mean.add(count, weight));
             }
+            let ratio = self.ratio(*id, span_us, under_way);
+            of_one.iter_mut().for_each(|counts| counts.multiply(ratio));
+            means.iter_mut().zip(&of_one).for_each(|(mean, counts)| mean.add(counts, 1.0));
         }
         means
+    }
+
+    /// What a namespace's numbers are multiplied by, where so many requests were under way on average: samples are few, and may find more or fewer than usual, of
+    /// which the load generator tells how many there were at their moments (the ratio estimate; Cochran, Sampling Techniques, 6). What is found beyond that is none of
+    /// the load, and stays as it is.
+    pub(crate) fn ratio(&self, id: NetnsId, span_us: (u64, u64), under_way: Option<f64>) -> f64 {
+        let at_samples = self.under_way(id, span_us).filter(|number| *number > 0.0);
+        let (Some(under_way), Some(at_samples)) = (under_way, at_samples) else { return 1.0 };
+        let samples = self.samples.get(&id).map_or(&[][..], Vec::as_slice);
+        let at_first = |counts: &Vec<Counts>| counts.first().map_or(0.0, |first| standing_of(first) + first.unaccepted);
+        let found: f64 = self.weighted(samples, span_us).map(|(counts, weight)| weight * at_first(counts)).sum();
+        if found > at_samples { ((found + under_way - at_samples) / found).max(0.0) } else { under_way / at_samples }
+    }
+
+    /// True where a sample of the namespace was taken in that time.
+    pub(crate) fn is_sampled(&self, id: NetnsId, (from_us, to_us): (u64, u64)) -> bool {
+        self.samples.get(&id).into_iter().flatten().any(|(at_us, _)| (from_us..to_us).contains(at_us))
     }
 
     /// The mean number of requests that the load generator had under way at the moments of a namespace's samples, weighted as they are; nothing where there is none.

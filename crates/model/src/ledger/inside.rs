@@ -49,7 +49,7 @@ impl Account {
     pub(crate) fn inside(&self, tier: usize) -> Mean {
         let elsewhere = |span_us| -> f64 {
             let calls = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
-            self.scale * calls.map(|calls| calls.in_use(span_us)).sum::<f64>()
+            self.ratios[tier] * calls.map(|calls| calls.in_use(span_us)).sum::<f64>()
         };
         let waiting = |all: &[Stood]| {
             all.iter().find(|stood| stood.tier == Some(tier) && stood.place == Place::Waiting).map_or(0.0, |stood| stood.mean)

@@ -242,11 +242,11 @@ fn read_netns(
     }
 }
 
-/// Lets the calling thread run before others as soon as its turn comes, where this user may (CAP_SYS_NICE): where the cores are busy it would else read whenever who is
-/// watched has nothing to do, and hardly ever see a request with it (setpriority(2): Linux takes it for a thread).
+/// Lets the calling thread run before others of its group of the scheduler (its session, where there are autogroups, or its cgroup; sched(7)), where this user may: on busy
+/// cores it would else read when who is watched has nothing to do, and hardly ever see a request with it.
 fn take_precedence() {
     const FIRST: i32 = -20;
-    // Without it readings come late, and tell how late.
+    // Linux takes it for this thread alone (setpriority(2), CAP_SYS_NICE). Without it readings come late, and tell how late.
     let _ = rustix::process::setpriority_process(None, FIRST);
 }
 

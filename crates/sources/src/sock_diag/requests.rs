@@ -28,7 +28,7 @@ const SOCKETS_AIM: usize = 400;
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Sockets of one reading that are kept, whatever came since the last one; a sample is one or two.
 const SOCKETS_MAX: usize = 8_000;
-/// What a sample can tell: shares no smaller than of this many sockets, and numbers of requests, of which the least is the mean of none and one.
+/// What is believed of a recorded sample: no share is smaller than one of ten million sockets, and the least number of requests is the mean of none and one.
 const SHARE_MIN: f64 = 1e-7;
 const UNDER_WAY: std::ops::RangeInclusive<f64> = 0.5..=1e7;
 /// Unix sockets that one sample has at the most.
@@ -196,9 +196,9 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
         Ok(taken) => taken,
         Err(error) => return vec![(String::new(), error.outcome("this kernel cannot list TCP sockets", None))],
     };
-    let after = under_way();
     // Without them the sample of TCP still counts; "listeners" tells why unix sockets could not be listed.
     taken.bytes.extend(unix_sockets(sockets, now).unwrap_or_default());
+    let after = under_way();
     let cost = Duration::from_micros(thread_cpu_us().saturating_sub(from_us));
     requests.learn(&taken, cost, now);
     let (connections, handshakes) = taken.shares;
@@ -227,7 +227,7 @@ fn dump(sockets: &Sockets, parts: &Parts) -> Result<(Vec<u8>, f64), DumpError> {
         Err(_) if !parts.otherwise.is_empty() => parts.otherwise.iter().try_for_each(&mut one)?,
         first => first?,
     }
-    // The kernel lists them by their hash (of each family, where both are asked for one after the other): it is chance who is among the first.
+    // The kernel lists them by their hash: it is chance who is among the first. (Where each family has to be asked for by itself, IPv4 comes first.)
     Ok((bytes, SOCKETS_MAX as f64 / count.max(SOCKETS_MAX) as f64))
 }
 

@@ -44,7 +44,7 @@ fn in_an_open_loop_samples_are_measured_against_what_was_under_way_at_their_mome
     // 20 were under way on average and 40 at the samples, of which 10 were in the queue.
     assert_eq!(told(Some(40.0)), (5.0, 15.0, 0.0));
     assert_eq!(told(Some(50.0)), (4.0, 12.0, 4.0), "a fifth of them had no place");
-    assert_eq!(told(Some(32.0)), (6.25, 18.75, -5.0), "a fourth was found twice");
+    assert_eq!(told(Some(32.0)), (7.0, 21.0, -8.0), "eight more than there were stay as many");
     assert_eq!(told(None), (25.0, 30.0, -35.0), "of an older recording it is not known");
 }
 
