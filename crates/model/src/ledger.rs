@@ -163,7 +163,7 @@ fn clients(counted: &Counted, under_way: f64) -> Vec<LedgerClient> {
 
 /// What the account cannot tell.
 fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<String> {
-    let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX), None);
+    let means = counted.found(ctx.path.tiers.len());
     let mut told = Vec::new();
     for (tier, counts) in ctx.path.tiers.iter().zip(&means) {
         let cases = [
@@ -178,6 +178,7 @@ fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<
     told
 }
 
+/// Requests at all places together.
 fn sum_of(all: &[Stood]) -> f64 {
     all.iter().map(|stood| stood.mean).sum()
 }

@@ -39,7 +39,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let tiers = &ctx.path.tiers;
         let at_samples = tiers.first().and_then(|first| counted.under_way(first.netns, (0, u64::MAX)));
         let caller = |index: usize| tiers.iter().position(|tier| tier.upstreams.contains(&index)).filter(|caller| *caller != index);
-        let whole = counted.means(tiers.len(), (0, u64::MAX), None);
+        let whole = counted.found(tiers.len());
         let live = |counts: &Counts| {
             let all = counts.unaccepted + counts.abandoned;
             if all > 0.0 { counts.unaccepted / all } else { 1.0 }

@@ -149,7 +149,7 @@ impl Counted {
             counted.calls.extend(calls::of(ctx, id, &samples, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
-        let means = counted.means(ctx.path.tiers.len(), (0, u64::MAX), None);
+        let means = counted.found(ctx.path.tiers.len());
         means.iter().enumerate().for_each(|(tier, means)| counted.leave_out_floods(ctx, tier, means));
         (!counted.samples.is_empty()).then_some(counted)
     }
@@ -184,6 +184,11 @@ impl Counted {
             means.iter_mut().zip(&of_one).for_each(|(mean, counts)| mean.add(counts, 1.0));
         }
         means
+    }
+
+    /// The mean counts of each tier over all samples, as they were found.
+    pub(crate) fn found(&self, tiers: usize) -> Vec<Counts> {
+        self.means(tiers, (0, u64::MAX), None)
     }
 
     /// What a namespace's numbers are multiplied by, where so many requests were under way on average: samples are few, and may find more or fewer than usual, of

@@ -10,7 +10,7 @@ use super::calls::Calls;
 use super::count::Counts;
 use super::even::is_even;
 use super::held::Threads;
-use super::{Account, Mean, Stood};
+use super::{Account, Mean, Stood, sum_of};
 
 /// What stands inside one tier.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +81,7 @@ impl Account {
         let tiers = ctx.path.tiers.len();
         let of_tier = |tier| Inside { tier, mean: self.inside(tier), shown: None };
         let mut inside = (0..tiers).map(of_tier).max_by(|a, b| a.mean.low.total_cmp(&b.mean.low))?;
-        let multiplexed = self.counted.means(tiers, (0, u64::MAX), None)[inside.tier].multiplexed;
+        let multiplexed = self.counted.found(tiers)[inside.tier].multiplexed;
         if inside.mean.low - multiplexed <= (0.5 * self.under_way()).max(1.0) {
             return None;
         }
@@ -128,7 +128,7 @@ impl Account {
 
     /// Mean number of requests at the first tier and behind, as its own sockets tell, and of its connections on which nothing was asked.
     pub(crate) fn clients(&self, ctx: &Context<'_>) -> (f64, f64) {
-        let first = self.counted.means(ctx.path.tiers.len(), (0, u64::MAX), None).first().copied().unwrap_or_default();
+        let first = self.counted.found(ctx.path.tiers.len()).first().copied().unwrap_or_default();
         (standing(&first) + first.undecided + first.unaccepted, first.idle)
     }
 
@@ -160,13 +160,13 @@ impl Account {
 
     /// Mean number of requests that sockets show under way, with its interval.
     pub(crate) fn seen_under_way(&self) -> Mean {
-        let sums: Vec<f64> = self.parts.iter().map(|part| part.iter().map(|stood| stood.mean).sum()).collect();
+        let sums: Vec<f64> = self.parts.iter().map(|part| sum_of(part)).collect();
         Mean::of(self.sum, &sums)
     }
 
     /// Connections of the first tier of which it is not known whether, or how many, requests are under way.
     pub(crate) fn untold(&self, ctx: &Context<'_>) -> f64 {
-        let first = self.counted.means(ctx.path.tiers.len(), (0, u64::MAX), None).first().copied().unwrap_or_default();
+        let first = self.counted.found(ctx.path.tiers.len()).first().copied().unwrap_or_default();
         first.streaming + first.multiplexed + first.undecided
     }
 

@@ -155,6 +155,13 @@ pub enum TcpState {
     NewSynRecv = 12,
 }
 
+impl TcpState {
+    /// True at the side that accepts, before the handshake is complete: the kernel's request sockets, and those of a simultaneous open or of fast open.
+    pub fn is_handshake(self) -> bool {
+        matches!(self, Self::SynRecv | Self::NewSynRecv)
+    }
+}
+
 /// One end of a socket that does not listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SocketAddress {

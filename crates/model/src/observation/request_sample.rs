@@ -22,7 +22,7 @@ impl RequestSample {
     pub(crate) fn weight(&self, socket: &RequestSocket) -> f64 {
         match (&socket.address, socket.state) {
             (SocketAddress::Unix { .. }, _) => 1.0,
-            (_, TcpState::SynRecv | TcpState::NewSynRecv) => 1.0 / self.handshake_share,
+            (_, state) if state.is_handshake() => 1.0 / self.handshake_share,
             _ => 1.0 / self.share,
         }
     }

@@ -17,7 +17,7 @@ use crate::facts::suffered;
 use crate::facts::sum::mean;
 use crate::findings::{ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL};
 use crate::message::Message;
-use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
+use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress};
 use crate::path::{PlacedListener, Tier};
 use crate::report::{At, Confidence, Finding, Station, StationKind, StationState};
 
@@ -114,11 +114,6 @@ fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) ->
     Some(queue)
 }
 
-/// True for a socket in a handshake: the kernel's request sockets, and those of a simultaneous open or of fast open.
-fn is_open(state: TcpState) -> bool {
-    matches!(state, TcpState::SynRecv | TcpState::NewSynRecv)
-}
-
 /// The remote ends of the handshakes that are open at a listener, in each sample of the window.
 fn remotes<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Vec<IpAddr>> + use<'a> {
     let others: Vec<&Listener> = view.listeners.last().into_iter().flatten().collect();
@@ -134,7 +129,7 @@ fn remotes<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -
         port == local.1 && (bound.to_canonical() == ip || (covers && !nearer(ip, port)))
     };
     ctx.in_window(&view.sockets).map(move |(_, sockets)| {
-        let begun = sockets.iter().filter(|socket| is_open(socket.state)).filter_map(|socket| match &socket.address {
+        let begun = sockets.iter().filter(|socket| socket.state.is_handshake()).filter_map(|socket| match &socket.address {
             SocketAddress::Tcp { local, remote } if own(local) => Some(remote.0.to_canonical()),
             _ => None,
         });
