@@ -10,6 +10,7 @@ mod even;
 mod held;
 mod inside;
 mod losses;
+mod outlive;
 mod rate;
 mod rhythm;
 mod standing;

@@ -11,6 +11,7 @@ use crate::path::{Endpoint, answers};
 
 use super::account::standing as standing_of;
 use super::calls::{self, Calls};
+use super::outlive::outlive;
 use super::rhythm::{Rhythm, tick_ms};
 use super::standing::{Known, Standing, has_arrived, is_multiplexed, must_have_arrived, never, pending, standing};
 
@@ -258,9 +259,10 @@ struct Namespace<'c, 'a> {
     rhythms: Vec<Option<Rhythm>>,
     /// By tier: the shortest smoothed round-trip time of its connections, microseconds.
     ways_us: Vec<Option<u64>>,
-    /// Connections that send again and again without being asked, and unix sockets that are there all the time.
+    /// Connections that send again and again without being asked.
     streaming: BTreeSet<u64>,
     multiplexed: BTreeSet<u64>,
+    /// Unix sockets that outlive a request.
     kept: BTreeSet<u64>,
     /// The tier that each connection was accepted by.
     tiers: BTreeMap<u64, usize>,
@@ -285,14 +287,12 @@ impl<'c, 'a> Namespace<'c, 'a> {
     fn new(ctx: &'c Context<'a>, (id, sampled): (NetnsId, &[NetnsId]), samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
         let all: Vec<Pair<'_>> = pairs(samples).concat();
         let mut tiers = BTreeMap::new();
-        let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
         let mut sent: BTreeMap<u64, u32> = BTreeMap::new();
         let mut asked: BTreeMap<u64, u32> = BTreeMap::new();
         for (socket, before) in all.iter().filter(|(socket, _)| socket.cookie != 0) {
             if !tiers.contains_key(&socket.cookie) {
                 tiers.extend(tier_of(ctx, id, &socket.address).map(|tier| (socket.cookie, tier)));
             }
-            *seen.entry(socket.cookie).or_default() += 1;
             if sends_unasked(socket, *before) {
                 *sent.entry(socket.cookie).or_default() += 1;
             }
@@ -305,7 +305,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let rtt_us = |socket: &RequestSocket| socket.times?.rtt_us.filter(|us| *us > 0);
         let rhythms = (0..ctx.path.tiers.len()).map(|tier| Rhythm::of(of_tier(tier))).collect();
         let ways_us = (0..ctx.path.tiers.len()).map(|tier| of_tier(tier).filter_map(|(socket, _)| rtt_us(socket)).min()).collect();
-        Self {
+        let mut namespace = Self {
             ctx,
             id,
             tick_ms,
@@ -314,9 +314,28 @@ impl<'c, 'a> Namespace<'c, 'a> {
             streaming: at_least(sent, STREAMS_MIN),
             multiplexed: at_least(asked, MULTIPLEXED_MIN),
             away: away(ctx, id, sampled),
-            kept: seen.into_iter().filter(|(_, times)| *times == samples.len() && *times > 1).map(|(cookie, _)| cookie).collect(),
+            kept: BTreeSet::new(),
             tiers,
+        };
+        let oldest_ms: Vec<Vec<u64>> = pairs(samples).iter().map(|pairs| namespace.oldest_ms(pairs)).collect();
+        namespace.kept = outlive(ctx, id, samples, &namespace.tiers, &oldest_ms);
+        namespace
+    }
+
+    /// By tier: the age of the oldest request that may be under way in a sample, milliseconds. When one that still comes began nobody knows.
+    fn oldest_ms(&self, pairs: &[Pair<'_>]) -> Vec<u64> {
+        let mut oldest_ms = vec![0; self.ctx.path.tiers.len()];
+        for (socket, before) in pairs {
+            let Some((tier, times)) = self.tiers.get(&socket.cookie).zip(socket.times) else { continue };
+            let known = Known { before: *before, ..self.known(socket, *tier) };
+            let age_ms = match standing(socket, &known) {
+                Standing::Service | Standing::Undecided | Standing::Sending | Standing::Streaming => times.last_data_recv_ms,
+                Standing::Receiving => u64::MAX,
+                _ => continue,
+            };
+            oldest_ms[*tier] = oldest_ms[*tier].max(age_ms);
         }
+        oldest_ms
     }
 
     /// The counts of each sample; what else the samples tell goes into the whole.

@@ -51,7 +51,7 @@ pub(crate) struct Known<'a> {
     pub(crate) asks_once: bool,
     /// It was seen to send again and again without being asked.
     pub(crate) streams: bool,
-    /// A unix socket that was there in every sample: it may be idle.
+    /// A unix socket that outlives a request: it may be idle.
     pub(crate) is_kept: bool,
     /// How requests and answers follow each other at its listener.
     pub(crate) rhythm: Option<&'a Rhythm>,

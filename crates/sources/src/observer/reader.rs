@@ -156,7 +156,7 @@ fn work(
                 read_all(shared, &orders, 0, &mut read, &mut reply.reads);
                 if let Some(again) = again.filter(|_| !shut_out) {
                     let turn = |late_us| read_all(shared, &again.orders, late_us, &mut read, &mut reply.reads);
-                    following = repeat(shared, inbox, &again, turn);
+                    following = repeat(shared, reader, inbox, &again, turn);
                 }
             }
             Job::Hold(wanted) => reply.holding = Some(hold(wanted)),
@@ -190,10 +190,10 @@ fn read_all(
 }
 
 /// Does it at each turn until the end, and tells how late, microseconds; gives back the job that came before. Missed turns are not made up for.
-fn repeat(shared: &Shared, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut(u64)) -> Option<Job> {
+fn repeat(shared: &Shared, reader: Scope, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut(u64)) -> Option<Job> {
     loop {
         let now_us = shared.clock.now_us();
-        let due_us = drawn(next(now_us, again.period_us), DRAWN_MAX_US);
+        let due_us = drawn(next(now_us, again.period_us), reader, DRAWN_MAX_US);
         if due_us >= again.until_us {
             return None;
         }
@@ -276,12 +276,12 @@ mod tests {
                 jobs = None; // Nobody wants more.
             }
         };
-        assert!(repeat(&shared, &inbox, &again(u64::MAX), turn).is_none());
+        assert!(repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), turn).is_none());
         assert_eq!(turns, 3);
         let (jobs, inbox) = sync_channel(JOBS_MAX);
-        assert!(repeat(&shared, &inbox, &again(0), |_| panic!("its time is over")).is_none());
+        assert!(repeat(&shared, Scope::Host, &inbox, &again(0), |_| panic!("its time is over")).is_none());
         jobs.send(Job::Hold(BTreeSet::from([7]))).unwrap();
-        let job = repeat(&shared, &inbox, &again(u64::MAX), |_| panic!("the job is there already"));
+        let job = repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), |_| panic!("the job is there already"));
         assert!(matches!(job, Some(Job::Hold(wanted)) if wanted.contains(&7)));
     }
 

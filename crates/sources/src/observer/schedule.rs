@@ -71,11 +71,13 @@ pub(super) fn next(after_us: u64, period_us: u64) -> u64 {
     (after_us / period_us + 1) * period_us
 }
 
-/// So much later than a turn at the most, by an amount that differs from turn to turn and is the same for all readers: what servers do at a beat of
-/// their own must not always be seen at the same point of it.
-pub(super) fn drawn(turn_us: u64, late_us_max: u64) -> u64 {
+/// So much later than a turn at the most, by an amount that differs from turn to turn and from reader to reader. What servers do at a beat of their own must not
+/// always be seen at the same point of it; and where readers took their turns together, the second one on a core would see what is left after the clients had no
+/// core while the first one read: a few clients that wait for their answers ask nothing new, and the servers have soon answered all.
+pub(super) fn drawn(turn_us: u64, reader: Scope, late_us_max: u64) -> u64 {
+    let number = if let Scope::Netns(id) = reader { id } else { 0 };
     // The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
-    let mut mixed = turn_us.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = (turn_us ^ number.rotate_left(32)).wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     turn_us + (mixed ^ (mixed >> 31)) % late_us_max
@@ -83,6 +85,8 @@ pub(super) fn drawn(turn_us: u64, late_us_max: u64) -> u64 {
 
 struct Slot {
     source: &'static Source,
+    /// Whose it is.
+    reader: Scope,
     due_us: u64,
     /// When it was given out last.
     given_us: u64,
@@ -97,9 +101,9 @@ struct Slot {
 }
 
 impl Slot {
-    fn of(source: &'static Source, now_us: u64) -> Self {
+    fn of(source: &'static Source, reader: Scope, now_us: u64) -> Self {
         let account = Account::default();
-        Self { source, due_us: 0, given_us: now_us, account, is_absent: false, is_late: false, gap_us: 0, gap_us_max: 0 }
+        Self { source, reader, due_us: 0, given_us: now_us, account, is_absent: false, is_late: false, gap_us: 0, gap_us_max: 0 }
     }
 
     fn is_cheap(&self) -> bool {
@@ -177,7 +181,7 @@ impl Slot {
 
     /// Samples of requests have no beat.
     fn moment_us(&self, turn_us: u64) -> u64 {
-        if self.is_sampled() { drawn(turn_us, OFTEN_PERIOD_US) } else { turn_us }
+        if self.is_sampled() { drawn(turn_us, self.reader, OFTEN_PERIOD_US) } else { turn_us }
     }
 }
 
@@ -206,8 +210,9 @@ impl Schedule {
         };
         let is_repeated = |source: &Source| !matches!(source.cadence, Cadence::Ends | Cadence::Once) || is_edge(source);
         let sources = SOURCES.iter().filter(|source| is_read(source) && is_repeated(source));
-        let mut slots: Vec<Slot> = sources.map(|source| Slot::of(source, now_us)).collect();
-        slots.sort_by_key(|slot| (!is_edge(slot.source), slot.source.name != WAITS));
+        let mut slots: Vec<Slot> = sources.map(|source| Slot::of(source, reader, now_us)).collect();
+        // A sample comes first in its turn: while anything else is read the servers go on, and clients whose core the reader has do not.
+        slots.sort_by_key(|slot| (!slot.is_sampled(), !is_edge(slot.source), slot.source.name != WAITS));
         Self { slots }
     }
 

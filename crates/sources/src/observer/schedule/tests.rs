@@ -320,7 +320,7 @@ fn a_reader_goes_on_by_itself_until_another_source_is_due() {
     assert!(!schedule.due(SECOND_US, PATH, false, &mut bucket).is_empty());
     let repeat = schedule.repeat(SECOND_US, PATH, &mut bucket).unwrap();
     assert_eq!((repeat.until_us, repeat.period_us), (2 * SECOND_US, FAST_PERIOD_US));
-    assert_eq!(names(repeat), ["listeners", "requests", "conntrack_count"]);
+    assert_eq!(names(repeat), ["requests", "listeners", "conntrack_count"]);
     assert_eq!(schedule.next_due_us(), Some(2 * SECOND_US));
     assert!(schedule.due(1_900_000, PATH, false, &mut bucket).is_empty(), "what the reader does by itself is not given out");
     assert!(schedule.repeat(1_960_000, PATH, &mut bucket).is_none(), "there is no turn left");
@@ -328,7 +328,7 @@ fn a_reader_goes_on_by_itself_until_another_source_is_due() {
     // Samples that cost more than their share are given out one by one.
     schedule.done(2 * SECOND_US, &mut bucket, &[spent("requests", 500), Spent { is_first: true, ..spent("requests", 60_000) }]);
     let repeat = schedule.repeat(2 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap();
-    assert_eq!(names(repeat), ["listeners", "requests", "conntrack_count"]);
+    assert_eq!(names(repeat), ["requests", "listeners", "conntrack_count"]);
     schedule.done(3 * SECOND_US, &mut bucket, &[spent("requests", 1_400), Spent { is_there: false, ..spent("requests", 2) }]);
     schedule.due(3 * SECOND_US, PATH, false, &mut Bucket::new(0));
     assert_eq!(names(schedule.repeat(3 * SECOND_US, PATH, &mut Bucket::new(0)).unwrap()), ["listeners", "conntrack_count"]);
@@ -352,4 +352,11 @@ fn missed_turns_are_not_made_up_for() {
     let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
     assert!(!schedule.due(5 * SECOND_US, PATH, false, &mut bucket).is_empty());
     assert!(schedule.due(5 * SECOND_US + 10_000, PATH, false, &mut bucket).is_empty());
+}
+
+#[test]
+fn readers_take_their_turns_at_times_of_their_own() {
+    let late = |turn: u64, netns: u64| drawn(turn * FAST_PERIOD_US, Scope::Netns(netns), DRAWN_MAX_US) - turn * FAST_PERIOD_US;
+    assert!((0..1_000).all(|turn| late(turn, 1) < DRAWN_MAX_US));
+    assert!((0..1_000).filter(|turn| late(*turn, 1).abs_diff(late(*turn, 2)) < 1_000).count() < 200, "a tenth by chance");
 }
