@@ -4,6 +4,7 @@
 
 mod stage;
 
+use chokepoint_model::observation::{RequestSample, RequestSocket, Socket};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, Role, Station, StationState, Verdict};
 use stage::handshakes::*;
@@ -34,6 +35,32 @@ fn a_full_queue_without_cookies_is_a_cause_whatever_bounds_it() {
         assert_eq!((station(&diagnosis).limit, station(&diagnosis).state), (Some(limit), StationState::Refusing));
         assert_eq!(diagnosis.findings[0].confidence, Confidence::High);
         assert!(diagnosis.findings[0].evidence.len() >= 5, "{:?}", diagnosis.findings[0].evidence);
+    }
+}
+
+#[test]
+fn handshakes_are_counted_in_samples_of_requests_where_all_sockets_were_too_expensive_to_read() {
+    for share in [1.0, 0.5] {
+        let mut obs = healthy();
+        show(&mut obs, &Shown { open: ((97.0 * share) as u16 + 1, 1), ..FULL_BY_SYSCTL });
+        suffer(&mut obs);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let sockets = std::mem::take(&mut view.sockets).last().cloned().unwrap();
+        let of = |socket: Socket| RequestSocket {
+            address: socket.address,
+            cookie: 0,
+            state: socket.state,
+            inode: 0,
+            receive_queue: 0,
+            send_queue: 0,
+            times: None,
+        };
+        let sample =
+            RequestSample { share: 1.0, handshake_share: share, sockets: sockets.into_iter().map(of).collect(), ..Default::default() };
+        (0..55).for_each(|tick| view.request_samples.push(tick * 200_000, Reading::Ok(sample.clone())));
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), ["syn-queue-full"], "a share of {share}");
+        assert_eq!(station(&diagnosis).utilization.map(|share| share >= 1.0), Some(true));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::facts::suffered;
 use crate::facts::sum::mean;
 use crate::findings::{ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL};
 use crate::message::Message;
-use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress};
+use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
 use crate::path::{PlacedListener, Tier};
 use crate::report::{At, Confidence, Finding, Station, StationKind, StationState};
 
@@ -45,7 +45,7 @@ pub(crate) struct Queue<'a> {
     pub(crate) listen_limit: u64,
     /// The handshakes that `tcp_max_syn_backlog` leaves to peers that are not known, where that is what bounds it.
     pub(crate) backlog_limit: Option<u64>,
-    /// Handshakes that were open in each sample; nothing where the sockets were not read.
+    /// Handshakes that were open in each look; nothing where the sockets were not read.
     open: Vec<u64>,
     /// SYNs that were dropped for want of room; nothing where nothing tells.
     refused: Option<u64>,
@@ -104,7 +104,7 @@ fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) ->
         address: &first.listener.address,
         listen_limit,
         backlog_limit: backlog.filter(|limit| *limit < listen_limit),
-        open: open(ctx, view, &first.listener),
+        open: looks(ctx, view, &first.listener).map(|look| look.open()).collect(),
         refused: None,
         overflows,
         is_accept_full: watched.iter().any(|(_, queue)| queue.is_full()),
@@ -114,8 +114,22 @@ fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) ->
     Some(queue)
 }
 
-/// The remote ends of the handshakes that are open at a listener, in each sample of the window.
-fn remotes<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Vec<IpAddr>> + use<'a> {
+/// What one look at the sockets of a namespace showed of one listener.
+struct Look {
+    /// The remote ends of the handshakes that were open.
+    remotes: Vec<IpAddr>,
+    /// The share of all that was read.
+    share: f64,
+}
+
+impl Look {
+    fn open(&self) -> u64 {
+        (self.remotes.len() as f64 / self.share) as u64
+    }
+}
+
+/// Each look of the window at a listener's handshakes: the sockets of the namespace, which are read as they can be paid for, and the samples of requests.
+fn looks<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Look> + use<'a> {
     let others: Vec<&Listener> = view.listeners.last().into_iter().flatten().collect();
     // The listener that is bound to the very address is asked before one that is bound to all.
     let nearer = move |ip: IpAddr, port: u16| {
@@ -128,17 +142,19 @@ fn remotes<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -
         let covers = bound.is_unspecified() && (bound.is_ipv4() == ip.is_ipv4() || (bound.is_ipv6() && !listener.v6_only));
         port == local.1 && (bound.to_canonical() == ip || (covers && !nearer(ip, port)))
     };
-    ctx.in_window(&view.sockets).map(move |(_, sockets)| {
-        let begun = sockets.iter().filter(|socket| socket.state.is_handshake()).filter_map(|socket| match &socket.address {
-            SocketAddress::Tcp { local, remote } if own(local) => Some(remote.0.to_canonical()),
-            _ => None,
-        });
-        begun.collect()
-    })
-}
-
-fn open(ctx: &Context<'_>, view: &NetnsView, listener: &Listener) -> Vec<u64> {
-    remotes(ctx, view, listener).map(|remotes| remotes.len() as u64).collect()
+    let begun = move |(state, address): (TcpState, &SocketAddress)| match address {
+        SocketAddress::Tcp { local, remote } if state.is_handshake() && own(local) => Some(remote.0.to_canonical()),
+        _ => None,
+    };
+    let all = ctx.in_window(&view.sockets).map(|(_, sockets)| {
+        let of: Vec<_> = sockets.iter().map(|socket| (socket.state, &socket.address)).collect();
+        (of, 1.0)
+    });
+    let sampled = ctx.in_window(&view.request_samples).map(|(_, sample)| {
+        let of: Vec<_> = sample.sockets.iter().map(|socket| (socket.state, &socket.address)).collect();
+        (of, sample.handshake_share)
+    });
+    all.chain(sampled).map(move |(sockets, share)| Look { remotes: sockets.into_iter().filter_map(&begun).collect(), share })
 }
 
 /// SYNs that found this queue full. The counters are the namespace's and a listener's own count tells no reason: what both allow is this queue's

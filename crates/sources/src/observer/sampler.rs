@@ -212,6 +212,7 @@ impl Sampler {
 
     fn finish(mut self) -> (Vec<Entry>, Costs) {
         self.askers.finish();
+        let until_us = self.shared.clock.now_us();
         self.drain(PATIENCE_US);
         self.catch_up();
         for lane in self.lanes.values_mut().filter(|lane| !lane.gone) {
@@ -226,7 +227,7 @@ impl Sampler {
         while let Ok(event) = self.inbox.try_recv() {
             self.hear(event);
         }
-        let slowed = self.lanes.iter().flat_map(|(scope, lane)| lane.schedule.slowed(*scope)).collect::<Vec<_>>();
+        let slowed = self.lanes.iter().flat_map(|(scope, lane)| lane.schedule.slowed(*scope, until_us)).collect::<Vec<_>>();
         self.bounds.extend(slowed);
         self.bounds.extend(self.store.losses());
         self.end_readers();

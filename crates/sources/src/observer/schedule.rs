@@ -314,19 +314,20 @@ impl Schedule {
         self.slots.iter().map(|slot| slot.due_us).min()
     }
 
-    /// One sentence for each source that was read half as often as it should have been, or more rarely.
-    pub(super) fn slowed(&self, scope: Scope) -> impl Iterator<Item = String> {
-        let slowed = self.slots.iter().filter(|slot| slot.gap_us_max > 0);
-        slowed.map(move |slot| {
+    /// One sentence for each source that was read half as often as it should have been, or more rarely, until this time: what still waits to be paid for was not read
+    /// since its last turn.
+    pub(super) fn slowed(&self, scope: Scope, until_us: u64) -> impl Iterator<Item = String> {
+        let waits_us = move |slot: &Slot| {
+            let gap_us = until_us.saturating_sub(slot.given_us);
+            if slot.is_late && gap_us >= 2 * slot.cadence_us(Watch::Path { sought: &[] }) { gap_us } else { 0 }
+        };
+        let gaps = self.slots.iter().map(move |slot| (slot.source.name, slot.gap_us_max.max(waits_us(slot))));
+        gaps.filter(|(_, gap_us)| *gap_us > 0).map(move |(name, gap_us)| {
             let place = match scope {
                 Scope::Netns(id) => format!(" of net:[{id}]"),
                 _ => String::new(),
             };
-            format!(
-                "{}{place}: up to {} ms passed between two reads, so that reading stays cheap",
-                slot.source.name,
-                slot.gap_us_max / 1000
-            )
+            format!("{name}{place}: up to {} ms passed between two reads, so that reading stays cheap", gap_us / 1000)
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::super::{Context, evidence};
-use super::{KEY_BACKLOG, Queue, remotes};
+use super::{KEY_BACKLOG, Look, Queue, looks};
 use crate::facts::queue::KEY_COOKIES;
 use crate::facts::sum::mean;
 use crate::message::Message;
@@ -43,7 +43,7 @@ pub(super) fn proofs(ctx: &Context<'_>, queue: &Queue<'_>) -> Vec<Evidence> {
 fn whose(ctx: &Context<'_>, queue: &Queue<'_>) -> Option<Message> {
     let own = |placed: &&crate::path::PlacedListener| placed.netns == queue.netns && placed.listener.address == *queue.address;
     let listener = ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).find(own)?;
-    let most = remotes(ctx, queue.view, &listener.listener).max_by_key(Vec::len).filter(|remotes| !remotes.is_empty())?;
+    let most = looks(ctx, queue.view, &listener.listener).max_by_key(Look::open).map(|look| look.remotes)?;
     let mut counts: BTreeMap<IpAddr, u64> = BTreeMap::new();
     for remote in &most {
         *counts.entry(*remote).or_default() += 1;

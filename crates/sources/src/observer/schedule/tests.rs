@@ -134,8 +134,8 @@ fn observe(seconds: u64, namespaces: &[(Scope, Watch)], cost_us: impl Fn(Scope, 
             other.work((now_us, &due, *watch), &mut bucket, &cost_us, &mut readings);
         }
     }
-    readings.told = host.schedule.slowed(Scope::Host).collect();
-    readings.told.extend(others.iter().flat_map(|(other, _)| other.schedule.slowed(other.scope)));
+    readings.told = host.schedule.slowed(Scope::Host, seconds * SECOND_US).collect();
+    readings.told.extend(others.iter().flat_map(|(other, _)| other.schedule.slowed(other.scope, seconds * SECOND_US)));
     readings
 }
 
@@ -359,4 +359,15 @@ fn readers_take_their_turns_at_times_of_their_own() {
     let late = |turn: u64, netns: u64| drawn(turn * FAST_PERIOD_US, Scope::Netns(netns), DRAWN_MAX_US) - turn * FAST_PERIOD_US;
     assert!((0..1_000).all(|turn| late(turn, 1) < DRAWN_MAX_US));
     assert!((0..1_000).filter(|turn| late(*turn, 1).abs_diff(late(*turn, 2)) < 1_000).count() < 200, "a tenth by chance");
+}
+
+#[test]
+fn what_was_never_paid_for_again_is_told_too() {
+    let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
+    assert!(schedule.due(SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == CONNECTIONS));
+    schedule.done(SECOND_US, &mut bucket, &[spent(CONNECTIONS, 5_000)]);
+    bucket.take(80_000);
+    assert!(!schedule.due(2 * SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == CONNECTIONS));
+    let told = |until_us| schedule.slowed(Scope::Netns(1), until_us).collect::<Vec<_>>();
+    assert!(told(5 * SECOND_US).iter().any(|text| text.starts_with("sockets of net:[1]: up to 3998")), "{:?}", told(5 * SECOND_US));
 }
