@@ -285,7 +285,8 @@ pub(super) fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s
 
 impl<'c, 'a> Namespace<'c, 'a> {
     fn new(ctx: &'c Context<'a>, (id, sampled): (NetnsId, &[NetnsId]), samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
-        let all: Vec<Pair<'_>> = pairs(samples).concat();
+        let by_sample = pairs(samples);
+        let all: Vec<Pair<'_>> = by_sample.concat();
         let mut tiers = BTreeMap::new();
         let mut sent: BTreeMap<u64, u32> = BTreeMap::new();
         let mut asked: BTreeMap<u64, u32> = BTreeMap::new();
@@ -317,7 +318,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             kept: BTreeSet::new(),
             tiers,
         };
-        let oldest_ms: Vec<Vec<u64>> = pairs(samples).iter().map(|pairs| namespace.oldest_ms(pairs)).collect();
+        let oldest_ms: Vec<Vec<u64>> = by_sample.iter().map(|pairs| namespace.oldest_ms(pairs)).collect();
         namespace.kept = outlive(ctx, id, samples, &namespace.tiers, &oldest_ms);
         namespace
     }
