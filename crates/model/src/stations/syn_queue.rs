@@ -132,29 +132,23 @@ impl Look {
 fn looks<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Look> + use<'a> {
     let others: Vec<&Listener> = view.listeners.last().into_iter().flatten().collect();
     // The listener that is bound to the very address is asked before one that is bound to all.
-    let nearer = move |ip: IpAddr, port: u16| {
-        let very = |other: &&Listener| matches!(other.address, ListenerAddress::Tcp(bound, at) if at == port && bound.to_canonical() == ip);
-        others.iter().any(very)
+    let has = move |address: &SocketAddress| {
+        let nearer = || others.iter().any(|other| other.is_bound_to_one() && other.accepts(address));
+        listener.accepts(address) && (listener.is_bound_to_one() || !nearer())
     };
-    let own = move |local: &(IpAddr, u16)| {
-        let ListenerAddress::Tcp(bound, port) = listener.address else { return false };
-        let ip = local.0.to_canonical();
-        let covers = bound.is_unspecified() && (bound.is_ipv4() == ip.is_ipv4() || (bound.is_ipv6() && !listener.v6_only));
-        port == local.1 && (bound.to_canonical() == ip || (covers && !nearer(ip, port)))
-    };
-    let begun = move |(state, address): (TcpState, &SocketAddress)| match address {
-        SocketAddress::Tcp { local, remote } if state.is_handshake() && own(local) => Some(remote.0.to_canonical()),
+    let begun = move |state: TcpState, address: &SocketAddress| match address {
+        SocketAddress::Tcp { remote, .. } if state.is_handshake() && has(address) => Some(remote.0.to_canonical()),
         _ => None,
     };
-    let all = ctx.in_window(&view.sockets).map(|(_, sockets)| {
-        let of: Vec<_> = sockets.iter().map(|socket| (socket.state, &socket.address)).collect();
-        (of, 1.0)
+    let of_sample = begun.clone();
+    let all = ctx.in_window(&view.sockets).map(move |(_, sockets)| Look {
+        remotes: sockets.iter().filter_map(|socket| begun(socket.state, &socket.address)).collect(),
+        share: 1.0,
     });
-    let sampled = ctx.in_window(&view.request_samples).map(|(_, sample)| {
-        let of: Vec<_> = sample.sockets.iter().map(|socket| (socket.state, &socket.address)).collect();
-        (of, sample.handshake_share)
-    });
-    all.chain(sampled).map(move |(sockets, share)| Look { remotes: sockets.into_iter().filter_map(&begun).collect(), share })
+    all.chain(ctx.in_window(&view.request_samples).map(move |(_, sample)| Look {
+        remotes: sample.sockets.iter().filter_map(|socket| of_sample(socket.state, &socket.address)).collect(),
+        share: sample.handshake_share,
+    }))
 }
 
 /// SYNs that found this queue full. The counters are the namespace's and a listener's own count tells no reason: what both allow is this queue's
