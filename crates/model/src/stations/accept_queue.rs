@@ -4,7 +4,6 @@ mod unforced;
 
 use super::{Context, Placed, StationDef, blank, evidence, unjudged};
 use crate::causes::{CouplingDef, Place, Standing, Told};
-use crate::facts::cores::cores_are_spare;
 use crate::facts::queue::{OVERFLOWS, Queue, refused, unix, watch};
 use crate::facts::suffered::{self, in_flight_peak};
 use crate::facts::{Logged, pool};
@@ -74,7 +73,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
         Some(path) => unix::harmed(ctx, placed.netns, path, refused.unwrap_or(0)),
         None => harmed(ctx, tier, view, refused.unwrap_or(0)),
     };
-    let (state, why) = if refused.is_some_and(|count| count > 0 && !cost_rate(ctx, count)) && harmed && queue.only_began_with(ctx) {
+    let (state, why) = if refused.is_some_and(|count| count > 0 && !cost_time(ctx, count)) && harmed && queue.only_began_with(ctx) {
         (StationState::Near, args("state-accept-queue-start"))
     } else if refused.is_some_and(|count| count > 0) && harmed {
         (StationState::Refusing, args("state-accept-queue-refusing"))
@@ -90,12 +89,9 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
     station
 }
 
-/// True where so many that were dropped were missed by a load that only its connections held back: each waited for a retry at least.
-fn cost_rate(ctx: &Context<'_>, refused: u64) -> bool {
-    ctx.obs
-        .load
-        .as_ref()
-        .is_some_and(|load| suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64).hurts() && cores_are_spare(ctx))
+/// True where so many that were dropped cost clients that keep their connections too much of their time: each waited for a retry at least.
+fn cost_time(ctx: &Context<'_>, refused: u64) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64).hurts())
 }
 
 fn judge(ctx: &Context<'_>, read: &[Placed]) -> Vec<Finding> {
