@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use chokepoint_model::load::InFlight;
+
 use crate::live::Told;
 use crate::shared::lock;
 
@@ -23,15 +25,23 @@ pub struct Control {
     told: Option<Mutex<Told>>,
 }
 
-/// Requests that one thread has under way, at this very moment. Each thread writes its own, which has a cache line to itself.
+/// What one thread has under way, at this very moment. Each thread writes its own, which has a cache line to itself.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct OwnCount(AtomicU32);
+pub(crate) struct OwnCount {
+    all: AtomicU32,
+    begun: AtomicU32,
+}
 
 impl OwnCount {
     #[inline(always)]
     pub(crate) fn set(&self, number: u32) {
-        self.0.store(number, Ordering::Relaxed);
+        self.all.store(number, Ordering::Relaxed);
+    }
+
+    /// Requests of whose answer a part came.
+    pub(crate) fn set_begun(&self, number: u32) {
+        self.begun.store(number, Ordering::Relaxed);
     }
 }
 
@@ -104,8 +114,10 @@ impl Control {
     }
 
     /// Requests under way at this very moment, unlike those of [`Control::progress`]; zero before a load and after it.
-    pub fn under_way(&self) -> u64 {
-        lock(&self.under_way).iter().map(|thread| u64::from(thread.0.load(Ordering::Relaxed))).sum()
+    pub fn under_way(&self) -> InFlight {
+        let threads = lock(&self.under_way);
+        let sum = |of: fn(&OwnCount) -> &AtomicU32| threads.iter().map(|thread| u64::from(of(thread).load(Ordering::Relaxed))).sum();
+        InFlight { all: sum(|thread| &thread.all), begun: sum(|thread| &thread.begun) }
     }
 
     /// Where one more thread tells what it has under way.

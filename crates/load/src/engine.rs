@@ -458,6 +458,7 @@ impl<'a> Engine<'a> {
         let slot = &mut self.slots[index as usize];
         if slot.begun && slot.first_byte_ns == 0 {
             slot.first_byte_ns = self.clock.now_ns();
+            self.tally.begin_answer();
         }
     }
 
@@ -511,6 +512,9 @@ impl<'a> Engine<'a> {
         let overdue = is_overdue.then(|| Ended::failed(Failure::ResponseTimeout, Detail::None));
         let ended = overdue.as_ref().unwrap_or(ended);
         let latency_ns = now_ns - slot.intended_ns;
+        if slot.first_byte_ns != 0 {
+            self.tally.end_answer();
+        }
         if slot.intended_ns < self.warm_ns {
             self.tally.leave(now_ns);
         } else {

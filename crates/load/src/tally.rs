@@ -61,6 +61,8 @@ pub(crate) struct Tally {
     /// Those of `late` for which no connection was free.
     pub(crate) late_held: u64,
     in_flight: u32,
+    /// Those of them of whose answer a part came.
+    begun: u32,
     /// Time that requests were under way until `changed_ns`, summed over all of them.
     under_way_ns: u128,
     /// When their number changed last.
@@ -107,6 +109,7 @@ impl Tally {
             late: 0,
             late_held: 0,
             in_flight: 0,
+            begun: 0,
             under_way_ns: 0,
             changed_ns: 0,
             shown,
@@ -149,6 +152,18 @@ impl Tally {
     /// A request has ended.
     pub(crate) fn leave(&mut self, now_ns: u64) {
         self.set_in_flight(self.in_flight - 1, now_ns);
+    }
+
+    /// An answer has begun and is not complete.
+    pub(crate) fn begin_answer(&mut self) {
+        self.begun += 1;
+        self.shown.set_begun(self.begun);
+    }
+
+    /// One that had begun has ended.
+    pub(crate) fn end_answer(&mut self) {
+        self.begun -= 1;
+        self.shown.set_begun(self.begun);
     }
 
     /// Requests that have begun and not ended.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chokepoint_load::{Control, Guard, LoadError, run};
-use chokepoint_model::load::{Errors, LoadResult, Loop};
+use chokepoint_model::load::{Errors, InFlight, LoadResult, Loop};
 use server::{HELLO, Server, load, plan, request, reset, until_closed};
 
 /// Runs 40 requests against a server that does this with each connection.
@@ -303,15 +303,21 @@ fn the_end_of_the_duration_waits_for_those_under_way_and_counts_them_apart() {
 
 #[test]
 fn a_stop_is_an_interruption_and_an_abort_waits_for_nothing() {
-    let server = Server::start(|mut stream, _| until_closed(&mut stream));
+    // Half of the answers begin, and none is completed.
+    let server = Server::start(|mut stream, number| {
+        if number % 2 == 0 && request(&mut stream) {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1");
+        }
+        until_closed(&mut stream);
+    });
     let mut plan = plan(server.address);
     (plan.requests, plan.duration, plan.timeout) = (None, Some(Duration::from_secs(60)), Duration::from_secs(1));
     let control = Control::new();
-    assert_eq!((control.under_way(), control.began()), (0, None));
+    assert_eq!((control.under_way(), control.began()), (InFlight::default(), None));
     let stop_after = |control: &Control, stop: fn(&Control)| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while control.under_way() < 4 {
+                while control.under_way() != (InFlight { all: 4, begun: 2 }) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 assert!(control.began().is_some_and(|began| began <= std::time::Instant::now()));
@@ -323,7 +329,7 @@ fn a_stop_is_an_interruption_and_an_abort_waits_for_nothing() {
     let stopped = stop_after(&control, Control::stop);
     server::check(&stopped);
     assert!(stopped.interrupted && stopped.duration_us < 30_000_000, "{stopped:?}");
-    assert_eq!(control.under_way(), 0);
+    assert_eq!(control.under_way(), InFlight::default());
     assert_eq!((stopped.errors.response_timeout, stopped.drained), (4, 4), "{stopped:?}");
     let again = run(&plan, &control).expect("a stopped control ends the next load at once");
     assert!(again.interrupted && again.requests == 0, "{again:?}");

@@ -108,6 +108,15 @@ pub struct Slice {
     pub in_flight: u32,
 }
 
+/// Requests under way at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InFlight {
+    /// All of them.
+    pub all: u64,
+    /// Those of whose answer a part came, and not the whole.
+    pub begun: u64,
+}
+
 /// One generator thread's own CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratorThread {

@@ -19,6 +19,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use chokepoint_model::load::InFlight;
 use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
@@ -49,22 +50,22 @@ pub struct ObserveOptions {
 
 /// A counter of requests under way, read with each sample of sockets: both then tell of the same moment.
 #[derive(Clone)]
-pub struct UnderWay(Arc<dyn Fn() -> u64 + Send + Sync>);
+pub struct UnderWay(Arc<dyn Fn() -> InFlight + Send + Sync>);
 
 impl UnderWay {
     /// The counter that this function reads.
-    pub fn new(read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+    pub fn new(read: impl Fn() -> InFlight + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    pub(crate) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> InFlight {
         (self.0)()
     }
 }
 
 impl fmt::Debug for UnderWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UnderWay({})", self.now())
+        write!(f, "UnderWay({:?})", self.now())
     }
 }
 

@@ -75,6 +75,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let mut counts = self.counted.means(tiers, span_us, under_way);
         let mut queued: Vec<f64> = (0..tiers).map(|tier| self.queued(tier, span_us)).collect();
         let is_sampled = self.queue_is_sampled();
+        let ages_ms: Vec<Option<f64>> = counts.iter().map(|of| (of.service > 0.0).then(|| of.age_ms / of.service)).collect();
         if let Some((first, queued)) = counts.first_mut().zip(queued.first()) {
             bound(first, if is_sampled { first.unaccepted } else { *queued }, under_way);
         }
@@ -86,7 +87,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
-            let age_ms = (of.service > 0.0).then(|| of.age_ms / of.service);
+            let age_ms = ages_ms[tier];
             use LedgerPlaceKind::*;
             let places = [
                 (Connecting, of.connecting, None),
@@ -151,10 +152,10 @@ impl<'c, 'a> Accountant<'c, 'a> {
             *queue = first.unaccepted;
             return;
         }
-        let others = standing(first) + first.undecided;
+        let others = standing(first) + first.undecided + first.client;
         if others > 0.0 {
             let fitted = (others + first.unaccepted - *queue).max(0.0) / others;
-            counts.iter_mut().for_each(|counts| counts.count_up(fitted));
+            counts.iter_mut().for_each(|counts| counts.multiply(fitted));
         }
     }
 
@@ -195,20 +196,30 @@ fn unread_by_client(first: &mut Counts) -> f64 {
     unread
 }
 
-/// Counts what may be a request or none as far as there is room for it among those under way. A last segment of an answer that is not acknowledged is on its way, or has
+/// Counts what may be a request or none as far as there is room for it among those under way, as the load generator tells them, or as many as ask. A last segment of an answer that is not acknowledged is on its way, or has
 /// arrived and its acknowledgement is delayed until the next request: no more are on their way than the client still waits for. A connection on which data came and
-/// went within one tick of the clock has a request or an answer. For the rest nothing is left to do at the server; whether the client has read its
-/// answer, its own end tells. `queued`: those that wait to be accepted.
+/// went within one tick of the clock has a request or an answer. Of an answer that the load generator has a part of the server holds the rest, unless
+/// that is on its way. For all others nothing is left to do at the server; whether the client has read its answer, its own end tells. `queued`: those that
+/// wait to be accepted.
 fn bound(first: &mut Counts, queued: f64, under_way: Option<f64>) {
     let asking = Some(first.asking).filter(|asking| *asking > 0.0);
-    let Some(most) = under_way.into_iter().chain(asking).reduce(f64::min) else { return };
-    let elsewhere = |first: &Counts| standing(first) + queued + first.client;
-    let on_their_way = (most + first.sending - elsewhere(first)).max(0.0);
-    let arrived = (first.sending - on_their_way).clamp(0.0, first.last_segment.max(0.0));
-    first.sending -= arrived;
-    let answered = under_way.map_or(0.0, |all| (first.undecided - (all - elsewhere(first)).max(0.0)).max(0.0));
+    if let Some(most) = under_way.into_iter().chain(asking).reduce(f64::min) {
+        let others = standing(first) - first.sending + queued + first.client;
+        let arrived = (first.sending - (most - others).max(0.0)).clamp(0.0, first.last_segment.max(0.0));
+        first.sending -= arrived;
+        first.idle += arrived;
+    }
+    // An answer that is leaving and has come may be seen at both ends.
+    let seen = standing(first) - first.sending + first.sending.max(first.client) + queued;
+    let room = under_way.map(|all| (all - seen).max(0.0));
+    let answered = room.map_or(0.0, |room| (first.undecided - room).max(0.0));
     first.undecided -= answered;
-    first.idle += arrived + answered;
+    first.idle += answered;
+    let answering = room.map_or(first.answering, |room| first.answering.min(room - first.undecided));
+    first.service += answering;
+    let streaming = (answering - first.idle).max(0.0);
+    first.idle -= answering - streaming;
+    first.streaming -= streaming;
 }
 
 /// Requests at a tier and behind it that are known to be under way, without its accept queue.

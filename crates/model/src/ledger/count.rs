@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::facts::Context;
 use crate::facts::suffered::{accepted, segments};
 use crate::load::INITIAL_RTO_S;
-use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress, TcpState};
+use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use crate::path::{Endpoint, answers};
 
 use super::account::standing as standing_of;
@@ -40,6 +40,8 @@ pub(crate) struct Counts {
     pub(crate) undecided: f64,
     /// Connections on which nothing was asked.
     pub(crate) idle: f64,
+    /// Connections of which the load generator may have a part of an answer alone, though they look idle or stream: the server paused in it.
+    pub(crate) answering: f64,
     /// Connections that wait to be accepted while their client is still there, and those whose client is gone.
     pub(crate) unaccepted: f64,
     pub(crate) abandoned: f64,
@@ -66,21 +68,14 @@ impl Counts {
         }
     }
 
-    /// Counts those under way at the server so many times.
-    pub(crate) fn count_up(&mut self, times: f64) {
-        let (client, client_kept) = (self.client, self.client_kept);
-        self.multiply(times);
-        (self.client, self.client_kept) = (client, client_kept);
-    }
-
     /// Counts requests so many times, and connections without one as they are.
-    fn multiply(&mut self, times: f64) {
+    pub(crate) fn multiply(&mut self, times: f64) {
         let (idle, streaming, abandoned) = (self.idle, self.streaming, self.abandoned);
         self.fields().into_iter().for_each(|field| *field *= times);
         (self.idle, self.streaming, self.abandoned) = (idle, streaming, abandoned);
     }
 
-    fn fields(&mut self) -> [&mut f64; 21] {
+    fn fields(&mut self) -> [&mut f64; 22] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -93,6 +88,7 @@ impl Counts {
             &mut self.last_segment,
             &mut self.undecided,
             &mut self.idle,
+            &mut self.answering,
             &mut self.unaccepted,
             &mut self.abandoned,
             &mut self.client,
@@ -388,14 +384,23 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 *beside.clients.entry(ip).or_default() += weight;
             }
         }
+        if let Some(first) = counts.first_mut() {
+            // Recordings of older versions do not tell it: there who asks once may have a part as long as the connection is open.
+            first.answering = first.answering.min(sample.begun.unwrap_or(if self.asks_once() { f64::INFINITY } else { 0.0 }));
+        }
         counts
+    }
+
+    /// True where each connection of the load carries one request.
+    fn asks_once(&self) -> bool {
+        self.ctx.obs.load.as_ref().is_some_and(|load| !load.keep_alive)
     }
 
     /// What is known of an accepted connection over all samples.
     fn known(&self, socket: &RequestSocket, tier: usize) -> Known<'_> {
         Known {
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
-            asks_once: tier == 0 && self.ctx.obs.load.as_ref().is_some_and(|load| !load.keep_alive),
+            asks_once: tier == 0 && self.asks_once(),
             streams: self.streaming.contains(&socket.cookie),
             is_kept: self.kept.contains(&socket.cookie),
             rhythm: self.rhythms[tier].as_ref(),
@@ -441,9 +446,17 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 &mut counts.sending
             }
             Standing::Undecided => &mut counts.undecided,
-            Standing::Streaming => &mut counts.streaming,
+            Standing::Streaming => {
+                counts.answering += weight;
+                &mut counts.streaming
+            }
             Standing::Closed if socket.inode == 0 => &mut counts.abandoned,
-            Standing::Idle if socket.state == TcpState::Established => &mut counts.idle,
+            Standing::Idle if socket.state == TcpState::Established => {
+                if socket.times.as_ref().is_some_and(has_answered) {
+                    counts.answering += weight;
+                }
+                &mut counts.idle
+            }
             Standing::Idle | Standing::Closed => return false,
         };
         *place += weight;
@@ -514,6 +527,11 @@ fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTreeSet<IpAddr>
     others.difference(&of(&id)).copied().collect()
 }
 
+/// True where something came and something was sent.
+fn has_answered(times: &RequestTimes) -> bool {
+    !never(times.data_segs_in, times.bytes_received) && !never(times.data_segs_out, times.bytes_sent)
+}
+
 fn at_least(times: BTreeMap<u64, u32>, least: u32) -> BTreeSet<u64> {
     times.into_iter().filter(|(_, times)| *times >= least).map(|(cookie, _)| cookie).collect()
 }
@@ -530,7 +548,7 @@ pub(super) fn called(ctx: &Context<'_>, id: NetnsId, (ip, port): Endpoint) -> Op
 
 /// True where a request was sent and nothing of the connection but its SYN was ever acknowledged.
 fn is_unheard(socket: &RequestSocket) -> bool {
-    let nothing = |times: &crate::observation::RequestTimes| {
+    let nothing = |times: &RequestTimes| {
         times.data_segs_in == Some(0)
             && times.data_segs_out.is_some_and(|segments| segments > 0)
             && times.bytes_acked.is_some_and(|bytes| bytes <= 1)

@@ -47,7 +47,7 @@ pub(crate) struct Known<'a> {
     pub(crate) tls: bool,
     /// All that was sent has arrived: what is not acknowledged waits for the acknowledgement alone, which may be delayed until the next request.
     pub(crate) has_arrived: bool,
-    /// Its client asks once on each connection: while that is open the request has no whole answer.
+    /// Its client asks once on each connection: what was sent is the answer, or a part of it.
     pub(crate) asks_once: bool,
     /// It was seen to send again and again without being asked.
     pub(crate) streams: bool,
@@ -90,7 +90,7 @@ pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
         (_, Known { streams: true, .. }) => Standing::Streaming,
         _ if socket.receive_queue > 0 => Standing::Service,
         _ if socket.send_queue > 0 && !known.has_arrived => Standing::Sending,
-        (Some(times), Known { asks_once: true, .. }) if !never(times.data_segs_in, times.bytes_received) => Standing::Service,
+        (Some(times), Known { asks_once: true, .. }) if pending(times).is_none() => Standing::Idle,
         (None, Known { is_kept: true, .. }) => Standing::Undecided,
         (None, _) => Standing::Service,
         (Some(times), _) => of_times(times, known),
@@ -253,7 +253,9 @@ mod tests {
                 Known { has_arrived: true, ..plain },
                 Standing::Idle,
             ),
-            ("a part of the only answer", of(40, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Service),
+            ("the only answer, or a part of it", of(40, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Idle),
+            ("the same in one tick", of(8, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Idle),
+            ("the only request", of(8, 8, 1, 0), Known { asks_once: true, ..plain }, Standing::Service),
             ("the only request is still to come", of(8, 8, 0, 0), Known { asks_once: true, ..plain }, Standing::Idle),
             ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),
             ("a stream of events", of(40, 8, 1, 500), Known { streams: true, ..plain }, Standing::Streaming),

@@ -89,6 +89,8 @@ struct Stage {
     in_flight: Option<u32>,
     /// Those at the moments of the samples of the client's namespace, and of the server's.
     at_samples: [Option<f64>; 2],
+    /// Those of whose answer the load generator has a part.
+    begun: Option<f64>,
     /// The first tier listens on a unix socket.
     is_unix: bool,
     share: Option<f64>,
@@ -135,6 +137,7 @@ impl Stage {
                     share: self.share.unwrap_or(1.0),
                     handshake_share: self.share.unwrap_or(1.0),
                     under_way,
+                    begun: self.begun,
                     sockets: sockets.clone(),
                     ..RequestSample::default()
                 };

@@ -11,6 +11,8 @@ pub struct RequestSample {
     pub handshake_share: f64,
     /// Requests that the load generator had under way at that moment; nothing where no load of this process ran.
     pub under_way: Option<f64>,
+    /// Those of them of whose answer the load generator had a part, and not the whole.
+    pub begun: Option<f64>,
     /// How much later than its turn the sample was taken, microseconds.
     pub late_us: u64,
     /// The sockets: of TCP all that can hold a request, of unix sockets the accepted ends.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
+use chokepoint_model::load::InFlight;
 use chokepoint_model::observation::{RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use chokepoint_recording::{Entry, Outcome};
 
@@ -205,7 +206,8 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let mut told = format!("share {connections}\nhandshakes {handshakes}\nlate_us {}\n", context.late_us);
     if let Some((before, after)) = before.zip(after) {
         // Sockets are read one after the other, and requests come and go meanwhile.
-        told.push_str(&format!("under_way {}\n", before as f64 / 2.0 + after as f64 / 2.0));
+        let mean = |of: fn(InFlight) -> u64| of(before) as f64 / 2.0 + of(after) as f64 / 2.0;
+        told.push_str(&format!("under_way {}\nbegun {}\n", mean(|moment| moment.all), mean(|moment| moment.begun)));
     }
     vec![(String::new(), Outcome::Ok(taken.bytes)), (SAMPLING.to_owned(), Outcome::Ok(told.into_bytes()))]
 }
@@ -336,7 +338,9 @@ fn put_sampling(view: &mut chokepoint_model::observation::NetnsView, entry: &Ent
         // They were read with the others in recordings of older versions.
         sample.handshake_share = share("handshakes").unwrap_or(sample.share);
         sample.late_us = value("late_us").unwrap_or(0.0) as u64;
-        sample.under_way = value("under_way").filter(|number| *number == 0.0 || UNDER_WAY.contains(number));
+        let requests = |name: &str| value(name).filter(|number| *number == 0.0 || UNDER_WAY.contains(number));
+        sample.under_way = requests("under_way");
+        sample.begun = requests("begun");
     });
 }
 

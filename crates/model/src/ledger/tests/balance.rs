@@ -77,6 +77,36 @@ fn of_connections_that_may_be_idle_no_more_have_a_request_than_are_under_way() {
 }
 
 #[test]
+fn a_server_that_pauses_in_its_answer_holds_the_rest() {
+    // Eight have a request; twelve look idle, having sent an answer or a part of one.
+    let server = [many(8, |number| served(WEB, number)), many(12, |number| idle(WEB, 100 + number))].concat();
+    let told = |in_flight, begun| {
+        let at_samples = [Some(f64::from(in_flight)); 2];
+        let stage = Stage { server: server.clone(), in_flight: Some(in_flight), at_samples, begun, ..Stage::default() };
+        let ledger = stage.ledger();
+        (at(&ledger, Place::Waiting), ledger.unaccounted.mean)
+    };
+    assert_eq!(told(20, Some(15.0)), (20.0, 0.0), "the load generator has a part of more");
+    assert_eq!(told(20, Some(5.0)), (13.0, 7.0), "of five answers it has a part");
+    assert_eq!(told(10, Some(10.0)), (10.0, 0.0), "no more are under way");
+    assert_eq!(told(20, None), (8.0, 12.0), "of an older recording it is not known");
+}
+
+#[test]
+fn an_answer_seen_at_both_ends_takes_no_room_of_others() {
+    let undecided = |number| {
+        let socket = served(WEB, number);
+        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
+        RequestSocket { times, ..socket }
+    };
+    let leaving = |number| RequestSocket { send_queue: 300, ..idle(WEB, number) };
+    let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
+    let server = [many(6, leaving), many(4, |number| undecided(6 + number))].concat();
+    let ledger = Stage { client: many(6, unread), server, in_flight: Some(10), ..Stage::default() }.ledger();
+    assert_eq!((at(&ledger, Place::Sending), at(&ledger, Place::Undecided), ledger.unaccounted.mean), (6.0, 4.0, 0.0));
+}
+
+#[test]
 fn the_queue_of_a_unix_socket_is_not_in_the_samples() {
     let stage = Stage { queues: (20, 0), in_flight: Some(20), at_samples: [Some(20.0); 2], is_unix: true, ..Stage::default() };
     assert_eq!(at(&open(&stage), Place::AcceptQueue), 20.0);

@@ -156,16 +156,16 @@ fn a_flood_of_handshakes_leaves_the_connections_whole() {
 fn share_and_lateness_belong_to_the_sample_of_their_time() {
     let entries = [
         entry(1, "", message(80, 5)),
-        entry(1, SAMPLING, b"share 0.25\nhandshakes 0.125\nlate_us 70\nunder_way 2.5\n".to_vec()),
+        entry(1, SAMPLING, b"share 0.25\nhandshakes 0.125\nlate_us 70\nunder_way 2.5\nbegun 1\n".to_vec()),
         entry(2, "", message(80, 5)),
         entry(3, SAMPLING, b"share 0.5\nlate_us 1\n".to_vec()),
     ];
     let observation = crate::assemble(&entries);
     let samples = &observation.netns.values().next().unwrap().request_samples;
-    let told = |sample: &RequestSample| (sample.share, sample.handshake_share, sample.late_us, sample.under_way);
-    assert_eq!(samples.values().map(told).collect::<Vec<_>>(), [(0.25, 0.125, 70, Some(2.5)), (1.0, 1.0, 0, None)]);
+    let told = |sample: &RequestSample| (sample.share, sample.handshake_share, sample.late_us, sample.under_way, sample.begun);
+    assert_eq!(samples.values().map(told).collect::<Vec<_>>(), [(0.25, 0.125, 70, Some(2.5), Some(1.0)), (1.0, 1.0, 0, None, None)]);
     let old = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, b"share 0.5\n".to_vec())]);
-    assert_eq!(told(old.netns.values().next().unwrap().request_samples.last().unwrap()), (0.5, 0.5, 0, None), "of an older version");
+    assert_eq!(told(old.netns.values().next().unwrap().request_samples.last().unwrap()), (0.5, 0.5, 0, None, None), "of an older version");
     for bad in [
         &b""[..],
         b"share 0",
@@ -176,10 +176,12 @@ fn share_and_lateness_belong_to_the_sample_of_their_time() {
         b"under_way inf\n",
         b"under_way 1e-308\nshare 1e-310\nhandshakes 1e-308\n",
         b"under_way 1e308\n",
+        b"under_way -1\nbegun -1\n",
+        b"begun 1e308\n",
     ] {
         let observation = crate::assemble(&[entry(1, "", message(80, 5)), entry(1, SAMPLING, bad.to_vec())]);
         let sample = observation.netns.values().next().unwrap().request_samples.last().unwrap();
-        assert_eq!((sample.share, sample.handshake_share, sample.under_way), (1.0, 1.0, None));
+        assert_eq!((sample.share, sample.handshake_share, sample.under_way, sample.begun), (1.0, 1.0, None, None));
     }
 }
 
