@@ -21,7 +21,7 @@ pub use netns::{
     Address, ConntrackCpu, Link, Listener, ListenerAddress, NetnsId, NetnsView, Qdisc, Socket, SocketAddress, TcpState, TimeWaitAccepted,
     TimeWaitDialled, TimeWaits, Translation, UnixPeer, Wait,
 };
-pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadTimes};
+pub use process::{CpuUse, Identity, Limits, OpenFiles, ProcessView, Syscall, ThreadCalls, ThreadTimes};
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request_sample::{RequestSample, RequestSocket, RequestTimes};
 pub use server::{

@@ -4,7 +4,7 @@
 
 mod stage;
 
-use chokepoint_model::observation::{CpuUse, Socket, SocketAddress, UnixPeer};
+use chokepoint_model::observation::{CpuUse, Socket, SocketAddress, Syscall, ThreadCalls, UnixPeer};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Role, Verdict};
 use stage::blocked::*;
@@ -91,6 +91,26 @@ fn a_server_behind_with_workers_to_spare_is_no_cause() {
     let mut obs = towards(BEHIND);
     behind(&mut obs, 21, 5, 0);
     assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
+}
+
+#[test]
+fn a_server_of_threads_that_wait_for_connections_has_room_unless_they_wait_for_each_other() {
+    for (looked, accepting, locked, waiting, expected) in [
+        (12, 7, 0, 0, "worker-pool-exhausted"),
+        (12, 7, 2, 0, "worker-pool-exhausted"),
+        (12, 7, 3, 0, "workers-blocked-on-upstream"),
+        (12, 1, 0, 0, "workers-blocked-on-upstream"),
+        (5, 0, 0, 0, "workers-blocked-on-upstream"),
+        (0, 0, 0, 0, "workers-blocked-on-upstream"),
+        (12, 7, 0, 3, "workers-blocked-on-upstream"),
+    ] {
+        let mut obs = towards(BEHIND);
+        behind(&mut obs, 1, 5, waiting);
+        let database = obs.processes.get_mut(&80).unwrap();
+        let look = Syscall { threads: ThreadCalls { looked, accepting, locked }, ..Syscall::default() };
+        (1..=10).for_each(|second| database.syscall.push(second * 1_000_000, Reading::Ok(look.clone())));
+        assert_eq!(causes(&told(&obs)), [expected], "{accepting} of {looked} accept, {locked} wait for a lock, {waiting} for a thread");
+    }
 }
 
 #[test]

@@ -89,13 +89,26 @@ pub struct OpenFiles {
     pub sockets: Vec<u64>,
 }
 
-/// The system call that a process's main thread was in (`/proc/PID/syscall`).
+/// The system call that a process's main thread was in (`/proc/PID/syscall`), and what some of its other threads did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Syscall {
     /// Its name ("recvfrom", "poll", "clock_nanosleep"), or its number where it has no name here; nothing where the process ran.
     pub call: Option<String>,
     /// Inodes of the sockets that it waited for in it; none of a call that waits for no socket, or for many (epoll_wait).
     pub sockets: Vec<u64>,
+    /// Its other threads; all zero of a process that has none, and in recordings of older versions.
+    pub threads: ThreadCalls,
+}
+
+/// The system calls of some threads of a process beside its main one (`/proc/PID/task/TID/syscall`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadCalls {
+    /// Threads that were looked at.
+    pub looked: u32,
+    /// Those that waited in accept(2) or accept4(2) for a connection.
+    pub accepting: u32,
+    /// Those that waited in futex(2), for a lock or to be told to go on.
+    pub locked: u32,
 }
 
 /// Resource limits in force (`/proc/PID/limits`); `None` is unlimited.

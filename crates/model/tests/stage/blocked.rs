@@ -19,7 +19,8 @@ pub(crate) fn waiting(call: &str, socket: impl Fn(u64) -> Vec<u64>) -> Observati
     for n in 0..5_u64 {
         let view = obs.processes.get_mut(&(51 + n as u32)).unwrap();
         for second in 1..=10_u64 {
-            view.syscall.push(second * 1_000_000, Reading::Ok(Syscall { call: Some(call.to_owned()), sockets: socket(n) }));
+            view.syscall
+                .push(second * 1_000_000, Reading::Ok(Syscall { call: Some(call.to_owned()), sockets: socket(n), ..Syscall::default() }));
         }
     }
     obs

@@ -1,6 +1,6 @@
 //! What one process waits for: the system call it is in (`/proc/PID/syscall`), and the sockets that it waits for in it.
 
-use chokepoint_model::observation::{Observation, Syscall};
+use chokepoint_model::observation::{Observation, Syscall, ThreadCalls};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::error::{ParseError, Place};
@@ -15,6 +15,9 @@ const NAME: &str = "process_syscall";
 const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
 /// Nine numbers.
 const LINE_BYTES_MAX: usize = 512;
+/// Threads of a process that are looked at beside its main one, and those that are listed for it.
+const THREADS_MAX: usize = 16;
+const LISTED_MAX: usize = 1_024;
 /// Descriptors of one poll(2) or select(2) that are looked at: a process that waits for more is an event loop.
 const DESCRIPTORS_MAX: usize = 64;
 /// Descriptors that select(2) knows (FD_SETSIZE).
@@ -26,7 +29,8 @@ const RUNNING: &str = "running";
 
 /// Once a second for each process: `call`, the name of the system call that its main thread waits in (its number where it has no name here,
 /// "running" where it is in none), and the inodes of the sockets that it waits for, `sockets` of them, each as `socket`. Of the memory that
-/// a call points to, only descriptors are read, and neither they nor any address are kept.
+/// a call points to, only descriptors are read, and neither they nor any address are kept. Of a process with more threads also how many others were looked at (`threads`), and
+/// how many of them wait in accept(2) (`accepting`) and in futex(2) (`locked`).
 pub(crate) const PROCESS_SYSCALL: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::None };
 
@@ -102,7 +106,28 @@ fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
     for inode in sockets {
         facts::add(&mut text, "socket", inode.to_string().as_bytes());
     }
+    let threads = threads(root, pid);
+    if threads.looked > 0 {
+        for (name, number) in [("threads", threads.looked), ("accepting", threads.accepting), ("locked", threads.locked)] {
+            facts::add(&mut text, name, number.to_string().as_bytes());
+        }
+    }
     Ok(Outcome::Ok(text))
+}
+
+/// What threads beside the main one wait in: of many every so many-th in the order in which they were made. One that ends meanwhile is left out.
+fn threads(root: &Root, pid: u32) -> ThreadCalls {
+    let names = root.names(&format!("proc/{pid}/task"), LISTED_MAX, None).map_or_else(|_| Vec::new(), |(names, _)| names);
+    let others: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).filter(|thread| *thread != pid).collect();
+    let mut calls = ThreadCalls::default();
+    for thread in others.iter().step_by(others.len().div_ceil(THREADS_MAX).max(1)) {
+        let Outcome::Ok(line) = root.read_process(pid, &format!("task/{thread}/syscall"), LINE_BYTES_MAX, None) else { continue };
+        let (call, ..) = call_of(&String::from_utf8_lossy(&line));
+        calls.looked += 1;
+        calls.accepting += u32::from(matches!(call.as_str(), "accept" | "accept4"));
+        calls.locked += u32::from(call == "futex");
+    }
+    calls
 }
 
 /// The call's name, how it names what it waits for, and its first three arguments, out of "45 0x4 0x7f... ..." (proc_pid_syscall(5)); "-1"
@@ -168,10 +193,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
     for fact in facts.iter().filter(|fact| fact.name == "socket") {
         sockets.push(Place::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);
     }
+    let number = |name: &str| match facts.iter().find(|fact| fact.name == name) {
+        Some(fact) => Place::new(NAME, fact.line).number(EXPECTED, Some(&fact.text())),
+        None => Ok(0),
+    };
+    let threads = ThreadCalls { looked: number("threads")?, accepting: number("accepting")?, locked: number("locked")? };
     if sockets.len() != wanted || call.is_empty() {
         return Err(Place::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
     }
-    Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets })
+    Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets, threads })
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
@@ -199,7 +229,7 @@ mod tests {
     }
 
     fn in_call(call: &str, sockets: &[u64]) -> Syscall {
-        Syscall { call: Some(call.to_owned()), sockets: sockets.to_vec() }
+        Syscall { call: Some(call.to_owned()), sockets: sockets.to_vec(), threads: ThreadCalls::default() }
     }
 
     fn pollfds(descriptors: &[i32]) -> Vec<u8> {
@@ -226,6 +256,23 @@ mod tests {
         for short in ["0", "0 0x4", "0 4 4 4", "0 0xg 0x0 0x0"] {
             assert_eq!(told(short, &[]).sockets, [0; 0], "{short:?}");
         }
+    }
+
+    #[test]
+    fn what_other_threads_wait_in_is_counted() {
+        let tree = tempfile::tempdir().unwrap();
+        let process = tree.path().join("proc/42");
+        let calls = [libc::SYS_futex, libc::SYS_accept4, libc::SYS_accept, libc::SYS_futex, libc::SYS_clock_nanosleep];
+        for (thread, call) in (42..).zip(calls) {
+            let directory = process.join(format!("task/{thread}"));
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join("syscall"), format!("{call} 0x4 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n")).unwrap();
+        }
+        // One that has just ended.
+        std::fs::create_dir_all(process.join("task/99")).unwrap();
+        std::fs::write(process.join("syscall"), "running\n").unwrap();
+        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
+        assert_eq!(parse(&bytes).unwrap().threads, ThreadCalls { looked: 4, accepting: 2, locked: 1 });
     }
 
     #[test]
@@ -266,6 +313,8 @@ mod tests {
             "call \nsockets 0\n",
             "call x\nsockets 1\nsocket x\n",
             "call x\nsockets -1\n",
+            "call x\nsockets 0\nthreads x\n",
+            "call x\nsockets 0\nthreads 1\naccepting -1\n",
         ] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

@@ -10,7 +10,7 @@ use crate::facts::pool::{READY_SHARE_MAX, ready_share, worker_pids};
 use crate::facts::sum::mean;
 use crate::findings::POOL_BLOCKED;
 use crate::message::Message;
-use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, UnixPeer};
+use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, ThreadCalls, UnixPeer};
 use crate::path::{Tier, answers};
 use crate::report::{At, Confidence, Evidence, Finding};
 use crate::stations::{Context, Placed, evidence, unjudged};
@@ -236,7 +236,17 @@ fn is_as_quick_as_alone(ctx: &Context<'_>, tier: &Tier) -> bool {
 /// True where a tier is a pool that calls nobody, with free workers and nobody waiting for one.
 fn has_spare(ctx: &Context<'_>, tier: &Tier) -> bool {
     let spare = |pool: Pool| pool.waiting < 1.0 && pool.busy_mean() < SPARE_SHARE * pool.workers as f64;
-    tier.upstreams.is_empty() && Pool::of(ctx, tier).is_some_and(spare)
+    tier.upstreams.is_empty() && (Pool::of(ctx, tier).is_some_and(spare) || has_spare_threads(ctx, tier))
+}
+
+/// True where several threads of a tier wait for connections at every look while others serve, which shows a pool of threads that take them themselves (of one
+/// thread for each connection a single one accepts), and where most of those that serve wait for no lock: for each other.
+fn has_spare_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let processes = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
+    let looks: Vec<ThreadCalls> = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call.threads)).collect();
+    let are_spare =
+        |threads: &ThreadCalls| threads.accepting >= 2 && 2 * threads.locked < threads.looked - threads.accepting.min(threads.looked);
+    !looks.is_empty() && looks.iter().all(are_spare) && mean(ctx.queued(tier)) < 1.0
 }
 
 /// True where a tier computes on cores that are all busy.
