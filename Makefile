@@ -35,7 +35,7 @@ check: ## the quick half of `make test`: no tests, no packages
 fuzz: ## damaged configurations, logs, recordings, captures, maps and program files through the readers (CASES=N of each kind)
 	@export CASES=$${CASES:-1000000}; export PROPTEST_CASES=$$CASES SEED=$${SEED:-$$(date +%s)}; echo "SEED=$$SEED CASES=$$CASES"; \
 	$(CARGO) test --release --package chokepoint-config --package chokepoint-packets --package chokepoint-recording --package chokepoint-sources \
-	    --test hostile -- --nocapture && \
+	    --test it hostile:: -- --nocapture && \
 	$(CARGO) test --release --package chokepoint-profile --lib hostile -- --nocapture
 
 fmt: ## format the code and write the generated pages

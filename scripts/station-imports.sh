@@ -2,7 +2,7 @@
 # Prints each import of one station by another, "FILE: STATION", also of what stations.rs hands on; ends with 1 where there is any.
 # Stations build on facts: what two of them need belongs there.
 set -eu
-cd "$(dirname "$0")/../crates/model/src/stations"
+cd "$(dirname "$0")/../crates/model/src/judge/stations"
 found=$(for file in $(find . -name '*.rs' | sort); do
     own=$(echo "$file" | sed -E 's#^\./([a-z_]+).*#\1#')
     perl -0777 -ne '

@@ -14,4 +14,4 @@ for _ in 1 2 3 4 5 6 7; do
 done
 rm -f "$file"
 echo "5 million connections, as they are made:"
-CONNECTIONS=5000000 cargo test --quiet --release -p chokepoint-packets --test bounded -- --nocapture
+CONNECTIONS=5000000 cargo test --quiet --release -p chokepoint-packets --test it bounded:: -- --nocapture

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::causes::{ALONE, Source, couplings};
-use chokepoint_model::explain::{self, Page};
+use chokepoint_model::explain::{self, ExplainPage};
 use chokepoint_model::stations::{STATIONS, StationDef};
 
 use crate::thresholds;
@@ -91,7 +91,7 @@ fn pages(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(pages)
 }
 
-fn page(id: &str, words: &Catalogue) -> anyhow::Result<Page> {
+fn page(id: &str, words: &Catalogue) -> anyhow::Result<ExplainPage> {
     match explain::page(id, words) {
         Some(page) => Ok(page),
         None => bail!("{id} has no page in the catalogue, or one without all of its sections"),

@@ -1,36 +1,10 @@
 //! The binary `chokepoint`: flags, wiring and the text report; the only place that knows all crates.
 
 mod args;
-mod bench;
-mod beside;
-mod bisect;
-mod changes;
-mod confirm;
-mod diagnose;
-mod explain;
-mod files;
-mod html;
-mod interrupt;
-mod lab;
-mod last_third;
-mod live;
-mod markdown;
-mod measure;
-mod output;
-mod plan;
-mod plot;
-mod profile;
-mod progress;
-mod prompt;
-mod recordings;
-mod settings;
-mod sheet;
-mod streams;
-mod tap;
-mod tcp;
-mod text;
-mod undo;
-mod whereabouts;
+mod report;
+mod run;
+mod terminal;
+mod verbs;
 
 use std::process::ExitCode;
 
@@ -39,7 +13,9 @@ use chokepoint_model::catalogue::Catalogue;
 use clap::Parser;
 
 use crate::args::{Cli, Verb};
-use crate::interrupt::Interrupt;
+use crate::run::interrupt::Interrupt;
+use crate::terminal::output;
+use crate::verbs::{bench, diagnose, explain, lab, profile, streams, tcp, undo, whereabouts};
 
 /// Exit status: it could not be done.
 const EXIT_FAILED: u8 = 1;

@@ -30,7 +30,7 @@ impl<F: FnMut(&str) -> Vec<Resolved>> Resolve for F {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// The line that includes it.
-    pub place: crate::Place,
+    pub place: crate::SourceLine,
     /// The path or pattern asked for.
     pub path: String,
     /// Why it is missing.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::edit::{Replacement, apply, line_ending, removal};
-use crate::{Edited, Node, Place, Setting, glob};
+use crate::{Edited, Node, Setting, SourceLine, glob};
 
 /// Directories that hold drop-ins; a file hides those of the same name in the directories behind its own.
 pub const DIRECTORIES: &[&str] = &["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
@@ -142,7 +142,7 @@ pub struct Boot {
     assignments: Vec<(String, Setting<String>)>,
     excluded: BTreeSet<String>,
     /// Lines that set nothing although they were meant to.
-    pub mistakes: Vec<(Place, &'static str)>,
+    pub mistakes: Vec<(SourceLine, &'static str)>,
 }
 
 impl Boot {
@@ -154,7 +154,7 @@ impl Boot {
             let (path, text) = &files[index];
             let file: Arc<str> = path.as_str().into();
             for (entry, line) in parse(text).into_iter().enumerate() {
-                let place = Place { file: Arc::clone(&file), line: line.line, node: Node { file: index, entry } };
+                let place = SourceLine { file: Arc::clone(&file), line: line.line, node: Node { file: index, entry } };
                 match line.entry {
                     Entry::Set { path, value, .. } => boot.assignments.push((path, Setting::set(value, place))),
                     Entry::Exclude { path } => {

@@ -9,7 +9,7 @@ use crate::preflight;
 use crate::process::{self, Leader};
 use crate::spawn;
 use crate::state::{self, LabDir, State};
-use crate::sysctl::{self, Place};
+use crate::sysctl::{self, SysctlScope};
 use crate::{cgroup, names, netns};
 
 /// How a lab is taken down.
@@ -217,7 +217,7 @@ fn restore_settings(state: &mut State, report: &mut DownReport, options: DownOpt
     for sysctl in state.host_sysctls.iter_mut().filter(|sysctl| sysctl.begun) {
         let Some(original) = sysctl.original.clone() else { continue };
         let key = &sysctl.key;
-        let found = match sysctl::read(Place::Machine, key) {
+        let found = match sysctl::read(SysctlScope::Machine, key) {
             Ok(found) => found,
             Err(error) => {
                 report.problems.push(format!("{key} cannot be read: {error}; before the lab it was {original}"));
@@ -229,7 +229,7 @@ fn restore_settings(state: &mut State, report: &mut DownReport, options: DownOpt
             continue;
         }
         if found != original {
-            match sysctl::set(Place::Machine, key, &original) {
+            match sysctl::set(SysctlScope::Machine, key, &original) {
                 Ok(()) => report.done.push(format!("{key} is {original} again")),
                 Err(why) => {
                     report.problems.push(format!("{key} cannot be set back to {original}: {why}"));

@@ -7,7 +7,7 @@ use crate::names;
 use crate::netns;
 use crate::scenario::{Host, RouteTo, Shape};
 use crate::spawn;
-use crate::sysctl::{self, Place};
+use crate::sysctl::{self, SysctlScope};
 use crate::topology::{BRIDGE_INTERFACE, Interface};
 use crate::up::Builder;
 
@@ -44,7 +44,7 @@ impl Builder<'_, '_> {
     /// cannot even ask for its neighbours. The scenario's own settings come later and have the last word.
     fn skip_duplicate_detection(&self, host: &Host) -> Result<(), LabError> {
         let path = self.netns_path(&host.name);
-        let place = Place::Netns(&path);
+        let place = SysctlScope::Netns(&path);
         for key in ["net.ipv6.conf.default.accept_dad", "net.ipv6.conf.default.dad_transmits"] {
             if sysctl::exists(place, key).map_err(|source| LabError::Netns { host: host.name.clone(), source })? {
                 let failed = |why| LabError::Sysctl { key: key.to_owned(), place: format!("in host \"{}\"", host.name), why };
@@ -58,7 +58,7 @@ impl Builder<'_, '_> {
     fn sysctls(&mut self, host: &Host, late: bool) -> Result<(), LabError> {
         let path = self.netns_path(&host.name);
         for (key, value) in &host.sysctls {
-            let place = Place::Netns(&path);
+            let place = SysctlScope::Netns(&path);
             let known = sysctl::exists(place, key).map_err(|source| LabError::Netns { host: host.name.clone(), source })?;
             let done = self.sysctls_set.contains(&(host.name.clone(), key.clone()));
             if done || (!known && !late) {

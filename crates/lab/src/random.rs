@@ -25,7 +25,7 @@ use rng::Rng;
 
 pub use decoy::Decoy;
 pub use fault::Fault;
-pub use stack::{AccessLog, Edge, Network, Page, Servers, Stack, Transport};
+pub use stack::{AccessLog, DrawnPage, Edge, Network, Servers, Stack, Transport};
 
 /// Stacks that are drawn for given faults before they are given up; one in three hundred fits the rarest pair.
 const TRIES_MAX: u32 = 20_000;

@@ -31,30 +31,30 @@ fn path(key: &str) -> PathBuf {
 
 /// Where a setting is read and written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'p> {
+pub(crate) enum SysctlScope<'p> {
     /// In the machine's own network namespace.
     Machine,
     /// In the namespace at this path.
     Netns(&'p Path),
 }
 
-fn at<T: Send>(place: Place<'_>, key: &str, work: impl FnOnce(&Path) -> io::Result<T> + Send) -> io::Result<T> {
+fn at<T: Send>(place: SysctlScope<'_>, key: &str, work: impl FnOnce(&Path) -> io::Result<T> + Send) -> io::Result<T> {
     let file = path(key);
     match place {
         // /proc/sys/net shows the settings of the namespace of the thread that looks.
-        Place::Netns(netns) => netns::inside(netns, || work(&file))?,
-        Place::Machine if is_net(key) => netns::inside(netns::machine_path(), || work(&file))?,
-        Place::Machine => work(&file),
+        SysctlScope::Netns(netns) => netns::inside(netns, || work(&file))?,
+        SysctlScope::Machine if is_net(key) => netns::inside(netns::machine_path(), || work(&file))?,
+        SysctlScope::Machine => work(&file),
     }
 }
 
 /// True where the setting exists there.
-pub(crate) fn exists(place: Place<'_>, key: &str) -> io::Result<bool> {
+pub(crate) fn exists(place: SysctlScope<'_>, key: &str) -> io::Result<bool> {
     at(place, key, |file| file.try_exists())
 }
 
 /// Its value, with blanks and tabs between words as one blank each.
-pub(crate) fn read(place: Place<'_>, key: &str) -> io::Result<String> {
+pub(crate) fn read(place: SysctlScope<'_>, key: &str) -> io::Result<String> {
     use io::Read;
     at(place, key, |file| {
         let mut text = String::new();
@@ -67,7 +67,7 @@ pub(crate) fn read(place: Place<'_>, key: &str) -> io::Result<String> {
 ///
 /// # Errors
 /// One sentence: why it cannot be set, or that the kernel took another value than was asked for.
-pub(crate) fn set(place: Place<'_>, key: &str, value: &str) -> Result<(), String> {
+pub(crate) fn set(place: SysctlScope<'_>, key: &str, value: &str) -> Result<(), String> {
     at(place, key, |file| {
         std::fs::OpenOptions::new().write(true).open(file).and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
     })
@@ -80,18 +80,18 @@ pub(crate) fn set(place: Place<'_>, key: &str, value: &str) -> Result<(), String
     }
 }
 
-fn explain(error: &io::Error, place: Place<'_>, value: &str) -> String {
+fn explain(error: &io::Error, place: SysctlScope<'_>, value: &str) -> String {
     match (error.kind(), place) {
-        (io::ErrorKind::NotFound, Place::Netns(_)) => {
+        (io::ErrorKind::NotFound, SysctlScope::Netns(_)) => {
             "there is no such setting in a namespace: it may be one of the whole machine ([host_sysctls]), or a module that is not in use \
              (net.netfilter. needs a ruleset with `ct state`)"
                 .to_owned()
         }
-        (io::ErrorKind::NotFound, Place::Machine) => {
+        (io::ErrorKind::NotFound, SysctlScope::Machine) => {
             "this kernel has no such setting now; net.netfilter. appears when a host's ruleset uses conntrack (`ct state`)".to_owned()
         }
-        (io::ErrorKind::PermissionDenied, Place::Netns(_)) => "it is read-only in a namespace: set it in [host_sysctls]".to_owned(),
-        (io::ErrorKind::PermissionDenied, Place::Machine) => {
+        (io::ErrorKind::PermissionDenied, SysctlScope::Netns(_)) => "it is read-only in a namespace: set it in [host_sysctls]".to_owned(),
+        (io::ErrorKind::PermissionDenied, SysctlScope::Machine) => {
             "it is read-only here: this is not the machine's own network namespace (a container?), or root is needed".to_owned()
         }
         (io::ErrorKind::InvalidInput, _) => format!("the kernel does not take the value \"{value}\""),
@@ -129,6 +129,6 @@ mod tests {
     #[test]
     fn values_are_compared_without_their_blanks() {
         assert_eq!(normal("4096\t131072 \t 6291456\n"), "4096 131072 6291456");
-        assert!(read(Place::Machine, "kernel.osrelease").is_ok_and(|release| !release.is_empty()));
+        assert!(read(SysctlScope::Machine, "kernel.osrelease").is_ok_and(|release| !release.is_empty()));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::names;
-use crate::scenario::{Cidr, End, Link, Scenario};
+use crate::scenario::{Cidr, Link, LinkEnd, Scenario};
 
 /// The bridge's own interface in a host that is a switch.
 pub(crate) const BRIDGE_INTERFACE: &str = "br0";
@@ -37,7 +37,7 @@ impl Topology {
         let mut links = Vec::new();
         for (number, link) in scenario.links.iter().take(LINKS_MAX).enumerate() {
             let automatic = automatic_addresses(link, number, &bridges, &mut members);
-            let mut worked_out = |end: &'_ End, peer: &End, automatic: Vec<Cidr>| {
+            let mut worked_out = |end: &'_ LinkEnd, peer: &LinkEnd, automatic: Vec<Cidr>| {
                 let (host, peer): (&str, &str) = (&end.host, &peer.host);
                 // The key borrows from the scenario, not from the closure's arguments, whose lifetimes are shorter.
                 let count = seen.entry((find(scenario, host), find(scenario, peer))).or_insert(0);
@@ -76,7 +76,7 @@ fn automatic_addresses<'s>(link: &Link, number: usize, bridges: &[&'s str], memb
         let v6 = Ipv6Addr::new(0xfd78, 0, 0, u16::from(network), 0, 0, 0, u16::from(host));
         vec![Cidr { ip: v4.into(), prefix_bits: 24 }, Cidr { ip: v6.into(), prefix_bits: 64 }]
     };
-    let bridge_of = |end: &End| bridges.iter().position(|bridge| *bridge == end.host);
+    let bridge_of = |end: &LinkEnd| bridges.iter().position(|bridge| *bridge == end.host);
     match (bridge_of(&link.a), bridge_of(&link.b)) {
         (None, None) => [pair(number, 1), pair(number, 2)],
         (Some(_), Some(_)) => [Vec::new(), Vec::new()],

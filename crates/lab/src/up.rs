@@ -16,7 +16,7 @@ use crate::scenario::{FileSpec, Kind, Scenario, Server};
 use crate::server::{self, User};
 use crate::spawn::Placement;
 use crate::state::{self, HostSysctlState, LabDir, NamespaceState, ProcessState, ServerState, State};
-use crate::sysctl::{self, Place};
+use crate::sysctl::{self, SysctlScope};
 use crate::topology::Topology;
 use crate::{cores, names, netns, prefill, process};
 
@@ -339,20 +339,20 @@ impl Builder<'_, '_> {
         for index in 0..self.state.host_sysctls.len() {
             let HostSysctlState { key, ours, .. } = self.state.host_sysctls[index].clone();
             let failed = |why: String| LabError::Sysctl { key: key.clone(), place: "on this machine".to_owned(), why };
-            let exists = sysctl::exists(Place::Machine, &key).map_err(|error| failed(error.to_string()))?;
+            let exists = sysctl::exists(SysctlScope::Machine, &key).map_err(|error| failed(error.to_string()))?;
             if !exists {
                 return Err(failed(
                     "this kernel has no such setting now; net.netfilter. appears when a host's ruleset uses conntrack".to_owned(),
                 ));
             }
-            let original = sysctl::read(Place::Machine, &key).map_err(|error| failed(error.to_string()))?;
+            let original = sysctl::read(SysctlScope::Machine, &key).map_err(|error| failed(error.to_string()))?;
             check_host_use(&key, &ours)?;
             self.step(&format!("{key} = {ours} on this machine (was {original})"), |state| {
                 let sysctl = &mut state.host_sysctls[index];
                 sysctl.begun = true;
                 sysctl.original = Some(original);
             })?;
-            sysctl::set(Place::Machine, &key, &ours).map_err(failed)?;
+            sysctl::set(SysctlScope::Machine, &key, &ours).map_err(failed)?;
         }
         Ok(())
     }
@@ -475,7 +475,7 @@ impl Builder<'_, '_> {
 
 /// The most that RLIMIT_NOFILE can be, even for root (fs.nr_open).
 fn nr_open() -> Option<u64> {
-    sysctl::read(Place::Machine, "fs.nr_open").ok()?.parse().ok()
+    sysctl::read(SysctlScope::Machine, "fs.nr_open").ok()?.parse().ok()
 }
 
 /// The table of connections has one maximum for all namespaces: refuses one that the machine's own connections would run into.
@@ -483,7 +483,7 @@ fn check_host_use(key: &str, wanted: &str) -> Result<(), LabError> {
     if key != CONNTRACK_MAX {
         return Ok(());
     }
-    let used = sysctl::read(Place::Machine, CONNTRACK_COUNT).ok().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+    let used = sysctl::read(SysctlScope::Machine, CONNTRACK_COUNT).ok().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
     match wanted.parse::<u64>() {
         // Zero means without limit.
         Ok(max) if max > 0 && used > max / 2 => Err(LabError::HostInUse {

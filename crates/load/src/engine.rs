@@ -1,6 +1,14 @@
 //! The event loop of one generator thread: starts requests when they are due, moves them on as the kernel tells, ends them and counts.
 
+pub(crate) mod control;
+pub(crate) mod pause;
+pub(crate) mod run;
+pub(crate) mod schedule;
+pub(crate) mod shared;
+pub(crate) mod slot;
+pub(crate) mod stages;
 mod time;
+pub(crate) mod wheel;
 
 use std::io;
 
@@ -9,15 +17,15 @@ use mio::{Events, Poll};
 
 use chokepoint_model::load::{GeneratorThread, Loop};
 
+use crate::engine::pause::Pauses;
+use crate::engine::schedule::Schedule;
+use crate::engine::shared::{Clock, Shared, lock};
+use crate::engine::slot::{Phase, Slot, Turn, place};
+use crate::engine::wheel::Wheel;
 use crate::host::{self, OwnTime};
-use crate::outcome::{Detail, End, Ended, Failure};
-use crate::pause::Pauses;
-use crate::reply::{Aside, Reply};
-use crate::schedule::Schedule;
-use crate::shared::{Clock, Shared, lock};
-use crate::slot::{self, Phase, Slot, Turn, place};
-use crate::tally::Tally;
-use crate::wheel::Wheel;
+use crate::protocol::reply::{Reply, ThreadScratch};
+use crate::results::outcome::{Detail, Ended, Failure, RequestEnd};
+use crate::results::tally::Tally;
 
 /// Bytes of the read buffer, one for the thread.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -62,7 +70,7 @@ pub(crate) struct Engine<'a> {
     held: bool,
     tally: Tally,
     buffer: Box<[u8]>,
-    aside: Aside,
+    aside: ThreadScratch,
     /// Connections that may have more to read.
     again: Vec<u32>,
     /// Connections whose deadline is to be looked at; empty between turns.
@@ -81,7 +89,7 @@ pub(crate) struct Engine<'a> {
 }
 
 /// What a thread's loop came to.
-pub(crate) struct Outcome {
+pub(crate) struct ThreadResult {
     pub(crate) tally: Tally,
     pub(crate) thread: GeneratorThread,
     pub(crate) all_started: bool,
@@ -118,7 +126,7 @@ impl<'a> Engine<'a> {
             held: false,
             tally,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            aside: Aside::default(),
+            aside: ThreadScratch::default(),
             again: Vec::new(),
             due: Vec::with_capacity(connections as usize),
             end_ns: u64::MAX,
@@ -132,7 +140,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs the load to its end, from the clock's start on.
-    pub(crate) fn run(mut self, clock: Clock) -> io::Result<Outcome> {
+    pub(crate) fn run(mut self, clock: Clock) -> io::Result<ThreadResult> {
         let mut events = Events::with_capacity(EVENTS);
         self.clock = clock;
         clock.wait_for_start();
@@ -170,13 +178,13 @@ impl<'a> Engine<'a> {
         Ok(self.finish())
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> ThreadResult {
         let now_ns = self.clock.now_ns();
         self.end_offering(now_ns);
         self.roll(now_ns);
         self.tally.finish(self.shared.control);
         self.tally.complaints = self.aside.complaints;
-        Outcome { tally: self.tally, thread: self.cost.unwrap_or_default(), all_started: self.all_started }
+        ThreadResult { tally: self.tally, thread: self.cost.unwrap_or_default(), all_started: self.all_started }
     }
 
     /// The first time: notes the thread's cost so far, closes idle connections, counts what was due and was not sent.
@@ -320,7 +328,7 @@ impl<'a> Engine<'a> {
         let connecting = self.slots[index as usize].connect(self.shared, from);
         match &connecting {
             // Without a socket connect() was not called.
-            Err(Ended { end: End::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
+            Err(Ended { end: RequestEnd::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
             _ => self.tally.connections += 1,
         }
         if let Err(ended) = connecting {
@@ -339,7 +347,9 @@ impl<'a> Engine<'a> {
             return ended;
         }
         match self.read(index) {
-            Turn::Ended(Ended { end: End::Status(status), detail, .. }) => Ended { end: End::Status(status), reusable: false, detail },
+            Turn::Ended(Ended { end: RequestEnd::Status(status), detail, .. }) => {
+                Ended { end: RequestEnd::Status(status), reusable: false, detail }
+            }
             _ => ended,
         }
     }
@@ -508,7 +518,7 @@ impl<'a> Engine<'a> {
         }
         let slot = &mut self.slots[index as usize];
         // Complete, but after its time: the wheel looks less often than answers come.
-        let is_overdue = matches!(ended.end, End::Status(_)) && now_ns - slot.started_ns > self.timeout_ns;
+        let is_overdue = matches!(ended.end, RequestEnd::Status(_)) && now_ns - slot.started_ns > self.timeout_ns;
         let overdue = is_overdue.then(|| Ended::failed(Failure::ResponseTimeout, Detail::None));
         let ended = overdue.as_ref().unwrap_or(ended);
         let latency_ns = now_ns - slot.intended_ns;
@@ -523,13 +533,17 @@ impl<'a> Engine<'a> {
             }
             self.tally.end(ended, latency_ns, now_ns, now_ns >= self.end_ns);
             if slot.first_byte_ns != 0 {
-                self.tally.in_pieces(slot.first_byte_ns.saturating_sub(slot.intended_ns), latency_ns, matches!(ended.end, End::Status(_)));
+                self.tally.in_pieces(
+                    slot.first_byte_ns.saturating_sub(slot.intended_ns),
+                    latency_ns,
+                    matches!(ended.end, RequestEnd::Status(_)),
+                );
             }
         }
         let keeps = self.shared.plan.keep_alive && slot.carried < self.shared.requests_per_connection;
         if ended.reusable && keeps && now_ns < self.end_ns {
             slot.phase = Phase::Idle;
-        } else if matches!(ended.end, End::Status(_)) {
+        } else if matches!(ended.end, RequestEnd::Status(_)) {
             slot.leave();
         } else {
             slot.close();
@@ -539,7 +553,7 @@ impl<'a> Engine<'a> {
     /// Closed loop: makes the connection wait if connecting failed at once.
     #[inline]
     fn pause(&mut self, index: u32, ended: &Ended, now_ns: u64) -> bool {
-        let (Pace::Closed { pauses, .. }, End::Failure(failure)) = (&mut self.pace, ended.end) else { return false };
+        let (Pace::Closed { pauses, .. }, RequestEnd::Failure(failure)) = (&mut self.pace, ended.end) else { return false };
         let slot = &mut self.slots[index as usize];
         if !failure.is_immediate() {
             return false;

@@ -1,5 +1,10 @@
 //! What a generator asks of its own host: a network namespace, cores, file descriptors, its CPU time.
 
+pub(crate) mod address;
+pub(crate) mod bind;
+pub(crate) mod files;
+pub(crate) mod tcp_info;
+pub mod warmth;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;

@@ -7,13 +7,13 @@ use std::time::Duration;
 use chokepoint_model::load::Loop;
 use http::{HeaderName, HeaderValue, Method};
 
-use crate::address::Address;
-use crate::fastcgi;
-use crate::guard::Guard;
-use crate::stages::Stages;
-use crate::tally::SLICE_NS;
+use crate::engine::stages::Stages;
+use crate::host::address::Address;
+use crate::limits::guard::Guard;
+use crate::protocol::fastcgi;
+use crate::protocol::tls::Tls;
+use crate::results::tally::SLICE_NS;
 use crate::targets::Targets;
-use crate::tls::Tls;
 
 /// Longest duration of a load.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -193,7 +193,7 @@ impl Plan {
         }
     }
 
-    /// Checks everything that can be known before a socket is made. [`crate::run`] does it too.
+    /// Checks everything that can be known before a socket is made. [`crate::engine::run`] does it too.
     pub fn check(&self) -> Result<(), PlanError> {
         self.check_amounts()?;
         self.check_target()?;
@@ -358,7 +358,7 @@ impl Plan {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::request::render;
+    use crate::protocol::request::render;
 
     pub(crate) fn plan() -> Plan {
         Plan {

@@ -9,13 +9,18 @@ mod id;
 pub(crate) mod limit;
 mod listener;
 pub(crate) mod owner;
+pub mod path;
 pub(crate) mod pool;
+pub mod profile;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod setting;
+pub mod spread;
 pub(crate) mod suffered;
 pub(crate) mod sum;
 pub(crate) mod table;
+pub mod traffic;
+pub mod url;
 
 use std::cell::OnceCell;
 

@@ -9,20 +9,22 @@
 //! judged without it. What is left is **confirmed**: what a change that was left out would mend there puts it back, for good.
 
 mod chain;
+pub mod change;
 mod confirm;
 mod judge;
 mod leave_out;
 mod made;
 mod noise;
+pub mod remedies;
 mod rounds;
 
 use std::collections::VecDeque;
 
-use crate::catalogue::Catalogue;
-use crate::message::Message;
-use crate::report::{Diagnosis, Kept, Remedy, Round};
+use crate::output::catalogue::Catalogue;
+use crate::output::message::Message;
+use crate::output::report::{Diagnosis, Kept, Remedy, Round};
 
-pub use crate::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
+pub use crate::judge::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
 use chain::{Attempt, Trial};
 pub use judge::Objective;
 use leave_out::LeaveOut;

@@ -20,10 +20,10 @@ mod tests;
 mod watched;
 
 use crate::facts::Context;
-use crate::load::LoadResult;
-use crate::message::Message;
-use crate::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
-use crate::spread::half_interval;
+use crate::facts::spread::half_interval;
+use crate::observation::load::LoadResult;
+use crate::output::message::Message;
+use crate::output::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 
 use account::{Accountant, Stood};
 pub(crate) use calls::Calls;

@@ -4,37 +4,18 @@
 //! [`observation::Observation`]; everything that it says goes out in a [`report::Diagnosis`].
 #![forbid(unsafe_code)]
 
-pub mod bench;
-pub mod bisect;
-pub mod catalogue;
-pub mod causes;
-pub mod change;
-pub mod diagnose;
-pub mod edge;
-pub mod explain;
 pub mod facts;
-mod findings;
 pub mod fix;
-pub mod harm;
-mod improvements;
+mod judge;
 mod ledger;
-pub mod load;
-pub mod message;
 pub mod observation;
-pub mod path;
+mod output;
 pub mod predict;
-pub mod profile;
-pub mod reading;
-pub mod readings;
-pub mod remedies;
-pub mod report;
-pub mod series;
-pub mod settle;
-pub mod spread;
-pub mod stations;
-pub mod tcp;
-pub mod traffic;
-pub mod url;
-mod watched;
-pub mod whereabouts;
-mod wire;
+mod tools;
+
+pub use facts::{path, profile, spread, traffic, url};
+pub use fix::{change, remedies};
+pub use judge::{causes, diagnose, harm, settle, stations};
+pub use observation::{load, reading, series};
+pub use output::{catalogue, explain, message, readings, report, whereabouts};
+pub use tools::{bench, bisect, edge, tcp};

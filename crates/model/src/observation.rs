@@ -5,10 +5,13 @@
 mod cgroup;
 mod counters;
 mod host;
+pub mod load;
 mod netns;
 mod process;
 mod profile;
+pub mod reading;
 mod request_sample;
+pub mod series;
 mod server;
 mod tcp_sample;
 mod warmth;
@@ -34,9 +37,9 @@ pub use wire::{WireCount, WireEdge, WireSign, WireView};
 
 use std::collections::BTreeMap;
 
-use crate::load::LoadResult;
-use crate::report::Request;
-use crate::series::Series;
+use crate::observation::load::LoadResult;
+use crate::observation::series::Series;
+use crate::output::report::Request;
 
 /// One observation of one host with all of its network namespaces.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -8,10 +8,10 @@ mod network;
 mod refusal;
 
 use crate::facts::Context;
-use crate::load::{LoadResult, Loop};
-use crate::message::Message;
-use crate::report::{Ceiling, Finding, Prediction, StationKind};
-use crate::stations::Placed;
+use crate::judge::stations::StationReading;
+use crate::observation::load::{LoadResult, Loop};
+use crate::output::message::Message;
+use crate::output::report::{Ceiling, Finding, Prediction, StationKind};
 
 /// Times that the upper bound of a prediction may be the lower one: beyond, nothing that is measured could contradict it.
 const WIDTH_MAX: f64 = 2.5;
@@ -47,7 +47,7 @@ impl Lift {
     }
 
     /// The new limit, or none at all; an error where what remains cannot be told.
-    fn limit(self, placed: &Placed) -> Result<Option<f64>, Message> {
+    fn limit(self, placed: &StationReading) -> Result<Option<f64>, Message> {
         match self {
             Lift::Limit(limit) => Ok(Some(limit)),
             Lift::Away => Ok(None),
@@ -62,7 +62,7 @@ pub struct Scene<'s, 'a> {
     /// What the stations read from.
     pub ctx: &'s Context<'a>,
     /// Every station's reading, in the order of the path.
-    pub stations: &'s [Placed],
+    pub stations: &'s [StationReading],
     /// Every finding, causes first.
     pub findings: &'s [Finding],
 }
@@ -77,7 +77,7 @@ struct Remaining<'a> {
 }
 
 /// The goodput that lifting this finding's station should give.
-pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: Lift) -> Prediction {
+pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, lift: Lift) -> Prediction {
     let refused = |why| Prediction::Refused {
         refused: scene.ctx.text(why),
         at_most: bound::at_most(scene, finding, placed, lift),
@@ -87,7 +87,7 @@ pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: 
 }
 
 /// What would have been predicted where that is refused.
-fn unsaid(scene: &Scene<'_, '_>, placed: &Placed, lift: Lift) -> Option<Ceiling> {
+fn unsaid(scene: &Scene<'_, '_>, placed: &StationReading, lift: Lift) -> Option<Ceiling> {
     let load = refusal::measured(scene).ok()?;
     let limit = match lift {
         Lift::Further => None,
@@ -97,7 +97,7 @@ fn unsaid(scene: &Scene<'_, '_>, placed: &Placed, lift: Lift) -> Option<Ceiling>
     (!remaining.is_empty()).then(|| expected(&remaining, load).0)
 }
 
-fn outlook(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: Lift) -> Result<Prediction, Message> {
+fn outlook(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, lift: Lift) -> Result<Prediction, Message> {
     let load = refusal::measured(scene)?;
     let limit = lift.limit(placed)?;
     refusal::failing(scene, finding, placed, load)?;
@@ -114,9 +114,9 @@ fn outlook(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: Lift
 }
 
 /// The ceilings of every rate station that has one, with that of the lifted station at its new limit, or without it where it has none any more.
-fn remaining<'a>(scene: &Scene<'a, '_>, lifted: &Placed, new_limit: Option<f64>) -> Vec<Remaining<'a>> {
+fn remaining<'a>(scene: &Scene<'a, '_>, lifted: &StationReading, new_limit: Option<f64>) -> Vec<Remaining<'a>> {
     let rates = scene.stations.iter().filter(|placed| placed.station.kind == StationKind::Rate);
-    let after = |placed: &'a Placed| {
+    let after = |placed: &'a StationReading| {
         let station = &placed.station;
         let (ceiling, limit) = (station.ceiling_rps?, station.limit?);
         let times = if is_same(placed, lifted) { new_limit? / limit } else { 1.0 };
@@ -126,7 +126,7 @@ fn remaining<'a>(scene: &Scene<'a, '_>, lifted: &Placed, new_limit: Option<f64>)
     rates.filter_map(after).collect()
 }
 
-fn is_same(placed: &Placed, other: &Placed) -> bool {
+fn is_same(placed: &StationReading, other: &StationReading) -> bool {
     let (a, b) = (&placed.station, &other.station);
     a.station == b.station && a.at == b.at && a.tier == b.tier
 }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::application::{Sample, Spoken};
 use crate::histogram::{Histogram, Quantiles};
-use crate::summary::{Direction, End, FirstFlight, Manner, Moment, Protocol, StreamSummary};
+use crate::summary::{ConnectionEnd, Direction, FirstFlight, Manner, Moment, Protocol, StreamSummary};
 
 /// Different first flights that are told apart; of more only the number is kept.
 const FLIGHTS_MAX: usize = 64;
@@ -37,7 +37,7 @@ pub struct FlightCount {
 }
 
 /// Who closed first, how, when, and how the other side closed.
-type Pattern = (End, Manner, Moment, Option<Manner>);
+type Pattern = (ConnectionEnd, Manner, Moment, Option<Manner>);
 
 /// Connections of an edge.
 #[derive(Debug, Clone)]
@@ -178,7 +178,7 @@ impl Edge {
     fn setup(&mut self, stream: &StreamSummary) {
         match (stream.setup_ns, stream.server_rtt_ns, stream.close) {
             (Some(setup_ns), ..) => self.setup_ns.add(setup_ns),
-            (None, None, Some(close)) if close.by == End::Server && close.manner == Manner::Rst => self.refused += 1,
+            (None, None, Some(close)) if close.by == ConnectionEnd::Server && close.manner == Manner::Rst => self.refused += 1,
             (None, None, _) if stream.server_sent.packets == 0 => self.unanswered += 1,
             _ => {}
         }
@@ -205,8 +205,8 @@ impl Edge {
         *self.closes.entry((close.by, close.manner, close.moment, close.other)).or_default() += 1;
         let idle_ns = close.after_last_answer_ns.unwrap_or(0);
         match (close.moment, close.by) {
-            (Moment::Idle, End::Server) => self.server_idle_ns.add(idle_ns),
-            (Moment::Idle, End::Client) => self.client_idle_ns.add(idle_ns),
+            (Moment::Idle, ConnectionEnd::Server) => self.server_idle_ns.add(idle_ns),
+            (Moment::Idle, ConnectionEnd::Client) => self.client_idle_ns.add(idle_ns),
             // The last answer alone says that the connection ends with it: the server counts requests.
             (Moment::AfterAnswer, _)
                 if stream.from_begin
@@ -246,7 +246,7 @@ impl Edge {
         flights
     }
 
-    fn closed(&self, by: End, moment: Moment) -> Closes {
+    fn closed(&self, by: ConnectionEnd, moment: Moment) -> Closes {
         let mut closes = Closes::default();
         for ((who, manner, when, _), count) in &self.closes {
             if *who == by && *when == moment {
@@ -275,10 +275,10 @@ impl Edge {
             requests_unkept: self.spoken.requests_unkept,
             answers_close: self.spoken.answers_close,
             answers_until_close: self.spoken.answers_until_close,
-            client_after_answer: self.closed(End::Client, Moment::AfterAnswer),
-            server_after_answer: self.closed(End::Server, Moment::AfterAnswer),
-            client_idle: self.closed(End::Client, Moment::Idle),
-            server_idle: self.closed(End::Server, Moment::Idle),
+            client_after_answer: self.closed(ConnectionEnd::Client, Moment::AfterAnswer),
+            server_after_answer: self.closed(ConnectionEnd::Server, Moment::AfterAnswer),
+            client_idle: self.closed(ConnectionEnd::Client, Moment::Idle),
+            server_idle: self.closed(ConnectionEnd::Server, Moment::Idle),
             server_idle_s: self.server_idle_ns.quantile(0.5).map(|ns| ns as f64 / 1e9),
             request_limit: limit.map(|(requests, connections)| (*requests, *connections)),
             races: self.races,
@@ -322,7 +322,7 @@ fn add_direction(sum: &mut Direction, one: &Direction) {
 /// A pattern of closes as it is written.
 #[derive(Serialize)]
 struct CloseCount {
-    by: End,
+    by: ConnectionEnd,
     manner: Manner,
     moment: Moment,
     other: Option<Manner>,

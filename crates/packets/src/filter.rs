@@ -40,19 +40,19 @@ const TCP: u32 = 6;
 
 /// Which end of a packet is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum PacketEnd {
     Source,
     Destination,
     Either,
 }
 
-impl End {
+impl PacketEnd {
     /// The ends that it stands for: 0 the source, 1 the destination.
     fn places(self) -> &'static [u32] {
         match self {
-            End::Source => &[0],
-            End::Destination => &[1],
-            End::Either => &[0, 1],
+            PacketEnd::Source => &[0],
+            PacketEnd::Destination => &[1],
+            PacketEnd::Either => &[0, 1],
         }
     }
 }
@@ -64,9 +64,9 @@ enum Expression {
     Tcp,
     /// IPv4 (true: IPv6).
     Version(bool),
-    Port(End, u16),
+    Port(PacketEnd, u16),
     /// An address, and how many of its first bits count.
-    Net(End, IpAddr, u8),
+    Net(PacketEnd, IpAddr, u8),
     Not(Box<Expression>),
     And(Box<Expression>, Box<Expression>),
     Or(Box<Expression>, Box<Expression>),
@@ -224,7 +224,7 @@ impl Code {
         each(self, true);
     }
 
-    fn port(&mut self, end: End, port: u16, six: bool, yes: Label, no: Label) {
+    fn port(&mut self, end: PacketEnd, port: u16, six: bool, yes: Label, no: Label) {
         if six {
             for place in end.places() {
                 self.put(LOAD_HALF, NETWORK.wrapping_add(40 + 2 * place));
@@ -248,7 +248,7 @@ impl Code {
         self.go(no);
     }
 
-    fn net(&mut self, end: End, address: IpAddr, bits: u8, yes: Label, no: Label) {
+    fn net(&mut self, end: PacketEnd, address: IpAddr, bits: u8, yes: Label, no: Label) {
         let (words, first): (Vec<u32>, [u32; 2]) = match address {
             IpAddr::V4(address) => (vec![u32::from(address)], [12, 16]),
             IpAddr::V6(address) => ((0..4).map(|word| (u128::from(address) >> (96 - 32 * word)) as u32).collect(), [8, 24]),

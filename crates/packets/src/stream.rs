@@ -4,7 +4,7 @@ mod side;
 
 use crate::application::{Application, Sample};
 use crate::decode::tcp::{ACK, FIN, RST, SYN, Segment};
-use crate::summary::{Close, Direction, End, FirstFlight, Manner, Moment, Protocol, RolesBy, StreamSummary, socket};
+use crate::summary::{Close, ConnectionEnd, Direction, FirstFlight, Manner, Moment, Protocol, RolesBy, StreamSummary, socket};
 pub(crate) use side::Sent;
 use side::{Side, Way};
 
@@ -344,7 +344,7 @@ impl Stream {
     }
 
     fn close_of(&self, first: &FirstClose) -> Close {
-        let by = if first.side == self.client { End::Client } else { End::Server };
+        let by = if first.side == self.client { ConnectionEnd::Client } else { ConnectionEnd::Server };
         let after = first.last_answer_ns.map(|answer_ns| span(answer_ns, first.at_ns));
         let moment = if first.requests == 0 {
             Moment::BeforeRequest
@@ -373,9 +373,9 @@ impl Stream {
     }
 
     /// The server closed the idle connection, and a request that it never answered was sent meanwhile or afterwards.
-    fn raced(&self, first: &FirstClose, by: End) -> bool {
+    fn raced(&self, first: &FirstClose, by: ConnectionEnd) -> bool {
         let Some(exchanges) = self.application.as_deref().map(|application| &application.exchanges) else { return false };
         let later = exchanges.requests > first.requests && exchanges.unanswered() > 0 && !first.answering && first.unanswered == 0;
-        by == End::Server && first.answers > 0 && (later || self.crossed(first) && exchanges.unanswered() > 0)
+        by == ConnectionEnd::Server && first.answers > 0 && (later || self.crossed(first) && exchanges.unanswered() > 0)
     }
 }

@@ -138,7 +138,7 @@ pub enum Protocol {
 /// One of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum ConnectionEnd {
     /// The side that asked.
     Client,
     /// The side that answered.
@@ -175,7 +175,7 @@ pub enum Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Close {
     /// Who closed first.
-    pub by: End,
+    pub by: ConnectionEnd,
     /// How.
     pub manner: Manner,
     /// When, seen from the requests.

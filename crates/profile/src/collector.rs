@@ -12,7 +12,7 @@ use crate::peers;
 use crate::profile::{Frame, Sample, Stack, StackEnd, Thread};
 use crate::record::{self, Record};
 use crate::sampler::thread_cpu_s;
-use crate::unwind::{ImageId, Place, Space, Unwinder};
+use crate::unwind::{CodeLocation, ImageId, Space, Unwinder};
 use crate::waits::Wait;
 
 /// Samples at most that are kept: an hour at 99 Hz on eleven busy cores. Those beyond are counted as lost.
@@ -267,8 +267,8 @@ impl Collector {
         let mut places = Vec::with_capacity(32);
         let end = self.unwinder.walk(&space, registers, sample.stack, |address| host::word(sample.pid, address), &mut places);
         raws.extend(places.into_iter().map(|place| match place {
-            Place::Image(id, address) => Raw::Image(id, address),
-            Place::Memory(address) => Raw::Memory(sample.pid, address),
+            CodeLocation::Image(id, address) => Raw::Image(id, address),
+            CodeLocation::Memory(address) => Raw::Memory(sample.pid, address),
         }));
         (raws, end)
     }

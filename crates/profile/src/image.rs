@@ -12,7 +12,7 @@ use object::read::{ReadCache, ReadCacheOps};
 use object::{Endianness, Object, ObjectSection};
 
 use crate::maps::{Backing, Mapping};
-use crate::tables::{Allowance, Bounded, HEADERS_MAX, Place, Room, Section};
+use crate::tables::{Allowance, Bounded, HEADERS_MAX, Room, Section, SectionRange};
 
 /// Bytes of one file at most that are held while it is asked for its symbols or debugging information.
 const PARSED_BYTES_MAX: u64 = 128 << 20;
@@ -220,8 +220,8 @@ struct Headers {
 /// Where a file says that its unwind tables lie.
 #[derive(Debug, Default)]
 struct Tables {
-    eh_frame: Option<Place>,
-    eh_frame_hdr: Option<Place>,
+    eh_frame: Option<SectionRange>,
+    eh_frame_hdr: Option<SectionRange>,
 }
 
 impl Tables {
@@ -231,7 +231,7 @@ impl Tables {
             Bytes::File(file) => file.metadata().map_or(0, |meta| meta.len()),
             Bytes::Memory(bytes) => bytes.len() as u64,
         };
-        let end = |place: Place| place.offset.checked_add(place.size);
+        let end = |place: SectionRange| place.offset.checked_add(place.size);
         self.eh_frame.into_iter().chain(self.eh_frame_hdr).all(|place| end(place).is_some_and(|end| end <= length))
     }
 }
@@ -252,7 +252,7 @@ fn headers(bytes: impl ReadCacheOps, allowance: &Allowance) -> Option<Headers> {
     let sections = header.sections(endian, data).ok()?;
     for section in sections.iter() {
         let (address, size) = (section.sh_addr(endian), section.sh_size(endian));
-        let there = || (section.sh_type(endian) != SHT_NOBITS).then(|| Place { offset: section.sh_offset(endian), size, address });
+        let there = || (section.sh_type(endian) != SHT_NOBITS).then(|| SectionRange { offset: section.sh_offset(endian), size, address });
         match sections.section_name(endian, section).unwrap_or_default() {
             b".eh_frame" => tables.eh_frame = tables.eh_frame.or_else(there),
             b".eh_frame_hdr" => tables.eh_frame_hdr = tables.eh_frame_hdr.or_else(there),

@@ -40,7 +40,7 @@ pub(crate) fn of_frame(frame: &Frame) -> Option<&str> {
 
 /// What a socket is to the program that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum SocketRole {
     /// It asks one there.
     Server(String),
     /// It was asked there.
@@ -55,7 +55,7 @@ type Loop = (Instant, Option<Rc<str>>);
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     /// By inode, which no two sockets have at one time.
-    sockets: HashMap<u64, Option<End>>,
+    sockets: HashMap<u64, Option<SocketRole>>,
     /// Ports at which a process listens.
     listening: HashMap<u32, HashSet<u16>>,
     loops: HashMap<(u32, u64), Loop>,
@@ -97,7 +97,7 @@ impl Peers {
     }
 
     /// What is behind a descriptor; none where it is no socket of a network or of a path, or may not be looked at.
-    fn end(&mut self, pid: u32, descriptor: u64) -> Option<End> {
+    fn end(&mut self, pid: u32, descriptor: u64) -> Option<SocketRole> {
         let link = host::descriptor(pid, descriptor)?;
         let inode: u64 = link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
         if let Some(known) = self.sockets.get(&inode) {
@@ -129,14 +129,14 @@ fn descriptors_watched(text: &str) -> Vec<u64> {
 }
 
 /// What is waited for, in words: servers that are asked before clients, for it is not seen which of them the program needs.
-fn told(ends: BTreeSet<End>) -> Option<String> {
+fn told(ends: BTreeSet<SocketRole>) -> Option<String> {
     let mut servers = Vec::new();
     let (mut clients, mut listeners) = (BTreeSet::new(), BTreeSet::new());
     for end in ends {
         match end {
-            End::Server(at) => servers.push(at),
-            End::Client(at) => drop(clients.insert(at)),
-            End::Listener(at) => drop(listeners.insert(at)),
+            SocketRole::Server(at) => servers.push(at),
+            SocketRole::Client(at) => drop(clients.insert(at)),
+            SocketRole::Listener(at) => drop(listeners.insert(at)),
         }
     }
     let more = servers.len().saturating_sub(SERVERS_MAX);
@@ -176,10 +176,10 @@ fn duplicate(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
 }
 
 /// What a socket is.
-fn end_of(socket: &OwnedFd, listening: &HashSet<u16>) -> Option<End> {
+fn end_of(socket: &OwnedFd, listening: &HashSet<u16>) -> Option<SocketRole> {
     let local = address(socket, libc::getsockname)?;
     if listens(socket) {
-        return Some(End::Listener(local.named()?));
+        return Some(SocketRole::Listener(local.named()?));
     }
     let accepted = match &local {
         Address::Inet(local) => listening.contains(&local.port()),
@@ -187,9 +187,9 @@ fn end_of(socket: &OwnedFd, listening: &HashSet<u16>) -> Option<End> {
     };
     if accepted {
         // One client is like another: what counts is where they came in.
-        return Some(End::Client(local.named()?));
+        return Some(SocketRole::Client(local.named()?));
     }
-    Some(End::Server(address(socket, libc::getpeername)?.named()?))
+    Some(SocketRole::Server(address(socket, libc::getpeername)?.named()?))
 }
 
 fn listens(socket: &OwnedFd) -> bool {
@@ -285,9 +285,9 @@ mod tests {
         assert!(ports_listened_at(pid).contains(&at.port()));
         let listening = HashSet::from([at.port()]);
         let mut peers = Peers { listening: HashMap::from([(pid, listening)]), ..Peers::default() };
-        assert_eq!(peers.end(pid, descriptor(&listener)), Some(End::Listener(at.to_string())));
-        assert_eq!(peers.end(pid, descriptor(&asked)), Some(End::Client(at.to_string())));
-        assert_eq!(peers.end(pid, descriptor(&asking)), Some(End::Server(at.to_string())));
+        assert_eq!(peers.end(pid, descriptor(&listener)), Some(SocketRole::Listener(at.to_string())));
+        assert_eq!(peers.end(pid, descriptor(&asked)), Some(SocketRole::Client(at.to_string())));
+        assert_eq!(peers.end(pid, descriptor(&asking)), Some(SocketRole::Server(at.to_string())));
         assert_eq!(peers.of_descriptor(pid, descriptor(&asking)).as_deref(), Some(format!("the server at {at}").as_str()));
         let file = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(peers.of_descriptor(pid, descriptor(&file)), None);
@@ -315,12 +315,18 @@ mod tests {
 
     #[test]
     fn words_and_frames() {
-        let server = |at: &str| End::Server(at.to_owned());
-        let all =
-            [server("a:1"), server("b:2"), server("c:3"), server("d:4"), End::Client("e:5".to_owned()), End::Listener("e:5".to_owned())];
+        let server = |at: &str| SocketRole::Server(at.to_owned());
+        let all = [
+            server("a:1"),
+            server("b:2"),
+            server("c:3"),
+            server("d:4"),
+            SocketRole::Client("e:5".to_owned()),
+            SocketRole::Listener("e:5".to_owned()),
+        ];
         let text = told(all.into_iter().collect()).unwrap();
         assert_eq!(text, "the server at a:1 or the server at b:2 or the server at c:3 or 1 more servers or clients of e:5");
-        assert_eq!(told(BTreeSet::from([End::Listener("/run/x".to_owned())])).as_deref(), Some("new clients of /run/x"));
+        assert_eq!(told(BTreeSet::from([SocketRole::Listener("/run/x".to_owned())])).as_deref(), Some("new clients of /run/x"));
         assert_eq!(told(BTreeSet::new()), None);
         assert_eq!(of_frame(&frame(&text)), Some(text.as_str()));
         assert_eq!(descriptors_watched("pos:\t0\ntfd:        7 events:       19 data: 7\ntfd: x\ntfd:\n"), [7]);

@@ -30,13 +30,13 @@ pub(crate) struct Section {
 
 /// Where a section lies in its file, and its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SectionRange {
     pub(crate) offset: u64,
     pub(crate) size: u64,
     pub(crate) address: u64,
 }
 
-impl Place {
+impl SectionRange {
     /// The section's bytes; none where the file does not hold them.
     pub(crate) fn read(self, bytes: &Bytes) -> Option<Section> {
         let range = self.address..self.address.checked_add(self.size)?;

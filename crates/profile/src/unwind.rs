@@ -101,7 +101,7 @@ fn identity(bytes: &Bytes) -> Option<Identity> {
 
 /// Where an address of a process lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum CodeLocation {
     /// In a program file, by the file's own addresses.
     Image(ImageId, u64),
     /// In executable memory that belongs to no file, or to one that could not be read.
@@ -140,11 +140,11 @@ impl Space {
     }
 
     /// The place of an address; none where nothing executable is mapped.
-    fn place(&self, address: u64) -> Option<Place> {
+    fn place(&self, address: u64) -> Option<CodeLocation> {
         let index = self.mappings.index(address)?;
         Some(match self.images.get(index).copied().flatten() {
-            Some((id, bias)) => Place::Image(id, address.wrapping_sub(bias)),
-            None => Place::Memory(address),
+            Some((id, bias)) => CodeLocation::Image(id, address.wrapping_sub(bias)),
+            None => CodeLocation::Memory(address),
         })
     }
 }
@@ -211,7 +211,7 @@ impl Unwinder {
         registers: Registers,
         stack: &[u8],
         mut late: impl FnMut(u64) -> Option<u64>,
-        places: &mut Vec<Place>,
+        places: &mut Vec<CodeLocation>,
     ) -> StackEnd {
         let (address, pointer, registers) = native_registers(registers, space);
         let late_reads = std::cell::Cell::new(0_usize);
@@ -259,15 +259,15 @@ impl Unwinder {
     }
 
     /// True for the function at which a program begins to run: not every loader's unwind table says that nothing called it.
-    fn is_entry(&self, place: Option<&Place>) -> bool {
-        let Some(Place::Image(id, address)) = place else { return false };
+    fn is_entry(&self, place: Option<&CodeLocation>) -> bool {
+        let Some(CodeLocation::Image(id, address)) = place else { return false };
         self.images.at(*id).is_some_and(|image| image.entry != 0 && image.function_start(*address) == Some(image.entry))
     }
 
     /// True where the function of one place contains a call of the very function that another place lies in. By the time its frame is read the
     /// caller may have gone on to another call, which is why any call of it counts.
-    fn calls(&self, caller: Option<&Place>, callee: Option<&Place>) -> bool {
-        let (Some(Place::Image(id, inside)), Some(Place::Image(callee_id, callee))) = (caller, callee) else { return false };
+    fn calls(&self, caller: Option<&CodeLocation>, callee: Option<&CodeLocation>) -> bool {
+        let (Some(CodeLocation::Image(id, inside)), Some(CodeLocation::Image(callee_id, callee))) = (caller, callee) else { return false };
         let Some(image) = self.images.at(*id).filter(|_| id == callee_id) else { return false };
         let Some((begin, callee)) = image.function_start(*inside).zip(image.function_start(*callee)) else { return false };
         let code = image.code(begin, CODE_BYTES_MAX).unwrap_or_default();
@@ -328,7 +328,7 @@ mod tests {
         Space::of_one(&image, 0x10000, &Mapping { start: 0x10000, end: 0x20000, offset: 0, backing: Backing::Anonymous })
     }
 
-    fn walk(space: &Space, registers: [u64; 4], stack: &[u8]) -> (Vec<Place>, StackEnd) {
+    fn walk(space: &Space, registers: [u64; 4], stack: &[u8]) -> (Vec<CodeLocation>, StackEnd) {
         let mut places = Vec::new();
         let [a, b, c, d] = registers;
         let end = Unwinder::new().walk(space, [0, 0, a, b, c, d], stack, |_| None, &mut places);
@@ -355,10 +355,10 @@ mod tests {
         let stack: Vec<u8> = [0x7020_u64, 0x9999_9999, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let registers = if cfg!(target_arch = "aarch64") { [0x7000, 0, 0x7000, 0x10010] } else { [0x7000, 0x7000, 0x10010, 0] };
         let (places, end) = walk(&space, registers, &stack);
-        assert_eq!((places.first(), end), (Some(&Place::Image(0, 0x10)), StackEnd::Broken));
+        assert_eq!((places.first(), end), (Some(&CodeLocation::Image(0, 0x10)), StackEnd::Broken));
         // The same with nothing copied: what lies beyond is not known, and nothing is made up of it.
         let (places, end) = walk(&space, registers, &[]);
-        assert_eq!((places.as_slice(), end), ([Place::Image(0, 0x10)].as_slice(), StackEnd::Deep));
+        assert_eq!((places.as_slice(), end), ([CodeLocation::Image(0, 0x10)].as_slice(), StackEnd::Deep));
     }
 
     /// A program whose functions begin at 0x10 and 0x40, of which the first calls the second.
@@ -380,10 +380,10 @@ mod tests {
         };
         let mut unwinder = Unwinder::new();
         unwinder.images.all.push(image);
-        let (first, second) = (Place::Image(0, 0x24), Place::Image(0, 0x48));
+        let (first, second) = (CodeLocation::Image(0, 0x24), CodeLocation::Image(0, 0x48));
         assert!(unwinder.calls(Some(&first), Some(&second)));
         assert!(!unwinder.calls(Some(&second), Some(&first)) && !unwinder.calls(Some(&first), Some(&first)));
-        assert!(!unwinder.calls(None, None) && !unwinder.calls(Some(&Place::Memory(5)), Some(&second)));
+        assert!(!unwinder.calls(None, None) && !unwinder.calls(Some(&CodeLocation::Memory(5)), Some(&second)));
         assert!(unwinder.is_entry(Some(&first)) && !unwinder.is_entry(Some(&second)));
     }
 

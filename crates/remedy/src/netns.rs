@@ -17,7 +17,7 @@ const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 
 /// A way into a namespace. While it is held, the namespace lives and keeps its number.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum NetnsHandle {
     /// The caller's own, or a tree of files in place of a host.
     Here,
     /// Another one, by its open file.
@@ -26,40 +26,40 @@ pub(crate) enum Place {
 
 /// Why there is no way in.
 #[derive(Debug)]
-pub(crate) enum NoPlace {
+pub(crate) enum NoNetns {
     /// No such namespace can be found.
     Gone,
     /// It may exist: some processes' namespaces could not be looked at.
     Hidden,
 }
 
-impl Place {
+impl NetnsHandle {
     /// Finds the namespace: the caller's own, a name under `{root}/run/netns`, a process, or a mounted namespace file (as container engines
     /// keep). Under a root that is no host there is only one.
-    pub(crate) fn find(netns: NetnsId, root: &Path) -> Result<Self, NoPlace> {
+    pub(crate) fn find(netns: NetnsId, root: &Path) -> Result<Self, NoNetns> {
         if !is_host(root) || own_inode().is_some_and(|own| own == netns.0) {
-            return Ok(Place::Here);
+            return Ok(NetnsHandle::Here);
         }
         let mut hidden = false;
         let first_process = root.join("proc/1/ns/net");
         let candidates = named(root).into_iter().chain(processes(root)).chain(mounted(root));
         for path in candidates {
             match open_matching(&path, netns) {
-                Ok(Some(file)) => return Ok(Place::There(Arc::new(file.into()))),
+                Ok(Some(file)) => return Ok(NetnsHandle::There(Arc::new(file.into()))),
                 Ok(None) => {}
                 // In many sandboxes the first process alone is hidden, even from root. A change is never made in a namespace that only it is
                 // in, for the same reason.
                 Err(error) => hidden |= error.kind() == io::ErrorKind::PermissionDenied && path != first_process,
             }
         }
-        Err(if hidden { NoPlace::Hidden } else { NoPlace::Gone })
+        Err(if hidden { NoNetns::Hidden } else { NoNetns::Gone })
     }
 
     /// Does something in the namespace. The thread that entered another one ends with it: no thread is ever left in a wrong namespace.
     ///
     /// The outer error is that the namespace could not be entered (needs CAP_SYS_ADMIN, setns(2)).
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Errno> {
-        let Place::There(file) = self else { return Ok(work()) };
+        let NetnsHandle::There(file) = self else { return Ok(work()) };
         thread::scope(|scope| {
             let entered = thread::Builder::new().name("netns".to_owned()).spawn_scoped(scope, || {
                 move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -157,16 +157,16 @@ mod tests {
     #[test]
     fn the_own_namespace_needs_no_way_in() {
         let own = own_inode().expect("Linux has namespaces");
-        assert!(matches!(Place::find(NetnsId(own), Path::new("/")), Ok(Place::Here)));
-        let place = Place::find(NetnsId(own), Path::new("/")).unwrap();
+        assert!(matches!(NetnsHandle::find(NetnsId(own), Path::new("/")), Ok(NetnsHandle::Here)));
+        let place = NetnsHandle::find(NetnsId(own), Path::new("/")).unwrap();
         assert_eq!(place.run(own_inode).unwrap(), Some(own));
     }
 
     #[test]
     fn a_namespace_that_is_not_there_is_told() {
         // Inode 1 is never a namespace's: those begin at 0xEFFFFFFF or 0xF0000000.
-        assert!(matches!(Place::find(NetnsId(1), Path::new("/")), Err(NoPlace::Gone | NoPlace::Hidden)));
+        assert!(matches!(NetnsHandle::find(NetnsId(1), Path::new("/")), Err(NoNetns::Gone | NoNetns::Hidden)));
         let tree = tempfile::tempdir().unwrap();
-        assert!(matches!(Place::find(NetnsId(1), tree.path()), Ok(Place::Here)));
+        assert!(matches!(NetnsHandle::find(NetnsId(1), tree.path()), Ok(NetnsHandle::Here)));
     }
 }

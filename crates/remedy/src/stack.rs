@@ -7,7 +7,7 @@ use crate::record::{Backup, Intent, Print, Record};
 use crate::server::Server;
 use crate::setting::{self, Setting, State};
 use crate::store::Guard;
-use crate::undo::Outcome;
+use crate::undo::UndoOutcome;
 
 /// A later change of the same file: its set, its place in it, and what the journal holds of it.
 type Over = (u64, usize, Intent);
@@ -22,7 +22,7 @@ impl Guard {
         backup: &Backup,
         setting: &dyn Setting,
         state: State,
-    ) -> Result<Outcome, ApplyError> {
+    ) -> Result<UndoOutcome, ApplyError> {
         let overs = self.overs(id, index, &backup.path);
         let Some((.., top)) = overs.last() else { return self.take_back_alone(id, index, intent, setting, state) };
         let server = Server::open(&intent.change)?;
@@ -47,7 +47,7 @@ impl Guard {
             }
             return Err(error);
         }
-        Ok(Outcome::Restored { edited: false })
+        Ok(UndoOutcome::Restored { edited: false })
     }
 
     /// Takes back a change by what its file holds now.
@@ -58,27 +58,27 @@ impl Guard {
         intent: &Intent,
         setting: &dyn Setting,
         state: State,
-    ) -> Result<Outcome, ApplyError> {
+    ) -> Result<UndoOutcome, ApplyError> {
         let edited = state == State::Edited;
         match state {
             State::Ours | State::Edited => {
                 self.restoring(id, index, intent);
-                restore(setting, intent).map(|()| Outcome::Restored { edited })
+                restore(setting, intent).map(|()| UndoOutcome::Restored { edited })
             }
-            State::Other(found) => Ok(Outcome::Conflict(found)),
-            State::Old | State::Gone(_) => Ok(Outcome::Restored { edited }),
+            State::Other(found) => Ok(UndoOutcome::Conflict(found)),
+            State::Old | State::Gone(_) => Ok(UndoOutcome::Restored { edited }),
         }
     }
 
     /// Leaves it to a later change of the same setting to return to the value before both, in a file that someone edited in between or since.
-    fn fold(&mut self, intent: &Intent, backup: &Backup, (id, index, over): &Over, server: &Server) -> Result<Outcome, ApplyError> {
+    fn fold(&mut self, intent: &Intent, backup: &Backup, (id, index, over): &Over, server: &Server) -> Result<UndoOutcome, ApplyError> {
         let (to, mut over) = (intent.change.to(), over.clone());
         if over.was != to {
             // A process ended just here before; or someone else set it between the two, and the later change has nothing of this one below it.
-            return Ok(if over.was == intent.was { Outcome::Restored { edited: false } } else { Outcome::Conflict(over.was) });
+            return Ok(if over.was == intent.was { UndoOutcome::Restored { edited: false } } else { UndoOutcome::Conflict(over.was) });
         }
         over.inherit(intent);
-        let Some(old) = over.backup.take() else { return Ok(Outcome::Conflict(over.was)) };
+        let Some(old) = over.backup.take() else { return Ok(UndoOutcome::Conflict(over.was)) };
         let without = |with: String| chokepoint_config::merge::take_out(&backup.before, &with, &old.before);
         let below = server.edit(&backup.path, &backup.before, to).ok().and_then(without);
         over.backup = Some(match below {
@@ -91,7 +91,7 @@ impl Guard {
             None => Backup { after: Vec::new(), ..old },
         });
         self.rebased(*id, *index, &over)?;
-        Ok(Outcome::Folded(*id, *index))
+        Ok(UndoOutcome::Folded(*id, *index))
     }
 
     /// Notes that the old file is about to be put back. Where that cannot be written, the next undo may reload the server once less.

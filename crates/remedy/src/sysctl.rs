@@ -9,7 +9,7 @@ use chokepoint_model::observation::NetnsId;
 use rustix::io::Errno;
 
 use crate::error::ApplyError;
-use crate::netns::{self, NoPlace, Place};
+use crate::netns::{self, NetnsHandle, NoNetns};
 use crate::record::Intent;
 use crate::setting::{Found, Setting, Toward};
 
@@ -23,7 +23,7 @@ const NEEDS_ENTER: &str = "CAP_SYS_ADMIN (run as root)";
 pub(crate) struct Sysctl {
     key: String,
     path: PathBuf,
-    place: Place,
+    place: NetnsHandle,
     on_host: bool,
 }
 
@@ -31,9 +31,9 @@ impl Sysctl {
     /// Finds the namespace and the file's path; opens nothing yet.
     pub(crate) fn open(key: &str, netns: NetnsId, root: &Path) -> Result<Self, ApplyError> {
         let below = key_path(key).map_err(|why| bad(key, why))?;
-        let place = Place::find(netns, root).map_err(|error| match error {
-            NoPlace::Gone => ApplyError::NetnsGone { key: key.to_owned(), netns },
-            NoPlace::Hidden => ApplyError::NoPermission {
+        let place = NetnsHandle::find(netns, root).map_err(|error| match error {
+            NoNetns::Gone => ApplyError::NetnsGone { key: key.to_owned(), netns },
+            NoNetns::Hidden => ApplyError::NoPermission {
                 key: key.to_owned(),
                 why: format!("the namespace {netns} is not to be found among those that may be looked at"),
                 needs: NEEDS_ENTER,

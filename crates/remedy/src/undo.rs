@@ -125,7 +125,7 @@ pub enum UndoStep {
 }
 
 /// What was found of one change.
-pub(crate) enum Outcome {
+pub(crate) enum UndoOutcome {
     Restored { edited: bool },
     Conflict(String),
     Gone(String),
@@ -145,7 +145,7 @@ impl Guard {
             let Some(intent) = self.intent(id, index).cloned() else { continue };
             match self.take_back_one(id, index, &intent) {
                 Ok(outcome) => {
-                    if matches!(outcome, Outcome::Restored { .. }) {
+                    if matches!(outcome, UndoOutcome::Restored { .. }) {
                         checkpoint(UndoStep::Restored);
                     }
                     self.close(id, index, &intent, outcome, &mut report);
@@ -173,8 +173,8 @@ impl Guard {
         self.content.ledger.sets.iter().find(|set| set.id == id)?.changes.get(index)
     }
 
-    fn take_back_one(&mut self, id: u64, index: usize, intent: &Intent) -> Result<Outcome, ApplyError> {
-        let gone = |why: &str| Ok(Outcome::Gone(why.to_owned()));
+    fn take_back_one(&mut self, id: u64, index: usize, intent: &Intent) -> Result<UndoOutcome, ApplyError> {
+        let gone = |why: &str| Ok(UndoOutcome::Gone(why.to_owned()));
         let set = self.content.ledger.sets.iter().find(|set| set.id == id);
         if set.is_some_and(|set| self.store.is_over(set, &intent.change)) {
             return gone("the host was rebooted since, which ended it");
@@ -194,30 +194,30 @@ impl Guard {
         if let Some((over_id, over_index, over)) = self.store.over(&self.content, id, index, intent) {
             // Between the two someone else set it: then the later change has nothing of this one below it.
             let chained = setting.same(&over.was, intent.change.to());
-            return Ok(if chained { Outcome::Folded(over_id, over_index) } else { Outcome::Conflict(over.was.clone()) });
+            return Ok(if chained { UndoOutcome::Folded(over_id, over_index) } else { UndoOutcome::Conflict(over.was.clone()) });
         }
         match state {
-            State::Ours | State::Edited => restore(setting.as_ref(), intent).map(|()| Outcome::Restored { edited: false }),
-            State::Other(found) => Ok(Outcome::Conflict(found)),
-            State::Old | State::Gone(_) => Ok(Outcome::Restored { edited: false }),
+            State::Ours | State::Edited => restore(setting.as_ref(), intent).map(|()| UndoOutcome::Restored { edited: false }),
+            State::Other(found) => Ok(UndoOutcome::Conflict(found)),
+            State::Old | State::Gone(_) => Ok(UndoOutcome::Restored { edited: false }),
         }
     }
 
-    fn close(&mut self, id: u64, index: usize, intent: &Intent, outcome: Outcome, report: &mut UndoReport) {
+    fn close(&mut self, id: u64, index: usize, intent: &Intent, outcome: UndoOutcome, report: &mut UndoReport) {
         let change = intent.change.clone();
         let restored = |change, edited| Restored { id, change, value: intent.was.clone(), edited };
         let (how, into) = match &outcome {
             // It stays: what the user decides is not known.
-            Outcome::Conflict(found) => return report.conflicts.push(Conflict::of(id, intent, found.clone())),
-            Outcome::Restored { .. } => (How::Restored, None),
-            Outcome::Gone(_) => (How::Gone, None),
-            Outcome::Folded(over, at) => (How::Folded, Some((*over, *at))),
+            UndoOutcome::Conflict(found) => return report.conflicts.push(Conflict::of(id, intent, found.clone())),
+            UndoOutcome::Restored { .. } => (How::Restored, None),
+            UndoOutcome::Gone(_) => (How::Gone, None),
+            UndoOutcome::Folded(over, at) => (How::Folded, Some((*over, *at))),
         };
         match outcome {
-            Outcome::Restored { edited } => report.restored.push(restored(change, edited)),
-            Outcome::Folded(..) => report.folded.push(restored(change, false)),
-            Outcome::Gone(why) => report.gone.push(Gone { id, change, why }),
-            Outcome::Conflict(_) => {}
+            UndoOutcome::Restored { edited } => report.restored.push(restored(change, edited)),
+            UndoOutcome::Folded(..) => report.folded.push(restored(change, false)),
+            UndoOutcome::Gone(why) => report.gone.push(Gone { id, change, why }),
+            UndoOutcome::Conflict(_) => {}
         }
         let record = Record::Closed { id, index, how, into };
         if let Err(error) = self.record(record.clone()) {

@@ -1,14 +1,14 @@
 //! One observation of the running host: finds what lies on the request's path, samples it, and gives back everything that was read.
 
-mod askers;
 mod bucket;
 mod costs;
-pub(crate) mod holders;
 mod reader;
 mod recent;
 mod sampler;
 mod schedule;
 mod scout;
+pub(crate) mod socket_owners;
+mod status_pollers;
 mod store;
 
 use std::fmt;

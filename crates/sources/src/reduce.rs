@@ -104,7 +104,8 @@ mod tests {
     fn the_model_reads_the_same_of_what_is_kept() {
         let mut compared = (0, 0);
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/scenarios");
-        for file in std::fs::read_dir(scenarios).unwrap() {
+        let folders = std::fs::read_dir(scenarios).unwrap().map(|folder| folder.unwrap().path());
+        for file in folders.flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
             let Ok(text) = std::fs::read_to_string(file.unwrap().path()) else { continue };
             for text in quoted_texts(&text) {
                 // What the lab puts in before it starts a server.

@@ -8,10 +8,14 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::Options;
+use super::declared::{Declared, declared};
 use super::process::{Exit, Processes};
 
 /// The feature with which the whole workspace is tested, where there is such a package: drops by socket.
 const FEATURE: (&str, &str) = ("chokepoint", "bpf");
+/// Where the integration tests of a package are, below its directory, and their program's source.
+const FOLDER: &str = "tests/it";
+const MAIN: &str = "tests/it/main.rs";
 /// The longest build.
 const BUILD_MAX: Duration = Duration::from_secs(3600);
 
@@ -26,13 +30,15 @@ pub(crate) struct Workspace {
     pub(crate) has_feature: bool,
 }
 
-/// One program of tests.
+/// One program of tests, or a part of one that is run by itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Binary {
     /// Its package.
     pub(crate) package: String,
-    /// Its source below the package's directory: "src/lib.rs", "tests/live.rs".
+    /// Its source below the package's directory: "src/lib.rs", "tests/it/live.rs".
     pub(crate) source: String,
+    /// Which of the program's tests it stands for.
+    pub(crate) part: Part,
     /// The package's directory.
     pub(crate) directory: PathBuf,
     /// The package's version.
@@ -45,13 +51,38 @@ pub(crate) struct Binary {
     pub(crate) is_library: bool,
 }
 
+/// Tests of a program, by the module at its top in which they are. A package's integration tests are one program, for to link one for each file takes
+/// longer than most of them run; a live file of it still runs by itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// All.
+    Whole,
+    /// Those of these modules.
+    Of(Vec<String>),
+    /// Those of all modules but these.
+    Without(Vec<String>),
+}
+
+impl Part {
+    /// True where a test belongs to it.
+    pub(crate) fn has(&self, test: &str) -> bool {
+        let module = test.split_once("::").map_or("", |(module, _)| module);
+        let is_among = |modules: &[String]| modules.iter().any(|found| found == module);
+        match self {
+            Self::Whole => true,
+            Self::Of(modules) => is_among(modules),
+            Self::Without(modules) => !is_among(modules),
+        }
+    }
+}
+
 impl Binary {
-    /// What it is called in what is printed: "chokepoint tests/live.rs".
+    /// What it is called in what is printed: "chokepoint tests/it/live.rs".
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.package, self.source)
     }
 
-    /// A name for its test in lists and in the history, without a blank: "chokepoint/tests/live.rs::name".
+    /// A name for its test in lists and in the history, without a blank: "chokepoint/tests/it/live.rs::live::name".
     pub(crate) fn test_name(&self, test: &str) -> String {
         format!("{}/{}::{test}", self.package, self.source)
     }
@@ -138,24 +169,56 @@ pub(crate) fn artifacts(messages: &str) -> anyhow::Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-fn artifact(message: &Value) -> anyhow::Result<Option<Binary>> {
-    let Some(program) = message["executable"].as_str() else { return Ok(None) };
+fn artifact(message: &Value) -> anyhow::Result<Vec<Binary>> {
+    let Some(program) = message["executable"].as_str() else { return Ok(Vec::new()) };
     let text = |value: &Value| value.as_str().map(str::to_owned).with_context(|| format!("a message of cargo lacks something: {message}"));
     let manifest = PathBuf::from(text(&message["manifest_path"])?);
     let directory = manifest.parent().context("a manifest without a directory")?.to_owned();
     let file = PathBuf::from(text(&message["target"]["src_path"])?);
-    let head = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let is = |kind: &str| message["target"]["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|found| found == kind));
     let (package, version) = identity(&text(&message["package_id"])?, &directory);
-    Ok(Some(Binary {
+    let source = file.strip_prefix(&directory).unwrap_or(&file).display().to_string();
+    let whole = Binary {
         package,
         version,
-        source: file.strip_prefix(&directory).unwrap_or(&file).display().to_string(),
         program: program.into(),
-        is_live: is("test") && super::declared::declared(&head) == Some(super::declared::Declared::Live),
+        part: Part::Whole,
+        is_live: is("test") && declaration(&file)? == Some(Declared::Live),
         is_library: is("lib") || is("proc-macro"),
         directory,
-    }))
+        source,
+    };
+    if is("test") && file.ends_with(MAIN) { parts(&whole, &file) } else { Ok(vec![whole]) }
+}
+
+/// What a file of tests says of itself.
+fn declaration(file: &Path) -> anyhow::Result<Option<Declared>> {
+    std::fs::read_to_string(file).map(|head| declared(&head)).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// The parts of a package's one program of integration tests: those that are deterministic, those that are live and measure nothing, and each other
+/// live file.
+fn parts(whole: &Binary, main: &Path) -> anyhow::Result<Vec<Binary>> {
+    let folder = main.parent().context("a file without a directory")?;
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let file = entry?.path();
+        let module = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        match if file.extension().is_some_and(|extension| extension == "rs") { declaration(&file)? } else { None } {
+            Some(Declared::Live) => alone.push(module),
+            Some(Declared::LiveBeside) => beside.push(module),
+            Some(Declared::Deterministic) | None => {}
+        }
+    }
+    let live = [alone.clone(), beside.clone()].concat();
+    let mut parts = vec![Binary { source: FOLDER.to_owned(), part: Part::Without(live), ..whole.clone() }];
+    if !beside.is_empty() {
+        parts.push(Binary { source: format!("{FOLDER}, live"), part: Part::Of(beside), is_live: true, ..whole.clone() });
+    }
+    let file =
+        |module: String| Binary { source: format!("{FOLDER}/{module}.rs"), part: Part::Of(vec![module]), is_live: true, ..whole.clone() };
+    parts.extend(alone.into_iter().map(file));
+    Ok(parts)
 }
 
 /// Name and version in `path+file:///work/crates/cli#chokepoint@0.1.0`, or `...crates/cli#0.1.0` where the directory has the package's name.

@@ -3,8 +3,10 @@
 /// What a file of integration tests says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Declared {
-    /// `//! Live: why`: a failure may be the machine's, so it is looked at again.
+    /// `//! Live: why`: a failure may be the machine's, so it is looked at again. Other tests may change what it measures: it runs by itself.
     Live,
+    /// `//! Live beside others: why`: the same, and what it judges is no matter of how busy the machine is.
+    LiveBeside,
     /// `//! Deterministic: why`: a failure is a defect, however often it passes otherwise.
     Deterministic,
 }
@@ -16,6 +18,7 @@ pub(crate) fn declared(text: &str) -> Option<Declared> {
         let (word, reason) = line.split_once(": ")?;
         let declared = match word {
             "Live" => Declared::Live,
+            "Live beside others" => Declared::LiveBeside,
             "Deterministic" => Declared::Deterministic,
             _ => return None,
         };
@@ -37,6 +40,7 @@ mod tests {
     #[test]
     fn a_head_declares_its_file() {
         assert_eq!(declared("//! Loads.\n//! Live: a server.\nfn a() {}"), Some(Declared::Live));
+        assert_eq!(declared("//! Live beside others: a server that it waits for."), Some(Declared::LiveBeside));
         assert_eq!(declared("//! Deterministic: made-up input."), Some(Declared::Deterministic));
         assert_eq!(declared("//! Deterministic: made-up input.\n//! And a second line."), Some(Declared::Deterministic));
         for none in

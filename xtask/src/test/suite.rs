@@ -8,7 +8,7 @@ mod again;
 
 use again::{Blame, First};
 
-use super::build::{self, Binary, Workspace};
+use super::build::{self, Binary, Part, Workspace};
 use super::declared::is_in_live_module;
 use super::output::{self, Results};
 use super::process::{Exit, Processes, Ran};
@@ -25,6 +25,8 @@ const LIST_MAX: Duration = Duration::from_secs(60);
 enum Which<'a> {
     /// All whose names contain this.
     All(Option<&'a str>),
+    /// These.
+    These(&'a [String]),
     /// One, by itself.
     One(&'a str),
 }
@@ -81,7 +83,8 @@ impl Suite {
         command.args(["--list", "--format", "terse"]);
         let output = self.place.join("output.txt");
         let ran = self.processes.run(&mut command, &output, false, LIST_MAX, &|_| format!("{place} names its tests"))?;
-        let listed = output::listed(&ran.text);
+        let mut listed = output::listed(&ran.text);
+        listed.retain(|test| binary.part.has(test));
         if ran.exit != Exit::Code(0) {
             self.summary.fail(Failure { name: binary.name(), why: format!("it does not name its tests: {:?}", ran.exit) });
             return Ok(());
@@ -89,7 +92,8 @@ impl Suite {
         if listed.is_empty() {
             return Ok(());
         }
-        let mut command = self::command(binary, Which::All(filter.as_deref()));
+        let which = if binary.part == Part::Whole { Which::All(filter.as_deref()) } else { Which::These(&listed) };
+        let mut command = self::command(binary, which);
         let doing = |text: &str| format!("{place}: {}", output::progress(&listed, text));
         let ran = self.processes.run(&mut command, &output, true, self.bound, &doing)?;
         let results = output::judge(&listed, &ran);
@@ -170,6 +174,7 @@ fn command(binary: &Binary, which: Which<'_>) -> Command {
     command.env("CARGO_PKG_NAME", &binary.package).env("CARGO_PKG_VERSION", &binary.version).arg("--show-output");
     match which {
         Which::All(filter) => command.args(filter),
+        Which::These(tests) => command.arg("--exact").args(tests),
         Which::One(test) => command.args([test, "--exact", "--test-threads=1"]),
     };
     command

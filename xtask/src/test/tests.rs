@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::build::{Binary, Workspace};
+use super::build::{Binary, Part, Workspace};
 use super::history::History;
 use super::output::{Results, judge};
 use super::process::{Exit, Ran};
@@ -44,7 +44,7 @@ impl Bench {
         assert!(std::process::Command::new("cp").args([&new, &program]).status().unwrap().success());
         let directory = self.directory.path().to_owned();
         let (package, source, version) = ("made-up".to_owned(), "tests/a.rs".to_owned(), "1.0.0".to_owned());
-        Binary { package, source, version, program, directory, is_live, is_library: false }
+        Binary { package, source, part: Part::Whole, version, program, directory, is_live, is_library: false }
     }
 
     fn run(&self, binary: Binary) -> Summary {

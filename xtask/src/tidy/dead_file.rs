@@ -1,6 +1,6 @@
 //! Source files that nothing compiles: they rot unseen.
 
-use super::workspace::Place;
+use super::workspace::FileUse;
 use super::{Breach, Rule};
 
 /// The rule.
@@ -8,7 +8,7 @@ pub(super) const RULE: Rule = Rule {
     name: "dead-file",
     asks: "every .rs file of a package is reached by `mod` from one of its targets",
     check: |workspace| {
-        let dead = workspace.files.values().filter(|file| file.place == Place::Dead);
+        let dead = workspace.files.values().filter(|file| file.place == FileUse::Dead);
         dead.map(|file| Breach::new(file.path, 1, "no `mod` leads here from any target")).collect()
     },
 };

@@ -4,14 +4,14 @@ use syn::visit::{self, Visit};
 use syn::{Expr, Lit};
 
 use super::names::{self, is_test_only};
-use super::workspace::Place;
+use super::workspace::FileUse;
 use super::{Breach, Rule};
 
 /// Packages that may write: `remedy` keeps a journal, `lab` builds what it tears down, `xtask` writes the repository's own pages, `hostile`
 /// keeps the input on which a test failed.
 const WRITERS: &[&str] = &["remedy", "lab", "xtask", "hostile"];
 /// Files elsewhere that write what the user asked for by a flag (`--record`, `--html`, ...): a file of the user's naming, never the host's state.
-const OUTPUT_FILES: &[&str] = &["crates/cli/src/recordings.rs", "crates/cli/src/files.rs"];
+const OUTPUT_FILES: &[&str] = &["crates/cli/src/run/recordings.rs", "crates/cli/src/run/files.rs"];
 
 /// Functions and types that write, with all that lies below them.
 const WRITING: &[&str] = &[
@@ -77,7 +77,7 @@ pub(super) const RULE: Rule = Rule {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
             let allowed = WRITERS.contains(&workspace.package_name(file)) || OUTPUT_FILES.contains(&file.path);
-            if allowed || file.place == Place::Test {
+            if allowed || file.place == FileUse::Test {
                 continue;
             }
             for name in names::names(syntax).iter().filter(|name| !name.in_test) {

@@ -1,7 +1,7 @@
 //! Pure crates that reach for the host: they may know no disk, network, process, thread, environment or clock, so that a replay gives the same report.
 
 use super::names::{self, Name};
-use super::workspace::{Package, Place, Workspace};
+use super::workspace::{FileUse, Package, Workspace};
 use super::{Breach, Rule};
 
 /// A crate that does no input or output.
@@ -99,7 +99,7 @@ fn check_sources(workspace: &Workspace<'_>, breaches: &mut Vec<Breach>) {
     for (file, syntax) in workspace.parsed() {
         let package = file.package.and_then(|index| workspace.packages.get(index));
         let is_pure = package.is_some_and(|package| pure(package.short_name(), &package.directory).is_some());
-        if !is_pure || file.place == Place::Test {
+        if !is_pure || file.place == FileUse::Test {
             continue;
         }
         for name in names::names(syntax).iter().filter(|name| !name.in_test && is_forbidden(name)) {

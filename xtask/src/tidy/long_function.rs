@@ -5,7 +5,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Block, Signature};
 
 use super::names::is_test_only;
-use super::workspace::Place;
+use super::workspace::FileUse;
 use super::{Breach, Rule};
 
 /// Lines from `fn` to the closing brace.
@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     check: |workspace| {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
-            let test_depth = usize::from(file.place == Place::Test);
+            let test_depth = usize::from(file.place == FileUse::Test);
             let mut functions = Functions { file: file.path, test_depth, breaches: &mut breaches };
             functions.visit_file(syntax);
         }

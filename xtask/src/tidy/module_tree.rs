@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use syn::{Attribute, Item, ItemMod};
 
 use super::names::is_test_only;
-use super::workspace::{Package, Place, Workspace};
+use super::workspace::{FileUse, Package, Workspace};
 use crate::tree::{directory_of, join};
 
 /// Directories whose files (or `NAME/main.rs`) cargo takes for targets of their own, with what they are compiled for.
-const TARGET_DIRECTORIES: &[(&str, Place)] =
-    &[("src/bin", Place::Code), ("tests", Place::Test), ("benches", Place::Test), ("examples", Place::Test)];
+const TARGET_DIRECTORIES: &[(&str, FileUse)] =
+    &[("src/bin", FileUse::Code), ("tests", FileUse::Test), ("benches", FileUse::Test), ("examples", FileUse::Test)];
 /// Root files that cargo finds by name.
 const TARGET_FILES: &[&str] = &["src/lib.rs", "src/main.rs", "build.rs"];
 /// Tables of a manifest that may name a target's root by `path`.
-const TARGET_TABLES: &[(&str, Place)] =
-    &[("lib", Place::Code), ("bin", Place::Code), ("test", Place::Test), ("bench", Place::Test), ("example", Place::Test)];
+const TARGET_TABLES: &[(&str, FileUse)] =
+    &[("lib", FileUse::Code), ("bin", FileUse::Code), ("test", FileUse::Test), ("bench", FileUse::Test), ("example", FileUse::Test)];
 
 /// The place of every file that is reached; a file reached from code and from tests is code.
-pub(crate) fn places(workspace: &Workspace<'_>) -> BTreeMap<String, Place> {
+pub(crate) fn places(workspace: &Workspace<'_>) -> BTreeMap<String, FileUse> {
     let mut places = BTreeMap::new();
     for package in &workspace.packages {
         for (path, place) in roots(workspace, package) {
@@ -29,8 +29,9 @@ pub(crate) fn places(workspace: &Workspace<'_>) -> BTreeMap<String, Place> {
     places
 }
 
-fn roots(workspace: &Workspace<'_>, package: &Package) -> Vec<(String, Place)> {
-    let mut roots: Vec<(String, Place)> = TARGET_FILES.iter().map(|file| (format!("{}/{file}", package.directory), Place::Code)).collect();
+fn roots(workspace: &Workspace<'_>, package: &Package) -> Vec<(String, FileUse)> {
+    let mut roots: Vec<(String, FileUse)> =
+        TARGET_FILES.iter().map(|file| (format!("{}/{file}", package.directory), FileUse::Code)).collect();
     for (directory, place) in TARGET_DIRECTORIES {
         let prefix = format!("{}/{directory}/", package.directory);
         for path in workspace.files.keys().filter_map(|path| path.strip_prefix(&prefix)) {
@@ -51,10 +52,10 @@ fn roots(workspace: &Workspace<'_>, package: &Package) -> Vec<(String, Place)> {
 }
 
 /// Marks a file and all that it declares. `directory` is where its child modules lie.
-fn visit(workspace: &Workspace<'_>, path: &str, directory: &str, place: Place, places: &mut BTreeMap<String, Place>) {
+fn visit(workspace: &Workspace<'_>, path: &str, directory: &str, place: FileUse, places: &mut BTreeMap<String, FileUse>) {
     let Some(file) = workspace.files.get(path) else { return };
     match places.get(path) {
-        Some(Place::Code) => return,
+        Some(FileUse::Code) => return,
         Some(seen) if *seen == place => return,
         _ => {}
     }
@@ -65,10 +66,17 @@ fn visit(workspace: &Workspace<'_>, path: &str, directory: &str, place: Place, p
 }
 
 /// `base` is the directory of the file itself, from which `#[path]` counts; `directory` is where its modules lie.
-fn visit_items(workspace: &Workspace<'_>, items: &[Item], base: &str, directory: &str, place: Place, places: &mut BTreeMap<String, Place>) {
+fn visit_items(
+    workspace: &Workspace<'_>,
+    items: &[Item],
+    base: &str,
+    directory: &str,
+    place: FileUse,
+    places: &mut BTreeMap<String, FileUse>,
+) {
     for item in items {
         let Item::Mod(module) = item else { continue };
-        let place = if is_test_only(&module.attrs) { Place::Test } else { place };
+        let place = if is_test_only(&module.attrs) { FileUse::Test } else { place };
         let name = module.ident.to_string();
         let inner = format!("{directory}/{}", name.trim_start_matches("r#"));
         match &module.content {

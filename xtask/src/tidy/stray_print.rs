@@ -1,13 +1,17 @@
 //! Text that reaches the terminal past the functions that make it harmless.
 
 use super::names;
-use super::workspace::Place;
+use super::workspace::FileUse;
 use super::{Breach, Rule};
 
 /// Files that write to the terminal: of the first, each function spells out what could steer it; the view and the progress bar draw by themselves what
 /// they spelled out before; a signal's handler writes a sentence of its own with a number in it.
-const PRINTERS: &[&str] =
-    &["crates/cli/src/output.rs", "crates/cli/src/live/screen.rs", "crates/cli/src/progress.rs", "crates/cli/src/interrupt.rs"];
+const PRINTERS: &[&str] = &[
+    "crates/cli/src/terminal/output.rs",
+    "crates/cli/src/terminal/live/screen.rs",
+    "crates/cli/src/terminal/progress.rs",
+    "crates/cli/src/run/interrupt.rs",
+];
 /// Folders of programs that users of chokepoint never meet; so are build scripts, which talk to cargo.
 const TOOLS: &[&str] = &["xtask/", "benches/", "crates/hostile/"];
 
@@ -34,7 +38,7 @@ pub(super) const RULE: Rule = Rule {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
             let is_tool = TOOLS.iter().any(|folder| file.path.starts_with(folder)) || file.path.ends_with("/build.rs");
-            if file.place == Place::Test || is_tool || PRINTERS.contains(&file.path) {
+            if file.place == FileUse::Test || is_tool || PRINTERS.contains(&file.path) {
                 continue;
             }
             let prints = |name: &&names::Name| !name.in_test && PRINTING.iter().any(|printing| name.is_within(printing));
@@ -69,7 +73,7 @@ mod tests {
     #[test]
     fn silent_on_the_printers_tools_and_tests() {
         let print = "fn main() { println!(\"{name}\"); }";
-        for path in ["crates/cli/src/output.rs", "xtask/src/main.rs", "crates/cli/tests/a.rs"] {
+        for path in ["crates/cli/src/terminal/output.rs", "xtask/src/main.rs", "crates/cli/tests/a.rs"] {
             assert!(breaches(&RULE, &[MANIFEST, ("crates/cli/src/main.rs", "mod output;"), (path, print)]).is_empty(), "{path}");
         }
         let inside = format!("fn f() {{ let format = format!(\"\"); output::print(&format); }} #[cfg(test)] mod tests {{ {print} }}");

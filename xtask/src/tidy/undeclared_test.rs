@@ -1,7 +1,7 @@
 //! Tests that do not say whether a failure of theirs may be the machine's: `cargo xtask test` looks again at live tests, and never at deterministic ones.
 
 use super::names::{self, Name};
-use super::workspace::{Place, SourceFile};
+use super::workspace::{FileUse, SourceFile};
 use super::{Breach, Rule};
 use crate::test::declared::{Declared, declared};
 
@@ -39,7 +39,7 @@ pub(super) const RULE: Rule = Rule {
             if is_integration(file.path, directory) {
                 check_integration(file, &names, &mut breaches);
             } else if is_beside_code(file.path, directory) {
-                let is_test = |name: &&Name| name.in_test || file.place == Place::Test;
+                let is_test = |name: &&Name| name.in_test || file.place == FileUse::Test;
                 check_names(file, names.iter().filter(is_test), LIVE_BESIDE_CODE, &mut breaches);
             }
         }
@@ -47,10 +47,10 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// True for the root of a target in `tests/`.
+/// True for a file of tests: one below `tests/it/`, but its root and the folders that several files share, or a target of its own.
 fn is_integration(path: &str, package: &str) -> bool {
     let below = path.strip_prefix(&format!("{package}/tests/"));
-    below.is_some_and(|path| !path.contains('/') || path.ends_with("/main.rs") && path.matches('/').count() == 1)
+    below.is_some_and(|path| path.strip_prefix("it/").is_none_or(|file| file != "main.rs") && !path.trim_start_matches("it/").contains('/'))
 }
 
 fn is_beside_code(path: &str, package: &str) -> bool {
@@ -59,8 +59,12 @@ fn is_beside_code(path: &str, package: &str) -> bool {
 
 fn check_integration(file: &SourceFile<'_>, names: &[Name], breaches: &mut Vec<Breach>) {
     match declared(file.text) {
-        None => breaches.push(Breach::new(file.path, 1, "does not say in its head `//! Live: why` or `//! Deterministic: why`")),
-        Some(Declared::Live) => {}
+        None => breaches.push(Breach::new(
+            file.path,
+            1,
+            "does not say in its head `//! Live: why`, `//! Live beside others: why` or `//! Deterministic: why`",
+        )),
+        Some(Declared::Live | Declared::LiveBeside) => {}
         Some(Declared::Deterministic) => check_names(file, names.iter(), LIVE, breaches),
     }
 }
@@ -88,7 +92,7 @@ mod tests {
 
     #[test]
     fn fires_on_a_file_that_does_not_say_which() {
-        for path in ["crates/cli/tests/a.rs", "crates/cli/tests/a/main.rs"] {
+        for path in ["crates/cli/tests/a.rs", "crates/cli/tests/it/a.rs"] {
             assert_eq!(breaches(&RULE, &[CLI, (path, "//! Tests.\nfn a() {}")]), [format!("{path}:1")]);
         }
     }
@@ -122,7 +126,7 @@ mod tests {
         }
         let beside = "#[cfg(test)] mod tests { use chokepoint_lab::Problem; mod live { fn f() { std::thread::sleep(d); } } }";
         assert!(breaches(&RULE, &[CLI, ("crates/cli/src/main.rs", beside)]).is_empty());
-        assert!(breaches(&RULE, &[CLI, ("crates/cli/tests/harness/mod.rs", "//! Harness.\nuse std::net::TcpListener;")]).is_empty());
+        assert!(breaches(&RULE, &[CLI, ("crates/cli/tests/it/harness/mod.rs", "//! Harness.\nuse std::net::TcpListener;")]).is_empty());
         assert!(breaches(&RULE, &[CLI, ("crates/cli/src/main.rs", "fn f() { std::thread::sleep(d); }")]).is_empty());
     }
 }

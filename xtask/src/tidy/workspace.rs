@@ -23,7 +23,7 @@ impl Package {
 
 /// How a source file belongs to its package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FileUse {
     /// Compiled into the package.
     Code,
     /// Compiled for tests, benchmarks or examples alone.
@@ -43,7 +43,7 @@ pub(crate) struct SourceFile<'a> {
     /// The package that it belongs to, an index into [`Workspace::packages`].
     pub(crate) package: Option<usize>,
     /// How it belongs to it.
-    pub(crate) place: Place,
+    pub(crate) place: FileUse,
 }
 
 /// The repository.
@@ -74,11 +74,11 @@ impl<'a> Workspace<'a> {
         for (path, text) in tree.ending(".rs") {
             let syntax = syn::parse_file(text).map_err(|error| (error.span().start().line, error.to_string()));
             let package = workspace.package_of(path);
-            workspace.files.insert(path, SourceFile { path, text, syntax, package, place: Place::Dead });
+            workspace.files.insert(path, SourceFile { path, text, syntax, package, place: FileUse::Dead });
         }
         let places = module_tree::places(&workspace);
         for (path, file) in &mut workspace.files {
-            file.place = places.get(*path).copied().unwrap_or(Place::Dead);
+            file.place = places.get(*path).copied().unwrap_or(FileUse::Dead);
         }
         workspace
     }

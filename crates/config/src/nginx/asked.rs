@@ -13,7 +13,7 @@ use super::route::{Candidate, Query, Step};
 use super::select::{LocalAddress, Selection};
 use super::server_name::ServerName;
 use super::settings::{Occurrence, Settings};
-use crate::Place;
+use crate::SourceLine;
 
 /// Variables within the values of `set` that are followed.
 const SET_DEPTH_MAX: usize = 4;
@@ -69,7 +69,7 @@ pub struct Asked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unasked {
     /// The line that decides.
-    pub place: Place,
+    pub place: SourceLine,
     /// What stands there and cannot be told here.
     pub text: String,
 }
@@ -113,7 +113,8 @@ impl Variables<'_> {
     /// An error where a `rewrite` may make another request of it, which was not followed here.
     fn unturned(&self) -> Result<(), Unasked> {
         let server = &self.selection.server.settings;
-        let is_followed = |place: &Place| self.candidate.via.iter().any(|step| matches!(step, Step::Rewrite(known, _) if known == place));
+        let is_followed =
+            |place: &SourceLine| self.candidate.via.iter().any(|step| matches!(step, Step::Rewrite(known, _) if known == place));
         let may_turn = |rewrite: &&Occurrence| {
             !is_followed(&rewrite.place) && Pattern::new(rewrite.arg(0), false).is_match(&self.candidate.sought.path) != Match::No
         };

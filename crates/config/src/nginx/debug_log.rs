@@ -12,7 +12,7 @@ use super::location::Location;
 use super::logs::{Destination, ErrorLog};
 use super::select::Selection;
 use super::settings::Settings;
-use crate::Place;
+use crate::SourceLine;
 
 /// Levels by which one log is told from another: what a line must at least be (ngx_log.c, err_levels), the quietest first.
 const LEVELS: &[&str] = &["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
@@ -76,7 +76,7 @@ impl ErrorLog {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebugLog {
     /// The first directive in force that says so.
-    pub place: Place,
+    pub place: SourceLine,
     /// Where it goes, as written.
     pub to: String,
     /// The same.
@@ -100,7 +100,7 @@ impl Nginx {
         if in_force.is_empty() {
             return Vec::new();
         }
-        let own: BTreeSet<&Place> = in_force.iter().map(|log| &log.place).collect();
+        let own: BTreeSet<&SourceLine> = in_force.iter().map(|log| &log.place).collect();
         let all = self.by_destination();
         let mut found: Vec<DebugLog> = Vec::new();
         for log in &in_force {
@@ -121,7 +121,7 @@ impl Nginx {
     }
 
     /// The `rewrite_log on` in force whose lines are logged, one or more for each `rewrite` that a request meets.
-    pub fn rewrite_log(&self, selection: &Selection<'_>) -> Option<Place> {
+    pub fn rewrite_log(&self, selection: &Selection<'_>) -> Option<SourceLine> {
         let levels = selection.location.filter(|_| selection.is_certain()).map(|location| &location.settings);
         let mut levels = levels.into_iter().chain([&selection.server.settings]).filter(|_| selection.servers_possible.is_empty());
         let is_on = |settings: &&Settings| settings.flag("rewrite_log").is_some_and(|flag| flag.value);

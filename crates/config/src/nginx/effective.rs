@@ -13,7 +13,7 @@ use super::settings::{Occurrence, Settings};
 use super::tree::Tree;
 use super::upstream::Upstream;
 use super::version::Version;
-use crate::{Node, Place, Setting, quantity};
+use crate::{Node, Setting, SourceLine, quantity};
 
 /// The port of an upstream's server that names none.
 const UPSTREAM_PORT: u16 = 80;
@@ -22,7 +22,7 @@ const UPSTREAM_PORT: u16 = 80;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Where.
-    pub place: Place,
+    pub place: SourceLine,
     /// What.
     pub text: String,
 }
@@ -120,7 +120,7 @@ impl Main {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// What is in force in it, outside of its servers.
     pub settings: Settings,
     /// Its servers, in the order of the configuration.
@@ -139,7 +139,7 @@ pub struct Http {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamServer {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// What it listens on.
     pub listens: Vec<Listen>,
     /// What is in force in it.
@@ -152,7 +152,7 @@ pub struct StreamServer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// What is in force in it, outside of its servers.
     pub settings: Settings,
     /// Its servers.

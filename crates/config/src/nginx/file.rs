@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::{Syntax, SyntaxError};
-use super::lexer::{End, Lexer};
+use super::lexer::{DirectiveEnd, Lexer};
 use super::lua;
 use crate::budget::Budget;
 use crate::include::FILE_BYTES_MAX;
@@ -162,11 +162,11 @@ pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Resul
         lexer.words_max = budget.left() / WORD_BYTES;
         let (words, end) = lexer.directive().map_err(refuse)?;
         match end {
-            End::Semicolon => {
+            DirectiveEnd::Semicolon => {
                 let index = file.add(words, lexer.at, Body::Simple, open.last().copied());
                 charge(&file.directives[index], budget).map_err(refuse)?;
             }
-            End::BlockOpen => {
+            DirectiveEnd::BlockOpen => {
                 let code = words.first().is_some_and(|word| lua::is_code_block(&word.value));
                 let line = words.first().map_or(lexer.line, |word| word.line);
                 let index = file.add(words, lexer.at, if code { Body::Code } else { Body::Block(Vec::new()) }, open.last().copied());
@@ -182,11 +182,11 @@ pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Resul
                     open.push(index);
                 }
             }
-            End::BlockClose => {
+            DirectiveEnd::BlockClose => {
                 let index = open.pop().ok_or_else(|| refuse((lexer.line, Syntax::Unexpected('}'))))?;
                 file.directives[index].span.end = lexer.at;
             }
-            End::OutOfText => {
+            DirectiveEnd::OutOfText => {
                 let Some(&index) = open.last() else { return Ok(file) };
                 return Err(refuse((file.directives[index].line(), Syntax::BlockOpen)));
             }

@@ -8,7 +8,7 @@ const BUFFER_BYTES: usize = 4096;
 
 /// What ended a directive's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum DirectiveEnd {
     /// `;`.
     Semicolon,
     /// `{`.
@@ -52,7 +52,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The words up to the next terminator, which stands right before `self.at` afterwards.
-    pub(super) fn directive(&mut self) -> Result<(Vec<Word>, End), Mistake> {
+    pub(super) fn directive(&mut self) -> Result<(Vec<Word>, DirectiveEnd), Mistake> {
         let bytes = self.text.as_bytes();
         let mut words: Vec<Word> = Vec::new();
         let mut state = State {
@@ -96,19 +96,19 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn file_end(&self, words: Vec<Word>, state: &State) -> Result<(Vec<Word>, End), Mistake> {
+    fn file_end(&self, words: Vec<Word>, state: &State) -> Result<(Vec<Word>, DirectiveEnd), Mistake> {
         match state.quote {
             Some(quote) => Err((state.start_line, Syntax::QuoteOpen(char::from(quote)))),
             None if !words.is_empty() || !state.last_space => Err((self.line, Syntax::DirectiveOpen)),
-            None => Ok((words, End::OutOfText)),
+            None => Ok((words, DirectiveEnd::OutOfText)),
         }
     }
 
     /// Behind a closing quote only a blank, a terminator or `)` may follow; `)` begins a new word.
-    fn behind_quote(&self, byte: u8, state: &mut State) -> Result<Option<End>, Mistake> {
+    fn behind_quote(&self, byte: u8, state: &mut State) -> Result<Option<DirectiveEnd>, Mistake> {
         match byte {
-            b';' => return Ok(Some(End::Semicolon)),
-            b'{' => return Ok(Some(End::BlockOpen)),
+            b';' => return Ok(Some(DirectiveEnd::Semicolon)),
+            b'{' => return Ok(Some(DirectiveEnd::BlockOpen)),
             b' ' | b'\t' | b'\r' | b'\n' | b')' => {}
             _ => return Err((self.line, Syntax::Unexpected(self.character_before()))),
         }
@@ -118,16 +118,16 @@ impl<'a> Lexer<'a> {
     }
 
     /// A byte where a word could begin.
-    fn between(&self, byte: u8, state: &mut State, words: &[Word]) -> Result<Option<End>, Mistake> {
+    fn between(&self, byte: u8, state: &mut State, words: &[Word]) -> Result<Option<DirectiveEnd>, Mistake> {
         state.start = self.at - 1;
         state.start_line = self.line;
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' => return Ok(None),
             b';' | b'{' if words.is_empty() => return Err((self.line, Syntax::Unexpected(char::from(byte)))),
-            b';' => return Ok(Some(End::Semicolon)),
-            b'{' => return Ok(Some(End::BlockOpen)),
+            b';' => return Ok(Some(DirectiveEnd::Semicolon)),
+            b'{' => return Ok(Some(DirectiveEnd::BlockOpen)),
             b'}' if !words.is_empty() => return Err((self.line, Syntax::Unexpected('}'))),
-            b'}' => return Ok(Some(End::BlockClose)),
+            b'}' => return Ok(Some(DirectiveEnd::BlockClose)),
             b'#' => {
                 state.comment = true;
                 return Ok(None);
@@ -145,7 +145,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A byte of a word.
-    fn within(&self, byte: u8, state: &mut State, words: &mut Vec<Word>) -> Option<End> {
+    fn within(&self, byte: u8, state: &mut State, words: &mut Vec<Word>) -> Option<DirectiveEnd> {
         if byte == b'{' && state.variable {
             return None;
         }
@@ -176,8 +176,8 @@ impl<'a> Lexer<'a> {
         state.last_space = true;
         words.push(self.word(content.clone(), content, state.start_line));
         match byte {
-            b';' => Some(End::Semicolon),
-            b'{' => Some(End::BlockOpen),
+            b';' => Some(DirectiveEnd::Semicolon),
+            b'{' => Some(DirectiveEnd::BlockOpen),
             _ => None,
         }
     }

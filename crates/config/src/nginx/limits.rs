@@ -1,13 +1,13 @@
 //! Limits that the configuration itself sets: `limit_req` and `limit_conn` with their zones.
 
 use super::settings::{Occurrence, Settings};
-use crate::{Place, quantity};
+use crate::{SourceLine, quantity};
 
 /// A shared memory zone of `limit_req_zone` or `limit_conn_zone`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitZone {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Its name.
     pub name: String,
     /// What is counted: "$binary_remote_addr".
@@ -33,7 +33,7 @@ pub enum Delay {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimit {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Name of its zone.
     pub zone: String,
     /// Requests that may be above the rate before they are refused.
@@ -46,7 +46,7 @@ pub struct RateLimit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnLimit {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Name of its zone.
     pub zone: String,
     /// Connections per key; requests at one time with HTTP/2.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::settings::Occurrence;
-use crate::{Node, Origin, Place, Setting, quantity};
+use crate::{Node, Origin, Setting, SourceLine, quantity};
 
 /// nginx's listen() backlog on Linux where none is set (NGX_LISTEN_BACKLOG); the kernel cuts it to net.core.somaxconn.
 const BACKLOG_DEFAULT: i64 = 511;
@@ -136,7 +136,7 @@ pub enum SoKeepalive {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     /// Where it stands.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
     /// What it listens on.
     pub address: ListenAddress,
     /// `default_server` or `default`.
@@ -308,9 +308,9 @@ pub struct ListenSocket {
     /// Indexes of the servers on it, in the order of the configuration.
     pub servers: Vec<usize>,
     /// The `listen` directives that name it, in that order.
-    pub listens: Vec<Place>,
+    pub listens: Vec<SourceLine>,
     /// The directive that has the socket's options already; nginx refuses options of one address in two directives.
-    pub options_at: Option<Place>,
+    pub options_at: Option<SourceLine>,
 }
 
 impl ListenSocket {

@@ -4,7 +4,7 @@ use super::effective::{Problem, Scope, collect};
 use super::pass::{Names, Pass};
 use super::pattern::Pattern;
 use super::settings::Settings;
-use crate::{Node, Place};
+use crate::{Node, SourceLine};
 
 /// Locations within locations that are followed; nginx itself allows few.
 const LOCATION_DEPTH_MAX: usize = 32;
@@ -53,7 +53,7 @@ impl Matcher {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Its words as written: "if ($request_method = POST )".
     pub text: String,
     /// What is in force in it.
@@ -66,7 +66,7 @@ pub struct Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Which requests it is for.
     pub matcher: Matcher,
     /// What is in force in it.
@@ -81,7 +81,7 @@ pub struct Location {
 
 impl Location {
     /// The `stub_status` of this location, if it has one.
-    pub fn stub_status(&self) -> Option<&Place> {
+    pub fn stub_status(&self) -> Option<&SourceLine> {
         self.settings.own("stub_status").first().map(|directive| &directive.place)
     }
 

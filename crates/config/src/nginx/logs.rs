@@ -2,7 +2,7 @@
 
 use super::settings::{Occurrence, Settings};
 use crate::log_format::Escape;
-use crate::{Origin, Place, quantity};
+use crate::{Origin, SourceLine, quantity};
 
 /// nginx's built-in format.
 pub(super) const COMBINED: &str =
@@ -51,7 +51,7 @@ impl Destination {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessLog {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Where it goes.
     pub destination: Destination,
     /// Name of its format; "combined" where none is given.
@@ -80,7 +80,7 @@ pub struct AccessLogs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorLog {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Where it goes.
     pub destination: Destination,
     /// The same as written.

@@ -7,7 +7,7 @@ use super::effective::Http;
 use super::listen::Address;
 use super::settings::{Occurrence, Settings};
 use super::version::Version;
-use crate::{Place, Setting};
+use crate::{Setting, SourceLine};
 
 /// Possible targets of one pass through variables that are kept.
 const POSSIBLE_MAX: usize = 32;
@@ -62,7 +62,7 @@ pub enum Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Its protocol.
     pub kind: PassKind,
     /// Its argument as written.

@@ -6,7 +6,7 @@ use super::pattern::{Match, Pattern};
 use super::select::{Selection, location_for, named_location, normalized_path};
 use super::server::Server;
 use super::settings::Settings;
-use crate::Place;
+use crate::SourceLine;
 
 /// Internal redirects that nginx follows before it gives up (NGX_HTTP_MAX_URI_CHANGES).
 const HOPS_MAX: usize = 10;
@@ -19,17 +19,17 @@ const CANDIDATES_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A file or fallback of `try_files`, to this path or `@name`.
-    TryFiles(Place, String),
+    TryFiles(SourceLine, String),
     /// An `index` file.
     Index(String),
     /// `rewrite ... last` or `break`.
-    Rewrite(Place, String),
+    Rewrite(SourceLine, String),
     /// `error_page`.
-    ErrorPage(Place, String),
+    ErrorPage(SourceLine, String),
     /// An `if` or `limit_except` block.
-    Condition(Place, String),
+    Condition(SourceLine, String),
     /// A location whose regular expression only PCRE can judge.
-    MayMatch(Place),
+    MayMatch(SourceLine),
 }
 
 /// The query behind a path.
@@ -96,7 +96,7 @@ struct Walk<'a> {
     server: &'a Server,
     found: Vec<Candidate<'a>>,
     /// Locations and paths that were looked at, so that redirects in a circle end.
-    seen: Vec<(Place, String)>,
+    seen: Vec<(SourceLine, String)>,
 }
 
 impl<'a> Walk<'a> {

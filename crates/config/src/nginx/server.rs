@@ -6,7 +6,7 @@ use super::location::{Condition, Inner, Location};
 use super::pass::Names;
 use super::server_name::ServerName;
 use super::settings::Settings;
-use crate::{Node, Place};
+use crate::{Node, SourceLine};
 
 /// The port of a `listen` that names none.
 const DEFAULT_PORT: u16 = 80;
@@ -15,7 +15,7 @@ const DEFAULT_PORT: u16 = 80;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// What it listens on; one without a place where it has no `listen`.
     pub listens: Vec<Listen>,
     /// Its names; the empty name where none is given.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::directives::default_of;
 use super::version::Version;
-use crate::{Place, Setting, quantity};
+use crate::{Setting, SourceLine, quantity};
 
 /// One use of a directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Occurrence {
     /// Its arguments.
     pub args: Vec<String>,
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
 }
 
 impl Occurrence {

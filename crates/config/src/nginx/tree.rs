@@ -6,7 +6,7 @@ use super::error::LoadError;
 use super::file::{self, Body, Directive, File};
 use crate::budget::Budget;
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute, directory};
-use crate::{Node, Place, glob};
+use crate::{Node, SourceLine, glob};
 
 /// Includes within includes that are followed; nginx itself has no bound and crashes on a loop.
 pub(super) const INCLUDE_DEPTH_MAX: usize = 64;
@@ -57,9 +57,9 @@ impl Tree {
     }
 
     /// Where a directive stands.
-    pub fn place(&self, node: Node) -> Place {
+    pub fn place(&self, node: Node) -> SourceLine {
         let file = &self.files[node.file];
-        Place { file: file.path.clone(), line: file.directives[node.entry].line(), node }
+        SourceLine { file: file.path.clone(), line: file.directives[node.entry].line(), node }
     }
 
     /// The directives outside of any block, with the included ones in the place of their `include`.
@@ -94,13 +94,13 @@ impl Tree {
     }
 
     /// The include directives that bring in a file; more than one means that an edit of it acts in several places.
-    pub fn includers(&self, file: usize) -> Vec<Place> {
+    pub fn includers(&self, file: usize) -> Vec<SourceLine> {
         let leads_here = self.included.iter().filter(|(_, files)| files.contains(&file));
         leads_here.map(|(&node, _)| self.place(node)).collect()
     }
 
     /// The include directives through which an edit of this file acts more than once; empty where it acts once.
-    pub fn sharers(&self, file: usize) -> Vec<Place> {
+    pub fn sharers(&self, file: usize) -> Vec<SourceLine> {
         let includers = self.includers(file);
         match includers.len() {
             0 => Vec::new(),

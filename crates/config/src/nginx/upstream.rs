@@ -5,7 +5,7 @@ use super::listen::Address;
 use super::settings::{Occurrence, Settings};
 use super::tree::Tree;
 use super::version::Version;
-use crate::{Node, Place, Setting, quantity};
+use crate::{Node, Setting, SourceLine, quantity};
 
 /// How requests are spread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Balance {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamServer {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Its address.
     pub address: Address,
     /// `weight=`, 1 by default.
@@ -60,7 +60,7 @@ pub struct Keepalive {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLine,
     /// Its name.
     pub name: String,
     /// Its servers.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::file::Kind;
 use super::listen::{Listen, parse_listen};
 use super::tree::Tree;
-use crate::{Place, Setting, quantity};
+use crate::{Setting, SourceLine, quantity};
 
 /// PHP's version, major and minor, which decides some defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ impl Version {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Where; nothing for what is missing.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
     /// What.
     pub text: String,
 }
@@ -191,7 +191,7 @@ pub struct Pool {
     /// Its name.
     pub name: String,
     /// The line that opens it first.
-    pub place: Place,
+    pub place: SourceLine,
     /// `env`, `php_value`, `php_admin_value`, `php_flag`, `php_admin_flag`, `access.suppress_path`: key, index, value; the last line of an index
     /// wins.
     pub arrays: Vec<(String, String, Setting<String>)>,
@@ -324,7 +324,7 @@ impl Fpm {
         self.pools.iter().find(|pool| pool.listen().is_some_and(|listen| takes(&listen.value)))
     }
 
-    fn open(&mut self, name: &str, place: Place, version: Version) -> Option<usize> {
+    fn open(&mut self, name: &str, place: SourceLine, version: Version) -> Option<usize> {
         if name.eq_ignore_ascii_case("global") {
             return None;
         }
@@ -335,7 +335,7 @@ impl Fpm {
         })
     }
 
-    fn set(&mut self, section: Option<usize>, key: &str, index: Option<&str>, value: &str, place: &Place) -> Result<(), String> {
+    fn set(&mut self, section: Option<usize>, key: &str, index: Option<&str>, value: &str, place: &SourceLine) -> Result<(), String> {
         let lower = key.to_ascii_lowercase();
         let Some(pool) = section.map(|section| &mut self.pools[section]) else {
             if index.is_some() {
@@ -411,7 +411,7 @@ fn flag(text: &str) -> Option<bool> {
 }
 
 /// What php-fpm refuses once all lines are read (fpm_conf_process_all_pools).
-fn pool_problems(pool: &Pool) -> Vec<(Option<Place>, String)> {
+fn pool_problems(pool: &Pool) -> Vec<(Option<SourceLine>, String)> {
     let mut found = Vec::new();
     let place = |key: &str| pool.values.set.get(key).and_then(|setting| setting.origin.place().cloned()).or(Some(pool.place.clone()));
     let value = |key: &str| pool.number(key).map_or(0, |setting| setting.value);

@@ -6,7 +6,7 @@ use super::error::LoadError;
 use super::file::{self, Entry, File, Kind};
 use crate::budget::Budget;
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute};
-use crate::{Node, Place, dump};
+use crate::{Node, SourceLine, dump};
 
 /// Files within files, the main one counted, that php-fpm reads (fpm_conf_load_ini_file).
 pub(super) const INCLUDE_DEPTH_MAX: usize = 5;
@@ -67,12 +67,12 @@ impl Tree {
     }
 
     /// Where a line stands.
-    pub fn place(&self, node: Node) -> Place {
-        Place { file: self.files[node.file].path.clone(), line: self.entry(node).line, node }
+    pub fn place(&self, node: Node) -> SourceLine {
+        SourceLine { file: self.files[node.file].path.clone(), line: self.entry(node).line, node }
     }
 
     /// The include lines that bring in a file.
-    pub fn includers(&self, file: usize) -> Vec<Place> {
+    pub fn includers(&self, file: usize) -> Vec<SourceLine> {
         self.includes.get(&file).into_iter().flatten().map(|&node| self.place(node)).collect()
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::limits::{Limits, RateLimit, Table, children_ample};
 use super::rng::Rng;
-use super::stack::{Edge, Network, Page, Servers, Stack, Transport};
+use super::stack::{DrawnPage, Edge, Network, Servers, Stack, Transport};
 
 /// The longest that a run waits for its faults to be there whole.
 const GROWS_MAX: Duration = Duration::from_secs(10);
@@ -132,7 +132,7 @@ pub(super) const FAULTS: &[FaultKind] = &[
     FaultKind { about: About::Ports, fits: |stack| dials_tcp(stack) && stack.edge == Edge::ClosedBefore, draw: port_search },
     FaultKind { about: About::Pool, fits: has_pool, draw: worker_pool },
     FaultKind { about: About::Pool, fits: has_pool, draw: pool_not_in_force },
-    FaultKind { about: About::Upstream, fits: |stack| matches!(stack.page, Page::Asking { .. }), draw: slow_upstream },
+    FaultKind { about: About::Upstream, fits: |stack| matches!(stack.page, DrawnPage::Asking { .. }), draw: slow_upstream },
     FaultKind { about: About::Quota, fits: |_| true, draw: cpu_quota },
 ];
 

@@ -1,6 +1,6 @@
 //! Every limit of a stack that a draw can set: ample at first, then small where a decoy wants it so, then too small where a fault does.
 
-use super::stack::{Page, Stack};
+use super::stack::{DrawnPage, Stack};
 
 /// Room that no drawn load fills.
 const AMPLE: u32 = 65_535;
@@ -97,7 +97,7 @@ impl Limits {
 /// Workers for all clients where the page holds them, else as many as a core has work for.
 pub(super) fn children_ample(stack: &Stack) -> u32 {
     match stack.page {
-        Page::Waiting { .. } | Page::Mixed { .. } | Page::Asking { .. } => stack.connections + 2,
-        Page::Static { .. } | Page::Cpu { .. } | Page::Large { .. } => stack.connections.clamp(4, WORKERS_COMPUTING),
+        DrawnPage::Waiting { .. } | DrawnPage::Mixed { .. } | DrawnPage::Asking { .. } => stack.connections + 2,
+        DrawnPage::Static { .. } | DrawnPage::Cpu { .. } | DrawnPage::Large { .. } => stack.connections.clamp(4, WORKERS_COMPUTING),
     }
 }

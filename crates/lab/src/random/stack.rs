@@ -48,7 +48,7 @@ pub enum Edge {
 /// The page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Page {
+pub enum DrawnPage {
     /// A small file, or of php a few words.
     Static {
         /// Its size; of php nothing.
@@ -115,7 +115,7 @@ pub struct Stack {
     /// What becomes of a connection between them.
     pub edge: Edge,
     /// The page.
-    pub page: Page,
+    pub page: DrawnPage,
     /// The way from client to server.
     pub network: Network,
     /// 4 or 6.
@@ -189,8 +189,8 @@ impl Stack {
     /// Milliseconds for which the page itself holds a worker without computing.
     pub(super) fn held_ms(&self) -> Option<u32> {
         match self.page {
-            Page::Waiting { ms } | Page::Mixed { ms, .. } | Page::Asking { ms } => Some(ms),
-            Page::Static { .. } | Page::Cpu { .. } | Page::Large { .. } => None,
+            DrawnPage::Waiting { ms } | DrawnPage::Mixed { ms, .. } | DrawnPage::Asking { ms } => Some(ms),
+            DrawnPage::Static { .. } | DrawnPage::Cpu { .. } | DrawnPage::Large { .. } => None,
         }
     }
 
@@ -233,28 +233,28 @@ impl Stack {
     }
 }
 
-fn page(rng: &mut Rng, servers: Servers) -> Page {
-    let large = |rng: &mut Rng| Page::Large { kib: rng.octaves(64, 1024) };
+fn page(rng: &mut Rng, servers: Servers) -> DrawnPage {
+    let large = |rng: &mut Rng| DrawnPage::Large { kib: rng.octaves(64, 1024) };
     if servers != Servers::NginxPhpFpm {
-        return if rng.percent(25) { large(rng) } else { Page::Static { kib: rng.octaves(1, 32) } };
+        return if rng.percent(25) { large(rng) } else { DrawnPage::Static { kib: rng.octaves(1, 32) } };
     }
     match rng.below(20) {
-        0..4 => Page::Static { kib: 0 },
-        4..8 => Page::Cpu { primes: rng.octaves(100, 1_000) },
-        8..13 => Page::Waiting { ms: rng.octaves(5, 200) },
-        13..16 => Page::Mixed { ms: rng.octaves(5, 100), primes: rng.octaves(50, 300) },
+        0..4 => DrawnPage::Static { kib: 0 },
+        4..8 => DrawnPage::Cpu { primes: rng.octaves(100, 1_000) },
+        8..13 => DrawnPage::Waiting { ms: rng.octaves(5, 200) },
+        13..16 => DrawnPage::Mixed { ms: rng.octaves(5, 100), primes: rng.octaves(50, 300) },
         16..18 => large(rng),
-        _ => Page::Asking { ms: rng.octaves(10, 100) },
+        _ => DrawnPage::Asking { ms: rng.octaves(10, 100) },
     }
 }
 
 /// The most clients: as many as one core can serve well within the timeout, and of a page that holds its worker as many as there are workers.
-fn connections_max(page: Page) -> u32 {
+fn connections_max(page: DrawnPage) -> u32 {
     match page {
-        Page::Static { .. } => 1_000,
-        Page::Cpu { .. } | Page::Large { .. } => 200,
-        Page::Waiting { .. } => 150,
-        Page::Mixed { .. } => 100,
-        Page::Asking { .. } => 60,
+        DrawnPage::Static { .. } => 1_000,
+        DrawnPage::Cpu { .. } | DrawnPage::Large { .. } => 200,
+        DrawnPage::Waiting { .. } => 150,
+        DrawnPage::Mixed { .. } => 100,
+        DrawnPage::Asking { .. } => 60,
     }
 }

@@ -1,7 +1,7 @@
 //! A drawn stack as the text of a scenario file: complete in itself, so that `lab run FILE` runs it again.
 
 use super::limits::{Limits, PORTS_AMPLE, RateLimit};
-use super::stack::{AccessLog, Edge, Network, Page, Servers, Stack, Transport};
+use super::stack::{AccessLog, DrawnPage, Edge, Network, Servers, Stack, Transport};
 
 /// Begins calls at a rate and gives each up after a while; the server goes on waiting for the last packet of each.
 const CALLERS: &str = r#"
@@ -128,7 +128,7 @@ impl Writer<'_> {
     }
 
     fn asks(&self) -> Option<u32> {
-        if let Page::Asking { ms } = self.stack.page { Some(ms) } else { None }
+        if let DrawnPage::Asking { ms } = self.stack.page { Some(ms) } else { None }
     }
 
     /// Where nginx finds the server behind it.
@@ -223,7 +223,7 @@ impl Writer<'_> {
         let mut text = match self.stack.servers {
             Servers::NginxPhpFpm => file("www/index.php", &format!("<?php {}", self.php()).replace('\\', "\\\\").replace('"', "\\\"")),
             Servers::Nginx | Servers::NginxNginx => {
-                let kib = if let Page::Static { kib } | Page::Large { kib } = self.stack.page { kib } else { 1 };
+                let kib = if let DrawnPage::Static { kib } | DrawnPage::Large { kib } = self.stack.page { kib } else { 1 };
                 format!("\n[[file]]\npath = \"www/index.html\"\nsize = \"{kib}KiB\"\n")
             }
         };
@@ -243,12 +243,12 @@ impl Writer<'_> {
     fn php(&self) -> String {
         let primes = |primes: u32| fill(PRIMES, &[("primes", primes.to_string())]);
         match self.stack.page {
-            Page::Static { .. } => "echo \"Hello World!\";".to_owned(),
-            Page::Cpu { primes: count } => primes(count),
-            Page::Waiting { ms } => format!("usleep({}); echo \"Hello World!\";", ms * 1000),
-            Page::Mixed { ms, primes: count } => format!("usleep({}); {}", ms * 1000, primes(count)),
-            Page::Large { kib } => format!("echo str_repeat(\"0123456789abcdef\", {});", kib * 64),
-            Page::Asking { .. } => {
+            DrawnPage::Static { .. } => "echo \"Hello World!\";".to_owned(),
+            DrawnPage::Cpu { primes: count } => primes(count),
+            DrawnPage::Waiting { ms } => format!("usleep({}); echo \"Hello World!\";", ms * 1000),
+            DrawnPage::Mixed { ms, primes: count } => format!("usleep({}); {}", ms * 1000, primes(count)),
+            DrawnPage::Large { kib } => format!("echo str_repeat(\"0123456789abcdef\", {});", kib * 64),
+            DrawnPage::Asking { .. } => {
                 format!(
                     "echo file_get_contents(\"http://{}/\") === \"answer\" ? \"Hello World!\" : http_response_code(502);",
                     self.address_asked()

@@ -106,9 +106,9 @@ impl<'de> Deserialize<'de> for RouteTo {
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// One end.
-    pub a: End,
+    pub a: LinkEnd,
     /// The other end.
-    pub b: End,
+    pub b: LinkEnd,
     /// Maximum transmission unit of both ends, bytes; the kernel's 1500 where it is not given.
     pub mtu: Option<u32>,
 }
@@ -116,7 +116,7 @@ pub struct Link {
 /// One end of a link.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct LinkEnd {
     /// The host.
     pub host: String,
     /// Interface's name in that host; `to-PEER` where it is not given.

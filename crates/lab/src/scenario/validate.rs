@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chokepoint_model::report::Verdict;
 
-use super::document::{Effect, End, Expect, FileSpec, Host, Link, Load, RouteTo, Scenario};
+use super::document::{Effect, Expect, FileSpec, Host, Link, LinkEnd, Load, RouteTo, Scenario};
 use super::error::edit_distance;
 use super::locate::Path;
 use crate::names;
@@ -185,7 +185,7 @@ impl Check<'_> {
         if link.a.host == link.b.host {
             self.problem(path.key("b").key("host"), "a link joins two different hosts");
         }
-        let bridged = |end: &End| self.scenario.host(&end.host).is_some_and(|host| host.bridge);
+        let bridged = |end: &LinkEnd| self.scenario.host(&end.host).is_some_and(|host| host.bridge);
         let (a, b) = (&link.a, &link.b);
         if !bridged(a) && !bridged(b) && a.addresses.is_some() != b.addresses.is_some() {
             let missing = if a.addresses.is_none() { "a" } else { "b" };
@@ -200,7 +200,7 @@ impl Check<'_> {
         }
     }
 
-    fn end(&mut self, end: &End, path: &Path) {
+    fn end(&mut self, end: &LinkEnd, path: &Path) {
         self.host_known(&end.host, path.key("host"));
         if let Some(name) = &end.interface {
             self.result(path.key("interface"), names::check_interface(name));

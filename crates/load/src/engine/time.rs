@@ -8,11 +8,11 @@ use mio::Events;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{Engine, Pace};
+use crate::engine::shared::lock;
+use crate::engine::slot::Phase;
 use crate::host::OwnTime;
-use crate::outcome::{Detail, Ended, Failure};
-use crate::shared::lock;
-use crate::slot::Phase;
-use crate::tally::{Closed, SLICE_NS};
+use crate::results::outcome::{Detail, Ended, Failure};
+use crate::results::tally::{Closed, SLICE_NS};
 
 /// The thread looks for a stop at least this often, nanoseconds.
 const WAIT_NS_MAX: u64 = 50_000_000;

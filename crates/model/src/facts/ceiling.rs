@@ -1,6 +1,6 @@
 //! Ceilings with the bounds between which they lie.
 
-use crate::report::Ceiling;
+use crate::output::report::Ceiling;
 
 /// How far a rate that was predicted from a ceiling may be off: the worst of the prototype's undisturbed predictions was 14 to 18 %, the
 /// median 1 to 2 % (DESIGN.md). The noise of the two runs that were compared there is in it.

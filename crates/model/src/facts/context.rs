@@ -2,13 +2,13 @@
 
 use super::Facts;
 use super::sum::mean;
-use crate::catalogue::Catalogue;
-use crate::load::Loop;
-use crate::message::Message;
+use crate::facts::path::{Path, Tier};
+use crate::facts::traffic;
+use crate::observation::load::Loop;
+use crate::observation::series::Series;
 use crate::observation::{AccessLog, Counters, CpuUse, Listener, NetnsId, NetnsView, NginxConfig, Observation, ServerStatus, ServerView};
-use crate::path::{Path, Tier};
-use crate::series::Series;
-use crate::traffic;
+use crate::output::catalogue::Catalogue;
+use crate::output::message::Message;
 
 /// Good answers below which nothing is divided by them (DESIGN.md, when the model must refuse).
 pub(crate) const GOOD_MIN: u64 = 30;

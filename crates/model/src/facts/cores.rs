@@ -13,10 +13,10 @@ pub(crate) use polling::{Polling, Sign, polling};
 pub(crate) use threads::Threads;
 
 use super::{Context, CoreGroupId, TierId};
-use crate::load::GeneratorThread;
+use crate::facts::path::Tier;
+use crate::observation::load::GeneratorThread;
 use crate::observation::{CoreTimes, CpuTimes};
-use crate::path::Tier;
-use crate::report::Ceiling;
+use crate::output::report::Ceiling;
 
 /// Share of the servers' cores at which they count as all busy. A closed loop that is limited by CPU leaves 0-2 % idle; with 100 clock
 /// ticks a second and a ten-second window one per cent is ten ticks, so 95 % is clear of the grain.

@@ -2,12 +2,12 @@
 
 use super::suffered::answers_with;
 use super::{Context, Logged};
-use crate::harm::Cost;
-use crate::load::LoadResult;
-use crate::message::Message;
+use crate::facts::path::Tier;
+use crate::judge::harm::Cost;
+use crate::observation::load::LoadResult;
 use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};
-use crate::path::Tier;
-use crate::report::Ceiling;
+use crate::output::message::Message;
+use crate::output::report::Ceiling;
 
 /// Share of those answers that the limit's own lines in the log must explain.
 pub(crate) const LOGGED_SHARE: f64 = 0.5;

@@ -1,7 +1,7 @@
 //! Whom a reading or a finding is about: tiers by their ids, or who is none of the path's tiers.
 
 use super::{Context, TierId};
-use crate::path::Tier;
+use crate::facts::path::Tier;
 
 /// Whom a reading or a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,9 +12,9 @@ pub(crate) use service::Service;
 use super::cores::are_spent;
 use super::sum::mean;
 use super::{Context, Logged, setting};
-use crate::harm::Cost;
+use crate::facts::path::Tier;
+use crate::judge::harm::Cost;
 use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, SocketAddress, TcpState};
-use crate::path::Tier;
 
 /// The unit where connections are counted and no workers: the limit of event loops.
 pub(crate) const CONNECTIONS: &str = "connections";

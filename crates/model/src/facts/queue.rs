@@ -5,8 +5,8 @@ pub(crate) mod unix;
 use std::collections::BTreeMap;
 
 use super::Context;
+use crate::facts::path::{PlacedListener, Tier};
 use crate::observation::{Listener, NetnsView};
-use crate::path::{PlacedListener, Tier};
 
 /// How long the burst lasts with which a load begins, all of its connections being opened at once: until those who found no room have tried once
 /// more and a little beyond, microseconds.

@@ -2,10 +2,10 @@
 
 use super::owner::joined;
 use super::{Context, cores};
-use crate::message::Message;
+use crate::facts::path::Tier;
+use crate::observation::series::Series;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
-use crate::path::Tier;
-use crate::series::Series;
+use crate::output::message::Message;
 
 /// Share of the periods from which it is told that the cgroup is stopped now and then.
 pub(crate) const NOTED_SHARE: f64 = 0.01;

@@ -1,9 +1,9 @@
 //! Settings of the servers: what is written, and whether it is in force.
 
 use super::Context;
-use crate::change::ServerSetting;
+use crate::facts::path::{PlacedListener, Tier, is_bound_to};
+use crate::fix::change::ServerSetting;
 use crate::observation::{ListenerAddress, Origin, PhpFpmPool, ServerConfig, ServerView};
-use crate::path::{PlacedListener, Tier, is_bound_to};
 
 /// nginx's backlog where `listen` names none (ngx_connection.h, NGX_LISTEN_BACKLOG on Linux).
 const NGINX_BACKLOG: u32 = 511;

@@ -1,11 +1,11 @@
 //! Who suffered: what the load's own requests show of what a cliff turned away, as a cost that [`Cost::hurts`] judges.
 
 use super::Context;
-use crate::harm::Cost;
-use crate::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
+use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::traffic;
+use crate::judge::harm::Cost;
+use crate::observation::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
 use crate::observation::{ListenerAddress, NetnsView};
-use crate::path::{PlacedListener, Tier};
-use crate::traffic;
 
 /// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
 /// machines leave to the hypervisor for that, and single requests, whose client and server share a warm core, are spared of it.

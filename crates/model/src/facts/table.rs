@@ -1,7 +1,7 @@
 //! Tables of tracked connections: how full each was, what it dropped, and what filled it.
 
 use super::Context;
-use crate::load::LoadResult;
+use crate::observation::load::LoadResult;
 use crate::observation::{ConntrackCpu, KernelLine, NetnsId, NetnsView};
 
 /// Sysctl with the table's limit.

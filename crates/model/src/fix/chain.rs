@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::judge::{Judgement, Place, Seen, Worse, figures, is_gain, judge, judge_improvement, meets, reaching, worse};
+use super::judge::{FindingIdentity, Judgement, Seen, Worse, figures, is_gain, judge, judge_improvement, meets, reaching, worse};
 use super::noise::Gain;
 use super::rounds::entry;
 use super::{Action, NOISE_SHARE, ROUNDS_MAX, Session, State, Step};
-use crate::change::Change;
-use crate::message::Message;
-use crate::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind};
+use crate::fix::change::Change;
+use crate::output::message::Message;
+use crate::output::report::{Diagnosis, Finding, Kept, Remedy, Role, RoundKind};
 
 /// Times that a remedy is tried: once more where it did nothing the first time and other changes were kept since, which may have hidden it.
 const ATTEMPTS_MAX: u32 = 2;
@@ -25,7 +25,7 @@ pub(super) struct Attempt {
 
 /// The trial of one remedy, or of several alternatives one after the other.
 pub(super) struct Trial {
-    place: Place,
+    place: FindingIdentity,
     /// True where it is about an improvement and no cause.
     improves: bool,
     queue: VecDeque<Remedy>,
@@ -62,7 +62,7 @@ impl Session<'_> {
 
     /// The first cause with a remedy that may be tried, and the remedy with its alternatives. `again` asks for second attempts, `grouped` for
     /// remedies that have alternatives.
-    fn candidates(&self, findings: &[Finding], again: bool, grouped: bool) -> Option<(Place, Vec<Remedy>)> {
+    fn candidates(&self, findings: &[Finding], again: bool, grouped: bool) -> Option<(FindingIdentity, Vec<Remedy>)> {
         findings.iter().filter(|finding| finding.role == Role::Cause).find_map(|finding| {
             let may = |remedy: &&Remedy| remedy.group.is_some() == grouped && self.may_try(finding, remedy, again);
             let first = finding.remedies.iter().find(may)?;
@@ -71,7 +71,7 @@ impl Session<'_> {
                 Some(_) => finding.remedies.iter().filter(alike).filter(may).cloned().collect(),
                 None => vec![first.clone()],
             };
-            Some((Place::of(finding), all))
+            Some((FindingIdentity::of(finding), all))
         })
     }
 
@@ -144,15 +144,15 @@ impl Session<'_> {
     }
 
     /// True where the next cause explains a loss: another one, that can be acted on, and that appeared or refuses more than before.
-    fn has_next(&self, before: &Diagnosis, after: &Diagnosis, tried: &Place) -> bool {
+    fn has_next(&self, before: &Diagnosis, after: &Diagnosis, tried: &FindingIdentity) -> bool {
         let grew = |finding: &Finding| {
-            let place = Place::of(finding);
+            let place = FindingIdentity::of(finding);
             let refused = place.refusals(after, &finding.station);
             refused > 0.0 && refused > place.refusals(before, &finding.station) * (1.0 + NOISE_SHARE)
         };
-        let next = after.findings.iter().filter(|finding| finding.role == Role::Cause && Place::of(finding) != *tried);
+        let next = after.findings.iter().filter(|finding| finding.role == Role::Cause && FindingIdentity::of(finding) != *tried);
         let mut open = next.filter(|finding| finding.remedies.iter().any(|remedy| self.may_try(finding, remedy, false)));
-        self.applied < ROUNDS_MAX && open.any(|finding| !Place::of(finding).is_cause(before) || grew(finding))
+        self.applied < ROUNDS_MAX && open.any(|finding| !FindingIdentity::of(finding).is_cause(before) || grew(finding))
     }
 
     /// A change of the trial is taken back: the next alternative, or the choice.

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use super::judge::{figures, is_back, worse};
 use super::noise::{self, Figures};
 use super::{Action, Session, Step};
-use crate::change::Change;
-use crate::message::Message;
-use crate::report::{Diagnosis, Kept, Role, RoundKind};
+use crate::fix::change::Change;
+use crate::output::message::Message;
+use crate::output::report::{Diagnosis, Kept, Role, RoundKind};
 
 impl Session<'_> {
     /// Measures once more what stays, with the improvements that were held, unless the last measurement did that. Where something was dropped it is measured

@@ -4,9 +4,9 @@
 
 use super::noise::{self, Figures, Gain, Metric, is_more_often};
 use super::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, LATENCY_TIMES_MAX, NOISE_SHARE, REFUSALS_LEFT_MAX};
-use crate::message::Message;
-use crate::report::{At, Diagnosis, Finding, LoadReport, Remedy, Role, Signal, StationState, Verdict};
-use crate::spread::Range;
+use crate::facts::spread::Range;
+use crate::output::message::Message;
+use crate::output::report::{At, Diagnosis, Finding, LoadReport, Remedy, Role, Signal, StationState, Verdict};
 
 /// What counts besides goodput.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) struct Judgement {
 /// A finding's place: the same finding at the same place in two measurements is the same one. The process is left out, since a restart of
 /// the server changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FindingIdentity {
     pub(super) finding: String,
     station: String,
     tier: String,
@@ -66,7 +66,7 @@ pub(super) struct Place {
     edge: Option<String>,
 }
 
-impl Place {
+impl FindingIdentity {
     pub(super) fn of(finding: &Finding) -> Self {
         Self {
             finding: finding.id.clone(),
@@ -87,7 +87,7 @@ impl Place {
 
     /// True where it is a cause in this measurement.
     pub(super) fn is_cause(&self, diagnosis: &Diagnosis) -> bool {
-        diagnosis.findings.iter().any(|finding| finding.role == Role::Cause && Place::of(finding) == *self)
+        diagnosis.findings.iter().any(|finding| finding.role == Role::Cause && FindingIdentity::of(finding) == *self)
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) fn fails_less(before: &Diagnosis, after: &Diagnosis) -> bool {
 }
 
 /// True where the signal that the remedy named improved. Refusals that were not there before cannot fall.
-fn improved(before: &Diagnosis, after: &Diagnosis, place: &Place, remedy: &Remedy) -> bool {
+fn improved(before: &Diagnosis, after: &Diagnosis, place: &FindingIdentity, remedy: &Remedy) -> bool {
     match &remedy.signal {
         Signal::Refusals { station } => {
             let was = place.refusals(before, station);
@@ -205,7 +205,7 @@ pub(super) struct Seen {
 /// Whether a change did what its remedy promised.
 pub(super) fn judge(
     (before, after): (&Diagnosis, &Diagnosis),
-    place: &Place,
+    place: &FindingIdentity,
     remedy: &Remedy,
     objective: Objective,
     seen: Seen,
@@ -262,7 +262,7 @@ pub(super) fn judge_improvement(before: &Diagnosis, after: &Diagnosis, objective
 
 /// What shows that a change is needed whatever the figures are: its station refuses again, or its finding is a cause again, in `without` and not in `with`
 /// all of them.
-pub(super) fn is_back((with, without): (&Diagnosis, &Diagnosis), place: &Place, remedy: &Remedy) -> Option<Need> {
+pub(super) fn is_back((with, without): (&Diagnosis, &Diagnosis), place: &FindingIdentity, remedy: &Remedy) -> Option<Need> {
     if let Signal::Refusals { station } = &remedy.signal {
         let rate =
             |diagnosis: &Diagnosis| (place.refusals(diagnosis, station), diagnosis.load.as_ref().map_or(0.0, |load| load.duration_s));
@@ -291,7 +291,7 @@ pub(super) enum Missed {
 /// Whether a change is missed: `start` is the first measurement, `with` that of all changes, `without` those without this one, the newest last.
 pub(super) fn missed(
     (start, with, without): (&Diagnosis, &Diagnosis, &[&Diagnosis]),
-    (place, remedy, gain): (&Place, &Remedy, Gain),
+    (place, remedy, gain): (&FindingIdentity, &Remedy, Gain),
     objective: Objective,
 ) -> Missed {
     let Some((last, before)) = without.split_last() else { return Missed::Unknown };
@@ -363,11 +363,11 @@ pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Catalogue;
-    use crate::diagnose::diagnose;
-    use crate::load::{Errors, Percentiles};
+    use crate::judge::diagnose::diagnose;
     use crate::observation::Observation;
-    use crate::report::LoadReport;
+    use crate::observation::load::{Errors, Percentiles};
+    use crate::output::catalogue::Catalogue;
+    use crate::output::report::LoadReport;
 
     fn measured(goodput_rps: f64, failed_share: f64, p99_ms: u64) -> Diagnosis {
         let latency_us = Percentiles { p99: 1_000 * p99_ms, ..Percentiles::default() };

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::judge::{Missed, figures, is_gain, missed};
 use super::{Action, Session, Step};
-use crate::message::Message;
-use crate::report::{Diagnosis, Kept, RoundKind};
+use crate::output::message::Message;
+use crate::output::report::{Diagnosis, Kept, RoundKind};
 
 /// How far the phase is.
 pub(super) struct LeaveOut {

@@ -1,14 +1,14 @@
 //! The changes that a session made: which stand, which lie over which, and what putting one back means.
 
-use super::judge::Place;
+use super::judge::FindingIdentity;
 use super::noise::Gain;
-use crate::change::Change;
-use crate::report::Remedy;
+use crate::fix::change::Change;
+use crate::output::report::Remedy;
 
 /// A change that was made, whether or not it still stands. Its number is its place in [`Made`], from 1.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    pub(super) place: Place,
+    pub(super) place: FindingIdentity,
     pub(super) remedy: Remedy,
     /// Index of its round, once it was measured.
     pub(super) round: Option<usize>,

@@ -1,9 +1,9 @@
 //! Whether one measurement is worse than another beyond what was measured of chance: by goodput, failures and p99, each with its interval. No threshold
-//! stands here: the intervals come out of the loads themselves (`crate::spread`) and out of measurements of the same state that were repeated.
+//! stands here: the intervals come out of the loads themselves (`crate::facts::spread`) and out of measurements of the same state that were repeated.
 
 use super::judge::{Objective, failed_share, fails_less, faster, p99, reaching, rose};
-use crate::report::Diagnosis;
-use crate::spread::Range;
+use crate::facts::spread::Range;
+use crate::output::report::Diagnosis;
 
 /// A figure with its 95 % interval; of a state that was measured again, the mean and all that either interval holds.
 #[derive(Debug, Clone, Copy, PartialEq)]

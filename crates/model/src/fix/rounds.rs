@@ -1,11 +1,11 @@
 //! The rounds as the report tells them, and what becomes of a change in them.
 
-use super::judge::Place;
+use super::judge::FindingIdentity;
 use super::made::Entry;
 use super::noise::Gain;
 use super::{Action, Session, Step};
-use crate::message::Message;
-use crate::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
+use crate::output::message::Message;
+use crate::output::report::{Diagnosis, Kept, Prediction, Round, RoundKind};
 
 impl Session<'_> {
     /// Adds a round, held against the measurement `before`; nothing where it holds no load. Gives its index.
@@ -113,6 +113,6 @@ impl Session<'_> {
 }
 
 /// An entry for a change that is about to be made.
-pub(super) fn entry(place: &Place, remedy: crate::report::Remedy, improves: bool) -> Entry {
+pub(super) fn entry(place: &FindingIdentity, remedy: crate::output::report::Remedy, improves: bool) -> Entry {
     Entry { place: place.clone(), remedy, round: None, gain: Gain::default(), explained: false, needed: false, improves }
 }

@@ -1,9 +1,9 @@
 //! The account: of the counts of one stretch of time, how many requests stood at each place.
 
 use crate::facts::Context;
-use crate::load::Loop;
+use crate::observation::load::Loop;
 use crate::observation::{Listener, ListenerAddress};
-use crate::report::LedgerPlaceKind;
+use crate::output::report::LedgerPlaceKind;
 
 use super::count::{Counted, Counts};
 use super::held::Threads;
@@ -56,7 +56,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
 
     /// Connections that waited to be accepted by a tier on average, without those whose client went away. The queues are read 20 times a second.
     fn queued(&self, tier: usize, (from_us, to_us): (u64, u64)) -> f64 {
-        let of = |placed: &crate::path::PlacedListener| {
+        let of = |placed: &crate::facts::path::PlacedListener| {
             let Some(view) = self.ctx.obs.netns.get(&placed.netns) else { return 0.0 };
             let length = |all: &Vec<Listener>| {
                 all.iter().find(|one| one.inode == placed.listener.inode).map_or(0.0, |one| f64::from(one.accept_queue))

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
+use crate::facts::path::Endpoint;
 use crate::facts::pool::{BUSY_SHARE, STEADY_SHARE};
 use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
-use crate::path::Endpoint;
 
 use super::count::{Pair, called, ends, pairs, tier_of};
 use super::rhythm::Rhythm;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::facts::Context;
+use crate::facts::path::{Endpoint, answers};
 use crate::facts::suffered::{accepted, segments};
-use crate::load::INITIAL_RTO_S;
+use crate::observation::load::INITIAL_RTO_S;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
-use crate::path::{Endpoint, answers};
 
 use super::account::standing as standing_of;
 use super::calls::{self, Calls};
@@ -239,7 +239,7 @@ pub(crate) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Op
 
 /// What samples tell beside the counts.
 #[derive(Debug, Default)]
-struct Beside {
+struct SampleDetails {
     /// By tier: the ages of the requests in service of one sample, milliseconds.
     ages_ms: Vec<Vec<u64>>,
     /// Requests under way at the first tier by their client's address, the sum of all samples.
@@ -339,7 +339,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
     fn count(&self, samples: &[&(u64, RequestSample)], counted: &mut Counted) -> Vec<(u64, Vec<Counts>)> {
         let pairs = pairs(samples);
         let mut all = Vec::new();
-        let mut beside = Beside::default();
+        let mut beside = SampleDetails::default();
         for ((at_us, sample), pairs) in samples.iter().zip(&pairs) {
             beside.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
             all.push((*at_us, self.count_one(sample, pairs, &mut beside)));
@@ -354,7 +354,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         all
     }
 
-    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], beside: &mut Beside) -> Vec<Counts> {
+    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], beside: &mut SampleDetails) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); self.ctx.path.tiers.len()];
         // Of a connection both ends of which are here the accepted one tells of its handshake.
         let shaking: BTreeSet<_> =

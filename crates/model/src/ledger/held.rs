@@ -1,8 +1,8 @@
 //! What a tier does with the requests that it holds: how many stand at its threads, on a CPU or ready for one, and how many wait for something else.
 
 use crate::facts::Context;
+use crate::facts::path::Tier;
 use crate::observation::{CgroupId, CpuUse};
-use crate::path::Tier;
 
 /// Requests at one thread that are gone through singly.
 const REQUESTS_MAX: f64 = 20_000.0;

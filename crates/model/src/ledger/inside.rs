@@ -2,8 +2,8 @@
 
 use crate::facts::Context;
 use crate::facts::suffered::WAKES_US;
-use crate::harm::Cost;
-use crate::report::LedgerPlaceKind as Place;
+use crate::judge::harm::Cost;
+use crate::output::report::LedgerPlaceKind as Place;
 
 use super::account::standing;
 use super::calls::Calls;

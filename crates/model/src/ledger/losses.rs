@@ -1,8 +1,8 @@
 //! What was lost: requests a second by kind, and the place that refused them where a counter tells it.
 
 use crate::facts::Context;
-use crate::load::LoadResult;
-use crate::report::{LedgerLoss, LedgerLossKind};
+use crate::observation::load::LoadResult;
+use crate::output::report::{LedgerLoss, LedgerLossKind};
 
 /// The losses of the load, those of which the place is known first; where traffic is only watched, what counters tell.
 pub(crate) fn of(ctx: &Context<'_>) -> Vec<LedgerLoss> {
@@ -65,7 +65,7 @@ fn cut_off(ctx: &Context<'_>, reset: u64) -> Option<(String, String)> {
 }
 
 /// Answers with an error: what the servers of the path logged most often.
-fn wrongly_answered(ctx: &Context<'_>) -> Option<(String, String)> {
+pub(super) fn wrongly_answered(ctx: &Context<'_>) -> Option<(String, String)> {
     const KINDS: [(&str, &str); 5] = [
         ("connect 99", "ephemeral-ports"),
         ("limiting ", "rate-limit"),

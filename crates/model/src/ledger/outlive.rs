@@ -47,10 +47,10 @@ fn callers(ctx: &Context<'_>, id: NetnsId, tier: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Catalogue;
     use crate::facts::TierId;
+    use crate::facts::path::{Path, PlacedListener, Tier};
     use crate::observation::{Listener, Observation, RequestSocket, SocketAddress, UnixPeer};
-    use crate::path::{Path, PlacedListener, Tier};
+    use crate::output::catalogue::Catalogue;
 
     const HERE: NetnsId = NetnsId(1);
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Context;
+use crate::facts::path::PlacedListener;
+use crate::facts::traffic;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, RequestSample, RequestSocket, RequestTimes};
-use crate::path::PlacedListener;
-use crate::traffic;
 
 use super::count::{Counted, tier_of};
 use super::standing::pending;

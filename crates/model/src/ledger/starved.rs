@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
-use crate::load::INITIAL_RTO_US;
+use crate::observation::load::INITIAL_RTO_US;
 use crate::observation::{RequestSample, RequestSocket, TcpState};
 
 /// Of the first tier, on average over the window.

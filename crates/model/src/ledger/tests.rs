@@ -4,16 +4,16 @@ mod balance;
 
 use super::count::nearest;
 use super::*;
-use crate::catalogue::Catalogue;
 use crate::facts::TierId;
-use crate::load::{Errors, LoadResult, Loop, Percentiles, Slice};
+use crate::facts::path::{Path, PlacedListener, Tier};
+use crate::observation::load::{Errors, LoadResult, Loop, Percentiles, Slice};
+use crate::observation::reading::Reading;
 use crate::observation::{
     Address, CpuUse, Listener, ListenerAddress, NetnsId, Observation, ProcessView, RequestSample, RequestSocket, RequestTimes,
     SocketAddress, TcpState, ThreadTimes,
 };
-use crate::path::{Path, PlacedListener, Tier};
-use crate::reading::Reading;
-use crate::report::{LedgerLossKind, LedgerPlaceKind as Place};
+use crate::output::catalogue::Catalogue;
+use crate::output::report::{LedgerLossKind, LedgerPlaceKind as Place};
 
 const CLIENT: NetnsId = NetnsId(1);
 const SERVER: NetnsId = NetnsId(2);
@@ -223,7 +223,7 @@ fn clients_are_told_by_their_address_the_busiest_first_and_idle_ones_are_not() {
     let client = vec![syn_sent(WEB, 300), unheard(WEB, 301, 1)];
     let stage = Stage { client, server, share: Some(0.5), ..Stage::default() };
     let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
-    let told = crate::whereabouts::whereabouts(&obs, &path, 1_000.0, &words);
+    let told = crate::output::whereabouts::whereabouts(&obs, &path, 1_000.0, &words);
     let clients: Vec<(String, f64)> = told.clients.iter().map(|client| (client.address.to_string(), client.mean)).collect();
     let expected = [("10.0.1.2", 10.0), ("10.0.1.1", 6.0), ("10.0.0.1", 4.0)].map(|(ip, mean)| (ip.to_owned(), mean));
     assert_eq!(clients, expected, "each stands for two");
@@ -238,10 +238,10 @@ fn clients_are_told_by_their_address_the_busiest_first_and_idle_ones_are_not() {
 fn without_a_listener_or_a_sample_it_says_so() {
     let (stage, words) = (Stage::default(), Catalogue::english());
     let mut obs = stage.observe();
-    let told = crate::whereabouts::whereabouts(&obs, &Path::default(), 0.0, &words);
+    let told = crate::output::whereabouts::whereabouts(&obs, &Path::default(), 0.0, &words);
     assert_eq!((told.ledger, told.warnings), (None, vec!["Nothing on this host listens at 10.0.0.1:80 for this client.".to_owned()]));
-    obs.netns.values_mut().for_each(|view| view.request_samples = crate::series::Series::default());
-    let told = crate::whereabouts::whereabouts(&obs, &stage.path(), 0.0, &words);
+    obs.netns.values_mut().for_each(|view| view.request_samples = crate::observation::series::Series::default());
+    let told = crate::output::whereabouts::whereabouts(&obs, &stage.path(), 0.0, &words);
     assert_eq!((told.ledger, told.warnings), (None, vec!["The connections of web were not sampled.".to_owned()]));
 }
 
@@ -347,7 +347,7 @@ fn watched_alone_counters_tell_what_was_dropped_by_whom() {
     let mut obs = stage.observe();
     assert_eq!(told(&obs), []);
     let view = obs.netns.get_mut(&SERVER).unwrap();
-    view.listeners = crate::series::Series::default();
+    view.listeners = crate::observation::series::Series::default();
     for (at_us, drops) in [(0, 100), (WINDOW_US, 150)] {
         let listeners = vec![stage.listener(WEB, 0), Listener { drops: Some(drops), ..stage.listener(APP, 0) }];
         view.listeners.push(at_us, Reading::Ok(listeners));
@@ -391,7 +391,7 @@ fn a_recording_of_streams_says_so() {
     let mut obs = stage.observe();
     let view = obs.netns.get_mut(&SERVER).unwrap();
     let points: Vec<(u64, RequestSample)> = view.request_samples.points().to_vec();
-    view.request_samples = crate::series::Series::default();
+    view.request_samples = crate::observation::series::Series::default();
     for (n, (at_us, mut sample)) in points.into_iter().enumerate() {
         for times in sample.sockets.iter_mut().filter_map(|socket| socket.times.as_mut()) {
             times.data_segs_out = Some(10 + n as u64);

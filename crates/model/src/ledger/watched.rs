@@ -1,18 +1,28 @@
-//! What counters tell of losses where traffic is only watched: packets of new connections that were dropped, and connections that were closed at once.
-//! A client tries again after each, so that they count tries, not clients.
+//! What counters and access logs tell of losses where traffic is only watched: packets of new connections that were dropped, connections that were closed at once,
+//! and errors that were answered. A client tries again after each, so that they count tries, not clients.
 
 use crate::facts::Context;
+use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::queue::{self, Queue};
+use crate::facts::traffic;
 use crate::observation::{ConntrackCpu, NetnsId};
-use crate::path::{PlacedListener, Tier};
-use crate::report::{LedgerLoss, LedgerLossKind};
+use crate::output::report::{LedgerLoss, LedgerLossKind};
 
 /// The losses of the window, in the order of the path.
 pub(super) fn of(ctx: &Context<'_>) -> Vec<LedgerLoss> {
     let mut losses: Vec<LedgerLoss> = ctx.netns_on_path().into_iter().filter_map(|(id, _)| untracked(ctx, id)).collect();
     losses.extend(ctx.path.tiers.iter().filter_map(|tier| unqueued(ctx, tier)));
     losses.extend(ctx.path.tiers.first().and_then(|tier| unserved(ctx, tier)));
+    losses.extend(answered_wrong(ctx));
     losses
+}
+
+/// Answered with an error of the server, as its access log tells.
+fn answered_wrong(ctx: &Context<'_>) -> Option<LedgerLoss> {
+    let (failed, _) = traffic::server_errors(ctx)?;
+    let per_s = super::rounded(failed as f64 / ctx.seconds().max(1e-6));
+    let (tier, place) = super::losses::wrongly_answered(ctx).unzip();
+    (per_s > 0.0).then_some(LedgerLoss { tier, place, kind: LedgerLossKind::Wrong, per_s })
 }
 
 fn loss(tier: &str, place: &str, kind: LedgerLossKind, per_s: f64) -> Option<LedgerLoss> {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::{Counters, RequestSample, TcpSample};
-use crate::series::Series;
+use crate::observation::series::Series;
 
 /// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace lives (namespaces(7)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::NetnsId;
-use crate::series::Series;
+use crate::observation::series::Series;
 
 /// Everything read of one process.
 #[derive(Debug, Clone, Default, PartialEq)]

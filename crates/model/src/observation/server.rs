@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::ListenerAddress;
-use crate::load::Percentiles;
-use crate::series::Series;
+use crate::observation::load::Percentiles;
+use crate::observation::series::Series;
 
 /// Everything read of one server of a known kind, by the process id of its master.
 #[derive(Debug, Clone, Default, PartialEq)]

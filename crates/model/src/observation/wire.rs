@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::edge::EdgeFacts;
+use crate::tools::edge::EdgeFacts;
 
 /// What a capture held.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

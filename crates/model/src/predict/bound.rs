@@ -4,13 +4,13 @@
 //! least `L / N` of the time that it takes now, and no more than `N / L` times as many get through (Amdahl 1967). It is a bound and no prediction.
 
 use super::{Lift, Scene, expected, refusal, remaining};
-use crate::load::Loop;
-use crate::report::Finding;
-use crate::stations::Placed;
+use crate::judge::stations::StationReading;
+use crate::observation::load::Loop;
+use crate::output::report::Finding;
 
 /// Answers a second, of whatever kind; nothing where requests do not stand elsewhere, or where other faults hide how long they would. Nothing either where
 /// requests become cheaper: what is not done is not waited, woken and scheduled for, and more was gained than such a bound allows (docs/measuring.md).
-pub(super) fn at_most(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, lift: Lift) -> Option<f64> {
+pub(super) fn at_most(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, lift: Lift) -> Option<f64> {
     let load = refusal::measured(scene).ok()?;
     refusal::failing(scene, finding, placed, load).ok()?;
     if matches!(load.shape, Loop::Open { .. }) || matches!(lift, Lift::Cost) {

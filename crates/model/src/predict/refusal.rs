@@ -3,12 +3,12 @@
 use super::{COUNTED, Remaining, Scene, is_same, lowest};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::{few_threads, other_tenants};
-use crate::findings::{GENERATOR_LIMITED, THROTTLED};
-use crate::harm::Cost;
-use crate::load::{LoadResult, Loop};
-use crate::message::Message;
-use crate::report::{Finding, Role, StationKind, StationState};
-use crate::stations::Placed;
+use crate::judge::findings::{GENERATOR_LIMITED, THROTTLED};
+use crate::judge::harm::Cost;
+use crate::judge::stations::StationReading;
+use crate::observation::load::{LoadResult, Loop};
+use crate::output::message::Message;
+use crate::output::report::{Finding, Role, StationKind, StationState};
 
 /// Findings that hide what an answer costs: what is put to sleep or held up by a rate is counted into the time of service.
 const HIDING: &[&str] = &[THROTTLED, "egress-shaped"];
@@ -22,7 +22,7 @@ pub(super) fn measured<'a>(scene: &Scene<'_, 'a>) -> Result<&'a LoadResult, Mess
 }
 
 /// Another fault remains, or requests fail in a way that lifting this station does not end.
-pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed, load: &LoadResult) -> Result<(), Message> {
+pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, load: &LoadResult) -> Result<(), Message> {
     // The load generator is no part of what is mended: with the same load it will be at its ceiling again, which is one of those that remain.
     let generator_full =
         scene.stations.iter().any(|read| read.station.station == "load-generator" && read.station.state == StationState::Saturated);
@@ -34,11 +34,11 @@ pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed,
     if let Some(cause) = scene.findings.iter().find(|other| other.role == Role::Cause && !is_own(other)) {
         return other(&cause.id);
     }
-    let symptom = |read: &Placed| {
+    let symptom = |read: &StationReading| {
         let here = |other: &&Finding| other.station == read.station.station && other.at == read.station.at;
         scene.findings.iter().filter(|other| is_own(other)).any(|other| here(&other))
     };
-    let refuses = |read: &&Placed| read.station.state == StationState::Refusing && !is_same(read, placed) && !symptom(read);
+    let refuses = |read: &&StationReading| read.station.state == StationState::Refusing && !is_same(read, placed) && !symptom(read);
     if let Some(refusing) = scene.stations.iter().find(refuses) {
         return other(&refusing.station.station);
     }
@@ -52,7 +52,7 @@ pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Placed,
 }
 
 /// Failures that this station brings about by itself. What a cliff turns away is refused, reset or waits until it is given up.
-fn explained(load: &LoadResult, placed: &Placed) -> u64 {
+fn explained(load: &LoadResult, placed: &StationReading) -> u64 {
     let errors = &load.errors;
     let turned_away: u64 = TURNED_AWAY.iter().filter_map(|status| load.status.get(status)).sum();
     let given_up = errors.response_timeout + errors.connect_timeout;
@@ -67,7 +67,7 @@ fn explained(load: &LoadResult, placed: &Placed) -> u64 {
 /// Why it cannot be told what comes when `next` limits. Nothing need be known of the station that was `lifted` where its limit goes away.
 pub(super) fn untold(
     scene: &Scene<'_, '_>,
-    lifted: Option<&Placed>,
+    lifted: Option<&StationReading>,
     remaining: &[Remaining<'_>],
     next: &str,
     load: &LoadResult,
@@ -83,7 +83,7 @@ pub(super) fn untold(
         return Err(Message::new("prediction-refused-service"));
     }
     // What comes when a cliff is gone was never there: that more of it passes side by side must be known.
-    if lifted.is_none() && crate::diagnose::waits_unseen(scene.ctx).is_some() {
+    if lifted.is_none() && crate::judge::diagnose::waits_unseen(scene.ctx).is_some() {
         return Err(Message::new("prediction-refused-unseen"));
     }
     if let Some((tier, threads, cores)) = few_threads(scene.ctx).filter(|_| lifted.is_none()) {
@@ -115,10 +115,10 @@ fn hiding<'a>(scene: &Scene<'a, '_>) -> Option<&'a str> {
 }
 
 /// A table of connections that is not full yet would be at the rate to come, and is not what was lifted: its entries grow with the rate.
-pub(super) fn fills(scene: &Scene<'_, '_>, lifted: &Placed, goodput_rps: f64) -> Result<(), Message> {
+pub(super) fn fills(scene: &Scene<'_, '_>, lifted: &StationReading, goodput_rps: f64) -> Result<(), Message> {
     let Some(load) = &scene.ctx.obs.load else { return Ok(()) };
     let times = goodput_rps / load.throughput_rps();
-    let would = |read: &&Placed| {
+    let would = |read: &&StationReading| {
         let station = &read.station;
         station.station == "conntrack-table"
             && !is_same(read, lifted)

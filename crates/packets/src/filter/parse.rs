@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{End, Expression};
+use super::{Expression, PacketEnd};
 
 /// Words of a filter; more are not believed. Bounds the depth of the expression, too.
 const WORDS_MAX: usize = 200;
@@ -37,7 +37,7 @@ enum Kind {
 struct Words<'t> {
     words: Vec<&'t str>,
     at: usize,
-    last: Option<(End, Kind)>,
+    last: Option<(PacketEnd, Kind)>,
 }
 
 pub(super) fn parse(text: &str) -> Result<Expression, FilterError> {
@@ -137,9 +137,9 @@ impl<'t> Words<'t> {
 
     fn qualified(&mut self) -> Result<Expression, FilterError> {
         let end = if self.takes(&["src"]) {
-            Some(End::Source)
+            Some(PacketEnd::Source)
         } else if self.takes(&["dst"]) {
-            Some(End::Destination)
+            Some(PacketEnd::Destination)
         } else {
             None
         };
@@ -151,7 +151,7 @@ impl<'t> Words<'t> {
         };
         self.at += usize::from(kind.is_some());
         let (end, kind) = match (end, kind, self.last) {
-            (end, Some(kind), _) => (end.unwrap_or(End::Either), kind),
+            (end, Some(kind), _) => (end.unwrap_or(PacketEnd::Either), kind),
             // "src 10.0.0.1" is a host.
             (Some(end), None, _) => (end, Kind::Host),
             (None, None, Some(last)) if self.peek().is_some() => last,
@@ -169,7 +169,7 @@ impl<'t> Words<'t> {
     }
 }
 
-fn value(word: &str, end: End, kind: Kind) -> Option<Expression> {
+fn value(word: &str, end: PacketEnd, kind: Kind) -> Option<Expression> {
     Some(match kind {
         Kind::Port => Expression::Port(end, word.parse().ok()?),
         Kind::Host => {

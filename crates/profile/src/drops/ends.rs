@@ -94,9 +94,9 @@ const SOCKET_ADDRESS_BYTES: usize = 28;
 
 /// What was told on one core and not dropped yet.
 #[derive(Debug, Default)]
-pub(super) struct Told(VecDeque<(u64, Option<u64>, SocketAddr)>);
+pub(super) struct SocketsOfDrops(VecDeque<(u64, Option<u64>, SocketAddr)>);
 
-impl Told {
+impl SocketsOfDrops {
     /// Remembers what a tracepoint tells; false where it is not one that does.
     pub(super) fn take(&mut self, ends: &Ends, time: u64, id: u64, data: &[u8]) -> bool {
         if !ends.0.iter().any(|(known, ..)| *known == id) {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_was_told_of_has_an_end_once_and_soon() {
-        let (ends, mut told) = (ends(), Told::default());
+        let (ends, mut told) = (ends(), SocketsOfDrops::default());
         assert!(ends.0.iter().all(|(_, format, telling)| Ends::fits(format, telling)));
         let reset = data(&[(8, &7_u64.to_ne_bytes()), (32, &[2, 0, 0, 80, 10, 78, 0, 2])]);
         let icmp = data(&[(8, &9_u64.to_ne_bytes()), (28, &[127, 0, 0, 1]), (34, &53_u16.to_ne_bytes())]);
@@ -177,7 +177,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_data_is_taken(id in 0u64..5, bytes in proptest::collection::vec(any::<u8>(), 0..90), packet: u64) {
-            let (ends, mut told) = (ends(), Told::default());
+            let (ends, mut told) = (ends(), SocketsOfDrops::default());
             for time in 0..40 {
                 told.take(&ends, time, id, &bytes);
             }

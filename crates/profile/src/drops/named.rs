@@ -23,12 +23,12 @@ pub(super) struct Kind {
     pub(super) program: String,
     /// The number of its namespace.
     pub(super) program_namespace: Option<u64>,
-    pub(super) end: End,
+    pub(super) end: DropSocket,
 }
 
 /// The socket of a drop, or what the packet says of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct End {
+pub(super) struct DropSocket {
     pub(super) transport: Option<&'static str>,
     pub(super) state: Option<&'static str>,
     /// The number of its namespace.
@@ -52,7 +52,7 @@ type Line = (u64, String, u64, Option<bool>, String, Option<u64>, Option<&'stati
 /// The drops with their names, the most first, and what could not be told.
 pub(super) fn drops(kinds: Vec<(Kind, u64)>, format: &Format, kallsyms: &str) -> (Vec<Drop>, Vec<String>) {
     let functions = Kallsyms::parse(kallsyms);
-    let mut lines: BTreeMap<Line, Vec<(End, u64)>> = BTreeMap::new();
+    let mut lines: BTreeMap<Line, Vec<(DropSocket, u64)>> = BTreeMap::new();
     for (kind, count) in kinds {
         let Kind { reason, location, protocol, socket, program, program_namespace, end } = kind;
         let location = functions.find(location).map_or_else(|| "[kernel]".to_owned(), |(name, _)| name.to_owned());
@@ -104,7 +104,7 @@ struct Shared {
 }
 
 /// Connections that share their end here (those of a server) become one, and then those that share the other end (those to a server).
-fn together(ends: Vec<(End, u64)>) -> BTreeMap<Pair, Shared> {
+fn together(ends: Vec<(DropSocket, u64)>) -> BTreeMap<Pair, Shared> {
     let mut pairs: BTreeMap<Pair, Shared> = BTreeMap::new();
     for (end, count) in ends {
         let shared = pairs.entry((end.local, end.remote)).or_default();
@@ -147,8 +147,8 @@ fn protocol_name(protocol: u64) -> String {
 mod tests {
     use super::*;
 
-    fn end(local: &str, remote: &str, inode: u64) -> (End, u64) {
-        (End { local: local.parse().ok(), remote: remote.parse().ok(), inode: Some(inode), ..End::default() }, 1)
+    fn end(local: &str, remote: &str, inode: u64) -> (DropSocket, u64) {
+        (DropSocket { local: local.parse().ok(), remote: remote.parse().ok(), inode: Some(inode), ..DropSocket::default() }, 1)
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
             end("10.0.0.1:5001", behind, 3),
             end("10.0.0.1:5002", behind, 4),
             end(lonely.0, lonely.1, 5),
-            (End::default(), 7),
+            (DropSocket::default(), 7),
         ]);
         let told: Vec<(String, u64, usize, u64)> = told
             .into_iter()

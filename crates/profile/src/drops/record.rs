@@ -2,7 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use super::named::{End, Kind};
+use super::named::{DropSocket, Kind};
 
 /// Bytes of `struct kind` and `struct counted`.
 pub(super) const KIND_BYTES: usize = 80;
@@ -58,7 +58,7 @@ pub(super) fn read(kind: &[u8; KIND_BYTES], counted: &[u8; COUNTED_BYTES]) -> (K
         socket: if flags & FOR_SOCKET != 0 { Some(true) } else { (flags & TELLS_SOCKETS != 0).then_some(false) },
         program,
         program_namespace,
-        end: End {
+        end: DropSocket {
             transport,
             state,
             namespace: namespace(16),
@@ -117,7 +117,7 @@ mod tests {
         ];
         let counted = [7_u64.to_ne_bytes(), 4711_u64.to_ne_bytes()].concat().try_into().unwrap();
         let (kind, count) = read(&kind(&parts), &counted);
-        let end = End {
+        let end = DropSocket {
             transport: Some("tcp"),
             state: Some("ESTABLISHED"),
             namespace: Some(0xefff_fff9),

@@ -10,8 +10,8 @@ use perf_event_open_sys as sys;
 use perf_event_open_sys::bindings as b;
 
 use super::Reasons;
-use super::ends::{Ends, Told};
-use super::named::{Counted, End, Kind};
+use super::ends::{Ends, SocketsOfDrops};
+use super::named::{Counted, DropSocket, Kind};
 use crate::error::Error;
 use crate::event;
 use crate::host;
@@ -85,7 +85,7 @@ impl Sampling {
             event::enable(fd).map_err(|error| Error::Io("counting cannot be started".to_owned(), error))?;
         }
         let mut tally = Tally::default();
-        let mut told: Vec<Told> = self.rings.iter().map(|_| Told::default()).collect();
+        let mut told: Vec<SocketsOfDrops> = self.rings.iter().map(|_| SocketsOfDrops::default()).collect();
         let mut buffer = Vec::new();
         loop {
             let more = go_on(begin.elapsed());
@@ -147,7 +147,7 @@ struct Tally {
 
 impl Tally {
     /// Takes the records of a ring; stops where they make no sense, and counts that as one lost.
-    fn take(&mut self, mut bytes: &[u8], layout: &Layout<'_>, told: &mut Told) {
+    fn take(&mut self, mut bytes: &[u8], layout: &Layout<'_>, told: &mut SocketsOfDrops) {
         while !bytes.is_empty() {
             let header = bytes.first_chunk::<8>().map(|head| (u32_at(head, 0), usize::from(u16::from_ne_bytes([head[6], head[7]]))));
             let Some((kind, size)) = header.filter(|(_, size)| (8..=bytes.len()).contains(size)) else {
@@ -158,7 +158,7 @@ impl Tally {
             match kind {
                 SAMPLE => match sample(&record[8..], layout, told) {
                     Some(Sample::Drop(kind)) => self.count(kind),
-                    Some(Sample::Told) => {}
+                    Some(Sample::SocketsOfDrops) => {}
                     None => self.lost += 1,
                 },
                 LOST => self.lost = self.lost.saturating_add(record.get(16..24).map_or(1, |word| u64_at(word, 0))),
@@ -182,7 +182,7 @@ impl Tally {
         for (sampled, count) in self.kinds {
             let (program, program_namespace) = self.programs.get(&sampled.pid).cloned().unwrap_or_default();
             let Sampled { reason, location, protocol, socket, local, .. } = sampled;
-            let end = End { local, ..End::default() };
+            let end = DropSocket { local, ..DropSocket::default() };
             *kinds.entry(Kind { reason, location, protocol, socket, program, program_namespace, end }).or_default() += count;
         }
         Counted { kinds: kinds.into_iter().collect(), lost: self.lost, duration }
@@ -201,16 +201,16 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 enum Sample {
     Drop(Sampled),
     /// It told of a packet that is dropped in a moment.
-    Told,
+    SocketsOfDrops,
 }
 
 /// pid, tid, time, size of the tracepoint's data, the data, which begins with the tracepoint's number.
-fn sample(body: &[u8], layout: &Layout<'_>, told: &mut Told) -> Option<Sample> {
+fn sample(body: &[u8], layout: &Layout<'_>, told: &mut SocketsOfDrops) -> Option<Sample> {
     let head = body.first_chunk::<20>()?;
     let data = body.get(20..20_usize.checked_add(usize::try_from(u32_at(head, 16)).ok()?)?)?;
     let (time, id) = (u64_at(head, 8), u64::from(u16::from_ne_bytes(*data.first_chunk()?)));
     if id != layout.id {
-        return told.take(layout.ends, time, id, data).then_some(Sample::Told);
+        return told.take(layout.ends, time, id, data).then_some(Sample::SocketsOfDrops);
     }
     let number = |name: &str| layout.format.number(name, data);
     Some(Sample::Drop(Sampled {
@@ -252,7 +252,7 @@ mod tests {
 
     fn take(tally: &mut Tally, bytes: &[u8]) {
         let (format, ends) = (format(), Ends::default());
-        tally.take(bytes, &Layout { id: ID, format: &format, ends: &ends }, &mut Told::default());
+        tally.take(bytes, &Layout { id: ID, format: &format, ends: &ends }, &mut SocketsOfDrops::default());
     }
 
     fn record(pid: u32, reason: u32, location: u64) -> Vec<u8> {

@@ -153,7 +153,7 @@ fn sockets(master: &Master, view: &View, main: &str, setting: &ServerSetting) ->
         }
         _ => return Ok(Vec::new()),
     };
-    let place = listener::Place::parse(&address).ok_or_else(|| format!("{address} is no address that can be found"))?;
+    let place = listener::ListenAddress::parse(&address).ok_or_else(|| format!("{address} is no address that can be found"))?;
     let sockets = listener::of(&master.hold()?, master.pid(), &place)?;
     if sockets.is_empty() { Err(format!("the server does not listen on {address}")) } else { Ok(sockets) }
 }
@@ -171,7 +171,7 @@ fn limits_are(master: &Master, sockets: &[OwnedFd], wanted: Wanted<'_>) -> Resul
 }
 
 fn somaxconn(master: &Master) -> Option<u64> {
-    let place = netns::Place::find(master.netns(), Path::new("/")).ok()?;
+    let place = netns::NetnsHandle::find(master.netns(), Path::new("/")).ok()?;
     place.run(|| fs::read_to_string("/proc/sys/net/core/somaxconn")).ok()?.ok()?.trim().parse().ok()
 }
 

@@ -14,7 +14,7 @@ const DESCRIPTORS_MAX: usize = 65_536;
 
 /// Where a socket listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ListenAddress {
     /// An address and port.
     Tcp(SocketAddr),
     /// Any address with this port.
@@ -23,7 +23,7 @@ pub(super) enum Place {
     Unix(String),
 }
 
-impl Place {
+impl ListenAddress {
     /// An address as configuration files have it: "0.0.0.0:80", "[::]:80", "9000", "/run/x.sock", "unix:/run/x.sock".
     pub(super) fn parse(text: &str) -> Option<Self> {
         let path = text.strip_prefix("unix:").unwrap_or(text);
@@ -46,7 +46,7 @@ impl Place {
 
 /// Duplicates of the sockets with which a process, held by a descriptor, listens at a place; several with `reuseport`, and each once, however many descriptors
 /// the process has of it. The error is a clause.
-pub(super) fn of(process: &OwnedFd, pid: u32, place: &Place) -> Result<Vec<OwnedFd>, String> {
+pub(super) fn of(process: &OwnedFd, pid: u32, place: &ListenAddress) -> Result<Vec<OwnedFd>, String> {
     let failed = |error: rustix::io::Errno| format!("the listening sockets of process {pid} cannot be reached (pidfd_getfd(2): {error})");
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| format!("/proc/{pid}/fd: {error}"))?;
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_limit_of_an_own_listener_is_read_and_raised() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let place = Place::Tcp(listener.local_addr().unwrap());
+        let place = ListenAddress::Tcp(listener.local_addr().unwrap());
         let _another = listener.try_clone().unwrap();
         let own = rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty()).unwrap();
         let found = match of(&own, std::process::id(), &place) {
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn places_are_told_apart() {
-        assert_eq!(Place::parse("[::]:80"), Some(Place::Tcp("[::]:80".parse().unwrap())));
-        assert_eq!(Place::parse("9000"), Some(Place::Port(9000)));
-        assert_eq!(Place::parse("unix:/run/x.sock"), Place::parse("/run/x.sock"));
-        assert_eq!(Place::parse("localhost:80"), None);
-        assert_eq!(Place::parse(""), None);
+        assert_eq!(ListenAddress::parse("[::]:80"), Some(ListenAddress::Tcp("[::]:80".parse().unwrap())));
+        assert_eq!(ListenAddress::parse("9000"), Some(ListenAddress::Port(9000)));
+        assert_eq!(ListenAddress::parse("unix:/run/x.sock"), ListenAddress::parse("/run/x.sock"));
+        assert_eq!(ListenAddress::parse("localhost:80"), None);
+        assert_eq!(ListenAddress::parse(""), None);
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn command_line(master: &Master, main: &str) -> Vec<String> {
 pub(super) fn run(master: &Master, main: &str, instead: Option<Instead<'_>>) -> Result<(), String> {
     let program = checked(master, main)?;
     let pid = master.pid();
-    let Ok(place) = netns::Place::find(master.netns(), Path::new("/")) else {
+    let Ok(place) = netns::NetnsHandle::find(master.netns(), Path::new("/")) else {
         return Err(format!("the network namespace of process {pid} cannot be found"));
     };
     // Everything above was about this very process.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use super::holders::{Holders, Holding};
 use super::sampler::Event;
 use super::schedule::{DRAWN_MAX_US, Spent, drawn, next};
+use super::socket_owners::{Holding, SocketOwners};
 use super::{Clock, UnderWay};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, NetnsRef};
@@ -107,9 +107,9 @@ impl Reader {
     pub(super) fn of_host(shared: Shared) -> std::io::Result<Self> {
         let (jobs, inbox) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("host".to_owned()).spawn(move || {
-            let mut holders = Holders::default();
+            let mut socket_owners = SocketOwners::default();
             let read = |order: &Order, _| read_host(&shared, order);
-            work(&shared, Scope::Host, &inbox, false, read, |wanted| holders.refresh(&shared.root, &wanted).clone());
+            work(&shared, Scope::Host, &inbox, false, read, |wanted| socket_owners.refresh(&shared.root, &wanted).clone());
         })?;
         Ok(Self { jobs, thread })
     }

@@ -17,13 +17,13 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use lane::Lane;
 
-use super::askers::{Askers, Told};
 use super::bucket::{Account, Bucket};
 use super::costs::{self, Costs};
-use super::holders::Holding;
 use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
 use super::schedule::{EDGES, FILES, Watch, is_edge};
 use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
+use super::socket_owners::Holding;
+use super::status_pollers::{StatusPollers, StatusTurn};
 use super::store::Store;
 use super::{Clock, ObserveError, ObserveOptions};
 use crate::SOURCES;
@@ -40,7 +40,7 @@ pub(super) enum Event {
     /// A reader is done.
     Reply(Reply),
     /// A server was asked for its status page.
-    Told(Told),
+    StatusTurn(StatusTurn),
     /// An entry that is no reading.
     Note(Entry),
     /// Hand over all entries so far.
@@ -76,7 +76,7 @@ pub(super) struct Sampler {
     store: Store,
     /// The newest entry of each scouted source, by scope.
     latest: BTreeMap<(Scope, &'static str), Entry>,
-    askers: Askers,
+    status_pollers: StatusPollers,
     holding: Holding,
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
@@ -117,7 +117,7 @@ impl Sampler {
             namespaces: Namespaces { found: Vec::new(), unreadable: 0 },
             store: Store::new(bound_bytes),
             latest: BTreeMap::new(),
-            askers: Askers::default(),
+            status_pollers: StatusPollers::default(),
             holding: Holding::new(),
             hold_wanted: None,
             scout_due_us: 0,
@@ -163,7 +163,7 @@ impl Sampler {
         let since_us = self.shared.clock.now_us();
         self.call_unanswered()?;
         let until_us = self.shared.clock.now_us() + FIRST_PAGES_US;
-        while self.askers.begin()
+        while self.status_pollers.begin()
             && let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(until_us.saturating_sub(self.shared.clock.now_us())))
         {
             self.hear(event);
@@ -211,7 +211,7 @@ impl Sampler {
     }
 
     fn finish(mut self) -> (Vec<Entry>, Costs) {
-        self.askers.finish();
+        self.status_pollers.finish();
         let until_us = self.shared.clock.now_us();
         self.drain(PATIENCE_US);
         self.catch_up();
@@ -223,7 +223,7 @@ impl Sampler {
             );
         }
         self.drain(PATIENCE_US);
-        std::mem::take(&mut self.askers).join();
+        std::mem::take(&mut self.status_pollers).join();
         while let Ok(event) = self.inbox.try_recv() {
             self.hear(event);
         }
@@ -392,8 +392,8 @@ impl Sampler {
         match event {
             Event::Note(entry) => self.store.add(vec![entry], Cadence::Once, Phase::First),
             Event::Reply(reply) => self.take(reply),
-            Event::Told(told) => {
-                self.askers.heard(&told);
+            Event::StatusTurn(told) => {
+                self.status_pollers.heard(&told);
                 self.costs.add(SERVER_STATUS.name, told.cost_us);
                 self.bucket.take(told.cost_us);
                 self.store.add(told.entries, Cadence::Slow, told.phase);
@@ -453,7 +453,7 @@ impl Sampler {
             }
         }
         if let (CONFIG, Scope::Process(pid), false) = (order.source.name, order.scope, entries.is_empty()) {
-            self.askers.start(&self.shared, pid);
+            self.status_pollers.start(&self.shared, pid);
         }
         self.remember(order.source, &entries);
         self.store.add(entries, order.source.cadence, order.phase);

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
-use chokepoint_model::path::{Endpoint, Place, Translations, answers, is_asked, is_local, names_listener};
+use chokepoint_model::path::{ArrivalAddress, Endpoint, Translations, answers, is_asked, is_local, names_listener};
 use chokepoint_model::report::Request;
 
-use super::holders::Holding;
+use super::socket_owners::Holding;
 
 /// Tiers followed at most.
 const DEPTH_MAX: usize = 8;
@@ -64,7 +64,7 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
         let mut named: Vec<Placed<'_>> = Vec::new();
         for (netns, listener) in &tier {
             wanted.netns.insert(*netns);
-            for pid in holders(known, listener.inode) {
+            for pid in socket_owners(known, listener.inode) {
                 if wanted.pids.len() < PIDS_MAX {
                     wanted.pids.insert(pid);
                 }
@@ -101,15 +101,15 @@ fn listeners_by_port(view: &Observation) -> BTreeMap<u16, Vec<Placed<'_>>> {
 }
 
 /// Where connections to the target may arrive.
-fn places(known: &Known<'_>, translations: &Translations) -> Vec<Place> {
+fn places(known: &Known<'_>, translations: &Translations) -> Vec<ArrivalAddress> {
     let request = known.request;
     let of = |target: &IpAddr| translations.places(request.client_netns, (*target, request.port));
     request.addresses.iter().flat_map(of).collect()
 }
 
-fn targets<'a>(known: &Known<'a>, places: &[Place], by_port: &BTreeMap<u16, Vec<Placed<'a>>>) -> Vec<Placed<'a>> {
+fn targets<'a>(known: &Known<'a>, places: &[ArrivalAddress], by_port: &BTreeMap<u16, Vec<Placed<'a>>>) -> Vec<Placed<'a>> {
     let request = known.request;
-    let at = |place: &Place| {
+    let at = |place: &ArrivalAddress| {
         let here = answering(known.view, by_port, place.from(request.client_netns), place.endpoint, request.server_netns);
         here.into_iter().filter(|(netns, _)| request.server_netns.is_none_or(|server| server == *netns)).collect::<Vec<_>>()
     };
@@ -119,7 +119,7 @@ fn targets<'a>(known: &Known<'a>, places: &[Place], by_port: &BTreeMap<u16, Vec<
 
 /// The namespaces between client and servers: those that translate the target's address, and as long as nobody is known to listen for it, those
 /// that have the address, for there it can be told where it leads.
-fn on_the_way(known: &Known<'_>, places: &[Place], answered: bool) -> BTreeSet<NetnsId> {
+fn on_the_way(known: &Known<'_>, places: &[ArrivalAddress], answered: bool) -> BTreeSet<NetnsId> {
     let mut namespaces: BTreeSet<NetnsId> = places.iter().flat_map(|place| &place.hops).map(|hop| hop.netns).collect();
     if !answered {
         let has = |view: &NetnsView| places.iter().any(|place| is_local(view, false, place.endpoint.0));
@@ -142,7 +142,7 @@ fn answering<'a>(
 }
 
 /// Processes that hold a listener: without the observer, and without process 1 where it merely passed the listener on (socket activation).
-fn holders(known: &Known<'_>, inode: u64) -> Vec<u32> {
+fn socket_owners(known: &Known<'_>, inode: u64) -> Vec<u32> {
     let all = known.holding.get(&inode).into_iter().flatten().copied().filter(|pid| *pid != known.own_pid);
     let mut pids: Vec<u32> = all.collect();
     if pids.len() > 1 {
@@ -187,7 +187,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Whether anybody calls a listener but the one that was asked for, which the client calls.
-    fn any(&self, by_port: &BTreeMap<u16, Vec<Placed<'_>>>, translations: &Translations, places: &[Place]) -> bool {
+    fn any(&self, by_port: &BTreeMap<u16, Vec<Placed<'_>>>, translations: &Translations, places: &[ArrivalAddress]) -> bool {
         let is_target = |(ip, port): Endpoint| places.iter().any(|place| place.endpoint == (ip.to_canonical(), port));
         let leads = |netns: NetnsId, remote: Endpoint| {
             by_port.contains_key(&remote.1)

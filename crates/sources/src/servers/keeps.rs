@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use chokepoint_config::Place;
+use chokepoint_config::SourceLine;
 use chokepoint_config::nginx::{Address, Http, Nginx, PassKind, Target};
 use chokepoint_model::edge::{ClientKeeps, ServerKeeps};
 use chokepoint_model::observation::{ListenerAddress, NetnsId, Origin};
@@ -57,7 +57,7 @@ fn sockets(address: &Address) -> impl Iterator<Item = SocketAddr> {
     })
 }
 
-fn at(place: &Place) -> Origin {
+fn at(place: &SourceLine) -> Origin {
     Origin { file: place.file.to_string(), line: place.line }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chokepoint_config::nginx::{Address, Delay, Http, LimitZone, ListenSocket, LocalAddress, Nginx, Selection, Settings};
-use chokepoint_config::{Origin, Place};
+use chokepoint_config::{Origin, SourceLine};
 use chokepoint_model::observation::{ListenerAddress, NginxLimit, Origin as ModelOrigin};
 use chokepoint_model::report::Request;
 
@@ -48,7 +48,7 @@ pub(super) fn limits(nginx: &Nginx, levels: &[Level<'_>], request: &Request, roo
 fn of_level(settings: &Settings, zones: &[&LimitZone]) -> Vec<NginxLimit> {
     let is_dry = |name: &str| settings.flag(name).is_some_and(|flag| flag.value);
     let status = |name: &str| settings.number(name).and_then(|status| u16::try_from(status.value).ok()).unwrap_or(STATUS_DEFAULT);
-    let limit = |kind: &str, zone: String, place: Place| {
+    let limit = |kind: &str, zone: String, place: SourceLine| {
         let defined = zones.iter().find(|defined| defined.name == zone);
         NginxLimit {
             kind: kind.to_owned(),

@@ -18,7 +18,7 @@ const SHOWS_MARK: [&str; 5] = ["request", "request_uri", "args", "query_string",
 
 /// A page and how it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Page {
+pub(super) enum StatusPage {
     /// nginx's `stub_status`, by HTTP.
     Nginx {
         at: ListenerAddress,
@@ -36,7 +36,7 @@ pub(super) enum Page {
     },
     /// One that is enabled and cannot be asked for, with the reason.
     Barred {
-        /// Whose it is, as [`Page::item`] says.
+        /// Whose it is, as [`StatusPage::item`] says.
         item: String,
         why: String,
     },
@@ -47,7 +47,7 @@ pub(super) const ITEM_NGINX: &str = "nginx";
 pub(super) const ITEM_POOL: &str = "pool ";
 pub(super) const ITEM_OWN_POOL: &str = "own pool ";
 
-impl Page {
+impl StatusPage {
     /// The item of its readings.
     pub(super) fn item(&self) -> String {
         match self {
@@ -69,7 +69,7 @@ impl Page {
 }
 
 /// The pages of a configuration: at most one of an nginx, for all its workers count together, and one of each pool of a php-fpm.
-pub(super) fn pages(parsed: &Parsed) -> Vec<Page> {
+pub(super) fn pages(parsed: &Parsed) -> Vec<StatusPage> {
     match parsed {
         Parsed::Nginx(nginx) => of_nginx(nginx).into_iter().collect(),
         Parsed::PhpFpm(fpm) => fpm.pools.iter().filter_map(of_pool).take(POOLS_MAX).collect(),
@@ -79,7 +79,7 @@ pub(super) fn pages(parsed: &Parsed) -> Vec<Page> {
 /// A location with `stub_status`, with its server.
 type Found<'a> = (&'a Server, &'a Location);
 
-fn of_nginx(nginx: &Nginx) -> Option<Page> {
+fn of_nginx(nginx: &Nginx) -> Option<StatusPage> {
     let http = nginx.http.as_ref()?;
     let mut found: Vec<Found<'_>> = Vec::new();
     for server in &http.servers {
@@ -92,7 +92,7 @@ fn of_nginx(nginx: &Nginx) -> Option<Page> {
             Err(lack) => why = why.or(Some(lack)),
         }
     }
-    why.map(|why| Page::Barred { item: ITEM_NGINX.to_owned(), why })
+    why.map(|why| StatusPage::Barred { item: ITEM_NGINX.to_owned(), why })
 }
 
 fn add<'a>(server: &'a Server, locations: &'a [Location], found: &mut Vec<Found<'a>>) {
@@ -105,7 +105,7 @@ fn add<'a>(server: &'a Server, locations: &'a [Location], found: &mut Vec<Found<
 }
 
 /// How a location is reached, or why it is not.
-fn reached(http: &Http, server: &Server, location: &Location) -> Result<Page, String> {
+fn reached(http: &Http, server: &Server, location: &Location) -> Result<StatusPage, String> {
     let place = &location.place;
     let path = location.path().filter(|_| !location.is_internal());
     let path = path.ok_or_else(|| format!("{place}: no path leads to this location for sure"))?;
@@ -128,7 +128,7 @@ fn reached(http: &Http, server: &Server, location: &Location) -> Result<Page, St
             selected.and_then(|selected| selected.location).is_some_and(|selected| std::ptr::eq(selected, location))
         };
         if let Some(host) = names.chain([""]).find(leads) {
-            return Ok(Page::Nginx { at, host: host.to_owned(), path: path.to_owned() });
+            return Ok(StatusPage::Nginx { at, host: host.to_owned(), path: path.to_owned() });
         }
     }
     Err(format!("{place}: no address without TLS, and no name, leads to this location for sure"))
@@ -163,13 +163,13 @@ fn variables(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn of_pool(pool: &php_fpm::Pool) -> Option<Page> {
+fn of_pool(pool: &php_fpm::Pool) -> Option<StatusPage> {
     let path = pool.text("pm.status_path").map(|path| path.value).filter(|path| path.starts_with('/'))?;
     let apart = pool.status_listen();
     let own = apart.is_none();
     let barred = |why: String| {
         let item = format!("{}{}", if own { ITEM_OWN_POOL } else { ITEM_POOL }, pool.name);
-        Some(Page::Barred { item, why })
+        Some(StatusPage::Barred { item, why })
     };
     let at = match apart.or_else(|| pool.listen())?.value {
         php_fpm::Listen::Port(port) => ListenerAddress::Tcp(Ipv6Addr::UNSPECIFIED.into(), port),
@@ -181,7 +181,7 @@ fn of_pool(pool: &php_fpm::Pool) -> Option<Page> {
     if own && pool.manager().is_some_and(|manager| manager.value == php_fpm::Manager::Ondemand) {
         return barred("to ask would start workers (pm = ondemand without pm.status_listen)".to_owned());
     }
-    Some(Page::PhpFpm { pool: pool.name.clone(), at, path, own })
+    Some(StatusPage::PhpFpm { pool: pool.name.clone(), at, path, own })
 }
 
 #[cfg(test)]
@@ -189,13 +189,13 @@ mod tests {
     use super::*;
     use chokepoint_config::nginx::{Tree, Version};
 
-    fn nginx(http: &str) -> Vec<Page> {
+    fn nginx(http: &str) -> Vec<StatusPage> {
         let text = format!("events {{}}\nhttp {{\n{http}\n}}\n");
         let tree = Tree::load("/n.conf", None, &mut |_: &str| vec![("/n.conf".to_owned(), Ok(text.clone()))]).unwrap();
         pages(&Parsed::Nginx(Box::new(Nginx::of(&tree, Version::FALLBACK))))
     }
 
-    fn fpm(text: &str) -> Vec<Page> {
+    fn fpm(text: &str) -> Vec<StatusPage> {
         let text = format!("[www]\n{text}\n");
         let tree = php_fpm::Tree::load("/f.conf", None, &mut |_: &str| vec![("/f.conf".to_owned(), Ok(text.clone()))]).unwrap();
         pages(&Parsed::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, php_fpm::Version::FALLBACK))))
@@ -204,8 +204,8 @@ mod tests {
     fn asked(http: &str) -> String {
         match nginx(http).as_slice() {
             [] => "none".to_owned(),
-            [Page::Nginx { at, host, path }] => format!("{at} {host} {path}"),
-            [Page::Barred { why, .. }] => why.clone(),
+            [StatusPage::Nginx { at, host, path }] => format!("{at} {host} {path}"),
+            [StatusPage::Barred { why, .. }] => why.clone(),
             other => format!("{other:?}"),
         }
     }
@@ -251,7 +251,7 @@ mod tests {
                 Some(path) => ListenerAddress::Unix(path.to_owned()),
                 None => at.parse::<std::net::SocketAddr>().map(|to| ListenerAddress::Tcp(to.ip(), to.port())).unwrap(),
             };
-            vec![Page::PhpFpm { pool: "www".into(), at, path: "/status".into(), own }]
+            vec![StatusPage::PhpFpm { pool: "www".into(), at, path: "/status".into(), own }]
         };
         let pool = |rest: &str| fpm(&format!("listen = 9000\npm = static\npm.max_children = 2\npm.status_path = /status\n{rest}"));
         assert_eq!(pool(""), page("[::]:9000", true));
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(pool("pm.status_listen = 127.0.0.1:9001"), page("127.0.0.1:9001", false));
         assert_eq!(pool("pm.status_listen = [::1]:9001\npm = ondemand"), page("[::1]:9001", false));
         assert_eq!(fpm("listen = 9000\npm = static\npm.max_children = 2"), []);
-        let told = |pages: Vec<Page>, part: &str| matches!(&pages[..], [Page::Barred { why, .. }] if why.contains(part));
+        let told = |pages: Vec<StatusPage>, part: &str| matches!(&pages[..], [StatusPage::Barred { why, .. }] if why.contains(part));
         assert!(told(pool("pm = ondemand"), "would start workers"));
         assert!(told(pool("listen = db.example:9000"), "not looked up"));
     }

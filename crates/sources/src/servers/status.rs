@@ -11,7 +11,7 @@ use super::access::{Access, files};
 use super::ask::{self, AskError, Server};
 use super::config::{collect, parsed};
 use super::master::master;
-use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, Page, pages};
+use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, StatusPage, pages};
 use super::server_of;
 use crate::reduce::Reduction;
 use crate::root::{Root, WHY_DENIED, reading_of};
@@ -69,7 +69,7 @@ fn note(context: &ReadContext<'_>, pid: u32, enabled: &Enabled) {
 /// The pages of a master, and with whose rights its sockets are asked.
 #[derive(Serialize, Deserialize)]
 struct Enabled {
-    pages: Vec<Page>,
+    pages: Vec<StatusPage>,
     access: Access,
 }
 
@@ -83,22 +83,22 @@ fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
 }
 
 /// What came of asking for a page, and whether it may be asked for again.
-fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &Page, until: Instant) -> (Outcome, bool) {
+fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &StatusPage, until: Instant) -> (Outcome, bool) {
     let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
     let time = until.saturating_duration_since(Instant::now()).min(PAGE_TIME_MAX);
     if time.is_zero() {
         return (absent("no time was left for it in any turn"), true);
     }
     let (at, answer) = match page {
-        Page::Barred { why, .. } => return (absent(why), false),
+        StatusPage::Barred { why, .. } => return (absent(why), false),
         page if context.netns.is_none() && page.needs_netns() => {
             return (Outcome::Absent("its network namespace cannot be entered".to_owned(), Some(NEEDS.to_owned())), false);
         }
-        Page::Nginx { at, host, path } => (at, ask::http(server, at, host, &format!("{path}?{MARK}"), time)),
-        Page::PhpFpm { at, own: true, .. } if queued(context, at) != Some(0) => {
+        StatusPage::Nginx { at, host, path } => (at, ask::http(server, at, host, &format!("{path}?{MARK}"), time)),
+        StatusPage::PhpFpm { at, own: true, .. } if queued(context, at) != Some(0) => {
             return (absent("connections wait for the pool's workers, and one of those would have to answer"), true);
         }
-        Page::PhpFpm { at, path, .. } => (at, ask::fastcgi(server, at, path, &format!("json&{MARK}"), time)),
+        StatusPage::PhpFpm { at, path, .. } => (at, ask::fastcgi(server, at, path, &format!("json&{MARK}"), time)),
     };
     match answer {
         Ok(body) => (Outcome::Ok(body), true),
@@ -106,8 +106,8 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &Page, until: Insta
     }
 }
 
-fn lack(page: &Page, at: &ListenerAddress, error: &AskError) -> (Outcome, bool) {
-    let is_pool = matches!(page, Page::PhpFpm { .. });
+fn lack(page: &StatusPage, at: &ListenerAddress, error: &AskError) -> (Outcome, bool) {
+    let is_pool = matches!(page, StatusPage::PhpFpm { .. });
     let (why, again) = match error {
         // What a client did wrong it would do again, and each time with a line in the server's log.
         AskError::Status(status) => (error.to_string(), *status >= 500),

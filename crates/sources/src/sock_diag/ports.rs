@@ -11,7 +11,7 @@ use super::{AF_INET, AF_INET6, Any, Part, Parts, SOCK_DIAG_BY_FAMILY, inet, pars
 use crate::netlink::Sockets;
 use crate::netns::enter::spawn_inside;
 use crate::netns::{self, NetnsError};
-use crate::observer::holders::Holders;
+use crate::observer::socket_owners::SocketOwners;
 use crate::root::Root;
 
 /// Sockets of one namespace at most; those beyond are left out.
@@ -69,8 +69,8 @@ pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
 /// The names of the processes that hold sockets, by the sockets' inode numbers: the process with the lowest number where several do. Those whose process is
 /// not to be seen are left out.
 pub fn read_socket_programs(root: &Root, inodes: &BTreeSet<u64>) -> BTreeMap<u64, String> {
-    let mut holders = Holders::default();
-    let holding = holders.refresh(root, inodes);
+    let mut socket_owners = SocketOwners::default();
+    let holding = socket_owners.refresh(root, inodes);
     let named = inodes.iter().filter_map(|inode| match root.read_process(*holding.get(inode)?.first()?, "comm", NAME_BYTES_MAX, None) {
         chokepoint_recording::Outcome::Ok(name) => Some((*inode, String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())),
         _ => None,

@@ -7,7 +7,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 use serde::{Deserialize, Serialize};
 
 use super::cgroup_mounts::Mounts;
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 use super::facts::{self, Fact};
 use super::{process_cgroups, sysctls, unplaced};
 use crate::root::{Root, WHY_MISSING, reading_of};
@@ -193,7 +193,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<CgroupCpu, ParseError> {
 /// Reads `cpu.max`: "50000 100000", "max 100000"; without it there is no limit.
 fn unified_limit(max: &Fact<'_>) -> Result<(Option<u64>, u64), ParseError> {
     const EXPECTED: &str = "a quota or \"max\", and a period";
-    let place = Place::new(NAME, max.line);
+    let place = TextLine::new(NAME, max.line);
     if max.value == ABSENT {
         return Ok((None, 0));
     }
@@ -213,7 +213,7 @@ fn unified_limit(max: &Fact<'_>) -> Result<(Option<u64>, u64), ParseError> {
 /// Reads `cpu.cfs_quota_us`, where `none` stands for no limit.
 fn quota_of(quota: &Fact<'_>, none: i64) -> Result<Option<u64>, ParseError> {
     const EXPECTED: &str = "a quota in microseconds, or -1";
-    let place = Place::new(NAME, quota.line);
+    let place = TextLine::new(NAME, quota.line);
     if quota.value == ABSENT {
         return Ok(None);
     }
@@ -225,14 +225,14 @@ fn quota_of(quota: &Fact<'_>, none: i64) -> Result<Option<u64>, ParseError> {
 }
 
 fn number(fact: &Fact<'_>) -> Result<u64, ParseError> {
-    Place::new(NAME, fact.line).number("a number", Some(&fact.text()))
+    TextLine::new(NAME, fact.line).number("a number", Some(&fact.text()))
 }
 
 /// A counter of `cpu.stat`, lines "name number"; which there are differs by version, kernel and controllers.
 fn counter(stat: &Fact<'_>, name: &str) -> Result<Option<u64>, ParseError> {
     let text = stat.text();
     let value = text.lines().find_map(|line| line.split_once(' ').filter(|(found, _)| *found == name).map(|(_, value)| value.to_owned()));
-    value.map(|value| Place::new(NAME, stat.line).number("a number behind each name", Some(value.trim()))).transpose()
+    value.map(|value| TextLine::new(NAME, stat.line).number("a number behind each name", Some(value.trim()))).transpose()
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {

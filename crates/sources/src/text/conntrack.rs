@@ -9,7 +9,7 @@ use chokepoint_model::observation::{ConntrackCpu, Counters, Observation};
 use chokepoint_model::reading::Reading;
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::one;
 use crate::assemble::netns_view;
 use crate::root::{Root, WHY_MISSING, reading_of};
@@ -100,7 +100,7 @@ pub(super) fn told(root: &Root, outcome: Outcome) -> Outcome {
 /// Reads the one decimal number.
 pub(crate) fn parse_count(bytes: &[u8]) -> Result<u64, ParseError> {
     let text = whole(COUNT, bytes)?;
-    Place::new(COUNT, 1).number("a number of entries", Some(text.trim_end()))
+    TextLine::new(COUNT, 1).number("a number of entries", Some(text.trim_end()))
 }
 
 /// Reads a header of names and one row of hexadecimal columns for each possible CPU. The columns differ by kernel (Linux 5.9 put "clashres"
@@ -111,7 +111,7 @@ pub(crate) fn parse_cpus(bytes: &[u8]) -> Result<Vec<ConntrackCpu>, ParseError> 
     let mut lines = lines(CPUS, &text);
     let names: Vec<&str> = lines.next().map(|(_, line)| line.split_ascii_whitespace().collect()).unwrap_or_default();
     if !names.contains(&"entries") {
-        return Err(Place::new(CPUS, 1).expected("a header that begins with \"entries\"", text.lines().next().unwrap_or("")));
+        return Err(TextLine::new(CPUS, 1).expected("a header that begins with \"entries\"", text.lines().next().unwrap_or("")));
     }
     let mut rows = Vec::new();
     for (place, line) in lines {
@@ -131,7 +131,7 @@ pub(crate) fn parse_cpus(bytes: &[u8]) -> Result<Vec<ConntrackCpu>, ParseError> 
         rows.push(ConntrackCpu { counters });
     }
     if rows.is_empty() {
-        return Err(Place::new(CPUS, 2).expected("a row for each CPU", ""));
+        return Err(TextLine::new(CPUS, 2).expected("a row for each CPU", ""));
     }
     Ok(rows)
 }

@@ -11,7 +11,7 @@ use chokepoint_recording::{Entry, Outcome};
 
 use super::conntrack::{COUNT_FILE, parse_count, told};
 use super::conntrack_entries::{FILE, ITEM_PARTIAL, LINES_MAX, NEEDS, Progress, TIME_MAX, each_line};
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::one;
 use crate::assemble::netns_view;
 use crate::root::{outcome_of, reading_of};
@@ -95,7 +95,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Translation>, ParseError> {
         return Ok(Vec::new());
     }
     let text = whole(NAME, bytes)?;
-    let one = |(place, line): (Place, &str)| {
+    let one = |(place, line): (TextLine, &str)| {
         let mut tokens = line.split(' ');
         let mut endpoint =
             || -> Result<Endpoint, ParseError> { Ok((place.number("an address", tokens.next())?, place.number("a port", tokens.next())?)) };

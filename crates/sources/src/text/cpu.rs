@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{CoreTimes, CpuTimes, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::one;
 use crate::root::reading_of;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
@@ -47,12 +47,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<CpuTimes, ParseError> {
         cores.push((core, core_times(place, tokens)?));
     }
     if cores.is_empty() {
-        return Err(Place::new(NAME, text.lines().count()).expected("a line cpuN", &text));
+        return Err(TextLine::new(NAME, text.lines().count()).expected("a line cpuN", &text));
     }
     Ok(CpuTimes { cores })
 }
 
-fn core_times<'a>(place: Place, mut tokens: impl Iterator<Item = &'a str>) -> Result<CoreTimes, ParseError> {
+fn core_times<'a>(place: TextLine, mut tokens: impl Iterator<Item = &'a str>) -> Result<CoreTimes, ParseError> {
     // An odd kernel's huge number must not overflow the sums of the model.
     const TICKS_MAX: u64 = u64::MAX >> 4;
     const EXPECTED: &str = "user, nice, system and idle ticks and more";

@@ -22,12 +22,12 @@ pub(crate) struct ParseError {
 
 /// A place in a text: builds the errors that name it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct TextLine {
     of: &'static str,
     line: usize,
 }
 
-impl Place {
+impl TextLine {
     /// The given line, counted from one.
     pub(super) fn new(of: &'static str, line: usize) -> Self {
         Self { of, line }
@@ -64,19 +64,19 @@ pub(super) fn whole<'a>(of: &'static str, bytes: &'a [u8]) -> Result<Cow<'a, str
         return Ok(text);
     }
     let last = text.rsplit('\n').next().unwrap_or("");
-    Err(Place::new(of, text.matches('\n').count() + 1).expected("a whole line", last))
+    Err(TextLine::new(of, text.matches('\n').count() + 1).expected("a whole line", last))
 }
 
 /// The lines of a text with their places.
-pub(super) fn lines<'a>(of: &'static str, text: &'a str) -> impl Iterator<Item = (Place, &'a str)> {
-    text.lines().enumerate().map(move |(index, line)| (Place::new(of, index + 1), line))
+pub(super) fn lines<'a>(of: &'static str, text: &'a str) -> impl Iterator<Item = (TextLine, &'a str)> {
+    text.lines().enumerate().map(move |(index, line)| (TextLine::new(of, index + 1), line))
 }
 
 /// Most cores that a list may name (the kernel's NR_CPUS is at most 8192).
 const CORES_MAX: usize = 65_536;
 
 /// Core numbers out of the kernel's list format, "0-3,8" (cpuset(7), "List format"); an empty list is empty.
-pub(super) fn core_list(place: Place, text: &str) -> Result<Vec<u32>, ParseError> {
+pub(super) fn core_list(place: TextLine, text: &str) -> Result<Vec<u32>, ParseError> {
     const EXPECTED: &str = "a list of cores such as 0-3,8";
     let mut cores = Vec::new();
     for range in text.trim().split(',').filter(|range| !range.is_empty()) {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn core_lists_are_read_as_the_kernel_prints_them() {
-        let place = Place::new("test", 1);
+        let place = TextLine::new("test", 1);
         assert_eq!(core_list(place, "0-3,8\n"), Ok(vec![0, 1, 2, 3, 8]));
         assert_eq!(core_list(place, "5"), Ok(vec![5]));
         assert_eq!(core_list(place, ""), Ok(vec![]));
@@ -108,13 +108,13 @@ mod tests {
 
     #[test]
     fn an_error_names_source_line_and_what_was_expected() {
-        let error = Place::new("cpu", 3).expected("a number", "x\ny");
+        let error = TextLine::new("cpu", 3).expected("a number", "x\ny");
         assert_eq!(error.to_string(), "cpu, line 3: expected a number, found \"x\\ny\"");
     }
 
     #[test]
     fn hexadecimal_takes_no_sign_and_nothing_empty() {
-        let place = Place::new("test", 1);
+        let place = TextLine::new("test", 1);
         assert_eq!(place.hexadecimal("hex", Some("0000164a")), Ok(0x164a));
         for wrong in [None, Some(""), Some("+1"), Some("-1"), Some("0x1"), Some("11111111111111111")] {
             assert!(place.hexadecimal("hex", wrong).is_err(), "{wrong:?}");

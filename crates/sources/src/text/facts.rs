@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 
 /// Adds the line "name value". The name must have neither space nor newline.
 pub(super) fn add(text: &mut Vec<u8>, name: &str, value: &[u8]) {
@@ -49,7 +49,7 @@ pub(super) fn read<'a>(of: &'static str, text: &'a [u8]) -> Result<Vec<Fact<'a>>
     let mut line = 0;
     while !rest.is_empty() {
         line += 1;
-        let place = Place::new(of, line);
+        let place = TextLine::new(of, line);
         let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
             return Err(place.expected("the end of the line", &String::from_utf8_lossy(rest)));
         };
@@ -73,7 +73,7 @@ pub(super) fn need<'f, 'a>(
     name: &str,
     expected: &'static str,
 ) -> Result<&'f Fact<'a>, ParseError> {
-    find(facts, name).ok_or_else(|| Place::new(of, facts.len() + 1).expected(expected, ""))
+    find(facts, name).ok_or_else(|| TextLine::new(of, facts.len() + 1).expected(expected, ""))
 }
 
 /// The first fact of that name.

@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{KernelInfo, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, core_list};
+use super::error::{ParseError, TextLine, core_list};
 use super::{facts, one};
 use crate::root::{Root, reading_of};
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
@@ -56,20 +56,20 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let number = |name: &str, expected| {
         let fact = facts::need(NAME, &facts, name, expected)?;
-        Place::new(NAME, fact.line).number::<u64>(expected, Some(&fact.text()))
+        TextLine::new(NAME, fact.line).number::<u64>(expected, Some(&fact.text()))
     };
     let text = |name: &str, expected| {
         let fact = facts::need(NAME, &facts, name, expected)?;
         let text = fact.text().into_owned();
-        if text.is_empty() { Err(Place::new(NAME, fact.line).expected(expected, "")) } else { Ok(text) }
+        if text.is_empty() { Err(TextLine::new(NAME, fact.line).expected(expected, "")) } else { Ok(text) }
     };
     let online = facts::need(NAME, &facts, "online", "the list of online cores")?;
-    let cores = core_list(Place::new(NAME, online.line), &online.text())?;
+    let cores = core_list(TextLine::new(NAME, online.line), &online.text())?;
     if cores.is_empty() {
-        return Err(Place::new(NAME, online.line).expected("at least one online core", ""));
+        return Err(TextLine::new(NAME, online.line).expected("at least one online core", ""));
     }
     let boot_s = match facts.iter().find(|fact| fact.name == "btime") {
-        Some(fact) => Some(Place::new(NAME, fact.line).number::<i64>("the time of the boot", Some(&fact.text()))?),
+        Some(fact) => Some(TextLine::new(NAME, fact.line).number::<i64>("the time of the boot", Some(&fact.text()))?),
         None => None,
     };
     Ok(KernelInfo {

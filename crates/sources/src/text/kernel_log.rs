@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use chokepoint_model::observation::{KernelLine, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use crate::reduce::Reduction;
 use crate::root::{outcome_of, reading_of};
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
@@ -36,7 +36,7 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let first = context.phase == Phase::First;
     // An empty mark: the log was empty, every record is new.
     let mark = context.notes.get(NAME).filter(|_| !first);
-    let after = mark.as_ref().and_then(|mark| parse_record(Place::new(NAME, 1), std::str::from_utf8(mark).ok()?).ok());
+    let after = mark.as_ref().and_then(|mark| parse_record(TextLine::new(NAME, 1), std::str::from_utf8(mark).ok()?).ok());
     let log = match context.root.open(FILE).and_then(|file| read_after(file, after.map(|mark| mark.sequence))) {
         Ok(log) => log,
         Err(error) => return vec![(if first { ITEM_MARK } else { "" }.to_owned(), outcome_of(&error, Some(NEEDS)))],
@@ -115,7 +115,7 @@ fn read_after(mut file: impl Read, mark: Option<u64>) -> std::io::Result<Log> {
         };
         // Continuation lines ("\n KEY=value") name the device that a record is about and are of no use here.
         for line in buffer[..length].split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b" ")) {
-            let Some(record) = std::str::from_utf8(line).ok().and_then(|line| parse_record(Place::new(NAME, 1), line).ok()) else {
+            let Some(record) = std::str::from_utf8(line).ok().and_then(|line| parse_record(TextLine::new(NAME, 1), line).ok()) else {
                 continue;
             };
             log.add(line, record.sequence, mark);
@@ -138,7 +138,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<KernelLine>, ParseError> {
 pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
     let mut kept = Vec::new();
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let record = std::str::from_utf8(line).ok().and_then(|line| parse_record(Place::new(NAME, 1), line.trim_end_matches('\n')).ok());
+        let record = std::str::from_utf8(line).ok().and_then(|line| parse_record(TextLine::new(NAME, 1), line.trim_end_matches('\n')).ok());
         match record {
             // The mark of where the log stood holds no text.
             Some(record) if record.is_read() || record.text.is_empty() => kept.extend_from_slice(line),
@@ -148,7 +148,7 @@ pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
     Outcome::Ok(kept)
 }
 
-fn parse_record(place: Place, line: &str) -> Result<KernelLine, ParseError> {
+fn parse_record(place: TextLine, line: &str) -> Result<KernelLine, ParseError> {
     const EXPECTED: &str = "priority,sequence,microseconds,flags;text";
     let (prefix, text) = line.split_once(';').ok_or_else(|| place.expected(EXPECTED, line))?;
     let mut fields = prefix.split(',');

@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{CpuUse, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 use super::process_cpu::{parse_of, read_process};
 use super::process_stat::{self, Stat};
 use super::{cpu, one, unplaced};
@@ -56,7 +56,7 @@ fn find(root: &Root) -> Result<Vec<(u32, u32)>, Outcome> {
     let mut found = Vec::new();
     for pid in root.pids()? {
         let Outcome::Ok(bytes) = root.read(&format!("proc/{pid}/stat"), process_stat::BYTES_MAX, None) else { continue };
-        let Ok(stat) = process_stat::parse(Place::new(NAME, 1), &bytes) else { continue };
+        let Ok(stat) = process_stat::parse(TextLine::new(NAME, 1), &bytes) else { continue };
         found.extend(core_of(&stat).map(|core| (core, pid)));
         if found.len() >= cores {
             break;

@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{Memory, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::one;
 use crate::root::reading_of;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
@@ -32,7 +32,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Memory, ParseError> {
         found[at] = Some(kilobytes.checked_mul(1024).ok_or_else(|| place.expected(EXPECTED, value))?);
     }
     let [Some(total), Some(available), Some(swap_total), Some(swap_free)] = found else {
-        let place = Place::new(NAME, text.lines().count() + 1);
+        let place = TextLine::new(NAME, text.lines().count() + 1);
         return Err(place.expected("MemTotal, MemAvailable, SwapTotal and SwapFree", ""));
     };
     Ok(Memory { total, available, swap_total, swap_free })

@@ -5,7 +5,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::series::Series;
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::one;
 use crate::assemble::netns_view;
 use crate::root::{Root, WHY_MISSING, reading_of};
@@ -67,13 +67,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
         }
     }
     if header.is_some() || counters.is_empty() {
-        return Err(Place::new(NAME, text.lines().count() + 1).expected("values after the last header", ""));
+        return Err(TextLine::new(NAME, text.lines().count() + 1).expected("values after the last header", ""));
     }
     Ok(counters.into_iter().collect())
 }
 
 /// "Ip6InReceives 12" as ("Ip6.InReceives", 12); the same for the kernel's other IPv6 protocols.
-fn ip6_line(place: Place, line: &str) -> Result<(String, i64), ParseError> {
+fn ip6_line(place: TextLine, line: &str) -> Result<(String, i64), ParseError> {
     const PROTOCOLS: [&str; 4] = ["Ip6", "Icmp6", "Udp6", "UdpLite6"];
     let mut tokens = line.split_ascii_whitespace();
     let name = tokens.next().unwrap_or("");
@@ -88,7 +88,7 @@ fn ip6_line(place: Place, line: &str) -> Result<(String, i64), ParseError> {
 }
 
 /// A counter: negative where the kernel prints it so, at most `i64::MAX`.
-pub(super) fn number(place: Place, token: Option<&str>) -> Result<i64, ParseError> {
+pub(super) fn number(place: TextLine, token: Option<&str>) -> Result<i64, ParseError> {
     match place.number::<i128>("a decimal number", token)? {
         value if value < i128::from(i64::MIN) => Err(place.expected("a decimal number of 64 bits", token.unwrap_or(""))),
         value => Ok(i64::try_from(value).unwrap_or(i64::MAX)),

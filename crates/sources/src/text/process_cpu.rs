@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chokepoint_model::observation::{CpuUse, Observation, ThreadTimes};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 use super::process_stat::{self, Stat, read_while_alive};
 use super::{facts, one, process_of};
 use crate::root::{Root, reading_of};
@@ -68,13 +68,13 @@ fn add_schedstats(root: &Root, pid: u32, stat: &Stat, text: &mut Vec<u8>) {
 pub(super) fn parse_of(of: &'static str, bytes: &[u8]) -> Result<CpuUse, ParseError> {
     let facts = facts::read(of, bytes)?;
     let line = facts::need(of, &facts, "stat", "the line \"stat\"")?;
-    let stat = process_stat::parse(Place::new(of, line.line), &line.value)?;
+    let stat = process_stat::parse(TextLine::new(of, line.line), &line.value)?;
     let page = facts::need(of, &facts, "page_bytes", "bytes a page")?;
-    let page_bytes: u64 = Place::new(of, page.line).number("bytes a page", Some(&page.text()))?;
+    let page_bytes: u64 = TextLine::new(of, page.line).number("bytes a page", Some(&page.text()))?;
     let mut threads: Vec<ThreadTimes> = Vec::new();
     for fact in facts.iter().filter(|fact| ["schedstat", "thread"].contains(&fact.name)) {
         const EXPECTED: &str = "three numbers of nanoseconds and slices";
-        let (place, text) = (Place::new(of, fact.line), fact.text());
+        let (place, text) = (TextLine::new(of, fact.line), fact.text());
         let mut tokens = text.split_ascii_whitespace();
         let id: u32 = if fact.name == "thread" { place.number("a thread's id", tokens.next())? } else { stat.pid };
         let run_ns: u64 = place.number(EXPECTED, tokens.next())?;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use chokepoint_model::observation::Observation;
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, whole};
+use super::error::{ParseError, TextLine, whole};
 use super::process_stat::read_alive;
 use super::{one, process_of};
 use crate::root::{Root, outcome_of, reading_of};
@@ -38,7 +38,7 @@ fn read_size(root: &Root, pid: u32) -> Outcome {
 
 fn parse(bytes: &[u8]) -> Result<u32, ParseError> {
     let text = whole(NAME, bytes)?;
-    Place::new(NAME, 1).number("a number of descriptors", Some(text.trim()))
+    TextLine::new(NAME, 1).number("a number of descriptors", Some(text.trim()))
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {

@@ -8,7 +8,7 @@ use chokepoint_recording::{Entry, Outcome};
 use rustix::fs::{RawDir, readlinkat_raw};
 use rustix::io::Errno;
 
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 use super::process_stat::read_while_alive;
 use super::{facts, one, process_of};
 use crate::root::{Root, outcome_of, reading_of};
@@ -89,15 +89,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<OpenFiles, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let number = |name: &str| {
         let fact = facts::need(NAME, &facts, name, EXPECTED)?;
-        Place::new(NAME, fact.line).number::<u32>(EXPECTED, Some(&fact.text()))
+        TextLine::new(NAME, fact.line).number::<u32>(EXPECTED, Some(&fact.text()))
     };
     let mut sockets = Vec::new();
     for fact in facts.iter().filter(|fact| fact.name == "socket") {
-        sockets.push(Place::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);
+        sockets.push(TextLine::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);
     }
     let (count, wanted) = (number("count")?, number("sockets")?);
     if sockets.len() != wanted as usize || wanted > count {
-        return Err(Place::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
+        return Err(TextLine::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
     }
     Ok(OpenFiles { count, sockets })
 }

@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{Identity, NetnsId, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, core_list};
+use super::error::{ParseError, TextLine, core_list};
 use super::process_stat::{self, read_while_alive};
 use super::{facts, one, process_of};
 use crate::reduce::Reduction;
@@ -79,7 +79,7 @@ pub(crate) fn reduced(bytes: &[u8], reduction: &mut Reduction) -> Outcome {
 pub(crate) fn parse(bytes: &[u8]) -> Result<Identity, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let need = |name, expected| facts::need(NAME, &facts, name, expected);
-    let place = |fact: &facts::Fact<'_>| Place::new(NAME, fact.line);
+    let place = |fact: &facts::Fact<'_>| TextLine::new(NAME, fact.line);
     let stat = need("stat", "the line \"stat\"")?;
     let stat = process_stat::parse(place(stat), &stat.value)?;
     let uid = need("Uid", "the line \"Uid\"")?;
@@ -107,7 +107,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Identity, ParseError> {
 }
 
 /// The inode out of "net:[4026531840]" (namespaces(7)).
-fn netns_inode(place: Place, target: &str) -> Result<u64, ParseError> {
+fn netns_inode(place: TextLine, target: &str) -> Result<u64, ParseError> {
     const EXPECTED: &str = "net:[INODE]";
     let inode = target.strip_prefix("net:[").and_then(|rest| rest.strip_suffix(']'));
     place.number(EXPECTED, inode).map_err(|_| place.expected(EXPECTED, target))

@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{Limits, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::process_stat::read_while_alive;
 use super::{one, process_of};
 use crate::root::reading_of;
@@ -33,7 +33,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Limits, ParseError> {
         let limit = |token| if token == "unlimited" { Ok(None) } else { place.number(EXPECTED, Some(token)).map(Some) };
         return Ok(Limits { open_files_soft: limit(soft)?, open_files_hard: limit(hard)? });
     }
-    Err(Place::new(NAME, text.lines().count() + 1).expected(EXPECTED, ""))
+    Err(TextLine::new(NAME, text.lines().count() + 1).expected(EXPECTED, ""))
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {

@@ -2,7 +2,7 @@
 
 use chokepoint_recording::Outcome;
 
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 use crate::root::{Root, WHY_ENDED};
 
 /// The line has about 350 bytes; a name at most 64.
@@ -36,7 +36,7 @@ impl Stat {
 }
 
 /// Reads "pid (comm) state parent ...". The name may contain spaces, parentheses and newlines; it ends at the last parenthesis.
-pub(super) fn parse(place: Place, bytes: &[u8]) -> Result<Stat, ParseError> {
+pub(super) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
     const EXPECTED: &str = "pid (comm) state and at least 22 numbers";
     let text = String::from_utf8_lossy(bytes);
     let wrong = || place.expected(EXPECTED, &text);
@@ -71,7 +71,7 @@ pub(super) fn ended() -> Outcome {
 /// Reads the line of a process that is alive; of a process that has ended, even where its parent has not taken note yet, `Err(ended())`.
 pub(super) fn read_alive(root: &Root, of: &'static str, pid: u32) -> Result<(Vec<u8>, Stat), Outcome> {
     match root.read_process(pid, "stat", BYTES_MAX, None) {
-        Outcome::Ok(bytes) => match parse(Place::new(of, 1), &bytes) {
+        Outcome::Ok(bytes) => match parse(TextLine::new(of, 1), &bytes) {
             Ok(stat) if stat.is_ended() => Err(ended()),
             Ok(stat) => Ok((bytes, stat)),
             Err(error) => Err(Outcome::Failed(error.to_string(), None)),
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn the_name_may_hold_anything() {
         for name in ["nginx", "a b", ") S 1 (", "((", "x\ny", "", "a (deleted)", "\u{e9}"] {
-            let stat = parse(Place::new("test", 1), format!("42 ({name}) {TAIL}\n").as_bytes()).unwrap();
+            let stat = parse(TextLine::new("test", 1), format!("42 ({name}) {TAIL}\n").as_bytes()).unwrap();
             assert_eq!((stat.pid, stat.comm.as_str(), stat.state, stat.parent), (42, name, 'S', 1));
             assert_eq!((stat.user_ticks, stat.system_ticks, stat.threads), (250, 125, 4));
             assert_eq!((stat.start_ticks, stat.resident_pages, stat.is_kernel_thread), (98_765, 1500, false));
         }
-        let lossy = parse(Place::new("test", 1), &[b"1 (\xff) ".as_slice(), TAIL.as_bytes()].concat()).unwrap();
+        let lossy = parse(TextLine::new("test", 1), &[b"1 (\xff) ".as_slice(), TAIL.as_bytes()].concat()).unwrap();
         assert_eq!(lossy.comm, "\u{fffd}");
     }
 
@@ -124,13 +124,13 @@ mod tests {
         let line = format!("42 (a) {TAIL}");
         let enough = line.find(" 18446744073709551615").unwrap() + 2;
         for cut in 0..line.len() {
-            assert_eq!(parse(Place::new("test", 1), &line.as_bytes()[..cut]).is_ok(), cut >= enough, "cut at {cut}");
+            assert_eq!(parse(TextLine::new("test", 1), &line.as_bytes()[..cut]).is_ok(), cut >= enough, "cut at {cut}");
         }
     }
 
     #[test]
     fn a_zombie_with_running_threads_is_alive() {
-        let stat = |line: String| parse(Place::new("test", 1), line.as_bytes()).unwrap();
+        let stat = |line: String| parse(TextLine::new("test", 1), line.as_bytes()).unwrap();
         assert!(!stat(format!("42 (a) {TAIL}")).is_ended());
         assert!(!stat(format!("42 (a) {}", TAIL.replacen('S', "Z", 1))).is_ended());
         assert!(stat(format!("42 (a) {}", TAIL.replacen('S', "Z", 1).replace("20 0 4", "20 0 1"))).is_ended());
@@ -162,13 +162,13 @@ mod tests {
     proptest! {
         #[test]
         fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = parse(Place::new("test", 1), &bytes);
+            let _ = parse(TextLine::new("test", 1), &bytes);
         }
 
         #[test]
         fn random_numbers_never_panic(numbers in proptest::collection::vec(any::<i128>(), 0..60)) {
             let tail: String = numbers.iter().map(|number| format!(" {number}")).collect();
-            let _ = parse(Place::new("test", 1), format!("1 (a) S{tail}").as_bytes());
+            let _ = parse(TextLine::new("test", 1), format!("1 (a) S{tail}").as_bytes());
         }
     }
 }

@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{Observation, Syscall, ThreadCalls};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 use super::process_files::socket_inode;
 use super::process_stat::read_while_alive;
 use super::{facts, one, process_of};
@@ -188,18 +188,18 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let call = facts::need(NAME, &facts, "call", EXPECTED)?.text().into_owned();
     let count = facts::need(NAME, &facts, "sockets", EXPECTED)?;
-    let wanted: usize = Place::new(NAME, count.line).number(EXPECTED, Some(&count.text()))?;
+    let wanted: usize = TextLine::new(NAME, count.line).number(EXPECTED, Some(&count.text()))?;
     let mut sockets = Vec::new();
     for fact in facts.iter().filter(|fact| fact.name == "socket") {
-        sockets.push(Place::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);
+        sockets.push(TextLine::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);
     }
     let number = |name: &str| match facts.iter().find(|fact| fact.name == name) {
-        Some(fact) => Place::new(NAME, fact.line).number(EXPECTED, Some(&fact.text())),
+        Some(fact) => TextLine::new(NAME, fact.line).number(EXPECTED, Some(&fact.text())),
         None => Ok(0),
     };
     let threads = ThreadCalls { looked: number("threads")?, accepting: number("accepting")?, locked: number("locked")? };
     if sockets.len() != wanted || call.is_empty() {
-        return Err(Place::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
+        return Err(TextLine::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
     }
     Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets, threads })
 }

@@ -3,7 +3,7 @@
 use chokepoint_model::observation::{Counters, Observation};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::netstat::number;
 use super::netstat::push_sharing;
 use super::one;
@@ -50,7 +50,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Counters, ParseError> {
         }
     }
     if counters.is_empty() {
-        return Err(Place::new(NAME, 1).expected("at least one number", ""));
+        return Err(TextLine::new(NAME, 1).expected("at least one number", ""));
     }
     Ok(counters.into_iter().collect())
 }

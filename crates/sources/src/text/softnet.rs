@@ -4,7 +4,7 @@
 use chokepoint_model::observation::{Observation, SoftnetRow};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place, lines, whole};
+use super::error::{ParseError, TextLine, lines, whole};
 use super::one;
 use crate::root::reading_of;
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
@@ -40,7 +40,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<SoftnetRow>, ParseError> {
     Ok(rows)
 }
 
-fn columns(place: Place, line: &str) -> Result<Vec<u64>, ParseError> {
+fn columns(place: TextLine, line: &str) -> Result<Vec<u64>, ParseError> {
     let columns: Vec<u64> =
         line.split_ascii_whitespace().map(|token| place.hexadecimal("hexadecimal columns", Some(token))).collect::<Result<_, _>>()?;
     if columns.len() < 9 { Err(place.expected("at least nine columns", line)) } else { Ok(columns) }

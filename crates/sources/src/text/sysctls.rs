@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use chokepoint_model::observation::Observation;
 use chokepoint_recording::{Entry, Outcome};
 
-use super::error::{ParseError, Place};
+use super::error::{ParseError, TextLine};
 use crate::assemble::netns_view;
 use crate::root::{Root, reading_of};
 use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
@@ -91,12 +91,12 @@ pub(super) fn mode(root: &Root, file: &str) -> Option<&'static str> {
 /// The value without the newline at its end; several numbers stay as the kernel separates them (tabs).
 pub(crate) fn parse(bytes: &[u8]) -> Result<String, ParseError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Err(Place::new(NAME, 1).expected("text", &String::from_utf8_lossy(bytes)));
+        return Err(TextLine::new(NAME, 1).expected("text", &String::from_utf8_lossy(bytes)));
     };
     // An empty value is one: no port is reserved.
     let value = text.strip_suffix('\n').unwrap_or(text);
     if value.contains(['\n', '\0']) {
-        return Err(Place::new(NAME, 1).expected("one line", value));
+        return Err(TextLine::new(NAME, 1).expected("one line", value));
     }
     Ok(value.to_owned())
 }

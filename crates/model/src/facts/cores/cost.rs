@@ -2,8 +2,8 @@
 
 use super::{Context, CoreGroup, TENANTS_SHARE_MAX, Use, others_share, ran, ticks_per_s};
 use crate::facts::ceiling::ceiling_spread;
-use crate::load::LoadResult;
-use crate::report::Ceiling;
+use crate::observation::load::LoadResult;
+use crate::output::report::Ceiling;
 
 /// By how much the cost may fall at the most from idle to busy cores, as a share of the latter: 0.2 to 1.5 on the stacks tried, the most of it on cores that
 /// have next to nothing to do and whose caches go cold between two answers (docs/measuring.md).

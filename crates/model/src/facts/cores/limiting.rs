@@ -5,9 +5,9 @@ use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
     busy, cores_by, delayed, grown, interrupts, others_share, ticks_per_s, waiting,
 };
+use crate::facts::path::Tier;
 use crate::facts::{Context, quota};
-use crate::harm::Cost;
-use crate::path::Tier;
+use crate::judge::harm::Cost;
 
 /// Share of these cores that their servers wanted, which is above one where several of them wait: what they and the interrupts used, and how
 /// many of them were ready to run and waited on average. Nothing where that could not be read of each of them.

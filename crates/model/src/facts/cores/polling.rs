@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use super::NEAR_UTILIZATION;
 use super::threads::{READY_SHARE, SERVING_SHARE};
 use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::facts::profile::{POLLING, Profiled, Share};
 use crate::observation::{NetnsId, SocketAddress, ThreadTimes};
-use crate::path::Tier;
-use crate::profile::{POLLING, Profiled, Share};
 
 /// Shortest time before a load of which the readings count: the kernel brings the time of a thread that runs up to date at its clock ticks, up to
 /// 10 ms apart.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::facts::Context;
-use crate::path::Tier;
+use crate::facts::path::Tier;
 
 /// Share of its time in which a thread must run, or be ready to, to count as one that never waits for anything but a core.
 pub(super) const READY_SHARE: f64 = 0.95;

@@ -3,7 +3,7 @@
 use super::{Of, Pool};
 use crate::facts::Context;
 use crate::facts::cores::{charged_share, utilization_of};
-use crate::path::Tier;
+use crate::facts::path::Tier;
 
 /// Share of their time in which workers may run, or be ready to, for them to count as waiting for something else than a core: workers that
 /// compute, or whose cores a neighbour takes, are ready all the time, and more of them would not help.

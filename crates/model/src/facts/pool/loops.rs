@@ -2,10 +2,10 @@
 
 use super::{Pool, STEADY_SHARE, WAITED_SHARE};
 use crate::facts::Context;
+use crate::facts::path::Tier;
 use crate::facts::quota::stops;
-use crate::harm::Cost;
-use crate::load::Loop;
-use crate::path::Tier;
+use crate::judge::harm::Cost;
+use crate::observation::load::Loop;
 
 /// True where what serves these connections stops at a number of them. A loop that is stopped itself accepts nothing either, and one whose limit its
 /// configuration tells has a station of its own.

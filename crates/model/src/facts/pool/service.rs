@@ -4,10 +4,10 @@ use super::{Pool, SAMPLES_MIN};
 use crate::facts::Context;
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::other_tenants;
+use crate::facts::path::Tier;
 use crate::facts::quota::stops;
-use crate::load::Percentiles;
+use crate::observation::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
-use crate::path::Tier;
 
 /// How long a request holds a worker, without what it waits for elsewhere: for a core, or in the queue of a tier behind. Seconds.
 pub(crate) struct Service {

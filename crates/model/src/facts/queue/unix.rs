@@ -6,10 +6,10 @@
 use super::Queue;
 use crate::facts::Context;
 use crate::facts::Logged;
+use crate::facts::path::{PlacedListener, Tier, plain};
 use crate::facts::suffered::{answers_with, turned_away};
-use crate::harm::Cost;
+use crate::judge::harm::Cost;
 use crate::observation::{ListenerAddress, NetnsId};
-use crate::path::{PlacedListener, Tier, plain};
 
 /// The kind of log line in which a caller tells that it was turned away for want of room.
 const KIND_NO_ROOM: &str = "connect 11";

@@ -31,6 +31,13 @@ fn at(ledger: &LedgerReport, place: Place) -> f64 {
     ledger.places.iter().filter(|one| one.place == place).map(|one| one.mean).sum()
 }
 
+/// A connection whose server sent last as it was asked: in service or answered, which nothing on the socket decides.
+fn undecided(number: u16) -> RequestSocket {
+    let socket = served(WEB, number);
+    let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
+    RequestSocket { times, ..socket }
+}
+
 #[test]
 fn in_an_open_loop_samples_are_measured_against_what_was_under_way_at_their_moments() {
     let waiting = |number| RequestSocket { inode: 0, receive_queue: 80, ..served(WEB, 500 + number) };
@@ -66,12 +73,7 @@ fn where_the_samples_met_no_request_chance_may_be_why() {
 
 #[test]
 fn of_connections_that_may_be_idle_no_more_have_a_request_than_are_under_way() {
-    let undecided = |number| {
-        let socket = served(WEB, 100 + number);
-        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
-        RequestSocket { times, ..socket }
-    };
-    let server = [many(12, |number| served(WEB, number)), many(30, undecided)].concat();
+    let server = [many(12, |number| served(WEB, number)), many(30, |number| undecided(100 + number))].concat();
     let ledger = open(&Stage { server, in_flight: Some(50), at_samples: [Some(20.0); 2], ..Stage::default() });
     assert_eq!((at(&ledger, Place::Undecided), at(&ledger, Place::Waiting), ledger.unaccounted.mean), (8.0, 12.0, 0.0));
 }
@@ -94,11 +96,6 @@ fn a_server_that_pauses_in_its_answer_holds_the_rest() {
 
 #[test]
 fn an_answer_seen_at_both_ends_takes_no_room_of_others() {
-    let undecided = |number| {
-        let socket = served(WEB, number);
-        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
-        RequestSocket { times, ..socket }
-    };
     let leaving = |number| RequestSocket { send_queue: 300, ..idle(WEB, number) };
     let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
     let server = [many(6, leaving), many(4, |number| undecided(6 + number))].concat();
@@ -153,11 +150,6 @@ fn no_more_answers_are_on_their_way_than_the_client_waits_for() {
 #[test]
 fn what_the_client_has_an_answer_of_has_no_request_at_the_server() {
     // Request and answer within one tick, and nothing tells which was first.
-    let undecided = |number| {
-        let socket = served(WEB, number);
-        let times = socket.times.map(|times| RequestTimes { last_data_sent_ms: times.last_data_recv_ms, ..times });
-        RequestSocket { times, ..socket }
-    };
     let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
     let stage = |client| Stage { client, server: many(6, undecided), ..Stage::default() };
     let told =

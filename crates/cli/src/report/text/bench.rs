@@ -1,0 +1,99 @@
+//! The report of a load by itself, for the terminal.
+
+use chokepoint_load::Judged;
+use chokepoint_model::bench::Bench;
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::load::Bucket;
+use chokepoint_model::message::Message;
+
+use super::Style;
+use super::page::TextPage;
+use super::wrap::columns;
+use crate::report::view::bench::{LABELS, condition, facts, times, times_heading};
+use crate::report::view::{Ink, span};
+
+/// Columns before what stands below a heading.
+const MARGIN: &str = "  ";
+/// Columns of the widest bar of the distribution.
+const BAR_COLUMNS: usize = 40;
+
+/// The report as text, ending in a newline. `judged`: the conditions of `--fail-if`.
+pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words: &Catalogue) -> crate::terminal::output::Painted {
+    let mut page = TextPage::new(style, words);
+    let is_good = bench.load.failed_share() == Some(0.0) && bench.warnings.is_empty() && bench.failed.is_empty();
+    page.flow(&[], &[], &[span(if is_good { Ink::GoodStrong } else { Ink::WarnStrong }, &bench.summary)]);
+    ends(&mut page, bench, judged);
+    let phrases = page.phrases();
+    super::load::write_lines(&mut page, &LABELS, facts(phrases, bench).into_iter());
+    if bench.load.requests > 0 {
+        table(&mut page, bench);
+        distribution(&mut page, bench);
+    }
+    list(&mut page, "bench-warnings", bench.warnings.iter().map(|warning| warning.text.as_str()), Ink::Plain);
+    list(&mut page, "bench-samples", bench.error_samples.iter().map(String::as_str), Ink::Plain);
+    page.finish()
+}
+
+/// Why it ended early, and what it was not to come to.
+fn ends(page: &mut TextPage<'_>, bench: &Bench, judged: &[Judged]) {
+    let phrases = page.phrases();
+    if let Some(guard) = &bench.stopped_by {
+        page.flow(&[], &[], &[span(Ink::BadStrong, phrases.say(&Message::new("bench-stopped").with("guard", guard.as_str())))]);
+    }
+    if bench.interrupted {
+        page.flow(&[], &[], &[span(Ink::WarnStrong, phrases.word("bench-interrupted"))]);
+    }
+    let failed: Vec<String> = judged.iter().filter(|judged| judged.failed).map(|judged| condition(phrases, judged)).collect();
+    list(page, "bench-failed", failed.iter().map(String::as_str), Ink::BadStrong);
+}
+
+/// The percentiles of each time as a table.
+fn table(page: &mut TextPage<'_>, bench: &Bench) {
+    page.heading(times_heading(bench));
+    let rows = times(page.phrases(), bench);
+    let widths: Vec<usize> = (0..8).map(|column| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0)).collect();
+    for (place, row) in rows.iter().enumerate() {
+        let mut line = vec![span(Ink::Plain, format!("{MARGIN}{}{}", row[0], " ".repeat(widths[0] - columns(&row[0]))))];
+        let ink = if place == 0 { Ink::Faint } else { Ink::Plain };
+        line.extend((1..8).map(|column| span(ink, format!("{}{}", " ".repeat(2 + widths[column] - columns(&row[column])), row[column]))));
+        page.line(&line);
+    }
+}
+
+/// How many latencies lie where, as bars.
+fn distribution(page: &mut TextPage<'_>, bench: &Bench) {
+    let phrases = page.phrases();
+    let most = bench.distribution.iter().map(|bucket| bucket.count).max().unwrap_or(0).max(1);
+    let all = bench.load.requests.max(1) as f64;
+    page.heading("bench-distribution");
+    let row = |bucket: &Bucket| (phrases.duration_us(bucket.up_to_us as f64), phrases.number(bucket.count as f64), bucket.count);
+    let rows: Vec<_> = bench.distribution.iter().map(row).collect();
+    let bound_columns = rows.iter().map(|(bound, ..)| columns(bound)).max().unwrap_or(0);
+    let count_columns = rows.iter().map(|(_, count, _)| columns(count)).max().unwrap_or(0);
+    let bar_columns = BAR_COLUMNS.min(page.width().saturating_sub(MARGIN.len() + 2 + bound_columns + 2 + count_columns + 9));
+    for (bound, count, requests) in rows {
+        // What is there is seen, however little it is.
+        let full = (requests as f64 / most as f64 * bar_columns as f64).round() as usize;
+        let full = if requests > 0 { full.max(1) } else { 0 };
+        let sign = page.glyph("≤", "<=");
+        page.line(&[
+            span(Ink::Plain, format!("{MARGIN}{sign} {}{bound}  ", " ".repeat(bound_columns - columns(&bound)))),
+            span(Ink::Strong, page.glyph("█", "#").repeat(full)),
+            span(Ink::Plain, " ".repeat(bar_columns - full.min(bar_columns))),
+            span(Ink::Plain, format!("  {}{count}", " ".repeat(count_columns - columns(&count)))),
+            span(Ink::Faint, format!("  {:>5}", phrases.percent(requests as f64 / all))),
+        ]);
+    }
+}
+
+/// A heading and a point for each text; nothing where there is none.
+fn list<'t>(page: &mut TextPage<'_>, heading: &'static str, texts: impl Iterator<Item = &'t str>, ink: Ink) {
+    let mut texts = texts.peekable();
+    if texts.peek().is_none() {
+        return;
+    }
+    page.heading(heading);
+    for text in texts {
+        page.point(columns(MARGIN), &[span(ink, text)]);
+    }
+}

@@ -1,0 +1,207 @@
+//! The page that the report is written on: inks, wrapped paragraphs, lines as they are, and the plain-ASCII form of both.
+
+use chokepoint_model::catalogue::Catalogue;
+
+use super::Style;
+use super::wrap::{Piece, columns, pieces};
+use crate::report::view::{Ink, Phrases, Span, span, steers};
+use crate::terminal::output::Painted;
+
+/// The narrowest page, columns.
+const WIDTH_MIN: usize = 40;
+/// The widest page, columns: no terminal is wider.
+const WIDTH_MAX: usize = 1000;
+/// Longer lines of prose lose the reader's eye, columns.
+const PROSE_WIDTH_MAX: usize = 116;
+
+/// Select Graphic Rendition parameters (ECMA-48) of an ink.
+fn parameters(ink: Ink) -> &'static str {
+    match ink {
+        Ink::Plain => "",
+        Ink::Strong => "1",
+        Ink::Faint => "2",
+        Ink::Bad => "31",
+        Ink::BadStrong => "1;31",
+        Ink::Warn => "33",
+        Ink::WarnStrong => "1;33",
+        Ink::GoodStrong => "1;32",
+    }
+}
+
+/// Columns that spans take side by side.
+pub(super) fn columns_of(spans: &[Span]) -> usize {
+    spans.iter().map(|span| columns(&span.text)).sum()
+}
+
+/// The report under way.
+pub(super) struct TextPage<'a> {
+    style: &'a Style,
+    words: &'a Catalogue,
+    out: Painted,
+}
+
+impl<'a> TextPage<'a> {
+    pub(super) fn new(style: &'a Style, words: &'a Catalogue) -> Self {
+        Self { style, words, out: Painted::default() }
+    }
+
+    /// Columns of the page.
+    pub(super) fn width(&self) -> usize {
+        self.style.width.clamp(WIDTH_MIN, WIDTH_MAX)
+    }
+
+    /// The first where characters beyond ASCII are wanted, else the second.
+    pub(super) fn glyph(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        if self.style.unicode { unicode } else { ascii }
+    }
+
+    /// The phrases of the page's language.
+    pub(super) fn phrases(&self) -> Phrases<'a> {
+        Phrases(self.words)
+    }
+
+    /// A sentence of the catalogue without arguments.
+    pub(super) fn word(&self, id: &'static str) -> String {
+        self.phrases().word(id)
+    }
+
+    /// An empty line.
+    pub(super) fn blank(&mut self) {
+        self.out.end_line();
+    }
+
+    /// The title of a part of the report, with an empty line before it.
+    pub(super) fn heading(&mut self, id: &'static str) {
+        self.blank();
+        let text = self.word(id);
+        self.line(&[span(Ink::Strong, text)]);
+    }
+
+    /// A line that is not wrapped.
+    pub(super) fn line(&mut self, spans: &[Span]) {
+        let tidied: Vec<Span> = spans.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
+        self.paint(&tidied);
+    }
+
+    /// A line whose last part is to be copied as it stands: a command, or a line of a file. Only control characters are made visible.
+    pub(super) fn verbatim(&mut self, before: &[Span], text: &str) {
+        let mut spans: Vec<Span> = before.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
+        spans.push(span(Ink::Plain, text));
+        self.paint(&spans);
+    }
+
+    /// Words wrapped at the page's width; `first` stands before the first line, `rest` before each further one.
+    pub(super) fn flow(&mut self, first: &[Span], rest: &[Span], text: &[Span]) {
+        let mut words: Vec<(Ink, Piece)> = Vec::new();
+        for part in text {
+            let begin = words.len();
+            words.extend(pieces(&part.text).into_iter().map(|piece| (part.ink, piece)));
+            // A new span begins like a new word.
+            if let Some((_, piece)) = words.get_mut(begin) {
+                piece.spaced = true;
+            }
+        }
+        self.fill(first, rest, words);
+    }
+
+    /// A point of a list, indented by so many columns and wrapped below its first word.
+    pub(super) fn point(&mut self, indent: usize, text: &[Span]) {
+        let first = format!("{}{} ", " ".repeat(indent), self.glyph("•", "-"));
+        self.flow(&[span(Ink::Plain, first)], &[span(Ink::Plain, " ".repeat(indent + 2))], text);
+    }
+
+    /// Notes separated by commas; a line ends between two notes where it can, within one only where it must.
+    pub(super) fn notes(&mut self, first: &[Span], rest: &[Span], notes: &[Span]) {
+        let room = self.prose_width().saturating_sub(columns_of(rest));
+        let mut words: Vec<(Ink, Piece)> = Vec::new();
+        for (place, note) in notes.iter().enumerate() {
+            let comma = if place + 1 < notes.len() && !note.text.ends_with(':') { "," } else { "" };
+            let text = format!("{}{comma}", note.text);
+            if columns(&text) <= room {
+                words.push((note.ink, Piece { text, spaced: true }));
+            } else {
+                // The first piece stands after the note before it.
+                let spaced = |(at, piece): (usize, Piece)| (note.ink, Piece { spaced: piece.spaced || at == 0, ..piece });
+                words.extend(pieces(&text).into_iter().enumerate().map(spaced));
+            }
+        }
+        self.fill(first, rest, words);
+    }
+
+    fn prose_width(&self) -> usize {
+        self.width().min(PROSE_WIDTH_MAX)
+    }
+
+    fn fill(&mut self, first: &[Span], rest: &[Span], words: Vec<(Ink, Piece)>) {
+        // A prefix that is itself wide (a row of the path) moves the limit for prose along.
+        let indent = columns_of(rest);
+        let width = self.width().min(PROSE_WIDTH_MAX.max(indent + PROSE_WIDTH_MAX / 2));
+        let mut line = first.to_vec();
+        let mut used = columns_of(first);
+        let mut begun = false;
+        for (ink, piece) in words {
+            let space = usize::from(begun && piece.spaced);
+            if begun && used + space + columns(&piece.text) > width {
+                self.line(&line);
+                line = rest.to_vec();
+                line.push(span(ink, piece.text.clone()));
+                used = indent + columns(&piece.text);
+                continue;
+            }
+            used += space + columns(&piece.text);
+            let text = format!("{}{}", " ".repeat(space), piece.text);
+            match line.last_mut() {
+                Some(last) if begun && last.ink == ink => last.text.push_str(&text),
+                _ => line.push(span(ink, text)),
+            }
+            begun = true;
+        }
+        self.line(&line);
+    }
+
+    /// The text as it may be printed: no control characters, no-break spaces plain, and ASCII alone where that is wanted.
+    fn tidied(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for character in text.chars() {
+            match character {
+                '\u{a0}' => out.push(' '),
+                character if steers(character) => out.push(if self.style.unicode { '\u{fffd}' } else { '?' }),
+                character if character.is_ascii() || self.style.unicode => out.push(character),
+                character => out.push_str(plain(character)),
+            }
+        }
+        out
+    }
+
+    fn paint(&mut self, spans: &[Span]) {
+        let blank_tail = spans.iter().rposition(|part| !part.text.trim_end().is_empty()).map_or(0, |last| last + 1);
+        for (place, part) in spans[..blank_tail].iter().enumerate() {
+            let text = if place + 1 == blank_tail { part.text.trim_end() } else { &part.text };
+            let is_inked = self.style.color && part.ink != Ink::Plain;
+            self.out.push(is_inked.then(|| parameters(part.ink)), text);
+        }
+        self.out.end_line();
+    }
+
+    /// The whole text.
+    pub(super) fn finish(self) -> Painted {
+        self.out
+    }
+}
+
+/// The nearest ASCII for a character that is not.
+fn plain(character: char) -> &'static str {
+    match character {
+        'µ' | 'μ' => "u",
+        '×' => "x",
+        '–' | '—' | '−' => "-",
+        '…' => "...",
+        '→' => "->",
+        '·' | '•' => "-",
+        '“' | '”' => "\"",
+        '‘' | '’' => "'",
+        '≥' => ">=",
+        '≤' => "<=",
+        _ => "?",
+    }
+}

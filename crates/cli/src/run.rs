@@ -1,0 +1,14 @@
+//! What verbs do on the way to a report: plans, measurements, recordings, changes, and what runs in the background meanwhile.
+
+pub(crate) mod background_task;
+pub(crate) mod bisect;
+pub(crate) mod changes;
+pub(crate) mod confirm;
+pub(crate) mod files;
+pub(crate) mod interrupt;
+pub(crate) mod last_third;
+pub(crate) mod measure;
+pub(crate) mod packet_capture;
+pub(crate) mod plan;
+pub(crate) mod recordings;
+pub(crate) mod settings;

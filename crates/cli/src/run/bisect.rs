@@ -1,0 +1,214 @@
+//! `--bisect`: the model's session of parts, each tier loaded by itself, live or from a recording.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use chokepoint_load::{Plan, Protocol};
+use chokepoint_model::bisect::{Part, Session};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::load::Loop;
+use chokepoint_model::observation::Observation;
+use chokepoint_model::report::{Diagnosis, PartKind, Request};
+use chokepoint_sources::{Root, netns};
+
+use crate::run::interrupt::Interrupt;
+use crate::run::measure::{self, Setup};
+use crate::run::plan::CONNECTIONS_DEFAULT;
+use crate::run::recordings::Event;
+use crate::run::settings::Target;
+
+/// Names in a directory that are looked at for a file to ask for.
+const NAMES_MAX: usize = 1_000;
+/// Largest file that is asked for, bytes: the server is to be measured, and not the link.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// What measures the whole and its parts.
+pub(crate) trait Driver {
+    /// The whole under load.
+    fn whole(&mut self) -> Result<Observation>;
+    /// A part under load; the inner error says why it could not be loaded.
+    fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>>;
+}
+
+/// Measures the whole, then each part that can be loaded by itself.
+pub(crate) fn drive(driver: &mut dyn Driver, words: &Catalogue) -> Result<Diagnosis> {
+    let mut session = Session::new(&driver.whole()?, words);
+    while let Some(part) = session.next_part() {
+        match driver.part(&part)? {
+            Ok(observation) => session.measured(&part, &observation),
+            Err(why) => session.failed(&part, &why),
+        }
+    }
+    Ok(session.report())
+}
+
+/// True where a recording is one of a bisection.
+pub(crate) fn is_recorded(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::Bisected))
+}
+
+/// A live run on this host.
+pub(crate) struct Live<'a> {
+    setup: &'a Setup,
+    interrupt: &'a Interrupt,
+    keep: bool,
+    /// What happened, kept where it is to be recorded.
+    pub(crate) events: Vec<Event>,
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn new(setup: &'a Setup, interrupt: &'a Interrupt, keep: bool) -> Self {
+        Self { setup, interrupt, keep, events: Vec::new() }
+    }
+
+    fn load(&self, part: &Part) -> Result<Vec<chokepoint_recording::Entry>> {
+        if self.interrupt.is_set() {
+            bail!("interrupted");
+        }
+        let base = self.setup.plan.as_ref().context("there is no load")?;
+        let setup = setup(part, self.setup, base)?;
+        let plan = setup.plan.as_ref().context("there is no load")?;
+        measure::permit(&setup)?;
+        answers(plan, part, self.interrupt)?;
+        measure::settle(&setup, self.interrupt)?;
+        Ok(measure::measure(&setup, &format!("loading {} alone", part.tier), self.interrupt)?.0)
+    }
+}
+
+impl Driver for Live<'_> {
+    fn whole(&mut self) -> Result<Observation> {
+        let (entries, _) = measure::measure(self.setup, "loading", self.interrupt)?;
+        let observation = measure::observation(&entries);
+        if self.keep {
+            self.events.extend([Event::Bisected, Event::Measured(entries)]);
+        }
+        Ok(observation)
+    }
+
+    fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
+        let read = self.load(part).map_err(|error| format!("{error:#}"));
+        let observation = read.as_ref().map(|entries| measure::observation(entries)).map_err(Clone::clone);
+        if self.keep {
+            self.events.push(Event::Part { id: part.id(), read });
+        }
+        Ok(observation)
+    }
+}
+
+/// A recorded run: the same session, fed with what happened then.
+pub(crate) struct Replay {
+    pub(crate) events: VecDeque<Event>,
+}
+
+impl Driver for Replay {
+    fn whole(&mut self) -> Result<Observation> {
+        while let Some(event) = self.events.pop_front() {
+            if let Event::Measured(entries) = event {
+                return measure::recorded(&entries);
+            }
+        }
+        bail!("the recording holds no measurement of the whole")
+    }
+
+    fn part(&mut self, part: &Part) -> Result<std::result::Result<Observation, String>> {
+        let wanted = part.id();
+        match self.events.pop_front_if(|event| matches!(event, Event::Part { id, .. } if *id == wanted)) {
+            Some(Event::Part { read: Ok(entries), .. }) => Ok(Ok(measure::recorded(&entries)?)),
+            Some(Event::Part { read: Err(why), .. }) => Ok(Err(why)),
+            _ => Ok(Err("the recording does not hold it".to_owned())),
+        }
+    }
+}
+
+/// What is to be measured of a part: the whole's load, to another address and for something else.
+fn setup(part: &Part, whole: &Setup, base: &Plan) -> Result<Setup> {
+    let url = match &part.directory {
+        Some(directory) => format!("{}{}", part.url, file_in(&seen_by(part.pid, directory), part)?),
+        None => part.url.clone(),
+    };
+    let target = Target::parse(&url)?;
+    let request = Request {
+        client_netns: part.netns,
+        loaded: true,
+        in_clear: whole.request.in_clear,
+        server_netns: whole.request.server_netns.filter(|_| part.kind == PartKind::Own),
+        sent_host: Some(part.host.clone()),
+        expect: whole.request.expect.clone(),
+        ..target.request()
+    };
+    let connections = match base.shape {
+        // Alone it is to show what it can give.
+        Loop::Open { connections, .. } => connections.min(CONNECTIONS_DEFAULT),
+        Loop::Closed { connections } => connections,
+    };
+    let shape = Loop::Closed { connections };
+    let own = part.kind == PartKind::Own;
+    let is_set = |name: &str| !target.is_fastcgi() && part.fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
+    let stays = |(name, _): &&(String, String)| own || !(name.eq_ignore_ascii_case("host") || is_set(name));
+    let headers = base.headers.iter().filter(stays).cloned();
+    let fields = part.fields.iter().filter(|(_, value)| !target.is_fastcgi() && !value.is_empty()).cloned();
+    let plan = Plan {
+        address: target.address()?,
+        protocol: match target.is_fastcgi() {
+            true => Protocol::FastCgi { params: part.fields.clone() },
+            false => Protocol::Http,
+        },
+        host_header: part.host.clone(),
+        path_and_query: target.path_and_query.clone(),
+        method: if own { "GET".to_owned() } else { base.method.clone() },
+        body: if own { Vec::new() } else { base.body.clone() },
+        headers: headers.chain(fields).collect(),
+        shape,
+        keep_alive: part.keep_alive.unwrap_or(base.keep_alive),
+        netns: namespace(part)?,
+        ..base.clone()
+    };
+    plan.check()?;
+    Ok(Setup { request, plan: Some(plan), duration: whole.duration, foreign: whole.foreign, profile: whole.profile, capture: None })
+}
+
+/// The namespace from which the part is reached; nothing where this process is in it.
+fn namespace(part: &Part) -> Result<Option<PathBuf>> {
+    if netns::own()? == part.netns {
+        return Ok(None);
+    }
+    let all = netns::list(&Root::default())?;
+    Ok(Some(all.get(part.netns).context("its network namespace is gone")?.path.clone()))
+}
+
+/// One request: where that is not answered as expected a load would tell nothing.
+fn answers(plan: &Plan, part: &Part, interrupt: &Interrupt) -> Result<()> {
+    let one = Plan { shape: Loop::Closed { connections: 1 }, threads: 1, requests: Some(1), ..plan.clone() };
+    let result = measure::load(&one, &format!("asking {} alone", part.tier), interrupt)?;
+    match result.status.keys().next() {
+        _ if result.good > 0 => Ok(()),
+        Some(status) => bail!("{} was answered with status {status}", plan.path_and_query),
+        None => bail!("{} was not answered", plan.path_and_query),
+    }
+}
+
+/// A path as a process sees the file system.
+fn seen_by(pid: Option<u32>, path: &str) -> PathBuf {
+    let root = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/root"))).unwrap_or_else(|| PathBuf::from("/"));
+    root.join(path.trim_start_matches('/'))
+}
+
+/// The name of the file in a directory that a server sends as it is, of about this size.
+fn file_in(directory: &Path, part: &Part) -> Result<String> {
+    let entries = fs::read_dir(directory).with_context(|| format!("{} cannot be read", directory.display()))?;
+    let file = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let known = Path::new(&name)
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .is_some_and(|ending| part.endings.iter().any(|known| known == ending));
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) && !name.starts_with('.');
+        let about = fs::metadata(entry.path()).ok()?;
+        (known && plain && about.is_file() && (1..=FILE_BYTES_MAX).contains(&about.len()))
+            .then(|| (about.len().abs_diff(part.answer_bytes), name))
+    };
+    let nearest = entries.flatten().take(NAMES_MAX).filter_map(file).min();
+    nearest.map(|(_, name)| name).with_context(|| format!("{} holds no file that is sent as it is", directory.display()))
+}

@@ -1,0 +1,79 @@
+//! Questions before a change is made, with exactly what will be executed, sent and written.
+
+use anyhow::Result;
+use chokepoint_foreign::{printable, printable_lines};
+use chokepoint_model::change::Change;
+use chokepoint_model::report::Remedy;
+use chokepoint_remedy::{ApplyError, Plan, plan};
+
+use crate::run::interrupt::Interrupt;
+use crate::terminal::prompt;
+
+/// What is executed or sent for a remedy, a line each.
+pub(crate) fn commands(remedy: &Remedy) -> Vec<String> {
+    let of_change = |change: &Change| match plan(change) {
+        Ok(Some(plan)) => of_server(&plan),
+        Ok(None) => vec![change.command()],
+        Err(error) => vec![will_be_refused(&error)],
+    };
+    if remedy.change.is_empty() { remedy.runtime.clone() } else { remedy.change.iter().flat_map(of_change).collect() }
+}
+
+fn of_server(plan: &Plan) -> Vec<String> {
+    let (user, group) = plan.user;
+    vec![format!("as user {user}, group {group}: {}", plan.test_command()), plan.activating.to_string()]
+}
+
+fn will_be_refused(error: &ApplyError) -> String {
+    format!("nothing: it will be refused ({error})")
+}
+
+/// Asks whether a remedy is to be applied.
+pub(crate) fn remedy(remedy: &Remedy, interrupt: &Interrupt) -> Result<bool> {
+    // Why a file cannot be read is told in place of its commands.
+    let plans = remedy.change.iter().filter_map(|change| plan(change).ok().flatten());
+    prompt::ask(&question(remedy, &commands(remedy), plans.map(|plan| files(&plan))), interrupt)
+}
+
+/// What is changed in files, and what else the reload puts in force.
+fn files(plan: &Plan) -> String {
+    if plan.unread.is_empty() { plan.diff.clone() } else { format!("{}\n{}", plan.diff, background_task(&plan.unread)) }
+}
+
+/// What is asked before a remedy is applied: what it runs, each command on one line, and what it changes in files.
+fn question(remedy: &Remedy, commands: &[String], files: impl Iterator<Item = String>) -> String {
+    let mut text = format!("\n{}\n\n", printable(&remedy.text.replace('\n', " ")));
+    for command in commands {
+        text.push_str(&format!("    {}\n", printable(command)));
+    }
+    files.for_each(|files| text.push_str(&format!("\n{}", printable_lines(&files))));
+    text.push_str(&format!("\nRisk: {}\nUndo: chokepoint undo (or {})\nApply it?", printable(&remedy.risk), printable(&remedy.undo)));
+    text
+}
+
+/// Asks whether a reload may put in force what else was changed.
+pub(crate) fn unread(server: &str, files: &[String], interrupt: &Interrupt) -> Result<bool> {
+    prompt::ask(&format!("\n{}\nReload {} all the same?", background_task(files), printable(server)), interrupt)
+}
+
+fn background_task(files: &[String]) -> String {
+    let list: String = files.iter().map(|file| format!("    {}\n", printable(file))).collect();
+    format!(
+        "The server has not read these files and directories since they were changed, as far as can be shown; the reload puts them in force too:\n{list}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_question_hides_nothing_of_what_will_be_applied() {
+        let sampled = crate::report::text::samples::all().into_iter().flat_map(|(_, diagnosis)| diagnosis.findings);
+        let remedy = sampled.flat_map(|finding| finding.remedies).next().expect("a remedy");
+        let commands = ["sysctl a=1\x1b[8m\n    sysctl b=1".to_owned()];
+        let diff = "-  listen 80;\n+  listen 80; \x1b[8m# \u{202e}hidden\x1b[1A\r\n".to_owned();
+        let asked = super::question(&remedy, &commands, std::iter::once(diff));
+        assert!(asked.contains("    sysctl a=1\\x1b[8m\\n    sysctl b=1\n"), "{asked}");
+        assert!(asked.contains("\n-  listen 80;\n+  listen 80; \\x1b[8m# \\u{202e}hidden\\x1b[1A\\r\n"), "{asked}");
+        assert!(asked.ends_with("Apply it?") && !asked.contains(|c| c != '\n' && chokepoint_foreign::steers(c)), "{asked:?}");
+    }
+}

@@ -1,0 +1,138 @@
+//! The profile that a diagnosis takes in the last third of its window, in a thread of its own: counts of samples alone, no stacks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use chokepoint_model::observation::{CpuProfile, ProfileFunction, ProfilePart};
+use chokepoint_profile::{Error, Options, Profile, Sampler, Scope, StackEnd, parts};
+use chokepoint_recording::Outcome;
+
+use crate::run::background_task::BackgroundTask;
+
+/// Samples a second on each core: 99 keeps clear of what runs a hundred times a second, and costs less than a per cent of a core.
+const FREQUENCY_HZ: u32 = 99;
+/// Share of a core that it may take meanwhile: beyond that, as beside compilers, user stacks are left out, which is told.
+const SHARE_MAX: f64 = 0.03;
+/// The shortest time of which samples say anything.
+const SPAN_MIN: Duration = Duration::from_millis(300);
+/// Parts and functions that are kept at most: a recording holds them, and a report tells the heaviest.
+const PARTS_MAX: usize = 4096;
+const FUNCTIONS_MAX: usize = 64;
+/// How often a wait looks whether the load ended early.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Waits until two thirds of a window that is about to begin, and lasts as long as is said, are over, and samples its last third. `begin_us` is now by the
+/// observation's clock.
+pub(crate) fn start(window: Duration, begin_us: u64) -> BackgroundTask {
+    BackgroundTask::start("profile", move |stop| take(window, begin_us, stop))
+}
+
+fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
+    let begin = Instant::now();
+    let early = || Outcome::Absent("the load ended before the last third of its time".to_owned(), None);
+    let third = window / 3;
+    if third < SPAN_MIN {
+        return Outcome::Absent(format!("a third of the time is less than {} ms", SPAN_MIN.as_millis()), None);
+    }
+    while begin.elapsed() < window - third {
+        if stop.load(Ordering::Relaxed) {
+            return early();
+        }
+        std::thread::sleep(POLL.min((window - third).saturating_sub(begin.elapsed())));
+    }
+    let at_us = |since: Duration| begin_us.saturating_add(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+    let from_us = at_us(begin.elapsed());
+    let sampled = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })
+        .and_then(|sampler| sampler.sparing(SHARE_MAX).run(|_| begin.elapsed() < window && !stop.load(Ordering::Relaxed)));
+    match sampled {
+        Ok(profile) if profile.duration_s < SPAN_MIN.as_secs_f64() => early(),
+        Ok(profile) => match serde_json::to_vec(&counted(&profile, from_us)) {
+            Ok(json) => Outcome::Ok(json),
+            Err(error) => Outcome::Failed(error.to_string(), None),
+        },
+        Err(Error::Privilege { what, needs, .. }) => Outcome::Absent(format!("{what} is not allowed to this user"), Some(needs.to_owned())),
+        Err(error @ Error::Unsupported(_)) => Outcome::Absent(error.to_string(), None),
+        Err(error) => Outcome::Failed(error.to_string(), None),
+    }
+}
+
+/// A profile without its stacks.
+pub(crate) fn counted(profile: &Profile, from_us: u64) -> CpuProfile {
+    let lasted_us = Duration::try_from_secs_f64(profile.duration_s).map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    let (mut user_samples, mut broken) = (0, 0);
+    for (_, stack, _) in profile.busy().filter(|(_, stack, _)| stack.end != StackEnd::Kernel) {
+        user_samples += 1;
+        broken += u64::from(matches!(stack.end, StackEnd::Broken | StackEnd::Unread));
+    }
+    let part = |part: parts::Part| ProfilePart {
+        pid: part.pid,
+        program: part.program,
+        cpu: part.cpu,
+        layer: part.layer.def().id.to_owned(),
+        aspects: part.aspects.into_iter().map(str::to_owned).collect(),
+        samples: part.samples,
+        weight: part.weight,
+    };
+    let function = |function: parts::Function| ProfileFunction {
+        program: function.program,
+        layer: function.layer.def().id.to_owned(),
+        name: function.name,
+        weight: function.weight,
+    };
+    CpuProfile {
+        clock: profile.clock.name().to_owned(),
+        frequency_hz: profile.frequency_hz,
+        span_us: (from_us, from_us.saturating_add(lasted_us)),
+        lost: profile.lost,
+        throttled: profile.throttled,
+        user_samples,
+        broken,
+        unnamed_kernel: profile.quality().unnamed_kernel,
+        cost_cpu_s: profile.cost_cpu_s,
+        cores: profile.cores.iter().map(|core| core.cpu).collect(),
+        parts: parts::parts(profile, PARTS_MAX).into_iter().map(part).collect(),
+        functions: parts::functions(profile, FUNCTIONS_MAX).into_iter().map(function).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_model::catalogue::Catalogue;
+    use chokepoint_model::profile::NAMED;
+    use chokepoint_profile::folded;
+    use chokepoint_profile::layers::LAYERS;
+    use chokepoint_profile::report::aspects;
+
+    use super::*;
+
+    #[test]
+    fn every_layer_has_its_words_and_what_the_model_names_is_there() {
+        let words = Catalogue::english();
+        let known: Vec<&str> = LAYERS.iter().map(|def| def.id).chain(aspects()).collect();
+        for id in &known {
+            assert!(words.plain(&format!("layer-{id}")).is_some(), "{id} has no words");
+        }
+        assert!(NAMED.iter().all(|id| known.contains(id)));
+    }
+
+    #[test]
+    fn a_profile_is_counted_and_goes_into_a_recording_and_back() {
+        let mut profile = folded::read("nginx;main;__inet_check_established_[k] 30\nnginx;main 10\n").unwrap();
+        (profile.duration_s, profile.frequency_hz) = (2.5, 99);
+        let counted = counted(&profile, 7_000_000);
+        assert_eq!(counted.span_us, (7_000_000, 9_500_000));
+        let told: Vec<(&str, u64)> = counted.parts.iter().map(|part| (part.layer.as_str(), part.samples)).collect();
+        assert_eq!(told, [("port-search", 30), ("application", 10)]);
+        assert_eq!(counted.functions[0].name, "__inet_check_established");
+        let back: CpuProfile = serde_json::from_slice(&serde_json::to_vec(&counted).unwrap()).unwrap();
+        assert_eq!(back, counted);
+    }
+
+    #[test]
+    fn what_is_too_short_or_ends_early_is_absent_and_no_error() {
+        let outcome = take(Duration::from_millis(30), 0, &AtomicBool::new(false));
+        assert!(matches!(outcome, Outcome::Absent(ref why, None) if why.contains("third")), "{outcome:?}");
+        let waiting = start(Duration::from_secs(600), 0);
+        assert!(matches!(waiting.finish(), Outcome::Absent(ref why, None) if why.contains("ended before")));
+    }
+}

@@ -1,0 +1,243 @@
+//! Packets beside a diagnosis (`--capture`): captured meanwhile where the server is, or out of a file, and summed up into what a recording holds.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chokepoint_model::observation::{WireCount, WireEdge, WireSign, WireView};
+use chokepoint_model::report::Request;
+use chokepoint_packets::filter::Filter;
+use chokepoint_packets::summary::{ConnectionEnd, Direction, Manner, Moment};
+use chokepoint_packets::{Analyzer, Capture, Edge, Limits, Packet, StreamSummary};
+use chokepoint_recording::Outcome;
+use chokepoint_sources::{NetnsRef, PacketRing, Root, listening_namespaces, netns};
+
+use crate::run::background_task::BackgroundTask;
+
+/// Streams that may be open at once: about 2.7 KB each.
+const STREAMS_MAX: usize = 20_000;
+/// Edges of which it is told which streams show what.
+const EDGES_MAX: usize = 512;
+/// Edges that go into the recording, the busiest first.
+const EDGES_KEPT_MAX: usize = 32;
+/// Streams that are named for each sign.
+const EXAMPLES_MAX: usize = 5;
+/// What is kept of each packet: the heads of requests and answers, bytes.
+const SNAP_BYTES: u32 = 1024;
+/// Time between two looks at whether it is over.
+const LOOK: Duration = Duration::from_millis(100);
+/// The interface that stands for all of a namespace (packet(7)).
+const INTERFACE: &str = "any";
+
+/// Where packets are to come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From the interfaces of the server's namespace, while it is observed.
+    Live,
+    /// Out of a capture that was made before.
+    File(PathBuf),
+}
+
+/// Begins to capture. Where the packets cannot be had, the reason is what comes of it.
+pub(crate) fn start(source: &Source, request: &Request) -> BackgroundTask {
+    const WHAT: &str = "capture";
+    match source {
+        Source::File(file) => {
+            let file = file.clone();
+            BackgroundTask::start(WHAT, move |_| outcome(of_file(&file)))
+        }
+        // Opened before this returns: what comes next is captured.
+        Source::Live => match open(request) {
+            Ok((ring, from)) => BackgroundTask::start(WHAT, move |stop| outcome(live(ring, from, stop))),
+            Err((why, needs)) => BackgroundTask::start(WHAT, move |_| Outcome::Absent(why, needs.map(str::to_owned))),
+        },
+    }
+}
+
+fn outcome(view: Result<WireView, String>) -> Outcome {
+    match view.and_then(|view| serde_json::to_vec(&view).map_err(|error| error.to_string())) {
+        Ok(json) => Outcome::Ok(json),
+        Err(why) => Outcome::Failed(why, None),
+    }
+}
+
+/// The namespace in which the target is answered: the one that was named, else one that listens there, the client's own first.
+fn place(root: &Root, request: &Request) -> Option<NetnsRef> {
+    let namespaces = netns::list(root).ok()?;
+    if let Some(id) = request.server_netns {
+        return namespaces.get(id).cloned();
+    }
+    let targets: Vec<(IpAddr, u16)> = request.addresses.iter().map(|address| (*address, request.port)).collect();
+    let found = listening_namespaces(root, &targets);
+    let own = found.iter().find(|netns| netns.id == request.client_netns);
+    own.or(found.first()).cloned()
+}
+
+fn open(request: &Request) -> Result<(PacketRing, String), (String, Option<&'static str>)> {
+    let root = Root::default();
+    let netns = place(&root, request).ok_or_else(|| ("nothing on this host listens at the target".to_owned(), None))?;
+    let name = netns.name.clone().unwrap_or_else(|| format!("net:[{}]", netns.id.0));
+    let ring = PacketRing::open(&root, Some(netns), INTERFACE, &Filter::default().program(SNAP_BYTES));
+    ring.map(|ring| (ring, format!("all interfaces of {name}"))).map_err(|error| (error.to_string(), Some("CAP_NET_RAW")))
+}
+
+fn live(mut ring: PacketRing, from: String, stop: &AtomicBool) -> Result<WireView, String> {
+    let (mut analyzer, mut signs) = (Analyzer::new(Limits { streams: STREAMS_MAX, ..Limits::default() }), Signs::default());
+    let mut left = PacketRing::BLOCKS;
+    while left > 0 {
+        ring.wait(LOOK).map_err(|error| error.to_string())?;
+        let more = ring.block(&mut |live| {
+            let packet = Packet { at_ns: live.at_ns, link: live.link, wire_bytes: live.wire_bytes, bytes: live.bytes };
+            analyzer.packet(&packet, &mut |stream| signs.add(stream));
+        });
+        if stop.load(Ordering::Relaxed) {
+            left = if more { left - 1 } else { 0 };
+        }
+    }
+    let dropped = ring.counts().map_err(|error| error.to_string())?.1;
+    Ok(view(analyzer, signs, from, dropped))
+}
+
+fn of_file(file: &Path) -> Result<WireView, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let mut capture = Capture::open(File::open(file).map_err(|error| told(&error))?).map_err(|error| told(&error))?;
+    let (mut analyzer, mut signs) = (Analyzer::new(Limits { streams: STREAMS_MAX, ..Limits::default() }), Signs::default());
+    while let Some(packet) = capture.packet().map_err(|error| told(&error))? {
+        analyzer.packet(&packet, &mut |stream| signs.add(stream));
+    }
+    Ok(view(analyzer, signs, file.display().to_string(), 0))
+}
+
+fn view(analyzer: Analyzer, mut signs: Signs, from: String, dropped: u64) -> WireView {
+    let report = analyzer.finish(&mut |stream| signs.add(stream));
+    let left_out = report.edges.len().saturating_sub(EDGES_KEPT_MAX) as u64;
+    let edges = report.edges.iter().take(EDGES_KEPT_MAX).map(|edge| signs.edge(edge));
+    WireView {
+        from,
+        packets: report.totals.packets,
+        dropped,
+        streams: report.totals.streams,
+        edges: edges.collect(),
+        edges_left_out: left_out,
+    }
+}
+
+/// What was seen of one sign on one edge: times, ns, streams, and of these the ones that show it most, each with its weight.
+#[derive(Debug, Default)]
+struct Seen {
+    count: u64,
+    time_ns: u64,
+    streams: u64,
+    most: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    fn add(&mut self, count: u64, time_ns: u64, stream: u64) {
+        self.count += count;
+        self.time_ns = self.time_ns.saturating_add(time_ns);
+        self.streams += 1;
+        let weight = time_ns.max(count);
+        let at = self.most.partition_point(|(other, number)| (*other, std::cmp::Reverse(*number)) > (weight, std::cmp::Reverse(stream)));
+        self.most.insert(at, (weight, stream));
+        self.most.truncate(EXAMPLES_MAX);
+    }
+}
+
+/// What streams showed as they ended, by edge.
+#[derive(Debug, Default)]
+struct Signs {
+    edges: BTreeMap<(IpAddr, SocketAddr), BTreeMap<WireSign, Seen>>,
+}
+
+impl Signs {
+    fn add(&mut self, stream: &StreamSummary) {
+        let key = (stream.client.ip(), stream.server);
+        if self.edges.len() >= EDGES_MAX && !self.edges.contains_key(&key) {
+            return;
+        }
+        let edge = self.edges.entry(key).or_default();
+        let both = |of: fn(&Direction) -> u64| of(&stream.client_sent) + of(&stream.server_sent);
+        let closed = |by: ConnectionEnd| u64::from(stream.close.is_some_and(|close| close.by == by && close.moment == Moment::AfterAnswer));
+        let close = |is: fn(&chokepoint_packets::summary::Close) -> bool| u64::from(stream.close.as_ref().is_some_and(is));
+        let signs = [
+            (WireSign::Retransmission, both(|sent| sent.retransmissions), 0),
+            (WireSign::Timeout, both(|sent| sent.timeout_retransmissions), 0),
+            (WireSign::ZeroWindow, both(|sent| sent.zero_windows), both(|sent| sent.zero_window_ns)),
+            (WireSign::DelayedAck, both(|sent| sent.delayed_ack_stalls), both(|sent| sent.delayed_ack_stall_ns)),
+            (WireSign::ClientClosed, closed(ConnectionEnd::Client), 0),
+            (WireSign::ServerClosed, closed(ConnectionEnd::Server), 0),
+            (WireSign::Reset, close(|close| close.manner == Manner::Rst), 0),
+            (WireSign::Race, close(|close| close.race), 0),
+        ];
+        for (sign, count, time_ns) in signs.into_iter().filter(|(_, count, _)| *count > 0) {
+            edge.entry(sign).or_default().add(count, time_ns, stream.index);
+        }
+    }
+
+    fn edge(&self, edge: &Edge) -> WireEdge {
+        let key = edge.address.client.zip(edge.address.server);
+        let seen = key.and_then(|key| self.edges.get(&key)).into_iter().flatten();
+        let count = |seen: &Seen| WireCount {
+            count: seen.count,
+            time_ns: seen.time_ns,
+            streams: seen.streams,
+            examples: seen.most.iter().map(|(_, stream)| *stream).collect(),
+        };
+        WireEdge {
+            client: edge.address.client,
+            server: edge.address.server,
+            facts: edge.facts(),
+            setup_share: edge.setup_share(),
+            data_segments: edge.client_sent.data_packets + edge.server_sent.data_packets,
+            signs: seen.map(|(sign, seen)| (*sign, count(seen))).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(name: &str) -> WireView {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packets/tests/data").join(name);
+        match start(&Source::File(file), &Request::default()).finish() {
+            Outcome::Ok(json) => serde_json::from_slice(&json).unwrap(),
+            lack => panic!("{lack:?}"),
+        }
+    }
+
+    #[test]
+    fn losses_are_told_with_the_streams_that_show_them() {
+        let view = taken("loss-at-sender.pcap.gz");
+        let edge = &view.edges[0];
+        let seen = &edge.signs[&WireSign::Retransmission];
+        assert!(seen.count > 0 && !seen.examples.is_empty() && edge.data_segments > seen.count, "{edge:?}");
+        assert!(seen.examples.iter().all(|stream| *stream < view.streams));
+    }
+
+    #[test]
+    fn a_clean_capture_shows_nothing_wrong_and_who_closed() {
+        let view = taken("close.pcap.gz");
+        let signs = &view.edges[0].signs;
+        assert!(!signs.contains_key(&WireSign::Retransmission) && !signs.contains_key(&WireSign::Race), "{signs:?}");
+        assert!(signs.contains_key(&WireSign::ClientClosed) || signs.contains_key(&WireSign::ServerClosed), "{signs:?}");
+        assert!(view.packets > 0 && view.streams > 0 && view.dropped == 0);
+    }
+
+    #[test]
+    fn what_is_no_capture_is_told() {
+        let outcome = start(&Source::File("/no/such/file".into()), &Request::default()).finish();
+        assert!(matches!(outcome, Outcome::Failed(ref why, None) if why.contains("/no/such/file")), "{outcome:?}");
+    }
+
+    #[test]
+    fn the_streams_that_show_most_are_kept() {
+        let mut seen = Seen::default();
+        (0..100).for_each(|stream| seen.add(stream % 50, 0, stream));
+        let streams: Vec<u64> = seen.most.iter().map(|(_, stream)| *stream).collect();
+        assert_eq!((streams, seen.streams), (vec![49, 99, 48, 98, 47], 100));
+    }
+}

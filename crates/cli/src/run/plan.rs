@@ -1,0 +1,73 @@
+//! The load that the command line asks for, the same for every verb that offers one.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use chokepoint_load::{Guard, Options, Plan};
+use chokepoint_model::load::Loop;
+
+use crate::args::Load;
+use crate::run::settings::{self, Target};
+
+/// Connections where no number is given.
+pub(crate) const CONNECTIONS_DEFAULT: u32 = 100;
+/// Connections that an open loop may use where no number is given.
+pub(crate) const CONNECTIONS_OPEN: u32 = 1_000;
+/// Largest file that goes into a load, bytes.
+pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Timeout of a request where a server is diagnosed: what takes longer is lost to its client.
+pub(crate) const TIMEOUT_DIAGNOSE: Duration = Duration::from_secs(2);
+/// Timeout of a request where times are measured.
+pub(crate) const TIMEOUT_BENCH: Duration = Duration::from_secs(10);
+
+/// The load to offer, without its end and its namespace, which the caller knows; to be checked when it is whole.
+pub(crate) fn plan(load: &Load, target: &Target, timeout: Duration, expect: Vec<(u16, u16)>) -> Result<Plan> {
+    let mut headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>()?;
+    for (name, value) in [("Content-Type", &load.content_type), ("Accept", &load.accept)] {
+        headers.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
+    }
+    let body = match (&load.body, &load.body_file) {
+        (Some(text), _) => text.clone().into_bytes(),
+        (None, Some(file)) => read_file("body", file)?,
+        (None, None) => Vec::new(),
+    };
+    let shape = match load.rate {
+        Some(rate_per_s) => Loop::Open { rate_per_s, connections: load.connections.unwrap_or(CONNECTIONS_OPEN) },
+        None => Loop::Closed { connections: load.connections.unwrap_or(CONNECTIONS_DEFAULT) },
+    };
+    let params = load.fcgi_params.iter().map(|text| settings::param(text)).collect::<Result<Vec<_>>>()?;
+    let guards = load.guard.as_deref().map(Guard::parse).transpose()?;
+    Ok(Plan {
+        address: target.address()?,
+        protocol: target.protocol(params)?,
+        host_header: target.request().host_header(),
+        path_and_query: target.path_and_query.clone(),
+        method: load.method.clone(),
+        headers,
+        body,
+        shape,
+        duration: None,
+        requests: load.requests,
+        timeout: load.timeout.as_deref().map_or(Ok(timeout), settings::duration)?,
+        keep_alive: !load.disable_keepalive,
+        expect,
+        netns: None,
+        cpus: load.cpus.as_deref().map(settings::cores).transpose()?,
+        threads: load.threads,
+        guards: guards.into_iter().collect(),
+        options: Options::default(),
+    })
+}
+
+/// A file that goes into the load: `what` it is.
+pub(crate) fn read_file(what: &str, file: &Path) -> Result<Vec<u8>> {
+    let name = file.display();
+    let mut bytes = Vec::new();
+    let opened = File::open(file).with_context(|| format!("the {what} {name} cannot be read"))?;
+    opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(|| format!("the {what} {name} cannot be read"))?;
+    anyhow::ensure!(bytes.len() as u64 <= FILE_BYTES_MAX, "the {what} {name} is larger than {FILE_BYTES_MAX} bytes");
+    Ok(bytes)
+}

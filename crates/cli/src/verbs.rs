@@ -1,0 +1,11 @@
+//! The verbs of the command line, a module each.
+
+pub(crate) mod bench;
+pub(crate) mod diagnose;
+pub(crate) mod explain;
+pub(crate) mod lab;
+pub(crate) mod profile;
+pub(crate) mod streams;
+pub(crate) mod tcp;
+pub(crate) mod undo;
+pub(crate) mod whereabouts;

@@ -1,0 +1,188 @@
+//! `chokepoint bench`: the load generator by itself.
+
+mod outputs;
+mod targets;
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use chokepoint_load::{Judged, Options, Order, Plan, Stages, Targets, Threshold, Tls, Trust};
+use chokepoint_model::bench::{self, Asked, BenchOutcome, Ramp, RampStage, TargetList, TcpConnection, ThresholdFailed};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::load::Loop;
+use chokepoint_model::report::Request;
+use chokepoint_model::url::without_values;
+use chokepoint_sources::{Root, TcpInfo, netns};
+
+use crate::EXIT_FAILED;
+use crate::EXIT_THRESHOLD;
+use crate::Usage;
+use crate::args::Bench;
+use crate::run::interrupt::Interrupt;
+use crate::run::measure;
+use crate::run::plan;
+use crate::run::settings::{self, Target};
+use crate::terminal::live;
+
+/// Time of the load where neither that nor a number of requests is given.
+const DURATION_DEFAULT: &str = "10s";
+
+/// Runs the verb; gives the exit status.
+pub(crate) fn run(args: &Bench, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
+    let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
+    let (target, targets) = asked_for(args).map_err(usage)?;
+    if target.scheme != "https" && (args.insecure || args.cacert.is_some() || args.tls_no_resumption) {
+        bail!(Usage(format!("--insecure, --cacert and --tls-no-resumption go with an https URL: {} is none", without_values(&target.url))));
+    }
+    outputs::check(args).map_err(usage)?;
+    let threshold = args.fail_if.as_deref().map(Threshold::parse).transpose().map_err(|error| usage(error.into()))?;
+    let netns = client_netns(args)?;
+    let plan = Plan { netns, ..planned(args, &target, targets).map_err(usage)? };
+    plan.check().map_err(|error| usage(error.into()))?;
+    let plan = measure::permitted_alone(&plan, request(args, &target)?, args.yes, interrupt)?;
+    let files = outputs::open(args)?;
+    let mut asked = Asked {
+        url: target.url.clone(),
+        address: plan.address.to_string(),
+        method: plan.method.clone(),
+        duration_s: plan.duration.map(|duration| duration.as_secs_f64()),
+        requests: plan.requests,
+        requests_per_connection: plan.options.requests_per_connection,
+        ramp: plan.options.stages.as_ref().map(ramp),
+        targets: plan.options.targets.as_ref().map(|targets| TargetList { count: targets.targets.len() as u64, seed: args.seed }),
+        bind: plan.options.bind.iter().map(ToString::to_string).collect(),
+        shares_cores: plan.netns.is_none() && plan.cpus.is_none() && is_here(plan.address.tcp()),
+        suspended_s: 0.0,
+    };
+    let measured = match outputs::is_report(args) && crate::terminal::output::is_watched() {
+        true => {
+            let (measured, suspended) = live::offer(&plan, &without_values(&target.url), words, interrupt)?;
+            asked.suspended_s = suspended.as_secs_f64();
+            measured
+        }
+        false => measure::offer(&plan, "loading", interrupt)?,
+    };
+    let judged: Vec<Judged> = threshold.iter().flat_map(|threshold| threshold.judge(&measured.result)).collect();
+    let failed = judged.iter().filter(|judged| judged.failed);
+    let failed = failed.map(|judged| ThresholdFailed { condition: judged.condition.clone(), measured: judged.measured }).collect();
+    let tcp = measured.detail.tcp_info.iter().map(|bytes| connection(bytes)).collect();
+    let report = bench::report(&asked, measured, tcp, failed, words);
+    outputs::write(args, files, &report, &judged, words)?;
+    Ok(match report.outcome {
+        BenchOutcome::NothingAnswered | BenchOutcome::NothingExpected => EXIT_FAILED,
+        BenchOutcome::Answered if report.failed.is_empty() => 0,
+        BenchOutcome::Answered => EXIT_THRESHOLD,
+    })
+}
+
+/// Where the load goes, and what it asks for there where that is more than one thing.
+fn asked_for(args: &Bench) -> Result<(Target, Option<Targets>)> {
+    let target = args.url.as_deref().map(Target::parse).transpose()?;
+    match (&args.targets, target) {
+        (Some(file), target) => {
+            let (target, targets) = targets::read(file, target, &args.load.method)?;
+            let order = args.seed.map_or(Order::InTurn, |seed| Order::Drawn { seed });
+            Ok((target, Some(Targets { targets, order })))
+        }
+        (None, Some(target)) => Ok((target, None)),
+        (None, None) => bail!("a URL is needed"),
+    }
+}
+
+fn planned(args: &Bench, target: &Target, targets: Option<Targets>) -> Result<Plan> {
+    let stages = args.stages.as_deref().map(|text| Stages::parse(args.load.rate.unwrap_or(0.0), text)).transpose()?;
+    let duration = match (&stages, &args.duration, args.load.requests) {
+        (Some(stages), ..) => Some(stages.duration()),
+        (None, Some(text), _) => Some(settings::duration(text)?),
+        (None, None, Some(_)) => None,
+        (None, None, None) => Some(settings::duration(DURATION_DEFAULT)?),
+    };
+    let warm_up = args.warm_up.as_deref().map(settings::duration).transpose()?.unwrap_or_default();
+    let base = plan::plan(&args.load, target, plan::TIMEOUT_BENCH, settings::statuses(&args.expect)?)?;
+    let shape = match &stages {
+        Some(stages) => {
+            Loop::Open { rate_per_s: stages.mean_per_s(), connections: args.load.connections.unwrap_or(plan::CONNECTIONS_OPEN) }
+        }
+        None => base.shape,
+    };
+    let options = Options {
+        warm_up,
+        requests_per_connection: args.requests_per_connection,
+        tls: tls(args, target)?,
+        stages,
+        targets,
+        objective: None,
+        bind: args.bind.clone(),
+    };
+    Ok(Plan { duration, shape, options, ..base })
+}
+
+/// What the kernel's structure says of a connection.
+fn connection(bytes: &[u8]) -> TcpConnection {
+    let info = TcpInfo::of(bytes.to_vec());
+    TcpConnection {
+        rtt_us: info.value("rtt"),
+        rtt_us_min: info.value("min_rtt"),
+        cwnd: info.value("snd_cwnd"),
+        retransmits: info.value("total_retrans"),
+        busy_us: info.value("busy_time"),
+        rwnd_limited_us: info.value("rwnd_limited"),
+        sndbuf_limited_us: info.value("sndbuf_limited"),
+    }
+}
+
+/// The stages as the report tells them.
+fn ramp(stages: &Stages) -> Ramp {
+    let told = stages.stages.iter().map(|stage| RampStage { duration_s: stage.duration.as_secs_f64(), rate_per_s: stage.rate_per_s });
+    Ramp { start_per_s: stages.start_per_s, stages: told.collect() }
+}
+
+/// How TLS is to be spoken, where it is.
+fn tls(args: &Bench, target: &Target) -> Result<Option<Tls>> {
+    if target.scheme != "https" {
+        return Ok(None);
+    }
+    let trust = match &args.cacert {
+        _ if args.insecure => Trust::Anybody,
+        Some(file) => Trust::Authorities(plan::read_file("certificate", file)?),
+        None => Trust::System,
+    };
+    Ok(Some(Tls { server_name: target.host.clone(), trust, resume: !args.tls_no_resumption }))
+}
+
+/// The target, as its listener is looked for.
+fn request(args: &Bench, target: &Target) -> Result<Request> {
+    let root = Root::default();
+    let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
+    let own = netns::own()?;
+    Ok(Request { client_netns: client.map_or(own, |client| client.id), ..target.request() })
+}
+
+/// The namespace that the load is sent from, where it is another than this process's.
+fn client_netns(args: &Bench) -> Result<Option<PathBuf>> {
+    let Some(name) = &args.client_netns else { return Ok(None) };
+    let client = netns::resolve(&Root::default(), name)?;
+    Ok((client.id != netns::own()?).then_some(client.path))
+}
+
+/// True where the address is this host's own, as a unix socket always is: a datagram socket that is connected to it, to which nothing is sent,
+/// then has the same address at both ends.
+fn is_here(address: Option<SocketAddr>) -> bool {
+    let Some(address) = address else { return true };
+    let any: IpAddr = if address.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
+    let own = UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address).and_then(|()| socket.local_addr()));
+    own.is_ok_and(|own| own.ip() == address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_addresses_are_told_from_others() {
+        assert!(is_here(None) && is_here(Some(([127, 0, 0, 1], 80).into())));
+        // A documentation address (RFC 5737) is nobody's.
+        assert!(!is_here(Some(([192, 0, 2, 1], 80).into())));
+    }
+}

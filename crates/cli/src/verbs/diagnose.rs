@@ -1,0 +1,451 @@
+//! `chokepoint diagnose`: drives the model's session, live or from a recording.
+
+use std::collections::VecDeque;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use chokepoint_foreign::printable;
+use chokepoint_load::{Options, Plan};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::diagnose::diagnose;
+use chokepoint_model::fix::{Action, Objective, Session};
+use chokepoint_model::observation::Observation;
+use chokepoint_model::report::{Diagnosis, Remedy, Request, Verdict};
+use chokepoint_remedy::{ApplyError, Consent};
+use chokepoint_sources::Root;
+use chokepoint_sources::netns;
+
+use crate::Usage;
+use crate::args::{Diagnose, Load, RedactLevel};
+use crate::run::bisect;
+use crate::run::changes::Changes;
+use crate::run::confirm;
+use crate::run::files;
+use crate::run::interrupt::Interrupt;
+use crate::run::measure::{self, Setup};
+use crate::run::packet_capture;
+use crate::run::plan;
+use crate::run::recordings::{self, Event};
+use crate::run::settings::{self, Target};
+use crate::terminal::output;
+
+/// Runs the verb; true where a verdict was reached.
+pub(crate) fn run(args: &Diagnose, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    let outputs = files::Diagnosed::open(args)?;
+    let (report, recorded) = match &args.replay {
+        Some(file) => {
+            let events = recordings::load(file)?;
+            let report = match bisect::is_recorded(&events) {
+                true => bisect::drive(&mut bisect::Replay { events: events.into() }, words)?,
+                false => drive(&mut Replay { events: events.into() }, true, words)?,
+            };
+            (report, Ok(()))
+        }
+        None => {
+            if args.fix && !args.yes && !std::io::stdin().is_terminal() {
+                bail!(Usage("--fix asks before each change, and there is nobody to ask: add --yes".to_owned()));
+            }
+            let setup = setup(args)?;
+            let (report, events) = live(args, &setup, words, interrupt);
+            // Whatever comes of the recording, the report is told.
+            let recorded = outputs.record.map_or(Ok(()), |file| recordings::save(file, &events, args.redact));
+            let report = match report {
+                Ok(report) => report,
+                Err(error) => {
+                    recorded.unwrap_or_else(|failed| output::note(&format!("chokepoint: {failed:#}")));
+                    return Err(error);
+                }
+            };
+            if args.fix && report.load.is_none() {
+                output::note("note: nothing was changed: a fix is proven under load, so --fix needs -c, -q, -n or --load");
+            }
+            (report, recorded)
+        }
+    };
+    let printed = match args.json {
+        true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&report)?)),
+        false => output::print_painted(&crate::report::text::render(&report, &output::style(), words)),
+    };
+    files::first_error([printed, recorded].into_iter().chain(outputs.pages.write(&report, words)))?;
+    Ok(report.verdict != Verdict::Unknown)
+}
+
+/// Diagnoses this host; what happened comes beside the report, also where there is none.
+fn live(args: &Diagnose, setup: &Setup, words: &Catalogue, interrupt: &Interrupt) -> (Result<Diagnosis>, Vec<Event>) {
+    let keep = args.record.is_some();
+    if args.bisect {
+        let mut live = bisect::Live::new(setup, interrupt, keep);
+        return (bisect::drive(&mut live, words), live.events);
+    }
+    let mut live = Live::new(setup, interrupt, args.yes, "diagnose", keep);
+    live.consent = if args.reload_unseen { Consent::AnyUnread } else { Consent::Nothing };
+    let report = drive(&mut live, args.fix, words);
+    if args.fix && interrupt.is_set() {
+        live.tell_stop();
+    }
+    (report, live.events)
+}
+
+/// Whether an action is to be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permit {
+    /// It is.
+    Go,
+    /// The user asked to stop: what was not proven is to be taken back.
+    Stopped,
+    /// Nothing more is known of the run that is replayed: it ends as it stands.
+    Over,
+}
+
+/// What the session's actions are carried out by.
+pub(crate) trait Driver {
+    /// Whether this action is to be carried out.
+    fn permit(&mut self, next: &Action) -> Permit;
+    /// Measures once more.
+    fn measure(&mut self) -> Result<Observation>;
+    /// Applies, takes back or puts back a change; the error says why it could not be.
+    fn act(&mut self, action: &Action) -> std::result::Result<(), String>;
+    /// Told when the last measurement has been judged.
+    fn judged(&mut self) {}
+    /// Told before each action how many changes are not proven yet.
+    fn unproven(&mut self, _changes: usize) {}
+}
+
+/// Runs a session to its end.
+pub(crate) fn drive(driver: &mut dyn Driver, fix: bool, words: &Catalogue) -> Result<Diagnosis> {
+    let mut session = Session::new(fix, words);
+    let mut action = Action::Measure;
+    let mut failure = None;
+    while action != Action::Done {
+        driver.unproven(session.unproven());
+        action = match driver.permit(&action) {
+            Permit::Over => break,
+            Permit::Stopped => session.interrupted(),
+            Permit::Go if action == Action::Measure => match driver.measure() {
+                Ok(observation) => {
+                    let next = take_in(&mut session, &observation, words);
+                    driver.judged();
+                    next
+                }
+                Err(error) if session.current().is_none() => return Err(error),
+                // What cannot be measured any more cannot be proven: it does not stay on the host.
+                Err(error) => {
+                    failure = Some(error);
+                    session.interrupted()
+                }
+            },
+            Permit::Go => session.acted(driver.act(&action)),
+        };
+    }
+    driver.unproven(0);
+    match failure {
+        Some(error) => Err(error.context("the changes that were not proven yet were taken back")),
+        None => session.report().context("interrupted before anything was measured"),
+    }
+}
+
+/// Hands a measurement to the session. One that was cut short is told in the report where it is the first, and proves nothing later.
+fn take_in(session: &mut Session<'_>, observation: &Observation, words: &Catalogue) -> Action {
+    let is_cut = observation.load.as_ref().is_some_and(|load| load.interrupted);
+    if is_cut && session.current().is_some() {
+        return session.interrupted();
+    }
+    let timeout_us = observation.load.as_ref().map(|load| load.timeout_us);
+    session.set_objective(Objective { latency_us_p99: observation.request.slo_p99_us, timeout_us });
+    session.measured(diagnose(observation, words))
+}
+
+/// A live run on this host.
+pub(crate) struct Live<'a> {
+    setup: &'a Setup,
+    interrupt: &'a Interrupt,
+    yes: bool,
+    owner: String,
+    changes: Option<Changes>,
+    /// What the user agreed to that a reload puts in force beside a change.
+    consent: Consent,
+    measured: u32,
+    /// True where the events are to be recorded.
+    keep: bool,
+    /// True once the session was told that the user asked to stop.
+    stopped: bool,
+    /// What was taken back after that, and what could not be, in words.
+    retreat: Vec<String>,
+    /// When the last load ended.
+    ended: Option<Instant>,
+    /// Milliseconds from the end of the first load to its diagnosis.
+    pub(crate) verdict_after_ms: Option<u64>,
+    /// What happened, kept where it is to be recorded.
+    pub(crate) events: Vec<Event>,
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn new(setup: &'a Setup, interrupt: &'a Interrupt, yes: bool, owner: &str, keep: bool) -> Self {
+        Self {
+            setup,
+            interrupt,
+            yes,
+            owner: owner.to_owned(),
+            changes: None,
+            consent: Consent::Nothing,
+            measured: 0,
+            keep,
+            stopped: false,
+            retreat: Vec::new(),
+            ended: None,
+            verdict_after_ms: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// The changes of this run; the host's lock is taken with the first.
+    fn changes(&mut self) -> Result<&mut Changes> {
+        let changes = match self.changes.take() {
+            Some(changes) => changes,
+            None => Changes::open()?,
+        };
+        Ok(self.changes.insert(changes))
+    }
+
+    fn carry_out(&mut self, action: &Action) -> Result<()> {
+        let owner = self.owner.clone();
+        match action {
+            Action::Apply { remedy, .. } if !self.confirmed(remedy)? => {
+                bail!(if self.interrupt.is_set() { "interrupted" } else { "not confirmed" })
+            }
+            Action::Apply { number, finding, remedy } => {
+                output::note(&format!("applying {}: {}", remedy.id, printable(&confirm::commands(remedy).join("; "))));
+                self.apply(*number, finding, remedy, &owner)
+            }
+            Action::PutBack { number, finding, remedy } => {
+                output::note(&format!("putting back {}: {}", remedy.id, printable(&confirm::commands(remedy).join("; "))));
+                self.apply(*number, finding, remedy, &owner)
+            }
+            Action::TakeBack { number, remedy } => {
+                output::note(&format!("taking back {remedy}"));
+                let taken = self.changes()?.take_back(*number);
+                if self.interrupt.is_set() {
+                    self.retreat.extend(match &taken {
+                        Ok(lines) => lines.clone(),
+                        Err(error) => vec![format!("{remedy} could not be taken back ({error:#}): run `chokepoint undo`")],
+                    });
+                }
+                taken.map(drop)
+            }
+            Action::Measure | Action::Done => Ok(()),
+        }
+    }
+
+    /// Applies a remedy. What a reload would put in force beside it is asked for, where somebody can answer.
+    fn apply(&mut self, number: u32, finding: &str, remedy: &Remedy, owner: &str) -> Result<()> {
+        let consent = self.consent.clone();
+        let error = match self.changes()?.apply(number, finding, remedy, owner, &consent) {
+            Err(error) => error,
+            Ok(()) => return Ok(()),
+        };
+        let Some(ApplyError::Unread { server, files, .. }) = error.downcast_ref() else { return Err(error) };
+        if self.yes || !std::io::stdin().is_terminal() || !confirm::unread(server, files, self.interrupt)? {
+            return Err(error);
+        }
+        self.changes()?.apply(number, finding, remedy, owner, &Consent::Unread(files.clone()))
+    }
+
+    fn confirmed(&self, remedy: &Remedy) -> Result<bool> {
+        if self.yes { Ok(true) } else { confirm::remedy(remedy, self.interrupt) }
+    }
+
+    /// Tells how a run that was stopped leaves the host.
+    fn tell_stop(&self) {
+        for line in &self.retreat {
+            output::note(&format!("stopped: {line}"));
+        }
+        let kept = self.changes.as_ref().map(Changes::told).unwrap_or_default();
+        for change in &kept {
+            output::note(&format!("stopped: {change} stays: `chokepoint undo` takes it back"));
+        }
+        if self.retreat.is_empty() && kept.is_empty() {
+            output::note("stopped: nothing was changed");
+        }
+    }
+}
+
+impl Driver for Live<'_> {
+    fn permit(&mut self, next: &Action) -> Permit {
+        // What leads back to a proven state is carried out to its end.
+        let begins = matches!(next, Action::Apply { .. } | Action::Measure);
+        if !begins || self.stopped || !self.interrupt.is_set() {
+            return Permit::Go;
+        }
+        self.stopped = true;
+        if self.keep {
+            self.events.push(Event::Stopped);
+        }
+        Permit::Stopped
+    }
+
+    fn measure(&mut self) -> Result<Observation> {
+        let label = match (&self.setup.plan, self.measured) {
+            (None, _) => "watching".to_owned(),
+            (Some(_), 0) => "loading".to_owned(),
+            (Some(_), n) => format!("loading, round {n}"),
+        };
+        if self.measured > 0 {
+            measure::settle(self.setup, self.interrupt)?;
+        }
+        self.measured += 1;
+        let (entries, ended) = measure::measure(self.setup, &label, self.interrupt)?;
+        self.ended = Some(ended);
+        let observation = measure::observation(&entries);
+        if self.keep {
+            self.events.push(Event::Measured(entries));
+        }
+        Ok(observation)
+    }
+
+    fn act(&mut self, action: &Action) -> std::result::Result<(), String> {
+        let result = self.carry_out(action).map_err(|error| format!("{error:#}"));
+        if self.keep {
+            self.events.push(Event::Acted { action: action.name(), failure: result.clone().err() });
+        }
+        result
+    }
+
+    fn unproven(&mut self, changes: usize) {
+        self.interrupt.set_unproven(changes);
+    }
+
+    fn judged(&mut self) {
+        if let (None, Some(ended)) = (self.verdict_after_ms, self.ended) {
+            self.verdict_after_ms = u64::try_from(ended.elapsed().as_millis()).ok();
+        }
+    }
+}
+
+/// A recorded run: the same session, fed with what happened then.
+struct Replay {
+    events: VecDeque<Event>,
+}
+
+impl Driver for Replay {
+    fn permit(&mut self, next: &Action) -> Permit {
+        match (self.events.front(), next) {
+            (Some(Event::Stopped), Action::Apply { .. } | Action::Measure) => {
+                self.events.pop_front();
+                Permit::Stopped
+            }
+            (Some(Event::Measured(_)), Action::Measure) => Permit::Go,
+            (Some(Event::Acted { action, .. }), _) if *next != Action::Measure && (action.is_empty() || *action == next.name()) => {
+                Permit::Go
+            }
+            (None, _) => Permit::Over,
+            // Another version decided otherwise. What it measured after that does not tell what this one's choice would have given.
+            (Some(_), next) => {
+                output::note(&format!("note: the recorded run went another way than to {}; it is replayed up to there", next.name()));
+                Permit::Over
+            }
+        }
+    }
+
+    fn measure(&mut self) -> Result<Observation> {
+        match self.events.pop_front() {
+            Some(Event::Measured(entries)) => measure::recorded(&entries),
+            _ => bail!("the recording holds no further measurement"),
+        }
+    }
+
+    fn act(&mut self, _: &Action) -> std::result::Result<(), String> {
+        match self.events.pop_front() {
+            Some(Event::Acted { failure: Some(why), .. }) => Err(why),
+            Some(Event::Acted { failure: None, .. }) => Ok(()),
+            _ => Err("the recording does not tell what came of it".to_owned()),
+        }
+    }
+}
+
+/// What is to be measured, from the command line.
+fn setup(args: &Diagnose) -> Result<Setup> {
+    let usage = |error: anyhow::Error| anyhow::Error::new(Usage(format!("{error:#}")));
+    let target = Target::parse(args.url.as_deref().unwrap_or_default()).map_err(usage)?;
+    let duration = settings::duration(&args.duration).map_err(usage)?;
+    let expect = settings::statuses(&args.expect).map_err(usage)?;
+    let slo_p99_us = args.slo.as_deref().map(settings::objective).transpose().map_err(usage)?;
+    let loaded = args.loaded || args.load.connections.is_some() || args.load.rate.is_some() || args.load.requests.is_some();
+    if loaded && target.scheme == "https" {
+        bail!(Usage("load over https is not supported by this version: watch without load, or load the plain http port".to_owned()));
+    }
+    if args.bisect && !loaded {
+        bail!(Usage("--bisect loads each tier by itself: add -c, -q, -n or --load".to_owned()));
+    }
+    let root = Root::default();
+    let own = netns::own()?;
+    let client = args.client_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
+    let server = args.server_netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
+    let request = Request {
+        client_netns: client.as_ref().map_or(own, |netns| netns.id),
+        server_netns: server.map(|netns| netns.id),
+        expect: expect.clone(),
+        slo_p99_us,
+        loaded,
+        in_clear: args.redact == RedactLevel::None,
+        sent_host: sent_host(&args.load)?,
+        ..target.request()
+    };
+    let netns_path = client.filter(|netns| netns.id != own).map(|netns| netns.path);
+    let planned = || plan::plan(&args.load, &target, plan::TIMEOUT_DIAGNOSE, expect);
+    let plan = if loaded { Some(planned().map_err(usage)?) } else { None };
+    let objective = slo_p99_us.map(Duration::from_micros);
+    let plan =
+        plan.map(|plan| Plan { duration: Some(duration), netns: netns_path, options: Options { objective, ..plan.options }, ..plan });
+    plan.as_ref().map(Plan::check).transpose().map_err(|error| usage(error.into()))?;
+    let capture = args.capture.as_ref().map(|file| file.clone().map_or(packet_capture::Source::Live, packet_capture::Source::File));
+    Ok(Setup { request, plan, duration, foreign: args.yes, profile: !args.no_profile, capture })
+}
+
+/// The Host header that was given.
+fn sent_host(load: &Load) -> Result<Option<String>> {
+    let headers = load.headers.iter().map(|text| settings::header(text)).collect::<Result<Vec<_>>>();
+    let headers = headers.map_err(|error| anyhow::Error::new(Usage(format!("{error:#}"))))?;
+    Ok(headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take_back(remedy: &str) -> Action {
+        Action::TakeBack { number: 1, remedy: remedy.to_owned() }
+    }
+
+    fn acted(action: &str) -> Event {
+        Event::Acted { action: action.to_owned(), failure: None }
+    }
+
+    #[test]
+    fn a_replay_goes_as_far_as_it_goes_the_recorded_way() {
+        let permit = |event: Option<Event>, next: &Action| Replay { events: event.into_iter().collect() }.permit(next);
+        for (event, next, expected) in [
+            (Some(acted("take back a")), take_back("a"), Permit::Go),
+            (Some(acted("take back a")), take_back("b"), Permit::Over),
+            (Some(acted("")), take_back("b"), Permit::Go),
+            (Some(acted("")), Action::Measure, Permit::Over),
+            (Some(Event::Measured(Vec::new())), Action::Measure, Permit::Go),
+            (Some(Event::Measured(Vec::new())), take_back("a"), Permit::Over),
+            (Some(Event::Stopped), Action::Measure, Permit::Stopped),
+            (Some(Event::Stopped), take_back("a"), Permit::Over),
+            (None, Action::Measure, Permit::Over),
+        ] {
+            assert_eq!(permit(event.clone(), &next), expected, "{event:?} {next:?}");
+        }
+    }
+
+    #[test]
+    fn a_recording_without_a_measurement_is_an_error_and_one_that_stops_early_is_not() {
+        let words = Catalogue::english();
+        for events in [vec![], vec![Event::Stopped], vec![acted("apply a")]] {
+            assert!(drive(&mut Replay { events: events.clone().into() }, true, &words).is_err(), "{events:?}");
+        }
+        let events = vec![Event::Measured(Vec::new()), Event::Stopped];
+        assert!(drive(&mut Replay { events: events.into() }, true, &words).is_ok_and(|report| report.rounds.is_empty()));
+    }
+}

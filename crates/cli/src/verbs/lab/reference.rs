@@ -1,0 +1,106 @@
+//! A lab as it was left by `--fix` held against another scenario: each is loaded by turns, so that what else goes on meets both alike.
+
+use std::fmt;
+
+use anyhow::{Context, Result, bail};
+use chokepoint_lab::scenario::Reference;
+use chokepoint_lab::{Lab, Scenario, score};
+use chokepoint_model::report::LoadReport;
+use serde::{Deserialize, Serialize};
+
+use crate::run::interrupt::Interrupt;
+use crate::run::measure::{self, Setup};
+
+use super::{build, setup};
+
+/// Two labs measured by turns.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Comparison {
+    /// The reference's scenario.
+    scenario: String,
+    /// Goodput of the result in each turn, requests a second.
+    goodput_rps: Vec<f64>,
+    /// Goodput of the reference in each turn.
+    goodput_rps_reference: Vec<f64>,
+    /// p99 of the result in each turn, microseconds.
+    latency_us_p99: Vec<u64>,
+    /// p99 of the reference in each turn.
+    latency_us_p99_reference: Vec<u64>,
+    /// Failed requests of the result in each turn.
+    failed: Vec<u64>,
+    /// Median goodput of the result over the reference's.
+    times: f64,
+}
+
+/// Builds the reference beside `own`, measures both by turns, and takes the reference down.
+pub(super) fn compare(own: &Lab, own_setup: &Setup, wanted: &Reference, interrupt: &Interrupt) -> Result<Comparison> {
+    let scenario = Scenario::find(&wanted.scenario)?;
+    let other = build(&scenario, false, Some(&own.scenario().name), interrupt)?;
+    let result = by_turns(own_setup, &setup(&other, false)?, wanted, interrupt);
+    let down = other.down()?;
+    let mut comparison = result?;
+    if !down.is_clean() {
+        bail!("the reference could not be taken down: {down}");
+    }
+    comparison.scenario = scenario.name.clone();
+    Ok(comparison)
+}
+
+fn by_turns(own: &Setup, other: &Setup, wanted: &Reference, interrupt: &Interrupt) -> Result<Comparison> {
+    let mut comparison = Comparison {
+        scenario: String::new(),
+        goodput_rps: Vec::new(),
+        goodput_rps_reference: Vec::new(),
+        latency_us_p99: Vec::new(),
+        latency_us_p99_reference: Vec::new(),
+        failed: Vec::new(),
+        times: 0.0,
+    };
+    for turn in 1..=wanted.pairs {
+        let reference = measured(other, &format!("reference, turn {turn}"), interrupt)?;
+        comparison.goodput_rps_reference.push(reference.goodput_rps);
+        comparison.latency_us_p99_reference.push(reference.latency_us.p99);
+        let result = measured(own, &format!("result, turn {turn}"), interrupt)?;
+        comparison.goodput_rps.push(result.goodput_rps);
+        comparison.latency_us_p99.push(result.latency_us.p99);
+        comparison.failed.push(failed(&result));
+    }
+    comparison.times = median(&comparison.goodput_rps) / median(&comparison.goodput_rps_reference).max(f64::MIN_POSITIVE);
+    Ok(comparison)
+}
+
+fn measured(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<LoadReport> {
+    if interrupt.is_set() {
+        bail!("interrupted");
+    }
+    measure::settle(setup, interrupt)?;
+    let (entries, _) = measure::measure(setup, label, interrupt)?;
+    let load = measure::observation(&entries).load.context("no load was measured")?;
+    Ok(chokepoint_model::traffic::load_report(&load))
+}
+
+/// The middle of what was measured; no turn measured nothing.
+fn median(values: &[f64]) -> f64 {
+    score::median(values).unwrap_or(0.0)
+}
+
+/// Requests that got no expected answer.
+fn failed(load: &LoadReport) -> u64 {
+    (super::expectation::failed_share(load) * load.requests as f64).round() as u64
+}
+
+impl Comparison {
+    /// What was expected of it and did not hold.
+    pub(super) fn failures(&self, wanted: Option<&Reference>) -> Vec<String> {
+        let least = wanted.and_then(|wanted| wanted.goodput_times_at_least);
+        let short = least.filter(|least| self.times < *least);
+        short.map(|least| format!("{:.2} times the goodput of {}, expected {least}", self.times, self.scenario)).into_iter().collect()
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (own, other) = (median(&self.goodput_rps), median(&self.goodput_rps_reference));
+        write!(f, "by turns with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)
+    }
+}

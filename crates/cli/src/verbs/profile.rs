@@ -1,0 +1,176 @@
+//! `chokepoint profile`: samples or reads back a profile, prints what it says, and writes the files that were asked for.
+
+mod counting;
+mod dropped;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use chokepoint_profile::pictures::{firefox, html, pprof, svg};
+use chokepoint_profile::report::{Report, report};
+use chokepoint_profile::text::{Layout, changes, render};
+use chokepoint_profile::{Clock, Options, Profile, Sampler, Scope, Waiting, difference, folded, waits_text};
+use serde::Serialize;
+
+use crate::args;
+use crate::run::files::{Output, first_error};
+use crate::run::interrupt::Interrupt;
+use crate::run::settings;
+use crate::terminal::output;
+use crate::terminal::progress::Progress;
+
+/// Bytes of a stored profile at most.
+const STORED_BYTES_MAX: u64 = 512 << 20;
+
+/// The profile with what it says, in one object; the profile's own part can be read back.
+#[derive(Serialize)]
+struct Stored<'a> {
+    #[serde(flatten)]
+    profile: &'a Profile,
+    summary: &'a Report,
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
+    if !args.count.is_empty() || args.counters {
+        return counting::run(args, interrupt);
+    }
+    if args.drops {
+        return dropped::run(args, interrupt);
+    }
+    let files = Files::open(args)?;
+    let profile = match &args.replay {
+        None if args.off_cpu => off_cpu(args, interrupt)?,
+        Some(file) => stored(file)?,
+        None => sample(args, interrupt)?,
+    };
+    let summary = report(&profile);
+    let before = args.diff.as_deref().map(stored).transpose()?;
+    let written = |files: Files| files.write(&profile, &summary, before.as_ref());
+    if args.json {
+        return first_error(std::iter::once(output::print_json(&json(&profile, &summary)?)).chain(written(files)));
+    }
+    let style = output::style();
+    let layout = Layout { width: style.width, unicode: style.unicode, tree_share_min: args.tree / 100.0 };
+    let mut text = told(&profile, &summary, &layout);
+    if let Some((before, file)) = before.as_ref().zip(args.diff.as_ref()) {
+        let (layers, functions) = (difference::layers(&profile, before), difference::functions(&profile, before));
+        text.push_str(&changes(&layers, &functions, &file.display().to_string()));
+    }
+    first_error(std::iter::once(output::print(&text)).chain(written(files)))
+}
+
+fn json(profile: &Profile, summary: &Report) -> Result<String> {
+    Ok(serde_json::to_string(&Stored { profile, summary })? + "\n")
+}
+
+/// The files that were asked for, begun before anything is sampled.
+struct Files {
+    record: Option<Output>,
+    html: Option<Output>,
+    svg: Option<Output>,
+    folded: Option<Output>,
+    pprof: Option<Output>,
+    firefox: Option<Output>,
+}
+
+impl Files {
+    fn open(args: &args::Profile) -> Result<Self> {
+        let open = |file: &Option<PathBuf>| Output::open_where(file.as_deref(), "profile");
+        Ok(Self {
+            record: open(&args.record)?,
+            html: open(&args.html)?,
+            svg: open(&args.svg)?,
+            folded: open(&args.folded)?,
+            pprof: open(&args.pprof)?,
+            firefox: open(&args.firefox)?,
+        })
+    }
+
+    /// Writes each; one that fails does not keep the others from being written.
+    fn write(self, profile: &Profile, summary: &Report, before: Option<&Profile>) -> Vec<Result<()>> {
+        let what = if profile.clock == Clock::OffCpu { "What is waited for" } else { "CPU time" };
+        let title = format!("{what}: {}", profile.scope);
+        let head = || {
+            let text = told(profile, summary, &Layout { width: 200, unicode: true, tree_share_min: 1.0 });
+            text.split("\n\n").next().unwrap_or_default().to_owned()
+        };
+        let page = || match before {
+            Some(before) => {
+                html::difference_page(&difference::join(profile, before), &format!("{title}, against an earlier profile"), &head())
+            }
+            None => html::page(profile, &title, &head()),
+        };
+        let product = concat!("chokepoint ", env!("CARGO_PKG_VERSION"));
+        let results = [
+            self.record.map(|file| json(profile, summary).and_then(|text| file.write(text.as_bytes()))),
+            self.html.map(|file| file.write(page().as_bytes())),
+            self.svg.map(|file| file.write(svg::picture(profile, &title).as_bytes())),
+            self.folded.map(|file| file.write(folded::write(profile).as_bytes())),
+            self.pprof.map(|file| file.write(&pprof::file(profile))),
+            self.firefox.map(|file| file.write(firefox::file(profile, product).as_bytes())),
+        ];
+        results.into_iter().flatten().collect()
+    }
+}
+
+/// The profile as text.
+fn told(profile: &Profile, summary: &Report, layout: &Layout) -> String {
+    if profile.clock == Clock::OffCpu { waits_text::render(profile, layout) } else { render(profile, summary, layout) }
+}
+
+/// Samples what threads wait for, for as long as was asked or until the first interrupt.
+fn off_cpu(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
+    let duration = settings::duration(&args.duration)?;
+    let waiting = Waiting::open(scope(args))?;
+    let mut progress = Progress::new("sampling", Some(duration));
+    let profile = waiting.run(|elapsed| {
+        progress.tick("");
+        elapsed < duration && !interrupt.is_set()
+    });
+    progress.finish();
+    Ok(profile?)
+}
+
+/// Samples for as long as was asked, or until the first interrupt.
+fn sample(args: &args::Profile, interrupt: &Interrupt) -> Result<Profile> {
+    let duration = settings::duration(&args.duration)?;
+    let scope = scope(args);
+    let cores = args.cpus.as_deref().map(settings::cores).transpose()?;
+    let sampler = Sampler::open(Options { scope, cores, frequency_hz: args.frequency })?;
+    let mut progress = Progress::new("sampling", Some(duration));
+    let profile = sampler.run(|elapsed| {
+        progress.tick("");
+        elapsed < duration && !interrupt.is_set()
+    });
+    progress.finish();
+    let profile = profile?;
+    if profile.samples.is_empty() && interrupt.is_set() {
+        bail!("interrupted before anything was sampled");
+    }
+    Ok(profile)
+}
+
+/// What is looked at.
+fn scope(args: &args::Profile) -> Scope {
+    match &args.cgroup {
+        Some(path) => Scope::Cgroup(path.clone()),
+        None if args.pid.is_empty() => Scope::System,
+        None => Scope::Processes(args.pid.clone()),
+    }
+}
+
+/// Reads a stored profile, or folded stacks where it is no JSON.
+fn stored(file: &Path) -> Result<Profile> {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(STORED_BYTES_MAX).read_to_string(&mut text));
+    read.with_context(|| format!("{} cannot be read", file.display()))?;
+    let profile = if text.trim_start().starts_with('{') {
+        Profile::from_json(&text).map_err(anyhow::Error::from)
+    } else {
+        folded::read(&text).map_err(anyhow::Error::from)
+    };
+    profile.with_context(|| format!("{} cannot be read", file.display()))
+}

@@ -1,0 +1,244 @@
+//! `chokepoint streams`: what captures show of TCP.
+
+mod live;
+mod pictures;
+mod windows;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::edge::{Keepalive, keepalive};
+use chokepoint_packets::{Analyzer, Capture, CaptureError, Edge, Limits, Report, Sink, StreamSummary};
+use serde_json::{Value, json};
+
+use crate::Usage;
+use crate::args::Streams;
+use crate::run::files;
+use crate::run::interrupt::Interrupt;
+use crate::terminal::output;
+use crate::terminal::progress::Progress;
+use live::Caught;
+use pictures::Gallery;
+use windows::Windows;
+
+/// Packets between two looks at Ctrl-C and the clock.
+const PACKETS_AT_ONCE: u64 = 16_384;
+
+/// Why a file was not read to its end.
+pub(crate) struct Failed {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// The reason.
+    pub(crate) why: String,
+}
+
+/// What came of the captures.
+pub(crate) struct StreamsResult {
+    /// Counts, edges and streams.
+    pub(crate) report: Report,
+    /// The verdict about each edge, in the order of the edges.
+    pub(crate) verdicts: Vec<Keepalive>,
+    /// Files that were not read, or not to their end.
+    pub(crate) failed: Vec<Failed>,
+    /// Streams that could be open at once.
+    pub(crate) open_max: u32,
+    /// What a capture of its own caught.
+    pub(crate) caught: Option<Caught>,
+}
+
+/// Reads the captures and prints what they show; false where one could not be read to its end.
+pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
+    if args.html.is_some() && args.stream.is_none() && reread(args).is_none() {
+        let why = "what comes from stdin or an interface comes once: name the stream to draw by --stream, or keep the packets by --write";
+        return Err(Usage(why.to_owned()).into());
+    }
+    let page = files::Output::open_where(args.html.as_deref(), "page")?;
+    let limits = Limits { streams: args.open_max as usize, ..Limits::default() };
+    let mut lines = Lines { wanted: args.each, text: String::new(), failed: None };
+    let windows = args.cwnd.as_deref().map(Windows::read).transpose()?;
+    let mut gallery = args.html.as_ref().map(|_| Gallery::new(windows.clone()));
+    let mut sink = |stream: &StreamSummary| {
+        lines.put(stream);
+        if let Some(gallery) = &mut gallery {
+            gallery.add(stream, args.stream);
+        }
+    };
+    let mut analyzer = analyzer(limits, args.stream);
+    let (mut failed, mut caught) = (Vec::new(), None);
+    match &args.interface {
+        Some(interface) => caught = Some(live::capture(args, interface, &mut analyzer, &mut sink, interrupt)?),
+        None => failed = read_all(&args.files, &mut analyzer, &mut sink, interrupt),
+    }
+    let report = analyzer.finish(&mut sink);
+    lines.flush();
+    if let Some(error) = lines.failed {
+        return Err(error);
+    }
+    let drawn = match (page, gallery) {
+        (Some(file), Some(gallery)) => {
+            draw(args, gallery, windows, &report, limits, words, interrupt).and_then(|text| file.write(text.as_bytes()))
+        }
+        _ => Ok(()),
+    };
+    let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
+    let outcome = StreamsResult { report, verdicts, failed, open_max: args.open_max, caught };
+    for Failed { file, why } in &outcome.failed {
+        output::note(&format!("chokepoint: {}: {why}", file.display()));
+    }
+    if args.json {
+        output::print_json(&format!("{:#}\n", outcome.json(words)))?;
+    } else if !args.each {
+        output::print_painted(&crate::report::text::streams_text(&outcome, &output::style(), words))?;
+    }
+    drawn?;
+    Ok(outcome.failed.is_empty())
+}
+
+fn analyzer(limits: Limits, follow: Option<u64>) -> Analyzer {
+    let mut analyzer = Analyzer::new(limits);
+    if let Some(stream) = follow {
+        analyzer.follow(stream);
+    }
+    analyzer
+}
+
+/// Reads all files from the beginning.
+fn read_all(files: &[PathBuf], analyzer: &mut Analyzer, sink: Sink<'_>, interrupt: &Interrupt) -> Vec<Failed> {
+    let mut failed = Vec::new();
+    let mut progress = Progress::new("reading", None);
+    for file in files {
+        if interrupt.is_set() {
+            break;
+        }
+        if let Err(error) = read(file, analyzer, sink, &mut progress, interrupt) {
+            failed.push(Failed { file: file.clone(), why: error });
+        }
+    }
+    progress.finish();
+    failed
+}
+
+/// The files that hold what was analysed, where it can be read a second time.
+fn reread(args: &Streams) -> Option<&[PathBuf]> {
+    match args.interface {
+        Some(_) => args.write.as_ref().map(std::slice::from_ref),
+        None => args.files.iter().all(|file| file.as_os_str() != "-").then_some(&args.files[..]),
+    }
+}
+
+/// The page of pictures: of the stream that was asked for, else of the one that lost most time, else of the one that carried most.
+fn draw(
+    args: &Streams,
+    gallery: Gallery,
+    windows: Option<Windows>,
+    report: &Report,
+    limits: Limits,
+    words: &Catalogue,
+    interrupt: &Interrupt,
+) -> Result<String> {
+    let Some(stream) =
+        args.stream.or(gallery.watched()).or_else(|| report.notable.first().map(|stream| stream.index)).or(gallery.largest())
+    else {
+        bail!("there is no TCP stream to draw");
+    };
+    if args.stream.is_some() {
+        let trace = report.trace.as_ref().filter(|trace| !trace.points.is_empty());
+        return trace.map(|trace| gallery.page(trace, words)).with_context(|| format!("there is no stream {stream} to draw"));
+    }
+    let (mut analyzer, mut second) = (analyzer(limits, Some(stream)), Gallery::new(windows));
+    let mut sink = |summary: &StreamSummary| second.add(summary, Some(stream));
+    // What could not be read was told the first time.
+    read_all(reread(args).unwrap_or_default(), &mut analyzer, &mut sink, interrupt);
+    let report = analyzer.finish(&mut sink);
+    report.trace.map(|trace| second.page(&trace, words)).context("the capture changed while it was read")
+}
+
+fn read(file: &Path, analyzer: &mut Analyzer, sink: Sink<'_>, progress: &mut Progress, interrupt: &Interrupt) -> Result<(), String> {
+    let reader: Box<dyn Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(File::open(file).map_err(|error| error.to_string())?)
+    };
+    let mut capture = Capture::open(reader).map_err(|error: CaptureError| error.to_string())?;
+    while let Some(packet) = capture.packet().map_err(|error| error.to_string())? {
+        analyzer.packet(&packet, sink);
+        let packets = analyzer.totals().packets;
+        if packets.is_multiple_of(PACKETS_AT_ONCE) {
+            if interrupt.is_set() {
+                return Ok(());
+            }
+            progress.tick(&format!("{packets} packets"));
+        }
+    }
+    Ok(())
+}
+
+/// Streams as lines of JSON, written in pieces.
+struct Lines {
+    wanted: bool,
+    text: String,
+    failed: Option<anyhow::Error>,
+}
+
+impl Lines {
+    fn put(&mut self, stream: &StreamSummary) {
+        /// Bytes that are written at once.
+        const PIECE: usize = 64 << 10;
+        if !self.wanted || self.failed.is_some() {
+            return;
+        }
+        match serde_json::to_string(stream) {
+            Ok(line) => {
+                self.text.push_str(&line);
+                self.text.push('\n');
+            }
+            Err(error) => self.failed = Some(error.into()),
+        }
+        if self.text.len() > PIECE {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.failed = output::print_json(&self.text).err();
+            self.text.clear();
+        }
+    }
+}
+
+impl StreamsResult {
+    fn json(&self, words: &Catalogue) -> Value {
+        let edges = self.report.edges.iter().zip(&self.verdicts).map(|(edge, verdict)| edge_json(edge, verdict, words));
+        json!({
+            "schema": "chokepoint/streams/1",
+            "totals": self.report.totals,
+            "edges": edges.collect::<Vec<_>>(),
+            "notable": self.report.notable,
+            "capture": self.caught,
+            "failed": self.failed.iter().map(|failed| json!({ "file": failed.file.display().to_string(), "why": failed.why })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn edge_json(edge: &Edge, verdict: &Keepalive, words: &Catalogue) -> Value {
+    let mut json = json!(edge);
+    json["keepalive"] = keepalive_json(verdict, words);
+    json
+}
+
+/// A verdict about keepalive with its sentences.
+pub(crate) fn keepalive_json(verdict: &Keepalive, words: &Catalogue) -> Value {
+    let texts = |messages: &[chokepoint_model::message::Message]| messages.iter().map(|message| words.text(message)).collect::<Vec<_>>();
+    json!({
+        "kept": verdict.kept,
+        "reasons": verdict.reasons,
+        "summary": words.text(&verdict.summary),
+        "why": texts(&verdict.why),
+        "lines": texts(&verdict.lines),
+        "gain": verdict.gain.as_ref().map(|gain| json!({ "factor": gain.factor, "text": words.text(&gain.text) })),
+    })
+}

@@ -1,0 +1,109 @@
+//! `chokepoint streams -i`: packets as they pass, analysed at once and written to a file where that is wanted.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use chokepoint_packets::capture::PcapngWriter;
+use chokepoint_packets::filter::Filter;
+use chokepoint_packets::{Analyzer, Packet, Sink};
+use chokepoint_sources::{PacketRing, Root, netns};
+use serde::Serialize;
+
+use crate::Usage;
+use crate::args::Streams;
+use crate::run::files::Growing;
+use crate::run::interrupt::Interrupt;
+use crate::run::settings;
+use crate::terminal::output;
+use crate::terminal::progress::Progress;
+
+/// Time between two looks at Ctrl-C and the clock.
+const LOOK: Duration = Duration::from_millis(200);
+/// Bytes that are written at once.
+const PIECE: usize = 256 << 10;
+
+/// What came of the capture itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Caught {
+    /// Packets that passed the filter.
+    pub(crate) packets: u64,
+    /// Those of them that were lost because the ring was full.
+    pub(crate) dropped: u64,
+}
+
+/// Captures until the time is over or the user stops it.
+pub(super) fn capture(args: &Streams, interface: &str, analyzer: &mut Analyzer, sink: Sink<'_>, interrupt: &Interrupt) -> Result<Caught> {
+    let words: Vec<_> = args.files.iter().map(|word| word.to_string_lossy()).collect();
+    let filter: Filter = words.join(" ").parse().map_err(|error| Usage(format!("{error}")))?;
+    let duration = args.duration.as_deref().map(settings::duration).transpose().map_err(|error| Usage(error.to_string()))?;
+    let root = Root::default();
+    let netns = args.netns.as_deref().map(|name| netns::resolve(&root, name)).transpose()?;
+    let mut out = args.write.as_deref().map(Out::open).transpose()?;
+    let mut ring = PacketRing::open(&root, netns, interface, &filter.program(args.snap))
+        .with_context(|| format!("nothing can be captured on {interface}"))?;
+    output::note(&format!("capturing on {interface}{}", if duration.is_some() { "" } else { " until Ctrl-C" }));
+    let end = duration.map(|duration| Instant::now() + duration);
+    let mut progress = Progress::new("capturing", duration);
+    let mut failed = None;
+    let mut take = |analyzer: &mut Analyzer, ring: &mut PacketRing, failed: &mut Option<anyhow::Error>| {
+        ring.block(&mut |live| {
+            let packet = Packet { at_ns: live.at_ns, link: live.link, wire_bytes: live.wire_bytes, bytes: live.bytes };
+            analyzer.packet(&packet, sink);
+            if let Some(out) = &mut out
+                && let Err(error) = out.packet(&packet)
+            {
+                failed.get_or_insert(error);
+            }
+        })
+    };
+    while failed.is_none() && !interrupt.is_set() && end.is_none_or(|end| Instant::now() < end) {
+        let left = end.map_or(LOOK, |end| end.saturating_duration_since(Instant::now()).min(LOOK));
+        ring.wait(left).with_context(|| format!("the capture on {interface} ended"))?;
+        // Time and user are looked at between any two blocks, however fast they come.
+        take(analyzer, &mut ring, &mut failed);
+        progress.tick(&format!("{} packets", analyzer.totals().packets));
+    }
+    // What passed until now is handed over within a moment.
+    for _ in 0..PacketRing::BLOCKS {
+        ring.wait(LOOK).with_context(|| format!("the capture on {interface} ended"))?;
+        if failed.is_some() || !take(analyzer, &mut ring, &mut failed) {
+            break;
+        }
+    }
+    progress.finish();
+    let (packets, dropped) = ring.counts().context("the kernel does not tell what was dropped")?;
+    let end_ns = analyzer.totals().end_ns;
+    match (failed, out) {
+        (Some(error), _) => Err(error),
+        (None, Some(out)) => out.finish(end_ns, packets, dropped).map(|()| Caught { packets, dropped }),
+        (None, None) => Ok(Caught { packets, dropped }),
+    }
+}
+
+/// The file that packets are written to.
+struct Out {
+    file: Growing,
+    writer: PcapngWriter,
+    piece: Vec<u8>,
+}
+
+impl Out {
+    fn open(file: &Path) -> Result<Self> {
+        Ok(Self { file: Growing::open(file)?, writer: PcapngWriter::default(), piece: Vec::new() })
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<()> {
+        self.writer.packet(&mut self.piece, packet);
+        if self.piece.len() >= PIECE {
+            self.file.append(&self.piece)?;
+            self.piece.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, at_ns: i64, received: u64, dropped: u64) -> Result<()> {
+        self.writer.end(&mut self.piece, at_ns, received, dropped);
+        self.file.append(&self.piece)
+    }
+}

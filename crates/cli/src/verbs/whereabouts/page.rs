@@ -1,0 +1,413 @@
+//! What the view shows: how many requests are under way, a bar for each place, what was lost, and whose requests they are; from 40 columns and 12 rows on.
+
+use std::time::Duration;
+
+use chokepoint_model::message::Message;
+use chokepoint_model::report::{LedgerReport, Whereabouts};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::{Line, Span as Piece};
+
+use super::rows::rows;
+use super::view::{Choice, Order};
+use crate::report::text::{columns, lacking};
+use crate::report::view::ledger::{MEAN_TOLD_MIN, Row, loss, tenths};
+use crate::report::view::{Ink, Phrases, printable};
+
+/// Columns of a number, and of a share with the space before it.
+const NUMBER_COLUMNS: usize = 8;
+const SHARE_COLUMNS: usize = 6;
+/// Columns of the longest bar, and of the shortest that labels leave.
+const BAR_COLUMNS: usize = 30;
+const BAR_COLUMNS_MIN: usize = 5;
+/// The narrowest label.
+const LABEL_COLUMNS_MIN: usize = 8;
+/// Rows of bars that stay however much else there is to tell.
+const BAR_ROWS_MIN: usize = 4;
+/// Rows from which on empty lines divide the parts.
+const AIRY_ROWS: usize = 16;
+/// Clients that are told.
+const CLIENTS_MAX: usize = 5;
+/// Eighths of a character, from the left.
+const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/// All that the view shows.
+pub(super) struct Shown<'a> {
+    /// Nothing before the first account.
+    pub(super) report: Option<&'a Whereabouts>,
+    pub(super) choice: &'a Choice,
+    pub(super) url: &'a str,
+    pub(super) interval: Duration,
+    pub(super) has_keys: bool,
+    pub(super) unicode: bool,
+}
+
+/// Draws the whole screen.
+pub(super) fn draw(shown: &Shown<'_>, phrases: Phrases<'_>, buffer: &mut Buffer) {
+    let area = buffer.area;
+    let width = usize::from(area.width);
+    // The last row has the keys; what does not fit above is left out.
+    let room = usize::from(area.height).saturating_sub(1);
+    let mut page = WherePage { phrases, shown, width, lines: Vec::new() };
+    if shown.choice.help {
+        page.help()
+    } else {
+        page.account(room)
+    }
+    for (row, line) in (0u16..).zip(page.lines.iter().take(room)) {
+        buffer.set_line(area.x, area.y + row, line, area.width);
+    }
+    if area.height > 1 {
+        let keys = page.keys();
+        let last = Rect { y: area.bottom() - 1, height: 1, ..area };
+        buffer.set_line(last.x, last.y, &Line::styled(keys, faint()), last.width);
+    }
+}
+
+fn faint() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+fn strong() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+struct WherePage<'a> {
+    phrases: Phrases<'a>,
+    shown: &'a Shown<'a>,
+    width: usize,
+    lines: Vec<Line<'static>>,
+}
+
+impl WherePage<'_> {
+    fn line(&mut self, text: &str, style: Style) {
+        let text = self.cut(text, self.width);
+        self.lines.push(Line::styled(text, style));
+    }
+
+    fn blank(&mut self) {
+        self.lines.push(Line::default());
+    }
+
+    /// A sentence over as many lines as it takes.
+    fn sentence(&mut self, text: &str, style: Style) {
+        for line in wrapped(text, self.width) {
+            self.line(&line, style);
+        }
+    }
+
+    /// The text as it may be shown, with a mark where it is longer than there is room for.
+    fn cut(&self, text: &str, room: usize) -> String {
+        let text = printable(text).replace('\u{a0}', " ");
+        if columns(&text) <= room {
+            return text;
+        }
+        let mark = if self.shown.unicode { "…" } else { "~" };
+        let mut short = String::new();
+        for character in text.chars() {
+            if columns(&short) + columns(character.encode_utf8(&mut [0; 4])) + 1 > room {
+                break;
+            }
+            short.push(character);
+        }
+        if room > 0 { short + mark } else { short }
+    }
+
+    fn keys(&self) -> String {
+        let long = self.phrases.word("where-keys");
+        match self.shown.has_keys {
+            true if columns(&long) <= self.width => long,
+            true => self.phrases.word("where-keys-short"),
+            false => self.phrases.word("where-keys-none"),
+        }
+    }
+
+    fn help(&mut self) {
+        for id in ["where-help-what", "where-help-number", "where-help-unaccounted", "where-help-each"] {
+            self.sentence(&self.phrases.word(id), Style::new());
+        }
+        self.blank();
+        for id in ["where-help-t", "where-help-p", "where-help-c", "where-help-q"] {
+            self.line(&self.phrases.word(id), Style::new());
+        }
+        let gaps = self.shown.report.map(|report| lacking(report, self.phrases)).unwrap_or_default();
+        if !gaps.is_empty() {
+            self.blank();
+        }
+        for gap in gaps {
+            self.sentence(&gap, Style::new().fg(Color::Yellow));
+        }
+        self.blank();
+        self.line(&self.phrases.word("where-help-back"), faint());
+    }
+
+    /// The account on so many rows.
+    fn account(&mut self, room: usize) {
+        let phrases = self.phrases;
+        self.line(&phrases.say(&Message::new("where-title").with("url", self.shown.url)), strong());
+        let Some(report) = self.shown.report else {
+            self.line(&phrases.word("where-starting"), faint());
+            return;
+        };
+        if let Some(ledger) = &report.ledger {
+            self.head(ledger);
+        }
+        self.modes(report);
+        // What comes below the bars is made first: they take the room that is left.
+        let above = std::mem::take(&mut self.lines);
+        self.below(report);
+        let below = std::mem::replace(&mut self.lines, above);
+        if let Some(ledger) = &report.ledger {
+            // An empty line before the bars and one behind them, where there is room for them.
+            let blanks = if room >= AIRY_ROWS { 1 } else { 0 };
+            let left = room.saturating_sub(self.lines.len() + below.len() + 2 * blanks).max(BAR_ROWS_MIN);
+            (0..blanks).for_each(|_| self.blank());
+            self.bars(ledger, left);
+            (0..blanks).for_each(|_| self.blank());
+        }
+        self.lines.extend(below);
+    }
+
+    fn head(&mut self, ledger: &LedgerReport) {
+        let phrases = self.phrases;
+        let message = |id| Message::new(id).with("number", tenths(ledger.under_way));
+        let head = match ledger.rate_rps.zip(ledger.response_time_ms) {
+            _ if ledger.under_way < MEAN_TOLD_MIN => Message::new("where-none"),
+            Some((rate, ms)) => {
+                message("where-head-rate").with("rate", phrases.number(rate)).with("duration", phrases.duration_us(ms * 1e3))
+            }
+            None => message("where-head"),
+        };
+        self.line(&phrases.say(&head), strong());
+    }
+
+    /// Of which seconds it is, and what the keys chose.
+    fn modes(&mut self, report: &Whereabouts) {
+        let phrases = self.phrases;
+        let interval = phrases.duration_us(self.shown.interval.as_secs_f64() * 1e6);
+        let seconds = (report.window.to_s - report.window.from_s).round();
+        self.line(&phrases.say(&Message::new("where-window").with("seconds", seconds).with("interval", interval)), faint());
+        let choice = self.shown.choice;
+        let mut modes = Vec::new();
+        if let Some(tier) = &choice.tier {
+            modes.push(phrases.say(&Message::new("where-mode-tier").with("tier", tier.as_str())));
+        }
+        match choice.order {
+            Order::Path => {}
+            Order::Size => modes.push(phrases.word("where-mode-order-size")),
+            Order::Tier => modes.push(phrases.word("where-mode-order-tier")),
+        }
+        if !modes.is_empty() {
+            self.line(&modes.join("; "), faint());
+        }
+    }
+
+    fn bars(&mut self, ledger: &LedgerReport, room: usize) {
+        let rows = rows(ledger, self.shown.choice, room, self.phrases);
+        let most = self.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
+        let label = rows.iter().map(|row| columns(&printable(&row.label))).max().unwrap_or(0).min(most);
+        for row in &rows {
+            self.bar(row, label);
+        }
+    }
+
+    fn bar(&mut self, row: &Row, wide: usize) {
+        let label = self.cut(&row.label, wide);
+        let percent = self.phrases.percent(row.share.abs()).replace('\u{a0}', " ");
+        let percent = if row.share < 0.0 { format!("-{percent}") } else { percent };
+        let fill = |text: &str, room: usize| " ".repeat(room.saturating_sub(columns(text)));
+        let style = match row.ink {
+            Ink::Strong => strong(),
+            Ink::Faint => faint(),
+            _ => Style::new(),
+        };
+        let numbers = format!("{:>NUMBER_COLUMNS$}{}{percent}  ", tenths(row.mean), fill(&percent, SHARE_COLUMNS));
+        let room = self.width.saturating_sub(wide + columns(&numbers)).min(BAR_COLUMNS);
+        let bar = self.fill_of(row.share.clamp(0.0, 1.0), room);
+        let color = if row.ink == Ink::Strong { style.fg(Color::Yellow) } else { style };
+        let text = format!("{label}{}{numbers}", fill(&label, wide));
+        self.lines.push(Line::from(vec![Piece::styled(text, style), Piece::styled(bar, color)]));
+    }
+
+    /// A bar of this share of the room, to an eighth of a character where there are such.
+    fn fill_of(&self, share: f64, room: usize) -> String {
+        if !self.shown.unicode {
+            return "#".repeat((share * room as f64).round() as usize);
+        }
+        let eighths = (share * room as f64 * 8.0).round() as usize;
+        format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+    }
+
+    /// What was lost, whose requests they are, and what cannot be told.
+    fn below(&mut self, report: &Whereabouts) {
+        let phrases = self.phrases;
+        for lost in report.ledger.iter().flat_map(|ledger| &ledger.losses) {
+            self.line(&loss(lost, phrases), Style::new().fg(Color::Red));
+        }
+        if self.shown.choice.clients {
+            self.clients(report);
+        }
+        for warning in &report.warnings {
+            self.sentence(warning, Style::new().fg(Color::Yellow));
+        }
+        match lacking(report, phrases).as_slice() {
+            [] => {}
+            [only] if columns(only) <= self.width => self.line(only, Style::new().fg(Color::Yellow)),
+            _ => self.line(&phrases.word("where-lacking-help"), Style::new().fg(Color::Yellow)),
+        }
+    }
+
+    fn clients(&mut self, report: &Whereabouts) {
+        let phrases = self.phrases;
+        let busy: Vec<_> = report.clients.iter().filter(|client| client.mean >= MEAN_TOLD_MIN).collect();
+        if busy.is_empty() {
+            self.line(&phrases.word("where-clients-none"), faint());
+            return;
+        }
+        self.line(&phrases.word("where-clients"), faint());
+        let mut rows: Vec<Row> = Vec::new();
+        for client in busy.iter().take(CLIENTS_MAX) {
+            rows.push(Row { label: client.address.to_string(), mean: client.mean, share: client.share, ink: Ink::Plain });
+        }
+        if busy.len() > CLIENTS_MAX {
+            let rest = &busy[CLIENTS_MAX..];
+            let (mean, share) = rest.iter().fold((0.0, 0.0), |sum, client| (sum.0 + client.mean, sum.1 + client.share));
+            rows.push(Row { label: phrases.word("where-clients-others"), mean, share, ink: Ink::Faint });
+        }
+        let most = self.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
+        let wide = rows.iter().map(|row| columns(&row.label)).max().unwrap_or(0).min(most);
+        rows.iter().for_each(|row| self.bar(row, wide));
+    }
+}
+
+/// The words of a sentence in lines of so many columns; a longer word has a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_model::catalogue::Catalogue;
+
+    use super::super::samples;
+    use super::*;
+
+    fn drawn(report: Option<&Whereabouts>, choice: &Choice, (width, height): (u16, u16), unicode: bool) -> Vec<String> {
+        let words = Catalogue::english();
+        let url = "http://10.0.0.2/";
+        let shown = Shown { report, choice, url, interval: Duration::from_secs(1), has_keys: true, unicode };
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        draw(&shown, Phrases(&words), &mut buffer);
+        let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..height).map(row).collect()
+    }
+
+    fn plain() -> Choice {
+        Choice::default()
+    }
+
+    #[test]
+    fn eighty_columns_have_a_bar_a_place_and_the_losses() {
+        let rows = drawn(Some(&samples::busy()), &plain(), (80, 24), true);
+        let expected = [
+            "Where requests stand at http://10.0.0.2/",
+            "100.0 under way, 200/s, 500 ms each",
+            "mean of the last 5 s, anew every 1 s",
+            "",
+            "in nginx, waiting           1.5   1 %  ▌",
+            "accept queue of php-fpm    90.0  90 %  ███████████████████████████",
+            "in php-fpm, on a CPU        2.5   2 %  ▊",
+            "in php-fpm, waiting         5.0   5 %  █▌",
+            "unaccounted                 1.0  <1 %  ▎",
+            "",
+            "lost: 7.0/s answered with another status, by rate-limit of nginx",
+        ];
+        assert_eq!(rows[..expected.len()], expected);
+        assert_eq!(rows[23], "q quit  t tier  p place  c client  ? help");
+        assert!(rows.iter().any(|row| row.starts_with("Some readings are missing: ? tells which")), "{rows:#?}");
+    }
+
+    #[test]
+    fn forty_columns_and_twelve_rows_still_tell_the_place_and_what_is_unaccounted() {
+        let rows = drawn(Some(&samples::busy()), &plain(), (40, 12), true);
+        assert!(rows.iter().all(|row| columns(row) <= 40), "{rows:#?}");
+        assert!(rows.iter().any(|row| row.starts_with("accept queue of ph…    90.0  90 %  ███")), "{rows:#?}");
+        assert!(rows.iter().any(|row| row.starts_with("unaccounted ")), "{rows:#?}");
+        assert_eq!(rows[11], "q quit  ? help");
+        let rows = drawn(Some(&samples::busy()), &Choice { clients: true, ..plain() }, (40, 12), true);
+        assert!(rows.iter().any(|row| row.starts_with("10.0.0.1 ")), "{rows:#?}");
+    }
+
+    #[test]
+    fn long_names_and_those_of_wide_characters_keep_the_columns() {
+        let mut report = samples::busy();
+        for (place, name) in
+            report.ledger.as_mut().unwrap().places.iter_mut().zip(["a".repeat(300), "数据库".repeat(30), "\u{1b}[2Jx".to_owned()])
+        {
+            place.tier = name;
+        }
+        for (size, unicode) in [((80, 24), true), ((40, 12), true), ((40, 12), false), ((200, 50), true)] {
+            for choice in [plain(), Choice { order: Order::Tier, clients: true, ..plain() }] {
+                let rows = drawn(Some(&report), &choice, size, unicode);
+                assert!(rows.iter().any(|row| row.contains(" 90.0  90 %")), "{rows:#?}");
+                assert!(!rows.concat().contains('\u{1b}'), "{rows:#?}");
+            }
+        }
+        let ascii = drawn(Some(&report), &plain(), (80, 24), false);
+        assert!(ascii.iter().any(|row| row.contains("~") && row.ends_with('#')), "{ascii:#?}");
+    }
+
+    #[test]
+    fn without_an_account_or_a_place_it_says_why() {
+        let starting = drawn(None, &plain(), (80, 24), true);
+        assert_eq!(starting[1], "finding the path and taking the first samples");
+        let nobody = drawn(Some(&samples::nobody()), &plain(), (40, 12), true);
+        assert!(nobody.join(" ").contains("Nothing on this host listens"), "{nobody:#?}");
+        let mut idle = samples::busy();
+        let ledger = idle.ledger.as_mut().unwrap();
+        (ledger.under_way, ledger.rate_rps, ledger.response_time_ms) = (0.0, None, None);
+        ledger.places.clear();
+        (ledger.unaccounted.mean, ledger.unaccounted.share) = (0.0, 0.0);
+        idle.clients.clear();
+        let rows = drawn(Some(&idle), &Choice { clients: true, ..plain() }, (80, 24), true);
+        assert_eq!((rows[1].as_str(), rows[4].split_whitespace().next()), ("No request is under way.", Some("unaccounted")), "{rows:#?}");
+        assert!(rows.iter().any(|row| row.starts_with("No connection with an address")), "{rows:#?}");
+    }
+
+    #[test]
+    fn what_the_keys_chose_is_shown_and_told() {
+        let report = samples::busy();
+        let choice = Choice { tier: Some("nginx".to_owned()), order: Order::Size, clients: true, help: false };
+        let rows = drawn(Some(&report), &choice, (80, 24), true);
+        assert_eq!(rows[3], "tier: nginx; places, most requests first");
+        let at = |begin: &str| rows.iter().position(|row| row.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {rows:#?}"));
+        assert!(at("in nginx, waiting") < at("at other tiers") && at("at other tiers") < at("unaccounted"));
+        assert!(at("Clients with most requests") < at("10.0.0.1   ") && at("10.0.0.1   ") < at("10.0.0.7   "));
+        let help = drawn(Some(&report), &Choice { help: true, ..plain() }, (80, 24), true).join("\n");
+        for part in ["no load is offered", "t  next tier", "CAP_SYS_PTRACE", "any key leads back"] {
+            assert!(help.contains(part), "{part:?} is not in {help}");
+        }
+    }
+
+    #[test]
+    fn no_size_is_too_small() {
+        for width in 0..20 {
+            for height in 0..8 {
+                for choice in [plain(), Choice { clients: true, ..plain() }, Choice { help: true, ..plain() }] {
+                    drawn(Some(&samples::busy()), &choice, (width, height), width % 2 == 0);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The bars of the view: the places that were chosen, in the order that was chosen, and always the rest, so that the numbers add up.
+
+use chokepoint_model::report::{LedgerPlace, LedgerReport};
+
+use super::view::{Choice, Order};
+use crate::report::view::ledger::{MEAN_TOLD_MIN, Row, label};
+use crate::report::view::{Ink, Phrases};
+
+/// The rows, of which there are `room` at most, but at least those of the rest and one place.
+pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases: Phrases<'_>) -> Vec<Row> {
+    // A tier that nothing stands at is no tier that went away: it has no place, and all others are told as a sum.
+    let is_chosen = |place: &&LedgerPlace| choice.tier.as_ref().is_none_or(|tier| *tier == place.tier);
+    let (chosen, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_chosen);
+    let all =
+        if choice.order == Order::Tier { by_tier(&chosen, phrases) } else { chosen.iter().map(|place| row(place, phrases)).collect() };
+    let mut largest: Vec<usize> = (0..all.len()).filter(|place| all[*place].mean >= MEAN_TOLD_MIN).collect();
+    // Stable: of those of one size the first ones are told.
+    largest.sort_by(|a, b| all[*b].mean.total_cmp(&all[*a].mean));
+    largest.truncate(room.saturating_sub(rests(choice)).max(1));
+    let most = largest.first().map_or(0.0, |place| all[*place].mean);
+    let (told, small): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(place, _)| largest.contains(place));
+    let mut told: Vec<Row> = told.into_iter().map(|(_, row)| row).collect();
+    if choice.order != Order::Path {
+        // Stable: those of one size stay in the order of the path.
+        told.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    }
+    for row in told.iter_mut().filter(|row| row.mean >= most) {
+        row.ink = Ink::Strong;
+    }
+    let rest = |id, parts: &mut dyn Iterator<Item = (f64, f64)>| {
+        let (mean, share) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        Row { label: phrases.word(id), mean, share, ink: Ink::Faint }
+    };
+    let rests = [
+        rest("report-ledger-others", &mut small.iter().map(|(_, row)| (row.mean, row.share))),
+        rest("where-tier-others", &mut others.iter().map(|place| (place.mean, place.share))),
+    ];
+    told.extend(rests.into_iter().filter(|row| row.mean >= MEAN_TOLD_MIN));
+    told.push(rest("report-ledger-unaccounted", &mut std::iter::once((ledger.unaccounted.mean, ledger.unaccounted.share))));
+    told
+}
+
+/// Rows that stand for the rest: other places, what is unaccounted, and other tiers where one was chosen.
+fn rests(choice: &Choice) -> usize {
+    2 + usize::from(choice.tier.is_some())
+}
+
+fn row(place: &LedgerPlace, phrases: Phrases<'_>) -> Row {
+    Row { label: label(place, phrases), mean: place.mean, share: place.share, ink: Ink::Plain }
+}
+
+/// One row for each tier, in the order of the path.
+fn by_tier(places: &[&LedgerPlace], phrases: Phrases<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for place in places {
+        let label = if place.tier == "client" { phrases.word("where-tier-client") } else { place.tier.clone() };
+        match rows.iter_mut().find(|row| row.label == label) {
+            Some(row) => (row.mean, row.share) = (row.mean + place.mean, row.share + place.share),
+            None => rows.push(Row { label, mean: place.mean, share: place.share, ink: Ink::Plain }),
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use chokepoint_model::catalogue::Catalogue;
+
+    use super::super::samples;
+    use super::*;
+
+    #[test]
+    fn whatever_is_chosen_the_numbers_add_up_and_all_fit() {
+        let words = Catalogue::english();
+        let ledger = samples::busy().ledger.unwrap();
+        for order in [Order::Path, Order::Size, Order::Tier] {
+            for tier in [None, Some("nginx"), Some("php-fpm"), Some("gone")] {
+                for room in 0..20 {
+                    let choice = Choice { tier: tier.map(str::to_owned), order, ..Choice::default() };
+                    let rows = rows(&ledger, &choice, room, Phrases(&words));
+                    let sum: f64 = rows.iter().map(|row| row.mean).sum();
+                    assert!((sum - ledger.under_way).abs() < 0.3, "{choice:?} {room}: {sum}");
+                    assert!(rows.len() <= room.max(rests(&choice) + 1), "{choice:?} {room}: {} rows", rows.len());
+                    assert_eq!(rows.last().map(|row| row.label.as_str()), Some("unaccounted"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_stand_in_the_order_that_was_chosen() {
+        let words = Catalogue::english();
+        let ledger = samples::busy().ledger.unwrap();
+        let labels = |order, tier: Option<&str>| -> Vec<String> {
+            let choice = Choice { order, tier: tier.map(str::to_owned), ..Choice::default() };
+            rows(&ledger, &choice, 20, Phrases(&words)).into_iter().map(|row| row.label).collect()
+        };
+        let path = ["in nginx, waiting", "accept queue of php-fpm", "in php-fpm, on a CPU", "in php-fpm, waiting", "unaccounted"];
+        assert_eq!(labels(Order::Path, None), path);
+        let size = ["accept queue of php-fpm", "in php-fpm, waiting", "in php-fpm, on a CPU", "in nginx, waiting", "unaccounted"];
+        assert_eq!(labels(Order::Size, None), size);
+        assert_eq!(labels(Order::Tier, None), ["php-fpm", "nginx", "unaccounted"]);
+        assert_eq!(labels(Order::Path, Some("nginx")), ["in nginx, waiting", "at other tiers", "unaccounted"]);
+        assert_eq!(labels(Order::Tier, Some("nginx")), ["nginx", "at other tiers", "unaccounted"]);
+    }
+}

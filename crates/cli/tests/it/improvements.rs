@@ -1,0 +1,104 @@
+//! Recordings of servers that could be faster, each with its twin (tests/improvements): what a profile shows of them is told, or is a cause where the server could
+//! do without it, and of the twin it is neither.
+//!
+//! Deterministic: recordings and command lines.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use chokepoint_model::observation::{CpuProfile, ProfilePart};
+use chokepoint_recording::{Outcome, read, write};
+use serde_json::Value;
+
+use crate::harness::Chokepoint;
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/improvements")
+}
+
+fn replay(file: &Path) -> Value {
+    let ran = Chokepoint::new().run(&["diagnose", "--json", "--replay", file.to_str().unwrap()]);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{}: {error}: {}", file.display(), ran.stderr))
+}
+
+fn ids(list: &Value) -> Vec<&str> {
+    list.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(|finding| finding["id"].as_str()).collect()
+}
+
+fn told(report: &Value) -> Vec<&str> {
+    ids(&report["improvements"])
+}
+
+#[test]
+fn what_could_be_less_is_told_and_of_the_twin_it_is_not() {
+    let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(directory().join("expected.json")).unwrap()).unwrap();
+    for case in &cases {
+        let report = replay(&directory().join(format!("{}.rec", case["recording"].as_str().unwrap())));
+        assert_eq!((&report["verdict"], &report["limited_by"]), (&case["verdict"], &case["limited_by"]), "{case}");
+        let expected = |list: &'static str| case[list].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+        assert_eq!(told(&report), expected("improvements"), "{case}");
+        // What a server can do without is a cause.
+        if report["verdict"] == "choked" {
+            assert_eq!(ids(&report["findings"]), expected("wasted"), "{case}");
+        }
+        // Each names its share and what there is to gain, or what else proves it.
+        let wasted = report["findings"].as_array().into_iter().flatten().filter(|_| report["verdict"] == "choked");
+        for finding in report["improvements"].as_array().into_iter().flatten().chain(wasted) {
+            assert!(finding["evidence"].as_array().is_some_and(|evidence| evidence.len() >= 2), "{finding}");
+        }
+    }
+    let named: BTreeSet<String> = cases.iter().map(|case| format!("{}.rec", case["recording"].as_str().unwrap())).collect();
+    let there = std::fs::read_dir(directory()).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    assert_eq!(there.filter(|name| name.ends_with(".rec")).collect::<BTreeSet<_>>(), named, "each recording has its line");
+}
+
+/// nginx allocates from pools of its own: what it asks of the allocator is told, by layer and for each answer, and is too little to be worth a word.
+#[test]
+fn the_small_share_of_the_allocator_in_nginx_is_told_as_it_is() {
+    let report = replay(&directory().join("allocator-nginx.rec"));
+    let tier = &report["profile"]["tiers"][0];
+    let layer = tier["layers"].as_array().unwrap().iter().find(|layer| layer["layer"] == "allocator").unwrap();
+    let share = layer["share"].as_f64().unwrap();
+    assert!(tier["tier"] == "nginx" && share > 0.005 && share < 0.09, "{layer}");
+    assert!(layer["cpu_us_per_request"].as_f64().is_some_and(|us| us > 0.0), "{layer}");
+}
+
+/// The report of a recording in which each core runs this instead of what it ran: the share of the time in which it is busy, and of it in which it
+/// takes in packets. Whoever ran most there runs all of it.
+fn with_cores(cores: [(f64, f64); 2]) -> Value {
+    let mut recording = read(&std::fs::read(directory().join("spread.rec")).unwrap()).unwrap();
+    let entry = recording.entries.iter_mut().find(|entry| entry.source == "profile").unwrap();
+    let Outcome::Ok(json) = &mut entry.outcome else { panic!("{entry:?}") };
+    let mut profile: CpuProfile = serde_json::from_slice(json).unwrap();
+    let samples = profile.seconds() * f64::from(profile.frequency_hz);
+    let before = std::mem::take(&mut profile.parts);
+    for (cpu, (busy, packets)) in (0..).zip(cores) {
+        let most = before.iter().find(|part| part.cpu == cpu && part.pid != 0).unwrap();
+        for (layer, aspects, share) in
+            [("softirq-receive", vec!["softirq".to_owned()], packets), ("application", Vec::new(), 1.0 - packets)]
+        {
+            let samples = (samples * busy * share).round() as u64;
+            profile.parts.push(ProfilePart { layer: layer.to_owned(), aspects, samples, weight: samples * 10_101_010, ..most.clone() });
+        }
+    }
+    *json = serde_json::to_vec(&profile).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("cores.rec");
+    std::fs::write(&file, write(&recording.entries, &recording.meta)).unwrap();
+    replay(&file)
+}
+
+/// No scenario brings it about: the packets of a veth are taken in on the core that sent them, and a machine of two cores that are both in use has
+/// none that is full of them alone.
+#[test]
+fn one_core_that_takes_in_all_packets_beside_an_idle_one_is_told() {
+    assert_eq!(told(&with_cores([(0.99, 0.8), (0.3, 0.1)])), ["softirq-on-one-core"]);
+    assert_eq!(told(&with_cores([(0.3, 0.1), (0.99, 0.8)])), ["softirq-on-one-core"]);
+    for (what, cores) in [
+        ("both are full", [(0.99, 0.8), (0.97, 0.1)]),
+        ("it does something else", [(0.99, 0.3), (0.3, 0.1)]),
+        ("it has time to spare", [(0.7, 0.9), (0.3, 0.1)]),
+    ] {
+        assert_eq!(told(&with_cores(cores)), [""; 0], "{what}");
+    }
+}

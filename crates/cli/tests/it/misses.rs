@@ -1,0 +1,37 @@
+//! Recordings of servers that were judged wrong once (tests/misses): each is judged right now, and stays so. What a report says beside the verdict
+//! and its first cause (where it is the only one, that too) may change.
+//!
+//! Deterministic: recordings and command lines.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::Chokepoint;
+
+#[test]
+fn what_was_judged_wrong_once_is_judged_right() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/misses");
+    let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(directory.join("expected.json")).unwrap()).unwrap();
+    let chokepoint = Chokepoint::new();
+    let mut wrong: Vec<String> = Vec::new();
+    for case in &cases {
+        let file = directory.join(format!("{}.rec", case["recording"].as_str().unwrap()));
+        let ran = chokepoint.run(&["diagnose", "--json", "--replay", file.to_str().unwrap()]);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{case}: {error}: {}", ran.stderr));
+        let findings = report["findings"].as_array().unwrap();
+        let named = |finding: &Value| format!("{} of {}", finding["id"].as_str().unwrap(), finding["tier"].as_str().unwrap());
+        let causes: Vec<String> = findings.iter().filter(|finding| finding["role"] == "cause").map(named).collect();
+        // Where a cause too many was the mistake.
+        let is_alone = case["alone"] != true || causes.len() == 1;
+        let verdict = (&report["verdict"], &report["limited_by"]);
+        if causes.first().map(String::as_str) != case["first"].as_str() || !is_alone || verdict != (&case["verdict"], &case["limited_by"]) {
+            wrong.push(format!("{case}: {verdict:?} {causes:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let told: BTreeSet<String> = cases.iter().filter_map(|case| Some(format!("{}.rec", case["recording"].as_str()?))).collect();
+    let there = std::fs::read_dir(&directory).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    assert_eq!(there.filter(|name| name.ends_with(".rec")).collect::<BTreeSet<_>>(), told, "each recording has its line");
+}

@@ -1,0 +1,167 @@
+//! What a user or a server keeps secret is in no recording and in no report.
+//!
+//! Live: a server of its own is loaded.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+
+use crate::harness::{self, Chokepoint, Ran, Server};
+
+/// The entries of a recording as they are in the file.
+fn unpacked(file: &str) -> String {
+    let bytes = std::fs::read(file).unwrap();
+    let body = bytes.strip_prefix(b"chokepoint-recording 1\n".as_slice()).expect("a recording");
+    let mut text = Vec::new();
+    GzDecoder::new(body).read_to_end(&mut text).unwrap();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// What a diagnosis under load writes and prints, all of it, and its recording.
+struct Told {
+    ran: Ran,
+    files: Vec<(String, String)>,
+    recording: String,
+}
+
+fn diagnosed(chokepoint: &Chokepoint, json: bool, more: &[&str]) -> Told {
+    let name = |name: &str| chokepoint.file(name).to_str().unwrap().to_owned();
+    let (recording, html, markdown) = (name("a.rec"), name("a.html"), name("a.md"));
+    let mut args = vec!["diagnose", "-c", "2", "-z", "1s", "-t", "20s", "--record", &recording, "--html", &html, "--markdown", &markdown];
+    args.extend(json.then_some("--json"));
+    args.extend(more);
+    let ran = chokepoint.run(&args);
+    assert!(ran.status.is_some_and(|status| status <= 1), "{}", ran.stderr);
+    let files = [&html, &markdown].map(|file| (file.clone(), std::fs::read_to_string(file).unwrap()));
+    Told { recording: unpacked(&recording), files: files.into(), ran }
+}
+
+impl Told {
+    fn has_nowhere(&self, secret: &str) {
+        let said = [("stdout", &self.ran.stdout), ("stderr", &self.ran.stderr), ("the recording", &self.recording)];
+        let files = self.files.iter().map(|(name, text)| (name.as_str(), text));
+        for (place, text) in said.into_iter().chain(files) {
+            assert!(!text.contains(secret), "{secret} is in {place}:\n{}", around(text, secret));
+        }
+    }
+}
+
+fn around<'t>(text: &'t str, secret: &str) -> String {
+    let parts: Vec<&'t str> = text.splitn(2, secret).collect();
+    let before: String = parts[0].chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
+    format!("...{before}{secret}...")
+}
+
+#[test]
+fn what_is_sent_is_neither_recorded_nor_reported() {
+    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+    let url = format!("{}path?token=QuerySecret01&plain", server.url());
+    for json in [false, true] {
+        let sent = ["-H", "X-Vault-Token: HeaderSecret02", "-H", "Cookie: a=CookieSecret03", &url];
+        let told = diagnosed(&chokepoint, json, &sent);
+        for secret in ["QuerySecret01", "HeaderSecret02", "CookieSecret03"] {
+            told.has_nowhere(secret);
+        }
+        assert!(told.ran.stdout.contains("/path?token=…&plain"), "{}", told.ran.stdout);
+        assert!(told.files.iter().all(|(_, text)| text.contains("token=…")), "the name is told");
+        let line = told.ran.stderr.lines().find(|line| line.starts_with("recording ")).expect("what was kept and hidden is told");
+        assert!(
+            line.contains("kB): kept ") && line.contains(" readings") && line.contains("hid ") && line.contains("query value"),
+            "{line}"
+        );
+        let recording = chokepoint.file("a.rec");
+        let replay = ["diagnose", "--replay", recording.to_str().unwrap(), "--json"];
+        let replayed = chokepoint.run(&replay[..if json { 4 } else { 3 }]);
+        assert_eq!(replayed.stdout, told.ran.stdout, "the replay tells the same");
+    }
+    let posted = ["-m", "POST", "-d", "BodySecret04", "--yes", &url];
+    diagnosed(&chokepoint, true, &posted).has_nowhere("BodySecret04");
+    let bench = chokepoint.run(&["bench", "-n", "3", &url]);
+    assert!(bench.stdout.contains("token=…") && !bench.stdout.contains("QuerySecret01"), "{}", bench.stdout);
+    let wrong = chokepoint.run(&["bench", "-n", "3", "http:///?token=QuerySecret01"]);
+    assert!(wrong.status == Some(2) && !wrong.stderr.contains("QuerySecret01"), "{}", wrong.stderr);
+}
+
+/// An nginx of our own in the foreground, with everything below one directory.
+struct Nginx(Child);
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-QUIT", &self.0.id().to_string()]).status();
+        let _ = self.0.wait();
+    }
+}
+
+const CONFIG: &str = r#"
+# CommentSecret01
+error_log DIR/error.log; pid DIR/pid; env NAME=EnvSecret02;
+events { worker_connections 64; }
+http {
+    access_log off;
+    log_format x 'FormatSecret03 $status';
+    map $http_x $allowed { "MapSecret04" 1; default MapSecret05; }
+    proxy_temp_path DIR/p; client_body_temp_path DIR/c; fastcgi_temp_path DIR/f; uwsgi_temp_path DIR/u; scgi_temp_path DIR/s;
+    upstream back { server 127.0.0.1:BACK; keepalive 4; }
+    server {
+        listen 127.0.0.1:PORT;
+        set $secret "SetSecret06";
+        location / {
+            proxy_pass http://back/?key=PassSecret07;
+            proxy_set_header X-Vault-Token HeaderSecret08;
+            proxy_set_header Connection "";
+            proxy_http_version 1.1;
+            if ($http_y = "IfSecret09") { return 403 "ReturnSecret10"; }
+        }
+        location /f { fastcgi_param DB_PASSWORD ParamSecret11; fastcgi_pass 127.0.0.1:9; }
+    }
+}
+"#;
+
+#[test]
+fn what_a_server_keeps_secret_is_not_recorded() {
+    if !harness::is_root() {
+        return;
+    }
+    let (chokepoint, back) = (Chokepoint::new(), Server::start("200 OK"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let dir = chokepoint.dir.path().to_str().unwrap().to_owned();
+    let config = CONFIG.replace("DIR", &dir).replace("PORT", &port.to_string()).replace("BACK", &back.address.port().to_string());
+    let file = chokepoint.write("nginx.conf", config.as_bytes());
+    let started =
+        Command::new("nginx").args(["-c", &file, "-p", &dir, "-g", "daemon off; env OTHER=LineSecret12;"]).stderr(Stdio::null()).spawn();
+    let Ok(child) = started else {
+        println!("skipped: there is no nginx");
+        return;
+    };
+    let _nginx = Nginx(child);
+    let until = Instant::now() + Duration::from_secs(30);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < until, "nginx does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let url = format!("http://127.0.0.1:{port}/");
+    let told = diagnosed(&chokepoint, true, &[&url]);
+    for line in CONFIG
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| word.contains("Secret") && word.ends_with(|c: char| c.is_ascii_digit()))
+    {
+        told.has_nowhere(line);
+    }
+    told.has_nowhere("LineSecret12");
+    for kept in [
+        "proxy_set_header hidden hidden;",
+        "proxy_pass http://back/?key=",
+        &format!("listen 127.0.0.1:{port};"),
+        "fastcgi_param hidden hidden;",
+    ] {
+        assert!(told.recording.contains(kept), "{kept} is kept");
+    }
+    let line = told.ran.stderr.lines().find(|line| line.starts_with("recording ")).expect("what was kept and hidden is told");
+    let kinds = ["1 configuration file with ", " directives", "values of directives", "1 comment", "command-line words"];
+    assert!(kinds.iter().all(|kind| line.contains(kind)), "{line}");
+    let replayed = chokepoint.run(&["diagnose", "--json", "--replay", chokepoint.file("a.rec").to_str().unwrap()]);
+    assert_eq!(replayed.stdout, told.ran.stdout, "the replay tells the same");
+}

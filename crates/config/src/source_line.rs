@@ -1,0 +1,84 @@
+//! Where a value comes from: a file and a line, or the program's own default.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// One entry (directive, key, line) of a parsed set of files; what edits take. It is valid only for the very tree that it was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node {
+    /// Index of the file in its tree.
+    pub file: usize,
+    /// Index of the entry in that file.
+    pub entry: usize,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceLine {
+    /// Path as the server would open it.
+    pub file: Arc<str>,
+    /// Line, from 1.
+    pub line: u32,
+    /// The entry that stands there, for edits.
+    pub node: Node,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Who said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody: the program's default of the version in question.
+    Default,
+    /// This line.
+    Set(SourceLine),
+}
+
+impl Origin {
+    /// The line, unless it is a default.
+    pub fn place(&self) -> Option<&SourceLine> {
+        match self {
+            Self::Default => None,
+            Self::Set(place) => Some(place),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Set(place) => place.fmt(f),
+        }
+    }
+}
+
+/// A value in force with its origin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Where it was set.
+    pub origin: Origin,
+}
+
+impl<T> Setting<T> {
+    /// A value that a line sets.
+    pub fn set(value: T, place: SourceLine) -> Self {
+        Self { value, origin: Origin::Set(place) }
+    }
+
+    /// The program's default.
+    pub fn default_of(value: T) -> Self {
+        Self { value, origin: Origin::Default }
+    }
+
+    /// The same origin with another form of the value.
+    pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Setting<U> {
+        Setting { value: form(self.value), origin: self.origin }
+    }
+}

@@ -1,0 +1,544 @@
+//! What one thread has counted, slice by slice, and how the threads' counts become the result.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Slice};
+
+use crate::engine::control::{Control, OwnCount, Progress};
+use crate::engine::shared::lock;
+use crate::plan::Plan;
+use crate::protocol::fastcgi::Complaints;
+use crate::results::histogram::Durations;
+use crate::results::live::{Snapshot, Tenth};
+use crate::results::outcome::{Detail, Ended, Failure, RequestEnd};
+use crate::results::series::Timeline;
+use crate::results::tails::Tails;
+
+/// Length of a slice, nanoseconds.
+pub(crate) const SLICE_NS: u64 = 100_000_000;
+/// A day of slices and an hour of waiting; what comes later is added to the last.
+const SLICES_MAX: usize = 25 * 36_000;
+/// Examples of what went wrong, and bytes of each.
+const SAMPLES_MAX: usize = 8;
+const SAMPLE_BYTES_MAX: usize = 200;
+/// Connections whose TCP_INFO is in the result.
+const TCP_SAMPLE_MAX: usize = 64;
+/// Statuses have three digits.
+const STATUSES: usize = 1000;
+
+/// A slice that has ended, for the guards.
+pub(crate) struct Closed {
+    pub(crate) slice: u64,
+    pub(crate) ended: u64,
+    pub(crate) not_good: u64,
+}
+
+/// One thread's counts.
+pub(crate) struct Tally {
+    status: Vec<u64>,
+    expected: Vec<bool>,
+    errors: Errors,
+    good: u64,
+    drained: u64,
+    drained_good: u64,
+    good_latency: Durations,
+    /// Of answers with another status than an expected one.
+    wrong_latency: Durations,
+    /// Of requests without an answer.
+    failed_latency: Durations,
+    /// From the intended start to the first byte, of answers that came in pieces.
+    first_byte: Durations,
+    /// Those of `good_latency` and `wrong_latency` whose answers came in pieces.
+    in_pieces: Durations,
+    pub(crate) connect: Durations,
+    pub(crate) tls: Durations,
+    pub(crate) handshakes: Handshakes,
+    pub(crate) connections: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) late: u64,
+    /// Those of `late` for which no connection was free.
+    pub(crate) late_held: u64,
+    in_flight: u32,
+    /// Those of them of whose answer a part came.
+    begun: u32,
+    /// Time that requests were under way until `changed_ns`, summed over all of them.
+    under_way_ns: u128,
+    /// When their number changed last.
+    changed_ns: u64,
+    /// Where others read it.
+    shown: Arc<OwnCount>,
+    pub(crate) last_end_ns: u64,
+    pub(crate) complaints: Complaints,
+    /// TCP_INFO of some connections at the end of the offering, once that was read.
+    pub(crate) tcp_info: Option<Vec<Vec<u8>>>,
+    slices: Vec<Slice>,
+    slice: Slice,
+    slice_end_ns: u64,
+    timeline: Timeline,
+    tails: Tails,
+    samples: Vec<String>,
+    /// Kinds of which there is an example.
+    sampled: Vec<(u16, Option<Failure>)>,
+    published_in_flight: u32,
+}
+
+impl Tally {
+    /// `warm_ns`: nothing that was to start before it is counted. `shown`: where others read what is under way.
+    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64, shown: Arc<OwnCount>) -> Self {
+        let expected = (0..STATUSES as u16).map(|status| expect.iter().any(|&(low, high)| low <= status && status <= high)).collect();
+        Tally {
+            status: vec![0; STATUSES],
+            expected,
+            errors: Errors::default(),
+            good: 0,
+            drained: 0,
+            drained_good: 0,
+            good_latency: Durations::new(),
+            wrong_latency: Durations::new(),
+            failed_latency: Durations::new(),
+            first_byte: Durations::new(),
+            in_pieces: Durations::new(),
+            connect: Durations::new(),
+            tls: Durations::new(),
+            handshakes: Handshakes::default(),
+            connections: 0,
+            received_bytes: 0,
+            sent_bytes: 0,
+            late: 0,
+            late_held: 0,
+            in_flight: 0,
+            begun: 0,
+            under_way_ns: 0,
+            changed_ns: 0,
+            shown,
+            last_end_ns: 0,
+            complaints: Complaints::default(),
+            tcp_info: None,
+            slices: Vec::new(),
+            slice: Slice::default(),
+            slice_end_ns: SLICE_NS,
+            timeline: Timeline::new(warm_ns),
+            tails: Tails::new(),
+            samples: Vec::new(),
+            sampled: Vec::new(),
+            published_in_flight: 0,
+        }
+    }
+
+    /// Makes room for the slices of a load of this length, so that none is made while it runs.
+    pub(crate) fn reserve(&mut self, duration_ns: u64) {
+        self.slices.reserve(((duration_ns / SLICE_NS + 1) as usize).min(SLICES_MAX));
+        self.timeline.reserve(duration_ns);
+    }
+
+    /// End of the slice under way.
+    pub(crate) fn slice_end_ns(&self) -> u64 {
+        self.slice_end_ns
+    }
+
+    /// A request starts; `counted`: not one of the warm-up.
+    #[inline(always)]
+    pub(crate) fn start(&mut self, counted: bool, now_ns: u64) {
+        self.timeline.roll(now_ns, self.in_flight);
+        if counted {
+            self.slice.started += 1;
+            self.timeline.start();
+        }
+        self.set_in_flight(self.in_flight + 1, now_ns);
+    }
+
+    /// A request has ended.
+    pub(crate) fn leave(&mut self, now_ns: u64) {
+        self.set_in_flight(self.in_flight - 1, now_ns);
+    }
+
+    /// An answer has begun and is not complete.
+    pub(crate) fn begin_answer(&mut self) {
+        self.begun += 1;
+        self.shown.set_begun(self.begun);
+    }
+
+    /// One that had begun has ended.
+    pub(crate) fn end_answer(&mut self) {
+        self.begun -= 1;
+        self.shown.set_begun(self.begun);
+    }
+
+    /// Requests that have begun and not ended.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    #[inline(always)]
+    fn set_in_flight(&mut self, number: u32, now_ns: u64) {
+        self.pass(now_ns);
+        self.in_flight = number;
+        self.shown.set(number);
+    }
+
+    /// Counts the time of those under way up to now.
+    #[inline(always)]
+    fn pass(&mut self, now_ns: u64) {
+        self.under_way_ns += u128::from(self.in_flight) * u128::from(now_ns.saturating_sub(self.changed_ns));
+        self.changed_ns = self.changed_ns.max(now_ns);
+    }
+
+    /// The offering has ended: what is under way from then on is waited for, and its time counts no more.
+    pub(crate) fn end_offering(&mut self, end_ns: u64) {
+        self.pass(end_ns);
+        // The thread may have noticed it a little late.
+        let late_ns = u128::from(self.in_flight) * u128::from(self.changed_ns.saturating_sub(end_ns));
+        self.under_way_ns = self.under_way_ns.saturating_sub(late_ns);
+        self.changed_ns = u64::MAX;
+    }
+
+    /// The warm-up is over, none of whose requests was counted: forgets what was counted beside them.
+    pub(crate) fn begin(&mut self, warm_ns: u64) {
+        (self.under_way_ns, self.changed_ns) = (0, warm_ns);
+        // A request that was to start just then may stand in the slice that has just ended.
+        self.slice = self.slices.pop().unwrap_or_default();
+        self.slice.in_flight = 0;
+        self.slices.clear();
+        self.tails = Tails::new();
+        self.samples.clear();
+        self.sampled.clear();
+        self.connect = Durations::new();
+        (self.tls, self.handshakes) = (Durations::new(), Handshakes::default());
+        (self.connections, self.received_bytes, self.sent_bytes) = (0, 0, 0);
+    }
+
+    /// Counts a request's end; `drained`: after the end of the offering. Gives back whether it was good.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, ended: &Ended, latency_ns: u64, now_ns: u64, drained: bool) -> bool {
+        self.leave(now_ns);
+        self.last_end_ns = now_ns;
+        let mut good = false;
+        match ended.end {
+            RequestEnd::Status(status) => {
+                let status = usize::from(status).min(STATUSES - 1);
+                self.status[status] += 1;
+                good = self.expected[status];
+                if good { self.slice.good += 1 } else { self.slice.wrong += 1 }
+            }
+            RequestEnd::Failure(failure) => {
+                *failure.counter(&mut self.errors) += 1;
+                self.slice.failed += 1;
+            }
+        }
+        self.drained += u64::from(drained);
+        self.tails.record_ns(latency_ns);
+        if good {
+            self.good += 1;
+            self.drained_good += u64::from(drained);
+            self.good_latency.record_ns(latency_ns);
+            self.timeline.good(latency_ns);
+        } else if matches!(ended.end, RequestEnd::Status(_)) {
+            self.wrong_latency.record_ns(latency_ns);
+            self.timeline.wrong(latency_ns);
+        } else {
+            self.failed_latency.record_ns(latency_ns);
+            self.timeline.failed(latency_ns);
+        }
+        if !good || matches!(ended.detail, Detail::Text(_)) {
+            self.sample(ended);
+        }
+        good
+    }
+
+    /// Notes when the first byte came of an answer that did not come at once; `answered`: it became complete.
+    pub(crate) fn in_pieces(&mut self, first_byte_ns: u64, latency_ns: u64, answered: bool) {
+        self.first_byte.record_ns(first_byte_ns);
+        if answered {
+            self.in_pieces.record_ns(latency_ns);
+        }
+    }
+
+    /// Requests of an open loop that were due and could not be sent, with the latency that each had suffered by the end.
+    pub(crate) fn never_sent(&mut self, count: u64, latency_ns: u64) {
+        self.errors.never_sent += count;
+        self.drained += count;
+        self.failed_latency.record_ns_times(latency_ns, count);
+    }
+
+    /// Keeps the first example of each kind of trouble. It allocates for the first few only.
+    #[cold]
+    fn sample(&mut self, ended: &Ended) {
+        if self.samples.len() >= SAMPLES_MAX {
+            return;
+        }
+        let kind = match ended.end {
+            RequestEnd::Status(status) => (status, None),
+            RequestEnd::Failure(failure) => (0, Some(failure)),
+        };
+        if self.sampled.contains(&kind) {
+            return;
+        }
+        self.sampled.push(kind);
+        let what = match ended.end {
+            RequestEnd::Status(status) => {
+                let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+                format!("answered {status} {}", reason.unwrap_or("(a status without a name)"))
+            }
+            RequestEnd::Failure(failure) => failure.text().to_owned(),
+        };
+        self.add_sample(match &ended.detail {
+            Detail::None => what,
+            Detail::Io(error) => format!("{what}: {error}"),
+            Detail::Text(text) => format!("{what}: {text}"),
+        });
+    }
+
+    /// Adds an example that is no request's end, such as bytes on an idle connection, once.
+    pub(crate) fn note(&mut self, text: &str) {
+        if self.samples.len() < SAMPLES_MAX && !self.samples.iter().any(|sample| sample == text) {
+            self.add_sample(text.to_owned());
+        }
+    }
+
+    fn add_sample(&mut self, mut text: String) {
+        let end = text.floor_char_boundary(SAMPLE_BYTES_MAX);
+        text.truncate(end);
+        self.samples.push(text);
+    }
+
+    /// Ends the slice under way if its time is over; the caller repeats until `None`.
+    #[inline(always)]
+    pub(crate) fn roll(&mut self, now_ns: u64, control: &Control) -> Option<Closed> {
+        self.timeline.roll(now_ns, self.in_flight);
+        if now_ns < self.slice_end_ns {
+            return None;
+        }
+        let slice = self.slice_end_ns / SLICE_NS - 1;
+        self.slice_end_ns += SLICE_NS;
+        Some(self.close_slice(slice, control))
+    }
+
+    #[cold]
+    fn close_slice(&mut self, number: u64, control: &Control) -> Closed {
+        self.tails.roll();
+        let mut slice = std::mem::take(&mut self.slice);
+        slice.in_flight = self.in_flight;
+        let ended = u64::from(slice.good) + u64::from(slice.wrong) + u64::from(slice.failed);
+        let since = Progress {
+            started: u64::from(slice.started),
+            ended,
+            good: u64::from(slice.good),
+            failed: u64::from(slice.failed),
+            in_flight: 0,
+        };
+        control.add(&since, i64::from(self.in_flight) - i64::from(self.published_in_flight));
+        self.published_in_flight = self.in_flight;
+        if self.slices.len() < SLICES_MAX {
+            self.slices.push(slice);
+        } else if let Some(last) = self.slices.last_mut() {
+            add_slice(last, &slice);
+        }
+        Closed { slice: number, ended, not_good: ended - since.good }
+    }
+
+    /// Tells a viewer, where there is one, of a slice that has ended and of all so far. `warm_slices`: those of the warm-up, which nobody sees.
+    pub(crate) fn tell(&self, control: &Control, thread: usize, closed: &Closed, warm_slices: u64) {
+        let (Some(told), Some(number)) = (control.told(), closed.slice.checked_sub(warm_slices)) else { return };
+        let mut latency = self.failed_latency.clone();
+        latency.add(&self.wrong_latency);
+        latency.add(&self.good_latency);
+        let numbered = (0u16..).zip(&self.status).filter(|(_, count)| **count > 0);
+        let status = numbered.map(|(status, count)| (status, *count)).collect();
+        let snapshot = Snapshot { latency, status, errors: self.errors, samples: self.samples.clone() };
+        let tenth = Tenth { ended: closed.ended, good: closed.ended - closed.not_good };
+        lock(told).tell(thread, number, tenth, snapshot);
+    }
+
+    /// Adds what another thread has counted.
+    fn add(&mut self, tally: Tally) {
+        for (sum, count) in self.status.iter_mut().zip(&tally.status) {
+            *sum += count;
+        }
+        add_errors(&mut self.errors, &tally.errors);
+        self.good += tally.good;
+        self.drained += tally.drained;
+        self.under_way_ns += tally.under_way_ns;
+        self.drained_good += tally.drained_good;
+        self.good_latency.add(&tally.good_latency);
+        self.wrong_latency.add(&tally.wrong_latency);
+        self.failed_latency.add(&tally.failed_latency);
+        self.first_byte.add(&tally.first_byte);
+        self.in_pieces.add(&tally.in_pieces);
+        self.connect.add(&tally.connect);
+        self.tls.add(&tally.tls);
+        self.handshakes.full += tally.handshakes.full;
+        self.handshakes.resumed += tally.handshakes.resumed;
+        self.connections += tally.connections;
+        self.received_bytes += tally.received_bytes;
+        self.sent_bytes += tally.sent_bytes;
+        self.late += tally.late;
+        self.late_held += tally.late_held;
+        self.complaints.add(&tally.complaints);
+        let slices = self.slices.len().max(tally.slices.len());
+        self.slices.resize(slices, Slice::default());
+        for (sum, slice) in self.slices.iter_mut().zip(&tally.slices) {
+            add_slice(sum, slice);
+        }
+        for sample in &tally.samples {
+            self.note(sample);
+        }
+        self.timeline.add(tally.timeline);
+        self.tails.add(tally.tails);
+        self.tcp_info.get_or_insert_default().extend(tally.tcp_info.into_iter().flatten());
+    }
+
+    /// Ends the last slice, however short it is.
+    pub(crate) fn finish(&mut self, control: &Control) {
+        self.shown.set(0);
+        self.timeline.finish(self.in_flight);
+        if self.slice != Slice::default() || self.published_in_flight != self.in_flight {
+            self.close_slice(self.slice_end_ns / SLICE_NS - 1, control);
+        }
+    }
+}
+
+fn add_slice(sum: &mut Slice, other: &Slice) {
+    sum.started = sum.started.saturating_add(other.started);
+    sum.good = sum.good.saturating_add(other.good);
+    sum.wrong = sum.wrong.saturating_add(other.wrong);
+    sum.failed = sum.failed.saturating_add(other.failed);
+    sum.in_flight = sum.in_flight.saturating_add(other.in_flight);
+}
+
+/// Puts the threads' counts together. The caller knows how the load ended: `duration_ns`, which guard stopped it, whether the user did.
+pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duration_ns: u64) -> Measured {
+    let (tallies, threads): (Vec<_>, Vec<_>) = tallies.into_iter().unzip();
+    // The first becomes the sum: no memory is taken for another when a thread was alone.
+    let sum = tallies.into_iter().reduce(|mut sum, tally| {
+        sum.add(tally);
+        sum
+    });
+    let mut sum = sum.unwrap_or_else(|| Tally::new(&plan.expect, 0, Arc::default()));
+    if let Some(complaints) = sum.complaints.text() {
+        // It often tells why an answer went wrong: it has a place, however many examples there are.
+        sum.samples.truncate(SAMPLES_MAX - 1);
+        sum.note(&complaints);
+    }
+    let timeline = std::mem::replace(&mut sum.timeline, Timeline::new(0));
+    let good_latency_us = sum.good_latency.percentiles();
+    let lost = lost(plan, &sum);
+    let (latency, detail) = detail(plan, &mut sum);
+    let mut tcp_info = sum.tcp_info.take().unwrap_or_default();
+    tcp_info.truncate(TCP_SAMPLE_MAX);
+    let detail = load::Detail { series: timeline.into_series(), tcp_info, ..detail };
+    let numbered = (0u16..).zip(&sum.status);
+    let status: BTreeMap<u16, u64> = numbered.filter(|(_, count)| **count > 0).map(|(status, count)| (status, *count)).collect();
+    let result = LoadResult {
+        shape: plan.shape,
+        keep_alive: plan.keep_alive,
+        timeout_us: plan.timeout.as_micros() as u64,
+        duration_us: duration_ns / 1000,
+        requests: status.values().sum::<u64>() + sum.errors.total(),
+        status,
+        good: sum.good,
+        drained: sum.drained,
+        drained_good: sum.drained_good,
+        under_way_us: Some(u64::try_from(sum.under_way_ns / 1000).unwrap_or(u64::MAX)),
+        errors: sum.errors,
+        latency_us: latency.percentiles,
+        latency_us_p99_range: latency.p99_us,
+        good_latency_us,
+        lost: Some(lost),
+        connect_us: sum.connect.percentiles(),
+        latency_histogram: latency.text,
+        connections: sum.connections,
+        tls: plan.options.tls.as_ref().map(|tls| load::TlsLoad { offers_sessions: tls.resume, handshakes: sum.handshakes }),
+        received_bytes: sum.received_bytes,
+        sent_bytes: sum.sent_bytes,
+        late: sum.late,
+        slices: sum.slices,
+        threads,
+        stopped_by: None,
+        interrupted: false,
+        error_samples: sum.samples,
+    };
+    Measured { result, detail }
+}
+
+/// What failed or came too late took of the clients' time.
+fn lost(plan: &Plan, sum: &Tally) -> load::Lost {
+    let us = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    let patience_us = load::patience_us(plan.options.objective.map(us), us(plan.timeout));
+    let (late, late_us) = sum.good_latency.beyond(patience_us);
+    let (_, failed_us) = sum.failed_latency.beyond(0);
+    let (_, wrong_us) = sum.wrong_latency.beyond(0);
+    let (_, good_us) = sum.good_latency.beyond(0);
+    load::Lost { patience_us, late, time_us: late_us + failed_us + wrong_us, of_us: good_us + failed_us + wrong_us }
+}
+
+/// The latency of all requests.
+struct Latency {
+    percentiles: load::Percentiles,
+    p99_us: Option<(u64, u64)>,
+    text: String,
+}
+
+/// The latency of all requests, and what only a report on the load itself shows. The latencies of `sum` become one: a copy of each histogram would be the
+/// most memory that a load ever takes.
+fn detail(plan: &Plan, sum: &mut Tally) -> (Latency, load::Detail) {
+    let mut answered = std::mem::replace(&mut sum.good_latency, Durations::new());
+    answered.add(&sum.wrong_latency);
+    // What came at once had its first byte when it was complete.
+    let first_byte_us = if sum.in_pieces.is_empty() && sum.first_byte.is_empty() {
+        answered.percentiles()
+    } else {
+        let mut first_byte = answered.clone();
+        first_byte.take_off(&sum.in_pieces);
+        first_byte.add(&sum.first_byte);
+        first_byte.percentiles()
+    };
+    let mut latency = answered;
+    latency.add(&sum.failed_latency);
+    let told = Latency { percentiles: latency.percentiles(), p99_us: sum.tails.p99_us(&latency), text: latency.text() };
+    let detail = load::Detail {
+        warm_up_us: plan.options.warm_up.as_micros() as u64,
+        first_byte_us,
+        latency_us_mean: latency.mean(),
+        latency_us_stdev: latency.stdev(),
+        quantiles: latency.quantiles(),
+        distribution: latency.distribution(),
+        tls_us: sum.tls.percentiles(),
+        late_held: sum.late_held,
+        series: load::Series::default(),
+        tcp_info: Vec::new(),
+        corrected_latency_us: matches!(plan.shape, Loop::Closed { .. }).then(|| latency.corrected().percentiles()),
+    };
+    (told, detail)
+}
+
+pub(crate) fn add_errors(sum: &mut Errors, other: &Errors) {
+    // Taken apart by name, so that a new counter cannot be forgotten here.
+    let Errors {
+        connect_refused,
+        connect_timeout,
+        connect_failed,
+        tls_failed,
+        response_timeout,
+        reset,
+        closed_before_answer,
+        bad_response,
+        local_ports,
+        local_files,
+        local_memory,
+        never_sent,
+    } = other;
+    sum.connect_refused += connect_refused;
+    sum.connect_timeout += connect_timeout;
+    sum.connect_failed += connect_failed;
+    sum.tls_failed += tls_failed;
+    sum.response_timeout += response_timeout;
+    sum.reset += reset;
+    sum.closed_before_answer += closed_before_answer;
+    sum.bad_response += bad_response;
+    sum.local_ports += local_ports;
+    sum.local_files += local_files;
+    sum.local_memory += local_memory;
+    sum.never_sent += never_sent;
+}

@@ -1,0 +1,194 @@
+//! TLS against a server of rustls: the handshake apart, certificates checked, sessions resumed, large answers whole, and what breaks told.
+//!
+//! Live: load on a server of its own.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chokepoint_load::{Control, LoadError, Plan, Tls, Trust, measure};
+use chokepoint_model::load::{Errors, Handshakes, Loop, Measured, TlsLoad};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::server::{HELLO, Server, check, plan, until_closed};
+
+/// Certificates for localhost and 127.0.0.1 for a hundred years, and the authority that signed them; the key is nobody's secret.
+const AUTHORITY: &[u8] = include_bytes!("../data/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../data/server.pem");
+const KEY: &[u8] = include_bytes!("../data/server.key");
+
+type Session = StreamOwned<ServerConnection, TcpStream>;
+
+/// Serves each connection through TLS.
+fn secured(serve: impl Fn(&mut Session) + Send + Sync + 'static) -> Server {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(CERTIFICATE).map(|certificate| certificate.expect("PEM")).collect();
+    let key = PrivateKeyDer::from_pem_slice(KEY).expect("PEM");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
+    let mut config = builder.with_no_client_auth().with_single_cert(certificates, key).expect("the key fits");
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let config = Arc::new(config);
+    Server::start(move |stream, _| {
+        let session = ServerConnection::new(Arc::clone(&config)).expect("a configuration");
+        serve(&mut StreamOwned::new(session, stream));
+    })
+}
+
+fn request(session: &mut Session) -> bool {
+    let mut tail = [0u8; 4];
+    let mut byte = [0];
+    while tail != *b"\r\n\r\n" {
+        match session.read(&mut byte) {
+            Ok(1) => {
+                tail.rotate_left(1);
+                tail[3] = byte[0];
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn answers(answer: impl AsRef<[u8]> + Send + Sync + 'static) -> Server {
+    secured(move |session| {
+        while request(session) && session.write_all(answer.as_ref()).and_then(|()| session.flush()).is_ok() {}
+        session.conn.send_close_notify();
+        let _ = session.flush();
+    })
+}
+
+/// Forty requests, patiently.
+fn tls_plan(server: &Server, trust: Trust, resume: bool) -> Plan {
+    let mut plan = plan(server.address);
+    plan.timeout = Duration::from_secs(600);
+    plan.options.tls = Some(Tls { server_name: "localhost".to_owned(), trust, resume });
+    plan
+}
+
+fn run(plan: &Plan) -> Measured {
+    let measured = measure(plan, &Control::new()).expect("the load runs");
+    check(&measured.result);
+    measured
+}
+
+fn authority() -> Trust {
+    Trust::Authorities(AUTHORITY.to_vec())
+}
+
+#[test]
+fn kept_connections_shake_hands_once() {
+    let server = answers(HELLO);
+    let measured = run(&tls_plan(&server, authority(), true));
+    let (result, detail) = (&measured.result, &measured.detail);
+    assert_eq!((result.good, result.connections, result.errors), (40, 4, Errors::default()), "{:?}", result.error_samples);
+    assert_eq!(result.tls.map(|tls| tls.handshakes.full + tls.handshakes.resumed), Some(4), "{result:?}");
+    assert!(detail.tls_us.max > 0 && result.connect_us.max > 0, "{detail:?}");
+    assert!(detail.tls_us.max <= result.latency_us.max, "a handshake is in the time of its request: {detail:?}");
+    assert_eq!(run(&plan(Server::answering(HELLO).address)).result.tls, None);
+}
+
+#[test]
+fn an_open_loop_goes_through_tls() {
+    let server = answers(HELLO);
+    let mut plan = tls_plan(&server, authority(), true);
+    (plan.shape, plan.requests) = (Loop::Open { rate_per_s: 200.0, connections: 8 }, Some(60));
+    let result = run(&plan).result;
+    assert_eq!((result.requests, result.good), (60, 60), "{:?}", result.error_samples);
+}
+
+#[test]
+fn sessions_are_resumed_or_not_as_asked() {
+    let server = answers(HELLO);
+    let mut plan = tls_plan(&server, authority(), true);
+    (plan.keep_alive, plan.shape) = (false, Loop::Closed { connections: 1 });
+    let TlsLoad { offers_sessions, handshakes: resumed } = run(&plan).result.tls.expect("TLS");
+    assert!(offers_sessions && resumed.resumed >= 30 && resumed.full >= 1 && resumed.full + resumed.resumed == 40, "{resumed:?}");
+    plan.options.tls = tls_plan(&server, authority(), false).options.tls;
+    let full = TlsLoad { offers_sessions: false, handshakes: Handshakes { full: 40, resumed: 0 } };
+    assert_eq!(run(&plan).result.tls, Some(full));
+}
+
+#[test]
+fn large_answers_and_requests_are_whole() {
+    const BYTES: usize = 3_000_000;
+    let answer = [format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n").as_bytes(), &vec![b'x'; BYTES]].concat();
+    let server = secured(move |session| {
+        let mut body = vec![0; BYTES];
+        while request(session) && session.read_exact(&mut body).is_ok() {
+            if !body.ends_with(b"b") || session.write_all(&answer).and_then(|()| session.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut plan = tls_plan(&server, authority(), true);
+    (plan.requests, plan.method, plan.body) = (Some(8), "POST".to_owned(), vec![b'b'; BYTES]);
+    let result = run(&plan).result;
+    assert_eq!((result.good, result.connections), (8, 4), "{:?} {:?}", result.errors, result.error_samples);
+    assert!(result.received_bytes > 8 * BYTES as u64 && result.sent_bytes > 8 * BYTES as u64);
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_or_for_another_is_a_failed_handshake() {
+    let server = answers(HELLO);
+    let mut plan = tls_plan(&server, Trust::Authorities(CERTIFICATE.to_vec()), true);
+    plan.options.tls = Some(Tls { server_name: "other.example".to_owned(), trust: authority(), resume: true });
+    let result = run(&plan).result;
+    assert_eq!(result.errors, Errors { tls_failed: 40, ..Errors::default() }, "{:?}", result.error_samples);
+    assert!(result.error_samples[0].starts_with("TLS handshake failed: ") && result.error_samples[0].contains("certificate"));
+    plan.options.tls = Some(Tls { server_name: "other.example".to_owned(), trust: Trust::Anybody, resume: true });
+    assert_eq!(run(&plan).result.good, 40, "nothing is verified");
+}
+
+#[test]
+fn a_server_without_tls_or_one_that_breaks_off_is_a_failed_handshake() {
+    let plain = Server::start(|mut stream, _| {
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        until_closed(&mut stream);
+    });
+    let result = run(&tls_plan(&plain, Trust::Anybody, true)).result;
+    assert_eq!(result.errors, Errors { tls_failed: 40, ..Errors::default() }, "{:?}", result.error_samples);
+    let cut = Server::start(|mut stream, _| {
+        let mut some = [0; 64];
+        let _ = stream.read(&mut some);
+    });
+    let result = run(&tls_plan(&cut, Trust::Anybody, true)).result;
+    assert_eq!(result.errors.tls_failed + result.errors.reset, 40, "{:?} {:?}", result.errors, result.error_samples);
+    let silent = Server::start(|mut stream, _| until_closed(&mut stream));
+    let mut plan = tls_plan(&silent, Trust::Anybody, true);
+    (plan.timeout, plan.requests) = (Duration::from_millis(200), Some(8));
+    assert_eq!(run(&plan).result.errors, Errors { connect_timeout: 8, ..Errors::default() });
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_told() {
+    let server = secured(|session| {
+        request(session);
+        let _ = session.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").and_then(|()| session.flush());
+    });
+    let result = run(&tls_plan(&server, authority(), true)).result;
+    assert_eq!(result.errors.closed_before_answer + result.errors.reset, 40, "{:?}", result.errors);
+    // Until the close, and closed in order.
+    let server = secured(|session| {
+        request(session);
+        let _ = session.write_all(b"HTTP/1.1 200 OK\r\n\r\nall of it");
+        session.conn.send_close_notify();
+        let _ = session.flush();
+    });
+    assert_eq!(run(&tls_plan(&server, authority(), true)).result.good, 40);
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_before_anything_is_sent() {
+    let server = answers(HELLO);
+    for (server_name, trust) in
+        [("a b", Trust::Anybody), ("localhost", Trust::Authorities(b"no PEM".to_vec())), ("localhost", Trust::Authorities(KEY.to_vec()))]
+    {
+        let mut plan = tls_plan(&server, Trust::Anybody, true);
+        plan.options.tls = Some(Tls { server_name: server_name.to_owned(), trust, resume: true });
+        let error = measure(&plan, &Control::new()).expect_err("nothing to trust");
+        assert!(matches!(error, LoadError::Tls(_)), "{error}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Unix sockets, by path and by abstract name, and what connecting to them fails with.
+//!
+//! Live: load on a server of its own.
+
+use std::io::Write;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chokepoint_load::{Address, Plan};
+use chokepoint_model::load::{Errors, Loop};
+
+use crate::server::{HELLO, load, plan};
+
+/// A directory of this test's own, deleted when dropped.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn make(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("t-load-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
+    }
+
+    fn socket(&self) -> String {
+        self.0.join("s.sock").to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn to(name: &str) -> Plan {
+    let address = Address::unix(name).expect("a name");
+    Plan { address, host_header: "localhost".to_owned(), timeout: Duration::from_secs(20), ..plan(([127, 0, 0, 1], 1).into()) }
+}
+
+/// Answers on a listener until the test ends, which ends the process.
+fn serve(listener: UnixListener) {
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+}
+
+fn answer(mut stream: UnixStream) {
+    use std::io::Read;
+    let (mut buffer, mut seen) = ([0; 4096], Vec::new());
+    while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
+        seen.extend_from_slice(&buffer[..bytes]);
+        while let Some(end) = seen.windows(4).position(|window| window == b"\r\n\r\n") {
+            seen.drain(..end + 4);
+            if stream.write_all(HELLO.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_over_a_path_and_over_an_abstract_name() {
+    let directory = Directory::make("path");
+    serve(UnixListener::bind(directory.socket()).expect("a socket"));
+    let name = format!("t-load-{}", std::process::id());
+    serve(UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).expect("a name")).expect("a socket"));
+    for name in [directory.socket(), format!("@{name}")] {
+        let mut plan = to(&name);
+        let kept = load(&plan);
+        assert_eq!((kept.good, kept.connections, kept.errors), (40, 4, Errors::default()), "{name}: {kept:?}");
+        plan.keep_alive = false;
+        let single = load(&plan);
+        assert_eq!((single.good, single.connections), (40, 40), "{name}: {single:?}");
+        plan.shape = Loop::Open { rate_per_s: 200.0, connections: 4 };
+        assert_eq!(load(&plan).good, 40, "{name}");
+    }
+}
+
+#[test]
+fn no_socket_no_listener_and_no_room_are_told_apart() {
+    let directory = Directory::make("fail");
+    let plan = to(&directory.socket());
+    let missing = load(&plan);
+    assert_eq!(missing.errors, Errors { connect_failed: 40, ..Errors::default() }, "{missing:?}");
+    let listener = UnixListener::bind(directory.socket()).expect("a socket");
+    // Nobody accepts: one connection more than the backlog waits, the next is refused at once.
+    rustix::net::listen(&listener, 0).expect("a shorter queue");
+    let mut timed = Plan { timeout: Duration::from_millis(300), ..plan.clone() };
+    (timed.shape, timed.requests, timed.duration) = (Loop::Closed { connections: 3 }, None, Some(Duration::from_millis(200)));
+    let full = load(&timed);
+    assert!(full.errors.connect_refused > 0 && full.errors.response_timeout > 0, "{full:?}");
+    assert!(full.error_samples.iter().any(|sample| sample.contains("accept queue of the unix socket is full")), "{full:?}");
+    drop(listener);
+    let refused = load(&plan);
+    assert_eq!(refused.errors, Errors { connect_refused: 40, ..Errors::default() }, "{refused:?}");
+}

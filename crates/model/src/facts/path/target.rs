@@ -1,0 +1,143 @@
+//! Which listeners the target of a request leads to, directly or through translations of its address.
+
+use std::collections::BTreeSet;
+
+use super::translation::{ArrivalAddress, Hop, Translations};
+use super::{PlacedListener, all_listeners, answers, is_asked, newest_listeners};
+use crate::observation::{ListenerAddress, NetnsId, Observation, SocketAddress};
+
+/// What a target leads to.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The listeners at which its connections end.
+    pub(super) listeners: Vec<PlacedListener>,
+    /// Namespaces that all have a listener for it, where it cannot be told which one is meant.
+    pub(super) ambiguous: BTreeSet<NetnsId>,
+    /// The translations on the way.
+    pub(super) hops: Vec<Hop>,
+}
+
+impl Found {
+    /// Adds the listeners of one place.
+    fn add(&mut self, place: &ArrivalAddress, at: At) {
+        match at {
+            At::Sure(listeners) => self.listeners.extend(listeners),
+            At::Ambiguous(namespaces) => self.ambiguous.extend(namespaces),
+        }
+        for hop in &place.hops {
+            if !self.hops.contains(hop) {
+                self.hops.push(*hop);
+            }
+        }
+    }
+}
+
+/// The listeners of one place.
+enum At {
+    Sure(Vec<PlacedListener>),
+    Ambiguous(BTreeSet<NetnsId>),
+}
+
+/// Looks where connections to the target end. The address itself counts where somebody listens there and connections are not sent on, or some
+/// were accepted there all the same (a proxy in user space that takes part of them); else the addresses that they are sent on to.
+pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
+    let request = &obs.request;
+    if !request.unix.is_empty() {
+        return at_socket(obs);
+    }
+    let mut found = Found::default();
+    let mut places: Vec<ArrivalAddress> = Vec::new();
+    for target in &request.addresses {
+        places.extend(translations.places(request.client_netns, (*target, request.port)));
+    }
+    let heard: Vec<(&ArrivalAddress, Vec<PlacedListener>)> =
+        places.iter().map(|place| (place, listeners(obs, place))).filter(|(_, listeners)| !listeners.is_empty()).collect();
+    let is_end = |(place, listeners): &&(&ArrivalAddress, Vec<PlacedListener>)| !place.is_passed || accepts(obs, place, listeners);
+    let mut ends: Vec<&(&ArrivalAddress, Vec<PlacedListener>)> = heard.iter().filter(is_end).collect();
+    // Where nobody on this host listens at what the connections are sent on to, the last one who does is as far as they can be followed.
+    if ends.is_empty() {
+        ends.extend(heard.last());
+    }
+    // The addresses of one name are one target.
+    let (direct, translated): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(place, _)| place.hops.is_empty());
+    if let Some((place, _)) = direct.first() {
+        let all: Vec<PlacedListener> = direct.iter().flat_map(|(_, listeners)| listeners.clone()).collect();
+        found.add(place, pick(obs, place, &all));
+    }
+    for (place, listeners) in translated {
+        found.add(place, pick(obs, place, listeners));
+    }
+    let key = |placed: &PlacedListener| (placed.netns, placed.listener.address.clone(), placed.listener.inode);
+    found.listeners.sort_by_key(key);
+    found.listeners.dedup_by(|a, b| a.netns == b.netns && a.listener.inode == b.listener.inode);
+    found
+}
+
+/// The listeners at the unix socket that is asked. Containers may have one path each: then those in the client's own namespace are meant.
+fn at_socket(obs: &Observation) -> Found {
+    let mut listeners = all_listeners(obs);
+    listeners.retain(|placed| is_asked(&obs.request, placed.netns, &placed.listener));
+    let mut namespaces: BTreeSet<NetnsId> = listeners.iter().map(|placed| placed.netns).collect();
+    if namespaces.contains(&obs.request.client_netns) {
+        namespaces = BTreeSet::from([obs.request.client_netns]);
+        listeners.retain(|placed| namespaces.contains(&placed.netns));
+    }
+    match namespaces.len() {
+        0 | 1 => Found { listeners, ..Found::default() },
+        _ => Found { ambiguous: namespaces, ..Found::default() },
+    }
+}
+
+/// Every listener that answers at a place, whatever the namespace.
+fn listeners(obs: &Observation, place: &ArrivalAddress) -> Vec<PlacedListener> {
+    let request = &obs.request;
+    let (ip, port) = place.endpoint;
+    let mut found = Vec::new();
+    for (&netns, view) in &obs.netns {
+        if request.server_netns.is_some_and(|named| named != netns) {
+            continue;
+        }
+        // A namespace that the user named stands for the client's own where the target is a loopback address.
+        let same = netns == place.from(request.client_netns) || (place.hops.is_empty() && request.server_netns == Some(netns));
+        // The kernel prefers a listener bound to the very address over one bound to all.
+        let mut here: Vec<_> = newest_listeners(view).filter(|listener| answers(view, same, listener, ip, port)).collect();
+        let specific = |address: &ListenerAddress| matches!(address, ListenerAddress::Tcp(ip, _) if !ip.is_unspecified());
+        if here.iter().any(|listener| specific(&listener.address)) {
+            here.retain(|listener| specific(&listener.address));
+        }
+        found.extend(here.into_iter().map(|listener| PlacedListener { netns, listener: listener.clone() }));
+    }
+    found
+}
+
+/// Of listeners in several namespaces those in the namespace from which the connection comes. Where the address was translated, private
+/// addresses may be used twice on one host: then those that were seen to accept connections, if they are in one namespace alone.
+fn pick(obs: &Observation, place: &ArrivalAddress, listeners: &[PlacedListener]) -> At {
+    let namespaces: BTreeSet<NetnsId> = listeners.iter().map(|placed| placed.netns).collect();
+    let of = |netns: NetnsId| -> Vec<PlacedListener> { listeners.iter().filter(|placed| placed.netns == netns).cloned().collect() };
+    if namespaces.len() == 1 {
+        return At::Sure(listeners.to_vec());
+    }
+    let from = place.from(obs.request.client_netns);
+    if namespaces.contains(&from) {
+        return At::Sure(of(from));
+    }
+    let mut accepting = namespaces.iter().copied().filter(|netns| accepts_in(obs, *netns, place));
+    match (accepting.next(), accepting.next()) {
+        (Some(only), None) if !place.hops.is_empty() => At::Sure(of(only)),
+        _ => At::Ambiguous(namespaces),
+    }
+}
+
+fn accepts(obs: &Observation, place: &ArrivalAddress, listeners: &[PlacedListener]) -> bool {
+    listeners.iter().any(|placed| accepts_in(obs, placed.netns, place))
+}
+
+/// True where a connection that was accepted at this place was seen in a namespace.
+fn accepts_in(obs: &Observation, netns: NetnsId, place: &ArrivalAddress) -> bool {
+    let Some(view) = obs.netns.get(&netns) else { return false };
+    let (ip, port) = place.endpoint;
+    let here = |local: &(std::net::IpAddr, u16)| local.1 == port && local.0.to_canonical() == ip;
+    let open = view.sockets.values().flatten().any(|socket| matches!(&socket.address, SocketAddress::Tcp { local, .. } if here(local)));
+    open || view.time_waits.values().flat_map(|waits| &waits.accepted).any(|waiting| here(&waiting.local))
+}

@@ -1,0 +1,93 @@
+//! Where connections to an address end that is translated on the way (destination NAT, as in front of containers), hop by hop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::observation::{NetnsId, Observation};
+
+/// Translations followed at most, one after the other: a load balancer, a router, a host and a service mesh are four.
+const HOPS_MAX: usize = 8;
+/// Addresses looked at for one target at most: a service may have hundreds of backends.
+const PLACES_MAX: usize = 1_024;
+
+/// A TCP address and port.
+pub type Endpoint = (IpAddr, u16);
+
+/// One translation that a connection passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hop {
+    /// The namespace that translates.
+    pub netns: NetnsId,
+    /// Where the connection was going.
+    pub original: Endpoint,
+    /// Where it goes on to.
+    pub translated: Endpoint,
+}
+
+/// An address at which connections may arrive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrivalAddress {
+    /// Address and port.
+    pub endpoint: Endpoint,
+    /// The translations on the way here, in order; none for the address that was asked for.
+    pub hops: Vec<Hop>,
+    /// True where connections were seen to be translated further.
+    pub is_passed: bool,
+}
+
+impl ArrivalAddress {
+    /// The namespace from which a connection comes here: where it was translated last, else where the client is.
+    pub fn from(&self, client: NetnsId) -> NetnsId {
+        self.hops.last().map_or(client, |hop| hop.netns)
+    }
+}
+
+/// The translations that all namespaces were seen to make.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Translations(BTreeMap<Endpoint, BTreeSet<Hop>>);
+
+impl Translations {
+    /// All that were seen at any time.
+    pub fn of(obs: &Observation) -> Self {
+        let mut all: BTreeMap<Endpoint, BTreeSet<Hop>> = BTreeMap::new();
+        for (&netns, view) in &obs.netns {
+            for seen in view.conntrack_translations.values().flatten() {
+                let hop = Hop { netns, original: canonical(seen.original), translated: canonical(seen.translated) };
+                all.entry(hop.original).or_default().insert(hop);
+            }
+        }
+        Self(all)
+    }
+
+    /// The address itself and every one that a connection to it, made in namespace `client`, may be sent on to: nearest first, each once.
+    pub fn places(&self, client: NetnsId, target: Endpoint) -> Vec<ArrivalAddress> {
+        let mut places = vec![ArrivalAddress { endpoint: canonical(target), hops: Vec::new(), is_passed: false }];
+        let mut at = 0;
+        while at < places.len() {
+            let here = places[at].clone();
+            for hop in self.further(client, &here) {
+                places[at].is_passed = true;
+                // Rules that lead in a circle end here.
+                let is_known = places.iter().any(|place| place.endpoint == hop.translated);
+                if !is_known && here.hops.len() < HOPS_MAX && places.len() < PLACES_MAX {
+                    let hops = here.hops.iter().copied().chain([hop]).collect();
+                    places.push(ArrivalAddress { endpoint: hop.translated, hops, is_passed: false });
+                }
+            }
+            at += 1;
+        }
+        places
+    }
+
+    fn further(&self, client: NetnsId, place: &ArrivalAddress) -> impl Iterator<Item = Hop> {
+        let from = place.from(client);
+        // A loopback address is another place in each namespace.
+        let is_loopback = place.endpoint.0.is_loopback();
+        let here = self.0.get(&place.endpoint).into_iter().flatten().copied();
+        here.filter(move |hop| !is_loopback || hop.netns == from)
+    }
+}
+
+fn canonical((ip, port): Endpoint) -> Endpoint {
+    (ip.to_canonical(), port)
+}

@@ -1,0 +1,108 @@
+//! A profile for the report: the CPU time of each tier by layer, in cores and for each request, and how good the samples were.
+
+use std::collections::BTreeMap;
+
+use super::Profiled;
+use crate::facts::cores::polling;
+use crate::facts::traffic;
+use crate::facts::{Context, GOOD_MIN};
+use crate::observation::ProfilePart;
+use crate::observation::load::SLICE_US;
+use crate::output::message::Message;
+use crate::output::report::{ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
+
+/// What the report says of the profile; nothing where none was taken.
+pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
+    let profiled = Profiled::of(ctx)?;
+    let profile = profiled.profile;
+    let samples: u64 = profile.parts.iter().map(|part| part.samples).sum();
+    let rate = good_per_s(ctx, profile.span_us);
+    let mut tiers: Vec<ProfileTier> = Vec::new();
+    for tier in &ctx.path.tiers {
+        let own: Vec<&ProfilePart> = profile.parts.iter().filter(|part| tier.pids.contains(&part.pid)).collect();
+        // What polls runs whether it answers or not.
+        let rate = rate.filter(|_| polling(ctx, &[tier]).is_empty());
+        tiers.extend(of(ctx, &profiled, &tier.name, &own, rate));
+    }
+    let served = |part: &&ProfilePart| ctx.path.tiers.iter().any(|tier| tier.pids.contains(&part.pid));
+    let others: Vec<&ProfilePart> = profile.parts.iter().filter(|part| !served(part)).collect();
+    let others = of(ctx, &profiled, &ctx.text(Message::new("profile-others")), &others, None);
+    let on_core = |cpu: &u32| {
+        let own: Vec<&ProfilePart> = profile.parts.iter().filter(|part| part.cpu == *cpu).collect();
+        let told = of(ctx, &profiled, "", &own, None);
+        ProfileCore {
+            cpu: *cpu,
+            busy: told.as_ref().map_or(0.0, |core| core.cores),
+            layers: told.map_or_else(Vec::new, |core| core.layers),
+        }
+    };
+    let broken = profile.broken as f64 / profile.user_samples.max(1) as f64;
+    let quality = Message::new("profile-quality").with("samples", samples).with("seconds", profile.seconds());
+    let quality = quality.with("clock", profile.clock.as_str()).with("lost", profile.lost).with("broken", broken * 100.0);
+    let bounds = super::bounds::bounds(ctx, &profiled);
+    let polls = polling(ctx, &ctx.path.tiers.iter().collect::<Vec<_>>());
+    let no_bound = match polls.first() {
+        Some(one) => Message::new("profile-no-bound-polling").with("tier", one.tier.name.as_str()),
+        None => Message::new("profile-no-bound"),
+    };
+    let no_bound = bounds.is_empty().then(|| ctx.text(no_bound));
+    Some(ProfileReport {
+        clock: profile.clock.clone(),
+        frequency_hz: profile.frequency_hz,
+        duration_s: profile.seconds(),
+        samples,
+        lost: profile.lost,
+        throttled: profile.throttled,
+        user_samples: profile.user_samples,
+        broken,
+        cost_cpu_s: profile.cost_cpu_s,
+        quality: ctx.text(quality),
+        tiers,
+        others,
+        cores: profile.cores.iter().map(on_core).collect(),
+        bounds,
+        no_bound,
+    })
+}
+
+/// The title of a layer or of something that goes across layers; its id where the catalogue has none, as for a newer recording.
+pub(super) fn title(ctx: &Context<'_>, id: &str) -> String {
+    ctx.words.plain(&format!("layer-{id}")).unwrap_or_else(|| id.to_owned())
+}
+
+fn of(ctx: &Context<'_>, profiled: &Profiled<'_>, name: &str, parts: &[&ProfilePart], rate: Option<f64>) -> Option<ProfileTier> {
+    let (mut layers, mut samples, mut whole): (BTreeMap<&str, u64>, _, _) = (BTreeMap::new(), 0_u64, 0_u64);
+    for part in parts {
+        *layers.entry(&part.layer).or_default() += part.weight;
+        (samples, whole) = (samples + part.samples, whole.saturating_add(part.weight));
+    }
+    let cores = profiled.cores_of(samples);
+    let us = rate.map(|rate| cores * 1e6 / rate);
+    let mut layers: Vec<ProfileLayer> = (layers.into_iter())
+        .map(|(id, weight)| {
+            let share = weight as f64 / whole.max(1) as f64;
+            ProfileLayer { layer: id.to_owned(), title: title(ctx, id), share, cpu_us_per_request: us.map(|us| us * share) }
+        })
+        .collect();
+    layers.sort_by(|a, b| b.share.total_cmp(&a.share));
+    (samples > 0).then(|| ProfileTier { tier: name.to_owned(), samples, cores, cpu_us_per_request: us, layers })
+}
+
+/// Good answers a second while it was sampled; of the whole window where that is not told apart. Nothing where they are too few to carry a cost.
+fn good_per_s(ctx: &Context<'_>, (begin_us, end_us): (u64, u64)) -> Option<f64> {
+    let rate = |good: u64, seconds: f64| (good >= GOOD_MIN && seconds > 0.0).then(|| good as f64 / seconds);
+    let Some(load) = &ctx.obs.load else {
+        let watched = traffic::of(ctx)?;
+        return rate((watched.goodput_rps * watched.duration_s) as u64, watched.duration_s);
+    };
+    let at = |us: u64| usize::try_from(us.saturating_sub(ctx.window_us.0) / SLICE_US).unwrap_or(usize::MAX);
+    let slices = load.slices.get(at(begin_us)..at(end_us).min(load.slices.len())).unwrap_or_default();
+    if slices.is_empty() {
+        return rate(load.good, load.duration_us as f64 / 1e6).filter(|_| ctx.can_divide_by_good());
+    }
+    let (good, bad) = slices
+        .iter()
+        .fold((0, 0), |(good, bad), slice| (good + u64::from(slice.good), bad + u64::from(slice.wrong) + u64::from(slice.failed)));
+    // What failed cost something, too: with more failures than answers the cost of neither is told.
+    rate(good, slices.len() as f64 * SLICE_US as f64 / 1e6).filter(|_| good >= bad)
+}

@@ -1,0 +1,57 @@
+//! Advice `ask-limit-owner`: a limit that somebody set on purpose is shown with its lines, for its owner to decide.
+
+use super::advice::{Advice, AdviceDef};
+use crate::facts::Context;
+use crate::facts::limit::{holding, place, told};
+use crate::fix::change::Activation;
+use crate::judge::findings::LIMITED_BY_CONFIG;
+use crate::judge::stations::StationReading;
+use crate::observation::{NginxLimit, Origin};
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const ADVICE: AdviceDef =
+    AdviceDef { id: "ask-limit-owner", finding: LIMITED_BY_CONFIG, activation: Activation::Reload, advise };
+
+fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
+    let tier = ctx.tier(&placed.station.tier)?;
+    let limit = holding(ctx, tier)?;
+    let id = match limit.connections {
+        Some(_) => "remedy-ask-limit-owner-text-connections",
+        None => "remedy-ask-limit-owner-text",
+    };
+    Some(Advice {
+        text: told(id, tier, limit).with("zone_place", place(&limit.zone_origin)),
+        risk: Message::new("remedy-ask-limit-owner-risk"),
+        runtime: Vec::new(),
+        persistent: lines(limit),
+        undo: Vec::new(),
+        signal: Signal::Goodput,
+        lifts: Lift::Away,
+    })
+}
+
+/// The lines that would have to change, each behind its place.
+fn lines(limit: &NginxLimit) -> Vec<String> {
+    let at = |origin: &Origin| format!("# {}, as it is now", place(origin));
+    let zone = &limit.zone;
+    match (limit.connections, limit.rate_per_s) {
+        (Some(connections), _) => vec![at(&limit.origin), format!("limit_conn {zone} {connections};")],
+        (None, rate) => {
+            let burst = if limit.burst > 0 { format!(" burst={}", limit.burst) } else { String::new() };
+            let delay = match limit.burst_at_once {
+                0 => String::new(),
+                all if all >= limit.burst => " nodelay".to_owned(),
+                some => format!(" delay={some}"),
+            };
+            let mut lines = vec![at(&limit.origin), format!("limit_req zone={zone}{burst}{delay};")];
+            if let Some(rate) = rate {
+                // nginx takes whole numbers: a second's below one is written as a minute's.
+                let rate = if rate.fract() == 0.0 { format!("{rate:.0}r/s") } else { format!("{:.0}r/m", rate * 60.0) };
+                lines.extend([at(&limit.zone_origin), format!("limit_req_zone {} zone={zone}:... rate={rate};", limit.key)]);
+            }
+            lines
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Remedy `listen-again`: a backlog that is written and not in force gets there by another call of listen(2).
+
+use super::raise_accept_backlog::{configured, has_room, listener_of};
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::facts::setting;
+use crate::fix::change::{Activation, ServerKind};
+use crate::judge::findings::NOT_IN_FORCE;
+use crate::judge::stations::StationReading;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "listen-again", finding: NOT_IN_FORCE, activation: Activation::Reload, propose };
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let tier = ctx.tier(&placed.station.tier)?;
+    let listener = listener_of(tier, placed, placed.netns?)?;
+    let in_force = placed.station.limit?;
+    let unforced = setting::unforced_backlog(ctx, tier, listener, in_force)?;
+    let backlog = configured(ctx, tier, &listener.listener.address)?;
+    // What is as large as may be has no number: the kernel's bound is one that gives as much.
+    let wanted = if backlog.written() < 0 { u32::try_from(unforced.limit) } else { u32::try_from(backlog.written()) };
+    let change = backlog.change(wanted.ok()?);
+    let is_nginx = backlog.server() == ServerKind::Nginx;
+    // A reload of nginx would put in force whatever else was written meanwhile: that is its owner's decision.
+    if is_nginx && unforced.changed.is_some() {
+        return None;
+    }
+    let text = if is_nginx { "remedy-listen-again-text" } else { "remedy-listen-again-text-live" };
+    let text = Message::new(text).with("listener", listener.listener.address.to_string()).with("tier", tier.name.as_str());
+    Some(Proposal {
+        text: text.with("from", in_force).with("limit", unforced.limit).with("to", change.to()),
+        change: vec![change],
+        risk: Message::new("remedy-listen-again-risk"),
+        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        lifts: Lift::to_room(u32::try_from(unforced.limit).is_ok_and(|length| has_room(ctx, length))),
+    })
+}

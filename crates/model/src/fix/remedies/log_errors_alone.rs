@@ -1,0 +1,33 @@
+//! Remedy `log-errors-alone`: the error logs that tell each step of a request tell errors alone, which is nginx's default.
+
+use super::raise_worker_connections::nginx_of;
+use super::servers::tiers;
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::fix::change::{Activation, Change, ServerSetting};
+use crate::judge::stations::StationReading;
+use crate::observation::NginxDebugLog;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "log-errors-alone", finding: "debug-log", activation: Activation::Reload, propose };
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let written = |log: &&NginxDebugLog| !log.is_memory;
+    let mut all = tiers(ctx, placed).into_iter().filter_map(|tier| nginx_of(ctx, tier));
+    let (server, nginx) = all.find(|(_, nginx)| nginx.debug_logs.iter().any(|log| written(&log)))?;
+    let logs: Vec<&NginxDebugLog> = nginx.debug_logs.iter().filter(written).collect();
+    let change = |log: &&NginxDebugLog| -> Change {
+        server.change(ServerSetting::NginxErrorLogLevels { to: log.to.clone() }, &log.levels, &log.quiet, Activation::Reload)
+    };
+    let told = |of: fn(&NginxDebugLog) -> &str| logs.iter().map(|log| of(log)).collect::<Vec<_>>().join("; ");
+    let text = Message::new("remedy-log-errors-alone-text").with("to", told(|log| &log.to)).with("quiet", told(|log| &log.quiet));
+    Some(Proposal {
+        change: logs.iter().map(change).collect(),
+        text: text.with("levels", told(|log| &log.levels)),
+        risk: Message::new("remedy-log-errors-alone-risk"),
+        signal: Signal::Goodput,
+        lifts: Lift::Cost,
+    })
+}

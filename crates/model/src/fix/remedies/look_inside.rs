@@ -1,0 +1,40 @@
+//! Advice for requests that wait inside a program: room at what they wait for where that is known, else where to look.
+
+use super::advice::{Advice, AdviceDef};
+use crate::fix::change::Activation;
+use crate::judge::findings::WAITS_INSIDE;
+use crate::judge::stations::Context;
+use crate::judge::stations::waiting::{args, found};
+use crate::ledger::{Inside, Shown};
+use crate::output::message::Message;
+use crate::predict::Lift;
+
+pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
+    id: "allow-more-connections",
+    finding: WAITS_INSIDE,
+    activation: Activation::Reload,
+    advise: |ctx, _| {
+        let inside = found(ctx).filter(|inside| matches!(inside.shown, Some(Shown::Calls(_))))?;
+        let text = args(ctx, "remedy-allow-more-connections-text", &inside);
+        Some(Advice::words(text, "remedy-allow-more-connections-risk", Lift::Further))
+    },
+};
+
+pub(super) const LOOK_INSIDE: AdviceDef = AdviceDef {
+    id: "look-inside",
+    finding: WAITS_INSIDE,
+    activation: Activation::Live,
+    advise: |ctx, _| {
+        let inside = found(ctx)?;
+        let text: Message = args(ctx, "remedy-look-inside-text", &inside);
+        Some(Advice { runtime: commands(ctx, &inside), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+    },
+};
+
+/// Stacks at which the tier's threads stop, then how often they make which system calls that wait.
+fn commands(ctx: &Context<'_>, inside: &Inside) -> Vec<String> {
+    let Some(pid) = ctx.path.tiers[inside.tier].pids.first() else { return Vec::new() };
+    let counts = ["syscalls:sys_enter_futex", "syscalls:sys_enter_clock_nanosleep", "syscalls:sys_enter_epoll_wait"];
+    let counts: Vec<String> = counts.iter().map(|name| format!("--count {name}")).collect();
+    vec![format!("chokepoint profile --off-cpu --pid {pid}"), format!("chokepoint profile --pid {pid} {}", counts.join(" "))]
+}

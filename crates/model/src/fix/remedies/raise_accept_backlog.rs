@@ -1,0 +1,130 @@
+//! Remedy `raise-accept-backlog`: an accept queue that holds all connections which can come at once, in the server and in the kernel.
+
+use super::servers::{self, Server};
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::setting;
+use crate::facts::suffered::in_flight_peak;
+use crate::fix::change::{Activation, Change, ServerKind};
+use crate::judge::findings::ACCEPT_QUEUE_FULL;
+use crate::judge::stations::StationReading;
+use crate::observation::{ListenerAddress, NetnsId};
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-accept-backlog", finding: ACCEPT_QUEUE_FULL, activation: Activation::Reload, propose };
+
+/// Sysctl that bounds the backlog of every listener of a namespace at listen(2).
+const KEY_SOMAXCONN: &str = "net.core.somaxconn";
+/// Least limit proposed: the kernel's own default since 5.4 (Documentation/networking/ip-sysctl.rst).
+const LIMIT_MIN: u32 = 4_096;
+/// Largest limit proposed: what fits the kernel's counter on every version.
+const LIMIT_MAX: u32 = 65_535;
+/// Largest backlog that fits listen(2)'s argument.
+const BACKLOG_MAX: u32 = i32::MAX as u32;
+/// Room above the largest number of requests that were under way at once: where clients give up and come again, both stand in the queue.
+const ROOM: f64 = 2.0;
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let id = placed.netns?;
+    let tier = ctx.tier(&placed.station.tier)?;
+    let listener = listener_of(tier, placed, id)?;
+    let limit = listener.listener.accept_queue_limit;
+    let somaxconn = ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;
+    let backlog = configured(ctx, tier, &listener.listener.address);
+    let wanted = wanted(ctx, placed, limit);
+    let mut change: Vec<Change> = Vec::new();
+    // The kernel's bound first: listen(2) looks at it when it is called.
+    if somaxconn < u64::from(wanted) {
+        change.push(Change::Sysctl {
+            key: KEY_SOMAXCONN.to_owned(),
+            netns: id,
+            netns_name: ctx.netns_name(id),
+            from: somaxconn.to_string(),
+            to: wanted.to_string(),
+        });
+    }
+    let text = match &backlog {
+        Some(backlog) => {
+            change.push(backlog.change(wanted));
+            "remedy-raise-accept-backlog-text"
+        }
+        None => {
+            // Raising the kernel's bound alone changes nothing for a listener that is there: its server must listen again, with more.
+            change.clear();
+            "remedy-raise-accept-backlog-text-other"
+        }
+    };
+    let name = listener.listener.address.to_string();
+    let text = Message::new(text).with("listener", name).with("from", limit).with("to", wanted).with("tier", tier.name.as_str());
+    Some(Proposal {
+        change,
+        text,
+        risk: Message::new("remedy-raise-accept-backlog-risk"),
+        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        lifts: Lift::to_room(has_room(ctx, wanted)),
+    })
+}
+
+/// True where all requests that the load had under way at once may wait in a queue of this length.
+pub(super) fn has_room(ctx: &Context<'_>, length: u32) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| in_flight_peak(load) <= f64::from(length))
+}
+
+/// The listener that a reading is about.
+pub(super) fn listener_of<'a>(tier: &'a Tier, placed: &StationReading, netns: NetnsId) -> Option<&'a PlacedListener> {
+    let named = placed.station.at.listener.as_deref()?;
+    tier.listeners.iter().find(|listener| listener.netns == netns && listener.listener.address.to_string() == named)
+}
+
+/// Room for all that can be under way at once, as a power of two; more than there was in any case.
+fn wanted(ctx: &Context<'_>, placed: &StationReading, limit: u32) -> u32 {
+    let peak = ctx.obs.load.as_ref().map_or_else(|| placed.station.used.unwrap_or(0.0), in_flight_peak);
+    let needed = (ROOM * peak).clamp(f64::from(LIMIT_MIN), f64::from(LIMIT_MAX)) as u32;
+    let rounded = needed.checked_next_power_of_two().unwrap_or(LIMIT_MAX).min(LIMIT_MAX);
+    if rounded > limit { rounded } else { limit.saturating_mul(2).clamp(limit, LIMIT_MAX.max(limit)) }
+}
+
+/// The setting that gives a listener its backlog, in the server that has it.
+pub(super) struct Backlog<'a> {
+    server: Server<'a>,
+    written: setting::Backlog,
+}
+
+impl Backlog<'_> {
+    /// A value that differs from the one in the file: with the same one nginx would not listen again.
+    pub(super) fn change(&self, wanted: u32) -> Change {
+        let to = if self.written.value != i64::from(wanted) {
+            i64::from(wanted)
+        } else if wanted < BACKLOG_MAX {
+            i64::from(wanted) + 1
+        } else {
+            i64::from(wanted) - 1
+        };
+        let setting = self.written.setting.clone();
+        let activation = match setting.server() {
+            ServerKind::Nginx => Activation::Reload,
+            // A reload keeps the socket and its limit; listen(2) on a duplicate of it changes the limit and leaves its connections alone.
+            ServerKind::PhpFpm => Activation::Live,
+        };
+        self.server.change(setting, &self.written.value.to_string(), &to.to_string(), activation)
+    }
+
+    /// The program.
+    pub(super) fn server(&self) -> ServerKind {
+        self.written.setting.server()
+    }
+
+    /// The value that is written.
+    pub(super) fn written(&self) -> i64 {
+        self.written.value
+    }
+}
+
+pub(super) fn configured<'a>(ctx: &Context<'a>, tier: &Tier, bound: &ListenerAddress) -> Option<Backlog<'a>> {
+    let written = |server: Server<'a>| Some(Backlog { written: setting::backlog(server.view(), bound)?, server });
+    servers::of(ctx, tier).into_iter().find_map(written)
+}

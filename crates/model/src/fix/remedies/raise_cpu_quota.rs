@@ -1,0 +1,109 @@
+//! Remedy `raise-cpu-quota`: as much CPU time as the cgroup's processes ask for, as far as there are cores.
+
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::facts::Quota;
+use crate::facts::quota::file;
+use crate::fix::change::{Activation, Change};
+use crate::judge::findings::THROTTLED;
+use crate::judge::stations::StationReading;
+use crate::judge::stations::cpu_quota::{Harm, cores_held, harm};
+use crate::observation::load::Loop;
+use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-cpu-quota", finding: THROTTLED, activation: Activation::Live, propose };
+
+/// Room above what was asked for on average: a period is short, and requests come unevenly.
+const ROOM: f64 = 1.2;
+/// A quota is raised by a tenth at least, or left alone.
+const STEP_MIN: f64 = 1.1;
+/// Share of a cgroup's CPU time below which what others in it used is the grain of clock ticks.
+const OTHERS_SHARE_MIN: f64 = 0.05;
+/// Quotas are set in whole milliseconds of a period.
+const GRAIN_US: f64 = 1_000.0;
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let quota = of(ctx, placed)?;
+    let wanted = wanted(ctx, quota, placed)?;
+    let raised = raised(ctx, quota, wanted);
+    let is_writable = raised.iter().all(|(_, level, _)| level.writable != Some(false));
+    let change: Vec<Change> =
+        if is_writable { raised.iter().map(|(id, level, cores)| change(id, level, *cores)).collect() } else { Vec::new() };
+    let text = if is_writable { "remedy-raise-cpu-quota-text" } else { "remedy-raise-cpu-quota-text-other" };
+    let text = Message::new(text).with("cgroup", quota.id.path.as_str()).with("from", quota.limit).with("to", wanted);
+    let signal = match harm(ctx, quota)? {
+        Harm::Rate => Signal::Goodput,
+        Harm::Wait | Harm::Tail => Signal::LatencyP99,
+    };
+    Some(Proposal { change, text, risk: Message::new("remedy-raise-cpu-quota-risk"), signal, lifts: Lift::Limit(wanted) })
+}
+
+/// The quota of a reading.
+pub(super) fn of<'c, 'a>(ctx: &'c Context<'a>, placed: &StationReading) -> Option<&'c Quota<'a>> {
+    ctx.quotas().iter().find(|quota| placed.station.at.cgroup.as_deref() == Some(quota.now.dir.as_str()))
+}
+
+/// Cores that the cgroup's processes ask for: those that they used and those that they waited for (Little's law), but no more than the rate that
+/// is offered needs; nothing where that is hardly more than they have. Cut at the cores on which the servers may run, what others in the cgroup
+/// use on top.
+pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &StationReading) -> Option<f64> {
+    let online = ctx.obs.cpu.last()?.cores.len() as f64;
+    let used = quota.used?;
+    let others = Some(quota.others()).filter(|others| *others >= OTHERS_SHARE_MIN * used).unwrap_or(0.0);
+    let most = (cores_held(ctx, quota)? + others).min(online);
+    let asked = placed.station.waiting.map_or(most, |waiting| ROOM * (used + waiting));
+    let offered = ctx.obs.load.as_ref().and_then(|load| match load.shape {
+        Loop::Open { rate_per_s, .. } if ctx.can_divide_by_good() => Some(ROOM * used * rate_per_s / load.goodput_rps()),
+        _ => None,
+    });
+    let wanted = match harm(ctx, quota)? {
+        Harm::Rate => asked.min(offered.unwrap_or(f64::MAX)),
+        // It is the moments that are too short, not the mean: in one of them as many cores may be asked for as there are processes.
+        Harm::Wait | Harm::Tail => asked.max(processes(quota)),
+    };
+    let period_us = quota.now.period_us as f64;
+    let whole = (wanted.min(most) * period_us / GRAIN_US).ceil() * GRAIN_US / period_us;
+    (whole >= STEP_MIN * quota.limit).then_some(whole)
+}
+
+fn processes(quota: &Quota<'_>) -> f64 {
+    quota.tiers.iter().map(|tier| tier.pids.len()).sum::<usize>() as f64
+}
+
+/// The levels to be raised, the outermost first: version 1 refuses a quota above that of the cgroup around it, version 2 lets it count for
+/// nothing. A level around the quota gets what the others in it use on top; those within are raised that stop the same servers as well.
+fn raised<'a>(ctx: &Context<'a>, quota: &Quota<'a>, wanted: f64) -> Vec<(&'a CgroupId, &'a CgroupCpu, f64)> {
+    let online = ctx.obs.cpu.last().map_or(wanted, |times| times.cores.len() as f64);
+    let mut levels = quota.id.levels();
+    levels.reverse();
+    levels.extend(quota.alike_within(ctx).into_iter().cloned());
+    let known = levels.iter().filter_map(|level| ctx.obs.cgroups.get_key_value(level));
+    let short = known.filter_map(|(id, series)| {
+        let now = series.last()?;
+        let others = if quota.id.holds(id) { 0.0 } else { (used(ctx, id)? - quota.used?).max(0.0) };
+        let cores = (wanted + others).min(online.max(wanted));
+        (now.limit_cores()? < cores).then_some((id, now, cores))
+    });
+    short.collect()
+}
+
+/// Cores that a cgroup used in the window; none where it keeps no account.
+fn used(ctx: &Context<'_>, id: &CgroupId) -> Option<f64> {
+    let used = ctx
+        .inside(ctx.obs.cgroups.get(id)?)
+        .and_then(|(first, last, elapsed_us)| Some(last.used_ns?.saturating_sub(first.used_ns?) as f64 / 1e3 / elapsed_us as f64));
+    Some(used.unwrap_or(0.0))
+}
+
+fn change(id: &CgroupId, level: &CgroupCpu, cores: f64) -> Change {
+    let quota_us = (cores * level.period_us as f64 / GRAIN_US).ceil() * GRAIN_US;
+    let line = |quota_us: &str| match id.version {
+        CgroupVersion::V1 => quota_us.to_owned(),
+        CgroupVersion::V2 => format!("{quota_us} {}", level.period_us),
+    };
+    let from = level.quota_us.map_or_else(|| "max".to_owned(), |quota| quota.to_string());
+    Change::Cgroup { dir: level.dir.clone(), file: file(id).to_owned(), from: line(&from), to: line(&format!("{quota_us:.0}")) }
+}

@@ -1,0 +1,132 @@
+//! Remedy `raise-max-children`: as many workers as are asked for at once, as far as cores and memory carry them.
+
+use super::servers::{self, is_bound_to};
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::facts::cores::own_share;
+use crate::facts::path::Tier;
+use crate::facts::pool::CONNECTIONS;
+use crate::facts::suffered::in_flight_peak;
+use crate::fix::change::{Activation, ServerSetting};
+use crate::judge::findings::POOL_EXHAUSTED;
+use crate::judge::stations::StationReading;
+use crate::observation::{PhpFpmConfig, PhpFpmPool};
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-max-children", finding: POOL_EXHAUSTED, activation: Activation::Reload, propose };
+
+/// Share of the available memory that the new workers may take: the rest is for what they grow to and for everybody else.
+const MEMORY_SHARE: f64 = 0.5;
+/// Room above the number of workers at which the cores would be busy: the CPU that a request costs falls as load rises (159 us idle, 119 us
+/// near saturation on the stack tried), and workers wait unevenly.
+const CORES_ROOM: f64 = 1.5;
+/// Share of the accept queue's limit that waits on average where the queue overflows rather than holds all who come.
+const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
+/// Workers that a pool gets at the most: each is a process, and beyond a few thousand of them their scheduling is a cost of its own.
+const WORKERS_MAX: f64 = 2_000.0;
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let tier = ctx.tier(&placed.station.tier)?;
+    let workers = placed.station.limit?;
+    // What a connection takes of an event loop is not known: as many as came.
+    let is_loops = placed.station.unit == CONNECTIONS;
+    let size = match is_loops {
+        true => Size { workers: wanted(ctx, tier, placed, workers) as u32, worker_bytes: 0.0 },
+        false => size(ctx, tier, placed, workers),
+    };
+    let (change, from, risk) = match pool_of(ctx, tier) {
+        Some((server, pool, php_fpm)) => {
+            let from = pool.max_children.value;
+            let setting = ServerSetting::PhpFpmMaxChildren { pool: pool.name.clone() };
+            let change = server.change(setting, &from.to_string(), &size.workers.to_string(), Activation::Reload);
+            (vec![change], from, risk(php_fpm))
+        }
+        // A pool of another kind of server: how its size is set is its owner's knowledge.
+        None if is_loops => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-loops"),
+        None => (Vec::new(), workers as u32, "remedy-raise-max-children-risk-other"),
+    };
+    if size.workers <= from {
+        return None;
+    }
+    let mib = f64::from(size.workers - from) * size.worker_bytes / f64::from(1 << 20);
+    let text = match change.is_empty() {
+        true if is_loops => "remedy-raise-max-children-text-loops",
+        true => "remedy-raise-max-children-text-other",
+        false => "remedy-raise-max-children-text",
+    };
+    let text = Message::new(text).with("from", from).with("to", size.workers).with("tier", tier.name.as_str());
+    Some(Proposal {
+        change,
+        text,
+        risk: Message::new(risk).with("mib", mib),
+        signal: Signal::Goodput,
+        lifts: Lift::Limit(f64::from(size.workers)),
+    })
+}
+
+/// The pool behind the tier's listeners, where there is exactly one that this can be about.
+fn pool_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(servers::Server<'a>, &'a PhpFpmPool, &'a PhpFpmConfig)> {
+    let mut found = Vec::new();
+    for server in servers::of(ctx, tier) {
+        let Some(php_fpm) = server.view().php_fpm() else { continue };
+        let here = |pool: &&PhpFpmPool| tier.listeners.iter().any(|placed| is_bound_to(&pool.listen, &placed.listener.address));
+        let pools: Vec<&PhpFpmPool> = php_fpm.pools.iter().filter(here).collect();
+        if let [pool] = pools[..] {
+            found.push((server, pool, php_fpm));
+        }
+    }
+    let only = found.pop()?;
+    found.is_empty().then_some(only)
+}
+
+/// A reload ends what is in service at that moment, unless the workers are given time.
+pub(super) fn risk(php_fpm: &PhpFpmConfig) -> &'static str {
+    match php_fpm.process_control_timeout_s.value {
+        0 => "remedy-raise-max-children-risk-lost",
+        _ => "remedy-raise-max-children-risk",
+    }
+}
+
+/// A pool's size with what it costs.
+struct Size {
+    workers: u32,
+    /// Resident memory of one worker, the largest seen.
+    worker_bytes: f64,
+}
+
+/// As many as there were requests at the pool at once (Little's law: in service and waiting).
+fn wanted(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> f64 {
+    let waiting = placed.station.waiting.unwrap_or(0.0);
+    // A queue that overflows shows only a part of those who want to be served; the load knows them all.
+    let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
+    let cut_off = waiting >= QUEUE_CUT_OFF_SHARE * f64::from(room);
+    let all = ctx.obs.load.as_ref().filter(|_| cut_off).map_or(0.0, in_flight_peak);
+    (workers + waiting.ceil()).max(all)
+}
+
+/// As many workers as are wanted, but not more than keep the cores busy nor than memory has room for.
+fn size(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> Size {
+    let wanted = wanted(ctx, tier, placed, workers);
+    let by_cores = own_share(ctx, tier).filter(|share| *share > 0.0).map_or(f64::MAX, |share| CORES_ROOM * workers / share);
+    let by_memory = by_memory(ctx, tier, workers);
+    let most = by_cores.min(by_memory).min(WORKERS_MAX);
+    Size { workers: wanted.clamp(0.0, most.max(0.0)) as u32, worker_bytes: worker_bytes(ctx, tier) }
+}
+
+/// Resident memory of one worker of a tier, the largest seen; nothing (zero) where none was read.
+pub(super) fn worker_bytes(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    let resident = |pid: &u32| Some(ctx.obs.processes.get(pid)?.cpu.last()?.resident_bytes);
+    tier.pids.iter().filter_map(resident).max().unwrap_or(0) as f64
+}
+
+/// Workers for which the host has memory, of a tier that has `workers` now.
+pub(super) fn by_memory(ctx: &Context<'_>, tier: &Tier, workers: f64) -> f64 {
+    let bytes = worker_bytes(ctx, tier);
+    match ctx.obs.memory.last() {
+        Some(memory) if bytes > 0.0 => workers + MEMORY_SHARE * memory.available as f64 / bytes,
+        _ => f64::MAX,
+    }
+}

@@ -1,0 +1,36 @@
+//! Remedy `raise-nofile`: nginx's workers may open as many files as their connections need.
+
+use super::raise_worker_connections::{FILES_PER_CONNECTION, files_most, files_set, needed, nginx_of};
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::fix::change::{Activation, ServerSetting};
+use crate::judge::findings::FILES_EXHAUSTED;
+use crate::judge::stations::StationReading;
+use crate::judge::stations::file_descriptors::Files;
+use crate::judge::stations::worker_connections::Held;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-nofile", finding: FILES_EXHAUSTED, activation: Activation::Reload, propose };
+
+pub(super) fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let tier = ctx.tier(&placed.station.tier)?;
+    let (server, nginx) = nginx_of(ctx, tier)?;
+    let (held, files) = (Held::of(ctx, tier)?, Files::of(ctx, tier)?);
+    // What its connections may take, whether they are allowed already or come to be.
+    let connections = u64::from(held.limit).max(needed(ctx, &held) / 2);
+    let wanted = (connections.saturating_mul(FILES_PER_CONNECTION)).max(files.limit.saturating_mul(2));
+    let wanted = wanted.checked_next_power_of_two().unwrap_or(wanted).min(files_most(ctx, tier, &server));
+    if wanted <= files.limit {
+        return None;
+    }
+    let change = server.change(ServerSetting::NginxWorkerRlimitNofile, &files_set(nginx), &wanted.to_string(), Activation::Reload);
+    Some(Proposal {
+        change: vec![change],
+        text: Message::new("remedy-raise-nofile-text").with("from", files.limit).with("to", wanted),
+        risk: Message::new("remedy-raise-nofile-risk"),
+        signal: Signal::Refusals { station: "file-descriptors".to_owned() },
+        lifts: Lift::to_room(wanted >= connections.saturating_mul(FILES_PER_CONNECTION)),
+    })
+}

@@ -1,0 +1,68 @@
+//! Advice `raise-nofile-by-hand`: more file descriptors for a program whose configuration is not known here.
+
+use super::advice::{Advice, AdviceDef};
+use super::{raise_nofile, servers};
+use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::facts::suffered::in_flight_peak;
+use crate::fix::change::{Activation, ServerKind};
+use crate::judge::findings::FILES_EXHAUSTED;
+use crate::judge::stations::StationReading;
+use crate::judge::stations::file_descriptors::Files;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const ADVICE: AdviceDef =
+    AdviceDef { id: "raise-nofile-by-hand", finding: FILES_EXHAUSTED, activation: Activation::Live, advise };
+
+/// Processes for which the command is written out.
+const COMMANDS_MAX: usize = 8;
+/// Descriptors for each request under way: its connection, and what it opens itself.
+const FILES_PER_REQUEST: f64 = 2.0;
+
+fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
+    // Where the limit can be raised from here, that is the remedy.
+    if raise_nofile::propose(ctx, placed).is_some() {
+        return None;
+    }
+    let tier = ctx.tier(&placed.station.tier)?;
+    let files = Files::of(ctx, tier)?;
+    let asked = (FILES_PER_REQUEST * ctx.obs.load.as_ref().map_or(0.0, in_flight_peak)).ceil() as u64;
+    let floor = files.limit.saturating_mul(2);
+    let wanted = asked.max(floor).checked_next_power_of_two().unwrap_or(floor);
+    let limits: Vec<(u32, u64, Option<u64>)> =
+        tier.pids.iter().filter_map(|pid| limits_of(ctx, *pid)).filter(|(_, soft, _)| *soft < wanted).collect();
+    let told = |soft: u64, hard: Option<u64>| format!("{soft}:{}", hard.map_or_else(|| "unlimited".to_owned(), |hard| hard.to_string()));
+    let command = |pid: u32, limits: String| format!("prlimit --pid {pid} --nofile={limits}");
+    let raised = limits.iter().take(COMMANDS_MAX).map(|(pid, _, hard)| command(*pid, told(wanted, hard.map(|hard| hard.max(wanted)))));
+    let before = limits.iter().take(COMMANDS_MAX).map(|(pid, soft, hard)| command(*pid, told(*soft, *hard)));
+    Some(Advice {
+        text: Message::new("remedy-raise-nofile-by-hand-text")
+            .with("tier", tier.name.as_str())
+            .with("from", files.limit)
+            .with("to", wanted),
+        risk: Message::new("remedy-raise-nofile-by-hand-risk"),
+        runtime: raised.collect(),
+        persistent: persistent(ctx, tier, wanted),
+        undo: before.collect(),
+        signal: Signal::Refusals { station: "file-descriptors".to_owned() },
+        lifts: Lift::Away,
+    })
+}
+
+fn limits_of(ctx: &Context<'_>, pid: u32) -> Option<(u32, u64, Option<u64>)> {
+    let limits = ctx.obs.processes.get(&pid)?.limits.last()?;
+    Some((pid, limits.open_files_soft?, limits.open_files_hard))
+}
+
+/// Where the limit is set for good: php-fpm has a setting of its own (rlimit_files), everything else gets it from what starts it.
+fn persistent(ctx: &Context<'_>, tier: &Tier, wanted: u64) -> Vec<String> {
+    let php_fpm = servers::of(ctx, tier).into_iter().find_map(|server| server.view().php_fpm());
+    match php_fpm {
+        Some(php_fpm) => {
+            vec![format!("# {} ({}), [global] or the pool", php_fpm.file, ServerKind::PhpFpm.name()), format!("rlimit_files = {wanted}")]
+        }
+        None => vec!["# systemctl edit its unit".to_owned(), "[Service]".to_owned(), format!("LimitNOFILE={wanted}")],
+    }
+}

@@ -1,0 +1,42 @@
+//! Remedy `raise-syn-backlog`: as many handshakes may be open as the listener itself has room for (`tcp_max_syn_backlog`).
+
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::fix::change::{Activation, Change};
+use crate::judge::findings::SYN_QUEUE_FULL;
+use crate::judge::stations::StationReading;
+use crate::judge::stations::syn_queue::{KEY_BACKLOG, queue_of};
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-syn-backlog", finding: SYN_QUEUE_FULL, activation: Activation::Live, propose };
+
+/// Largest value proposed: what fits the kernel's signed number twice over.
+const BACKLOG_MAX: u64 = 1 << 20;
+
+/// Applies where the sysctl is what bounds the queue: beyond the listener's own backlog it gives no room.
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let id = placed.netns?;
+    let queue = queue_of(ctx, placed)?;
+    queue.backlog_limit?;
+    let from = ctx.obs.netns.get(&id)?.sysctl_number(KEY_BACKLOG)?;
+    // Three quarters of it are for peers that are not known.
+    let wanted = queue.listen_limit.saturating_mul(2).checked_next_power_of_two().unwrap_or(BACKLOG_MAX).min(BACKLOG_MAX);
+    let to = Some(wanted).filter(|to| *to > from)?;
+    let change = Change::Sysctl {
+        key: KEY_BACKLOG.to_owned(),
+        netns: id,
+        netns_name: ctx.netns_name(id),
+        from: from.to_string(),
+        to: to.to_string(),
+    };
+    let text = Message::new("remedy-raise-syn-backlog-text").with("from", from).with("to", to).with("limit", queue.listen_limit);
+    Some(Proposal {
+        change: vec![change],
+        text,
+        risk: Message::new("remedy-raise-syn-backlog-risk"),
+        signal: Signal::Refusals { station: "syn-queue".to_owned() },
+        lifts: Lift::Further,
+    })
+}

@@ -1,0 +1,93 @@
+//! Remedy `raise-worker-connections`: as many connections a worker as come at once, with the file descriptors that they need.
+
+use super::servers::{self, Server};
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::facts::suffered::in_flight_peak;
+use crate::fix::change::{Activation, ServerSetting};
+use crate::judge::findings::CONNECTIONS_EXHAUSTED;
+use crate::judge::stations::StationReading;
+use crate::judge::stations::worker_connections::Held;
+use crate::observation::NginxConfig;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-worker-connections", finding: CONNECTIONS_EXHAUSTED, activation: Activation::Reload, propose };
+
+/// Sysctl with the largest limit of open files that any process may be given, and its default (proc_sys_fs(5)).
+const KEY_NR_OPEN: &str = "fs.nr_open";
+const NR_OPEN_DEFAULT: u64 = 1_048_576;
+/// Descriptors for each connection: its own, and one for the file that it is answered from or buffered in.
+pub(super) const FILES_PER_CONNECTION: u64 = 2;
+/// How unevenly workers share connections: whoever wakes first accepts, so one of several may hold twice its share.
+const UNEVEN: f64 = 2.0;
+/// Room above what was asked for, listening sockets and the workers' own channels included.
+const ROOM: f64 = 1.25;
+/// Bytes that nginx sets aside for each connection, used or not: the connection and its two events (ngx_connection_t, ngx_event_t).
+const CONNECTION_BYTES: u64 = 450;
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let tier = ctx.tier(&placed.station.tier)?;
+    let held = Held::of(ctx, tier)?;
+    let (server, nginx) = nginx_of(ctx, tier)?;
+    let from = nginx.worker_connections.value;
+    let most = files_most(ctx, tier, &server);
+    let wanted = needed(ctx, &held).min(most / FILES_PER_CONNECTION);
+    if wanted <= u64::from(from.max(held.limit)) {
+        return None;
+    }
+    let mut change = vec![server.change(ServerSetting::NginxWorkerConnections, &from.to_string(), &wanted.to_string(), Activation::Reload)];
+    let files = wanted * FILES_PER_CONNECTION;
+    let mut risk = "remedy-raise-worker-connections-risk";
+    if files_now(ctx, tier).is_some_and(|limit| limit < files) {
+        change.push(server.change(ServerSetting::NginxWorkerRlimitNofile, &files_set(nginx), &files.to_string(), Activation::Reload));
+        risk = "remedy-raise-worker-connections-risk-files";
+    }
+    let mib = (wanted * CONNECTION_BYTES * held.workers as u64) as f64 / f64::from(1 << 20);
+    Some(Proposal {
+        change,
+        text: Message::new("remedy-raise-worker-connections-text").with("from", from).with("to", wanted),
+        risk: Message::new(risk).with("mib", mib).with("files", files).with("limit", files_now(ctx, tier).unwrap_or(0)),
+        signal: Signal::Refusals { station: "worker-connections".to_owned() },
+        lifts: Lift::to_room(wanted >= needed(ctx, &held)),
+    })
+}
+
+/// The tier's nginx as changes name it; nothing where there are several, for then it is not known which of them is meant.
+pub(super) fn nginx_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<(Server<'a>, &'a NginxConfig)> {
+    let mut found: Vec<(Server<'a>, &'a NginxConfig)> =
+        servers::of(ctx, tier).into_iter().filter_map(|server| server.view().nginx().map(|nginx| (server, nginx))).collect();
+    let only = found.pop()?;
+    found.is_empty().then_some(only)
+}
+
+/// Connections that each worker needs: those under way at once, twice where they are passed on, in a power of two; at least twice what there is.
+pub(super) fn needed(ctx: &Context<'_>, held: &Held) -> u64 {
+    let workers = held.workers as f64;
+    let share = if held.workers > 1 { (UNEVEN / workers).min(1.0) } else { 1.0 };
+    let asked = ctx.obs.load.as_ref().map_or(0.0, in_flight_peak) * held.each * share * ROOM;
+    let floor = u64::from(held.limit).saturating_mul(2);
+    (asked.ceil() as u64).max(floor).checked_next_power_of_two().unwrap_or(floor)
+}
+
+/// The most descriptors that its workers can be given: a master that runs as root may give them any number up to `fs.nr_open`.
+pub(super) fn files_most(ctx: &Context<'_>, tier: &Tier, server: &Server<'_>) -> u64 {
+    let nr_open = ctx.obs.netns.get(&tier.netns).and_then(|view| view.sysctl_number(KEY_NR_OPEN)).unwrap_or(NR_OPEN_DEFAULT);
+    let master = ctx.obs.processes.get(&server.pid());
+    let is_root = master.and_then(|process| process.identity.last()).is_some_and(|identity| identity.uid == 0);
+    let hard = master.and_then(|process| process.limits.last()).and_then(|limits| limits.open_files_hard);
+    if is_root { nr_open } else { hard.unwrap_or(nr_open).min(nr_open) }
+}
+
+/// The lowest limit of open files of the tier's processes.
+fn files_now(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
+    tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.limits.last()?.open_files_soft).min()
+}
+
+/// `worker_rlimit_nofile` as the configuration has it.
+pub(super) fn files_set(nginx: &NginxConfig) -> String {
+    nginx.worker_rlimit_nofile.as_ref().map_or_else(|| ServerSetting::UNSET.to_owned(), |limit| limit.value.to_string())
+}

@@ -1,0 +1,57 @@
+//! Remedy `reload-configuration`: advice to reload a server whose file was changed after it was read. What else the file holds by now is its
+//! owner's knowledge, so that the reload is left to them.
+
+use super::raise_accept_backlog::{configured, has_room, listener_of};
+use super::raise_max_children::{risk, worker_bytes};
+use super::{Proposal, RemedyDef, servers};
+use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::facts::setting;
+use crate::fix::change::{Activation, ServerKind, ServerSetting};
+use crate::judge::findings::NOT_IN_FORCE;
+use crate::judge::stations::StationReading;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "reload-configuration", finding: NOT_IN_FORCE, activation: Activation::Reload, propose };
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let tier = ctx.tier(&placed.station.tier)?;
+    if placed.station.station == "worker-pool" { pool(ctx, tier, placed) } else { queue(ctx, tier, placed) }
+}
+
+fn queue(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Proposal> {
+    let listener = listener_of(tier, placed, placed.netns?)?;
+    let unforced = setting::unforced_backlog(ctx, tier, listener, placed.station.limit?)?;
+    // php-fpm keeps its sockets over a reload, and their limits.
+    let backlog = configured(ctx, tier, &listener.listener.address).filter(|backlog| backlog.server() == ServerKind::Nginx)?;
+    let text = Message::new("remedy-reload-configuration-queue").with("file", unforced.changed?).with("tier", tier.name.as_str());
+    let command = backlog.change(u32::try_from(unforced.limit).ok()?).command();
+    Some(Proposal {
+        change: Vec::new(),
+        text: text.with("command", command).with("limit", unforced.limit),
+        risk: Message::new("remedy-reload-configuration-risk"),
+        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        lifts: Lift::to_room(u32::try_from(unforced.limit).is_ok_and(|length| has_room(ctx, length))),
+    })
+}
+
+fn pool(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Proposal> {
+    let running = placed.station.limit?;
+    let unforced = setting::unforced_pool(ctx, tier, running)?;
+    let server = servers::of(ctx, tier).into_iter().find(|server| server.pid() == unforced.master)?;
+    let written = unforced.pool.max_children.value;
+    let setting = ServerSetting::PhpFpmMaxChildren { pool: unforced.pool.name.clone() };
+    let command = server.change(setting, &written.to_string(), &written.to_string(), Activation::Reload).command();
+    let text = Message::new("remedy-reload-configuration-pool").with("file", unforced.file).with("tier", tier.name.as_str());
+    let mib = (f64::from(written) - running) * worker_bytes(ctx, tier) / f64::from(1 << 20);
+    Some(Proposal {
+        change: Vec::new(),
+        text: text.with("command", command).with("written", written).with("running", running),
+        risk: Message::new(risk(server.view().php_fpm()?)).with("mib", mib),
+        signal: Signal::Goodput,
+        lifts: Lift::Limit(f64::from(written)),
+    })
+}

@@ -1,0 +1,30 @@
+//! Remedy `reuse-time-wait`: new connections may take a port over from one in TIME_WAIT.
+
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::fix::change::{Activation, Change};
+use crate::judge::findings::TIME_WAIT_SEARCH;
+use crate::judge::stations::StationReading;
+use crate::judge::stations::ephemeral_ports::KEY_REUSE;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "reuse-time-wait", finding: TIME_WAIT_SEARCH, activation: Activation::Live, propose };
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let id = placed.netns?;
+    let from = ctx.obs.netns.get(&id)?.sysctl(KEY_REUSE)?.to_owned();
+    if from == "1" {
+        return None;
+    }
+    let change =
+        Change::Sysctl { key: KEY_REUSE.to_owned(), netns: id, netns_name: ctx.netns_name(id), from: from.clone(), to: "1".to_owned() };
+    Some(Proposal {
+        change: vec![change],
+        text: Message::new("remedy-reuse-time-wait-text").with("from", from),
+        risk: Message::new("remedy-reuse-time-wait-risk"),
+        signal: Signal::Goodput,
+        lifts: Lift::Cost,
+    })
+}

@@ -1,0 +1,63 @@
+//! The servers of a tier as changes name them: by their master process and their main file.
+
+use crate::facts::Context;
+use crate::facts::path::Tier;
+pub(super) use crate::facts::path::is_bound_to;
+use crate::fix::change::{Activation, Change, ServerSetting};
+use crate::judge::stations::StationReading;
+use crate::observation::{ServerConfig, ServerView};
+
+/// A running server of a known kind whose configuration was read.
+#[derive(Clone)]
+pub(super) struct Server<'a> {
+    pid: u32,
+    start_ticks: u64,
+    view: &'a ServerView,
+}
+
+/// The tiers that a station is about: several where they share their cores.
+pub(super) fn tiers<'a>(ctx: &Context<'a>, placed: &StationReading) -> Vec<&'a Tier> {
+    ctx.owner(&placed.station.tier).tiers().iter().map(|tier| &ctx.path.tiers[tier.0]).collect()
+}
+
+/// The servers of a tier, by their masters.
+pub(super) fn of<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<Server<'a>> {
+    let server = |pid: &u32| {
+        let view = ctx.obs.servers.get(pid)?;
+        let identity = ctx.obs.processes.get(pid)?.identity.last()?;
+        view.config.last()?;
+        Some(Server { pid: *pid, start_ticks: identity.start_ticks, view })
+    };
+    tier.pids.iter().filter_map(server).collect()
+}
+
+impl<'a> Server<'a> {
+    /// Its master process.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What was read of it.
+    pub(super) fn view(&self) -> &'a ServerView {
+        self.view
+    }
+
+    /// The change of one of its settings.
+    pub(super) fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
+        let file = match self.view.config.last() {
+            Some(ServerConfig::Nginx(nginx)) => nginx.file.clone(),
+            Some(ServerConfig::PhpFpm(php_fpm)) => php_fpm.file.clone(),
+            None => String::new(),
+        };
+        Change::Server {
+            server: setting.server(),
+            pid: self.pid,
+            start_ticks: self.start_ticks,
+            file,
+            setting,
+            from: from.to_owned(),
+            to: to.to_owned(),
+            activation,
+        }
+    }
+}

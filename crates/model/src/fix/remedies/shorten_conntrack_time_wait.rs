@@ -1,0 +1,41 @@
+//! Remedy `shorten-conntrack-time-wait`: entries of closed connections leave the table sooner.
+
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::fix::change::{Activation, Change};
+use crate::judge::findings::TABLE_FULL;
+use crate::judge::stations::StationReading;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "shorten-conntrack-time-wait", finding: TABLE_FULL, activation: Activation::Live, propose };
+
+/// Sysctl with the seconds for which an entry stays after an orderly close; per namespace.
+const KEY: &str = "net.netfilter.nf_conntrack_tcp_timeout_time_wait";
+/// Seconds to which it is shortened: still more than the longest a stray segment is expected to live on a path of today.
+const SHORT_S: u64 = 30;
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let id = placed.netns?;
+    let view = ctx.obs.netns.get(&id)?;
+    let from = view.sysctl_number(KEY)?;
+    let states = view.conntrack_states.last()?;
+    let all: u64 = states.values().sum();
+    let waiting: u64 = states.iter().filter(|(state, _)| state.ends_with("TIME_WAIT")).map(|(_, count)| count).sum();
+    // It helps only where closed connections fill the table.
+    if from <= SHORT_S || waiting * 2 < all || all == 0 {
+        return None;
+    }
+    let change =
+        Change::Sysctl { key: KEY.to_owned(), netns: id, netns_name: ctx.netns_name(id), from: from.to_string(), to: SHORT_S.to_string() };
+    let share = 100.0 * waiting as f64 / all as f64;
+    Some(Proposal {
+        change: vec![change],
+        text: Message::new("remedy-shorten-conntrack-time-wait-text").with("from", from).with("to", SHORT_S).with("share", share),
+        risk: Message::new("remedy-shorten-conntrack-time-wait-risk"),
+        signal: Signal::Refusals { station: "conntrack-table".to_owned() },
+        lifts: Lift::Further,
+    })
+}

@@ -1,0 +1,32 @@
+//! Remedy `store-tls-sessions`: a cache that all workers share, where a server gives out no tickets and nobody said that nothing may be stored.
+
+use super::raise_worker_connections::nginx_of;
+use super::servers::tiers;
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::fix::change::{Activation, ServerSetting};
+use crate::judge::stations::StationReading;
+use crate::observation::NginxTlsSessions;
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "store-tls-sessions", finding: "tls-handshake-hot", activation: Activation::Reload, propose };
+
+/// The cache: the name of its zone and its size, as nginx's manual has it.
+const CACHE: &str = "shared:chokepoint:10m";
+/// Sessions that it holds: about 4,000 a megabyte (ngx_http_ssl_module, ssl_session_cache).
+const SESSIONS: u32 = 40_000;
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let mut all = tiers(ctx, placed).into_iter().filter_map(|tier| nginx_of(ctx, tier));
+    let (server, _) = all.find(|(_, nginx)| nginx.tls_sessions.as_ref().is_some_and(NginxTlsSessions::refuses_unasked))?;
+    Some(Proposal {
+        change: vec![server.change(ServerSetting::NginxTlsSessionCache, ServerSetting::UNSET, CACHE, Activation::Reload)],
+        text: Message::new("remedy-store-tls-sessions-text").with("cache", CACHE),
+        risk: Message::new("remedy-store-tls-sessions-risk").with("sessions", SESSIONS),
+        signal: Signal::Goodput,
+        lifts: Lift::Cost,
+    })
+}

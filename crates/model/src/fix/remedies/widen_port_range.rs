@@ -1,0 +1,58 @@
+//! Remedy `widen-port-range`: more ephemeral ports for each upstream address and port.
+
+use super::{Proposal, RemedyDef};
+use crate::facts::Context;
+use crate::fix::change::{Activation, Change};
+use crate::judge::findings::PORTS_EXHAUSTED;
+use crate::judge::stations::StationReading;
+use crate::judge::stations::ephemeral_ports::{KEY_RANGE, all, usable};
+use crate::observation::{ListenerAddress, NetnsView};
+use crate::output::message::Message;
+use crate::output::report::Signal;
+use crate::predict::Lift;
+
+pub(super) const REMEDY: RemedyDef = RemedyDef { id: "widen-port-range", finding: PORTS_EXHAUSTED, activation: Activation::Live, propose };
+
+/// The widest range proposed: below it are the ports on which services listen by custom, and the kernel hands out no port below 1024 anyway.
+const WIDE: (u32, u32) = (10_000, 65_535);
+
+fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
+    let id = placed.netns?;
+    let view = ctx.obs.netns.get(&id)?;
+    let ports = all(ctx).into_iter().find(|ports| ports.netns == id && placed.station.at.edge.as_deref() == Some(&ports.edge))?;
+    let from = view.sysctl(KEY_RANGE)?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wide = (ports.range.0.min(WIDE.0).max(1024), ports.range.1.max(WIDE.1));
+    // Where the range is already about as wide, widening cannot be the cure.
+    if wide.1 - wide.0 < (ports.range.1 - ports.range.0) * 5 / 4 {
+        return None;
+    }
+    let listening = listening(view, wide);
+    let change =
+        Change::Sysctl { key: KEY_RANGE.to_owned(), netns: id, netns_name: ctx.netns_name(id), from, to: format!("{} {}", wide.0, wide.1) };
+    let text = Message::new("remedy-widen-port-range-text").with("low", wide.0).with("high", wide.1).with("from", ports.usable);
+    let risk = match listening.is_empty() {
+        true => Message::new("remedy-widen-port-range-risk"),
+        false => Message::new("remedy-widen-port-range-risk-listeners").with("ports", listening.join(", ")),
+    };
+    Some(Proposal {
+        change: vec![change],
+        text,
+        risk,
+        signal: Signal::Refusals { station: "ephemeral-ports".to_owned() },
+        lifts: Lift::Limit(f64::from(usable(view, wide))),
+    })
+}
+
+/// Ports inside the wide range on which something listens: were it restarted, an outgoing connection could hold its port.
+fn listening(view: &NetnsView, (low, high): (u32, u32)) -> Vec<String> {
+    let listeners = view.listeners.last().map(Vec::as_slice).unwrap_or_default();
+    let mut ports: Vec<u32> = (listeners.iter())
+        .filter_map(|listener| match listener.address {
+            ListenerAddress::Tcp(_, port) if (low..=high).contains(&u32::from(port)) => Some(u32::from(port)),
+            _ => None,
+        })
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports.into_iter().take(8).map(|port| port.to_string()).collect()
+}

@@ -1,0 +1,94 @@
+//! A connection to the server behind for each request, where the cores are what limits: what opening and closing it takes of them.
+
+use crate::facts::Context;
+use crate::facts::cores::limiting;
+use crate::facts::path::Tier;
+use crate::facts::profile::{CONNECTION, Profiled, is_of};
+use crate::judge::harm::{NOISE_SHARE, gain_of};
+use crate::judge::stations::StationReading;
+use crate::judge::stations::upstream_connect::{Edge, edges};
+use crate::observation::CpuUse;
+use crate::observation::load::LoadResult;
+use crate::output::report::{Evidence, Finding, StationState};
+
+/// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: with kept ones an answer of nginx and
+/// php-fpm cost 63 to 75 us less (docs/measuring.md, "What a connection costs"). Only where no profile tells, and then nothing is called a cause by it.
+const CONNECTION_CPU_US: f64 = 60.0;
+
+/// One for each edge, true where it is wasted: where a profile shows that more than noise could be gained.
+pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult) -> Vec<(Finding, bool)> {
+    let churning = edges(ctx).into_iter().filter(Edge::churns);
+    churning.filter_map(|edge| sampled(ctx, load, &edge).unwrap_or_else(|| estimated(ctx, stations, load, &edge))).collect()
+}
+
+/// By a profile: the share of the limiting time in which either end opens, accepts or closes these connections. The outer nothing where no profile tells.
+fn sampled(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> Option<Option<(Finding, bool)>> {
+    let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
+    let limiting = limiting(ctx);
+    let is_its = |tier: &Tier| tier.id == edge.tier.id;
+    let Some(limiting) = limiting.iter().find(|limiting| limiting.tiers.iter().any(|tier| is_its(tier))) else { return Some(None) };
+    let of = |tier: &Tier| profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, CONNECTION));
+    let dialling = of(edge.tier)?.times(dialled_share(ctx, load, edge));
+    let answering = edge.upstream.and_then(of);
+    let share = answering.map_or(dialling, |answering| dialling.plus(answering));
+    if gain_of(share.value) < NOISE_SHARE {
+        return Some(None);
+    }
+    let is_wasted = gain_of(share.low) >= NOISE_SHARE;
+    let mut proofs = edge.proofs(ctx);
+    let text = edge.args("evidence-churn-share").with("share", share.value * 100.0).with("samples", share.of);
+    let text = ctx.text(text.with("low", share.low * 100.0).with("high", share.high * 100.0));
+    proofs.push(Evidence { text, source: profiled.source(), value: Some(share.value) });
+    let gain = |share: f64| gain_of(share) * 100.0;
+    let text = edge.args("evidence-churn-gain").with("gain", gain(share.value)).with("low", gain(share.low)).with("high", gain(share.high));
+    proofs.push(Evidence { text: ctx.text(text), source: "Amdahl 1967".to_owned(), value: Some(gain_of(share.value)) });
+    let explanation =
+        if is_wasted { "finding-upstream-connection-churn-explanation-wasted" } else { "finding-upstream-connection-churn-explanation" };
+    Some(Some((edge.finding(ctx, proofs, explanation), is_wasted)))
+}
+
+/// Which part of the connections that the dialling tier opens and takes are this edge's: its clients' are not.
+fn dialled_share(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> f64 {
+    let opened = edge.opened.unwrap_or(1.0);
+    // Behind another tier each request may come on a connection of its own.
+    let taken = if ctx.path.is_first(edge.tier) { load.connections as f64 / load.requests.max(1) as f64 } else { 1.0 };
+    opened / (opened + taken)
+}
+
+/// A connection for each request, where the pages are so cheap that it is more of their cost than noise can hide.
+fn estimated(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult, edge: &Edge<'_>) -> Option<(Finding, bool)> {
+    // The upstream elsewhere spends its own CPU, which nobody reads here.
+    let upstream = edge.upstream.filter(|_| is_busy(ctx, stations, edge.tier))?;
+    let pids = || edge.tier.pids.iter().chain(&upstream.pids);
+    let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
+    let used = |ticks: fn(&CpuUse) -> u64| -> f64 {
+        let grown = |pid: &u32| {
+            let (first, last, _) = ctx.inside(&ctx.obs.processes.get(pid)?.cpu)?;
+            Some(ticks(last).saturating_sub(ticks(first)) as f64)
+        };
+        pids().filter_map(grown).sum::<f64>() / ticks_per_s
+    };
+    // The readings inside the window may begin later and end earlier than the load.
+    let span_us = pids().find_map(|pid| ctx.inside(&ctx.obs.processes.get(pid)?.cpu).map(|(_, _, elapsed_us)| elapsed_us))?;
+    let requests = load.goodput_rps() * span_us as f64 / 1e6;
+    let (all_us, system_us) =
+        (1e6 * used(|cpu| cpu.user_ticks + cpu.system_ticks) / requests, 1e6 * used(|cpu| cpu.system_ticks) / requests);
+    if !all_us.is_finite() || all_us <= 0.0 {
+        return None;
+    }
+    // All of it is the kernel's work: it cannot cost more than that.
+    let share = CONNECTION_CPU_US.min(system_us) / all_us;
+    (share >= NOISE_SHARE).then(|| {
+        let mut proofs = edge.proofs(ctx);
+        let text = edge.args("evidence-churn-cpu").with("us", all_us).with("connection", CONNECTION_CPU_US.min(system_us));
+        let text = ctx.text(text.with("share", share * 100.0));
+        proofs.push(Evidence { text, source: "/proc/PID/stat".to_owned(), value: Some(all_us) });
+        (edge.finding(ctx, proofs, "finding-upstream-connection-churn-explanation"), false)
+    })
+}
+
+/// True where the cores of a tier are what limits it.
+fn is_busy(ctx: &Context<'_>, stations: &[StationReading], tier: &Tier) -> bool {
+    let cores = stations.iter().filter(|placed| placed.station.station == "cpu" && placed.station.state == StationState::Saturated);
+    cores.into_iter().any(|placed| ctx.owner(&placed.station.tier).has(tier.id))
+}

@@ -1,0 +1,57 @@
+//! A log that tells each step of each request: waste, unless it was meant to be written under load.
+
+use super::from_profile::{Hot, Judged, Sight};
+use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::facts::profile::Share;
+use crate::observation::{NginxConfig, Origin, ServerView};
+use crate::output::message::Message;
+use crate::output::report::Evidence;
+
+/// Bytes of a mebibyte, the unit in which the growth of a log is told.
+const MIB: f64 = (1 << 20) as f64;
+
+/// Whose doing it is; nothing where no log in force tells each step: what is written then is errors.
+pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+    let ctx = sight.ctx;
+    let nginx = ctx.nginx_of(sight.tier).filter(|nginx| !nginx.debug_logs.is_empty() || nginx.rewrite_log.is_some())?;
+    let mut judged = Judged { is_wasted: true, ..Judged::of(hot, share) };
+    for log in &nginx.debug_logs {
+        let text = Message::new("evidence-debug-log").with("to", log.to.as_str()).with("levels", log.levels.as_str());
+        judged.proofs.push(proof(ctx, text, &log.origin));
+    }
+    judged.proofs.extend(nginx.rewrite_log.as_ref().map(|origin| proof(ctx, Message::new("evidence-rewrite-log"), origin)));
+    judged.proofs.extend(grew(ctx, sight.tier));
+    if let Some((id, origin)) = meant(nginx) {
+        judged.is_wasted = false;
+        judged.explanation = "finding-debug-log-explanation-meant";
+        judged.proofs.push(proof(ctx, Message::new(id), origin));
+    }
+    Some(judged)
+}
+
+/// What tells that somebody wants these lines of a server under load; they are no waste then.
+fn meant(nginx: &NginxConfig) -> Option<(&'static str, &Origin)> {
+    let first = nginx.debug_logs.first()?;
+    if nginx.debug_connections {
+        return Some(("evidence-debug-connection", &first.origin));
+    }
+    let all = nginx.rewrite_log.is_none() && nginx.debug_logs.iter().all(|log| log.is_memory);
+    all.then_some(("evidence-debug-log-memory", &first.origin))
+}
+
+/// How much was written, where the files could be read.
+fn grew(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
+    let requests = ctx.obs.load.as_ref().map(|load| load.requests).filter(|requests| *requests > 0)?;
+    let views = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid));
+    let logs = views.flat_map(|view: &ServerView| view.error_logs.values()).filter_map(|log| log.last());
+    let extents = logs.map(|log| log.extent).filter(|extent| !extent.rotated);
+    let bytes: u64 = extents.map(|extent| extent.skipped_bytes.saturating_add(extent.read_bytes)).fold(0, u64::saturating_add);
+    let text = Message::new("evidence-debug-log-grew").with("tier", tier.name.as_str()).with("mib", bytes as f64 / MIB);
+    let text = ctx.text(text.with("bytes", (bytes / requests) as f64));
+    (bytes > 0).then(|| Evidence { text, source: "error log".to_owned(), value: Some(bytes as f64) })
+}
+
+fn proof(ctx: &Context<'_>, text: Message, origin: &Origin) -> Evidence {
+    Evidence { text: ctx.text(text), source: format!("{}:{}", origin.file, origin.line), value: None }
+}

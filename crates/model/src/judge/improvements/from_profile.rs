@@ -1,0 +1,265 @@
+//! What a profile shows that could be faster: one kind of work that takes much of the CPU time that limits, or CPU time that is badly spread.
+
+use super::{debug_log, handshakes};
+use crate::facts::Context;
+use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
+use crate::facts::path::Tier;
+use crate::facts::profile::{self, Profiled, Share, is_of, limit_name};
+use crate::judge::harm::{NOISE_SHARE, gain_of};
+use crate::judge::stations::StationReading;
+use crate::observation::ProfilePart;
+use crate::observation::load::GeneratorThread;
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, Role, Station};
+
+/// Cores that must be idle on average for a server that cannot use them to be worth a word.
+const IDLE_MIN: f64 = 0.5;
+/// Busy share up to which a core has room for what another one has too much of.
+const ROOM_MAX: f64 = 0.7;
+/// Share of a full core from which it is the received packets that fill it.
+const SOFTIRQ_SHARE_MIN: f64 = 0.5;
+
+/// One kind of work of which there could be less.
+pub(super) struct Hot {
+    /// The finding.
+    id: &'static str,
+    /// The layer, or what goes across layers.
+    what: &'static str,
+    /// The layer of the function that is named as a proof, where one tells more than that.
+    layer: Option<&'static str>,
+    /// The share of it that can be had at best.
+    avoidable: f64,
+    /// Whose doing it is, by the share of the limiting time that it takes; nothing where it is not what it is about.
+    judge: fn(&Sight<'_, '_>, &Hot, Share) -> Option<Judged>,
+    title: &'static str,
+    explanation: &'static str,
+}
+
+/// An allocator can be replaced, a handshake resumed, a script kept compiled, a log left unwritten, a lock split: all of it can go at best. What is compressed is
+/// seldom sent as it is instead, and a low level of zlib takes about half of what the usual one does (zlib Manual, deflateInit).
+#[rustfmt::skip]
+const HOT: &[Hot] = &[
+    Hot { id: "compression-hot", what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: trade,
+        title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
+    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: Some(TLS), avoidable: 1.0, judge: handshakes::judge,
+        title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
+    Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: Some("interpreter"), avoidable: 1.0, judge: waste,
+        title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
+    Hot { id: "debug-log", what: profile::ERROR_LOG, layer: None, avoidable: 1.0, judge: debug_log::judge,
+        title: "finding-debug-log-title", explanation: "finding-debug-log-explanation" },
+    Hot { id: "allocator-hot", what: profile::ALLOCATOR, layer: Some(profile::ALLOCATOR), avoidable: 1.0, judge: trade,
+        title: "finding-allocator-hot-title", explanation: "finding-allocator-hot-explanation" },
+    Hot { id: "lock-contention", what: profile::LOCK, layer: Some(profile::LOCK), avoidable: 1.0, judge: trade,
+        title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
+];
+
+/// What a kind of work is judged by.
+pub(super) struct Sight<'s, 'a> {
+    pub(super) ctx: &'s Context<'a>,
+    pub(super) profiled: &'s Profiled<'a>,
+    pub(super) limiting: &'s Limiting<'s, 'a>,
+    pub(super) tier: &'s Tier,
+}
+
+impl Sight<'_, '_> {
+    /// The share of what is wanted of this tier in the time that limits.
+    pub(super) fn share(&self, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+        self.profiled.share(self.limiting, |part| self.tier.pids.contains(&part.pid) && wanted(part))
+    }
+
+    /// Seconds that the limiting cores or threads had in this time.
+    pub(super) fn limit_s(&self, seconds: f64) -> f64 {
+        self.limiting.threads.unwrap_or(self.limiting.group.cores.len()).max(1) as f64 * seconds
+    }
+}
+
+/// What a kind of work takes, and whose doing that is.
+pub(super) struct Judged {
+    /// Its share of the time that limits.
+    pub(super) share: Share,
+    /// What of that could go.
+    pub(super) could_go: Share,
+    /// True where a known remedy does away with it and takes nothing from anybody: not where it is a trade, a matter of the program, or the clients' doing.
+    pub(super) is_wasted: bool,
+    /// How sure that is at the most.
+    pub(super) confidence: Confidence,
+    pub(super) title: &'static str,
+    pub(super) explanation: &'static str,
+    /// What besides the share proves it.
+    pub(super) proofs: Vec<Evidence>,
+}
+
+impl Judged {
+    /// A trade.
+    pub(super) fn of(hot: &Hot, share: Share) -> Self {
+        let could_go = share.times(hot.avoidable);
+        let confidence = Confidence::High;
+        Self { share, could_go, is_wasted: false, confidence, title: hot.title, explanation: hot.explanation, proofs: Vec::new() }
+    }
+
+    /// True where even the least that could go would give more than noise.
+    pub(super) fn is_sure(&self) -> bool {
+        gain_of(self.could_go.low) >= NOISE_SHARE
+    }
+}
+
+fn trade(_: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+    Some(Judged::of(hot, share))
+}
+
+fn waste(_: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+    Some(Judged { is_wasted: true, ..Judged::of(hot, share) })
+}
+
+/// The layer of all that TLS does.
+pub(super) const TLS: &str = "tls";
+const SINGLE: &str = "single-core-saturated";
+const SOFTIRQ: &str = "softirq-on-one-core";
+/// Told by what runs before a load, too, where no profile knows.
+pub(super) const BUSY_POLLING: &str = "busy-polling";
+
+/// All that is told here.
+pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, HOT[5].id, SINGLE, SOFTIRQ, BUSY_POLLING];
+
+/// The findings of a profile, true where it is wasted; none where none was taken.
+pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
+    let Some(profiled) = Profiled::of(ctx) else { return Vec::new() };
+    let limiting = limiting(ctx);
+    let told = |finding: Finding| (finding, false);
+    let mut found: Vec<(Finding, bool)> = Vec::new();
+    for limiting in &limiting {
+        let Some(station) = station_of(stations, limiting) else { continue };
+        for tier in &limiting.tiers {
+            let sight = Sight { ctx, profiled: &profiled, limiting, tier };
+            found.extend(HOT.iter().filter_map(|hot| of_hot(&sight, station, hot)));
+        }
+        found.extend(single(ctx, &profiled, limiting, station).map(told));
+    }
+    if limiting.is_empty() {
+        found.extend(softirq(ctx, &profiled, stations).map(told));
+    }
+    found
+}
+
+/// The reading of the cores that limit.
+fn station_of<'s>(stations: &'s [StationReading], limiting: &Limiting<'_, '_>) -> Option<&'s Station> {
+    // The station reads the groups in their order.
+    let cores = stations.iter().filter(|placed| placed.station.station == "cpu");
+    cores.map(|placed| &placed.station).nth(limiting.group.id.0)
+}
+
+/// A kind of work without which as much as could go would give more than noise can hide.
+fn of_hot(sight: &Sight<'_, '_>, station: &Station, hot: &Hot) -> Option<(Finding, bool)> {
+    let Sight { ctx, profiled, limiting, tier } = *sight;
+    let judged = (hot.judge)(sight, hot, sight.share(|part| is_of(part, hot.what))?)?;
+    if gain_of(judged.could_go.value) < NOISE_SHARE {
+        return None;
+    }
+    let is_sure = judged.is_sure();
+    let share = judged.share;
+    let mut proofs = vec![proof(ctx, profiled, limiting, tier, share)];
+    proofs.extend(judged.proofs);
+    if let Some(function) = hot.layer.and_then(|layer| profiled.hottest(tier, layer)) {
+        let text = Message::new("evidence-hot-function").with("function", function);
+        proofs.push(Evidence { text: ctx.text(text), source: profiled.source(), value: None });
+    }
+    proofs.push(bound(ctx, judged.could_go));
+    let confidence = if is_sure { judged.confidence } else { Confidence::Medium };
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("share", share.value * 100.0);
+        ctx.text(message.with("of", limit_name(ctx, limiting)))
+    };
+    let words = (args(judged.title), args(judged.explanation));
+    let told = finding(hot.id, &tier.name, station.at.clone(), confidence, words, proofs);
+    Some((told, judged.is_wasted && is_sure))
+}
+
+/// What could be gained at most without a share of the limiting time.
+fn bound(ctx: &Context<'_>, share: Share) -> Evidence {
+    let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
+    let text = ctx.text(text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0));
+    Evidence { text, source: "Amdahl 1967".to_owned(), value: Some(gain_of(share.value)) }
+}
+
+fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, share: Share) -> Evidence {
+    let text = Message::new("evidence-hot-share").with("tier", tier.name.as_str()).with("share", share.value * 100.0);
+    let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
+    let text = ctx.text(text.with("of", limit_name(ctx, limiting)));
+    Evidence { text, source: profiled.source(), value: Some(share.value) }
+}
+
+/// Threads that are fewer than the cores, whose time is all used while cores are idle.
+fn single(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, station: &Station) -> Option<Finding> {
+    let threads = limiting.threads.filter(|_| limiting.idle >= IDLE_MIN)?;
+    let tier = limiting.tiers.first()?;
+    // By two clocks that have nothing to do with each other: the scheduler's, and the samples'.
+    let ran = profiled.cores_used(tier);
+    if ran < SATURATED_UTILIZATION * threads as f64 - RAN_GRAIN * threads as f64 {
+        return None;
+    }
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
+        ctx.text(message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle).with("ran", ran))
+    };
+    let proofs = vec![
+        Evidence { text: args("evidence-single-ran"), source: profiled.source(), value: Some(ran) },
+        Evidence { text: args("evidence-single-idle"), source: "/proc/stat".to_owned(), value: Some(limiting.idle) },
+    ];
+    let told = (args("finding-single-core-saturated-title"), args("finding-single-core-saturated-explanation"));
+    Some(finding(SINGLE, &tier.name, station.at.clone(), Confidence::High, told, proofs))
+}
+
+/// How far the count of samples may lie below the time that a thread ran, as a share of a core: what runs with interrupts off is sampled later,
+/// and a shared core is taken away meanwhile.
+const RAN_GRAIN: f64 = 0.2;
+
+/// One core that is full of received packets while all others have room: what comes in is not spread.
+fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[StationReading]) -> Option<Finding> {
+    let cores = profiled.cores_with(profile::SOFTIRQ);
+    let is_full = |busy: f64| busy >= SATURATED_UTILIZATION;
+    let mut full = cores.iter().filter(|(_, (busy, _))| is_full(*busy));
+    let ((cpu, (busy, share)), None) = (full.next()?, full.next()) else { return None };
+    let share = (*share).filter(|share| share.low >= SOFTIRQ_SHARE_MIN)?;
+    let has_room = |(other, (busy, _)): (&u32, &(f64, Option<Share>))| other == cpu || *busy <= ROOM_MAX;
+    // A generator that must stay on this core fills it by itself.
+    let stays = |thread: &GeneratorThread| thread.cpus == [*cpu];
+    if cores.len() < 2 || !cores.iter().all(has_room) || ctx.obs.load.iter().flat_map(|load| &load.threads).any(stays) {
+        return None;
+    }
+    // The servers are to be found on the other cores as well, or these would not help them.
+    let station = stations
+        .iter()
+        .map(|placed| &placed.station)
+        .find(|station| station.station == "cpu" && station.limit.is_some_and(|limit| limit >= 2.0))?;
+    let tier = ctx.owner(&station.tier).tiers().first().map_or("", |tier| ctx.path.tiers[tier.0].name.as_str());
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("cpu", f64::from(*cpu)).with("busy", busy * 100.0).with("share", share.value * 100.0);
+        ctx.text(message.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of))
+    };
+    let proofs = vec![Evidence { text: args("evidence-softirq-share"), source: profiled.source(), value: Some(share.value) }];
+    let told = (args("finding-softirq-on-one-core-title"), args("finding-softirq-on-one-core-explanation"));
+    Some(finding(SOFTIRQ, tier, station.at.clone(), Confidence::Medium, told, proofs))
+}
+
+pub(super) fn finding(
+    id: &str,
+    tier: &str,
+    at: At,
+    confidence: Confidence,
+    (title, explanation): (String, String),
+    evidence: Vec<Evidence>,
+) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        station: "cpu".to_owned(),
+        tier: tier.to_owned(),
+        at,
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence,
+        title,
+        evidence,
+        explanation,
+        remedies: Vec::new(),
+    }
+}

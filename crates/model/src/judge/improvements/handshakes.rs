@@ -1,0 +1,160 @@
+//! TLS handshakes that take much of the time that limits: waste where the server refuses to resume sessions, otherwise the clients' doing or a trade.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use super::from_profile::{Hot, Judged, Sight, TLS};
+use crate::facts::path::Tier;
+use crate::facts::profile::{Share, TLS_HANDSHAKE, TLS_SIGNATURE, is_of};
+use crate::facts::{Context, GOOD_MIN};
+use crate::observation::load::TlsLoad;
+use crate::observation::{NginxTlsSessions, ProfilePart, SocketAddress};
+use crate::output::message::Message;
+use crate::output::report::{Confidence, Evidence};
+
+/// CPU time that encrypting a byte may cost, more than any took: AES-128-GCM 3.4 ns without the instructions for it, 0.3 with them (openssl-speed(1) on a core of
+/// this decade).
+const BYTE_CPU_S: f64 = 5e-9;
+/// The same for each request, whatever its size: two records, each way one. Their ciphers take 1 us of it, the rest is the library around them.
+const REQUEST_CPU_S: f64 = 20e-6;
+/// The same for the exchange of keys, which a resumed handshake of TLS 1.3 does as well: two operations on X25519 or P-256, of which slow cores do 7,000 a second
+/// (openssl-speed(1)); 68 us on the cores of docs/measuring.md.
+const EXCHANGE_CPU_S: f64 = 300e-6;
+/// Share of the requests that must come on a connection of their own for handshakes to be what TLS spends its time with.
+const CONNECTIONS_SHARE_MIN: f64 = 0.2;
+
+/// Whose doing they are.
+pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
+    let ctx = sight.ctx;
+    // Signatures are the innermost functions of stacks that often cannot be walked to the handshake that they are for.
+    let unsent = not_for_bytes(sight, |_| true).filter(|unsent| unsent.value > share.value);
+    let mut judged = Judged::of(hot, unsent.unwrap_or(share));
+    if unsent.is_some() {
+        judged.proofs.push(proof(ctx, Message::new("evidence-handshakes-unsent"), "load generator"));
+    }
+    let Some(sessions) = ctx.nginx_of(sight.tier).and_then(|nginx| nginx.tls_sessions.as_ref()) else { return Some(judged) };
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.path.is_first(sight.tier)).and_then(|load| load.tls);
+    let place = [&sessions.tickets.origin, &sessions.cache.origin].into_iter().find(|origin| !origin.file.is_empty());
+    let place = place.map_or_else(|| "nginx, ngx_http_ssl_module".to_owned(), |origin| format!("{}:{}", origin.file, origin.line));
+    let id = if sessions.are_resumed() { "evidence-sessions-resumed" } else { "evidence-sessions-refused" };
+    judged.proofs.push(proof(ctx, Message::new(id).with("cache", sessions.cache.value.as_str()), &place));
+    judged.proofs.extend(load.map(|load| counted(ctx, load)));
+    if sessions.are_resumed() {
+        if load.is_some_and(|load| load.handshakes.resumed > load.handshakes.full) {
+            judged.explanation = "finding-tls-handshake-hot-explanation-resumed";
+        }
+        return Some(judged);
+    }
+    if let Some(why) = asked_for(sessions) {
+        judged.proofs.push(proof(ctx, Message::new(why), &place));
+        return Some(judged);
+    }
+    Some(refused_for_nothing(sight, sessions, load, judged))
+}
+
+/// Of a server that refuses what nobody asked it to refuse: waste as far as its clients would resume.
+fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load: Option<TlsLoad>, told: Judged) -> Judged {
+    let ctx = sight.ctx;
+    let mut proofs = Vec::new();
+    let (again, confidence) = match (&ctx.obs.load, load) {
+        (Some(_), Some(load)) if load.offers_sessions && load.handshakes.resumed == 0 => (1.0, Confidence::High),
+        (Some(_), _) => return told,
+        (None, _) => {
+            let Some((again, seen)) = returning(ctx, sight.tier) else { return told };
+            let text = Message::new("evidence-sessions-returning").with("share", again * 100.0).with("seen", seen as f64);
+            proofs.push(proof(ctx, text, "sock_diag(7)"));
+            (again, Confidence::Medium)
+        }
+    };
+    let Some(spared) = spared(sight, sessions, &mut proofs) else { return told };
+    let wasted = Judged {
+        could_go: spared.times(again),
+        is_wasted: true,
+        confidence,
+        title: "finding-tls-handshake-hot-title-refused",
+        explanation: "finding-tls-handshake-hot-explanation-refused",
+        proofs: Vec::new(),
+        ..told
+    };
+    if !wasted.is_sure() {
+        return told;
+    }
+    Judged { proofs: told.proofs.into_iter().chain(proofs).collect(), ..wasted }
+}
+
+/// What resumed sessions would surely do without: signatures, seen by their functions, and of stacks that break off what neither bytes nor exchanges of keys explain.
+fn spared(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, proofs: &mut Vec<Evidence>) -> Option<Share> {
+    let ctx = sight.ctx;
+    let signed = sight.share(|part| is_of(part, TLS_HANDSHAKE) && is_of(part, TLS_SIGNATURE))?;
+    let text = Message::new("evidence-sessions-signed").with("share", signed.value * 100.0);
+    let text = text.with("low", signed.low * 100.0).with("high", signed.high * 100.0);
+    proofs.push(Evidence { text: ctx.text(text), source: sight.profiled.source(), value: Some(signed.value) });
+    let broken = not_for_bytes(sight, |part| !is_of(part, TLS_HANDSHAKE)).filter(|_| sessions.has_quick_curves);
+    let Some((broken, load)) = broken.zip(ctx.obs.load.as_ref()) else { return Some(signed) };
+    let exchanges = load.connections as f64 * EXCHANGE_CPU_S / sight.limit_s(load.duration_us as f64 / 1e6);
+    let rest = less(broken, exchanges);
+    if rest.value > 0.0 {
+        proofs.push(proof(ctx, Message::new("evidence-sessions-rest").with("us", EXCHANGE_CPU_S * 1e6), "openssl-speed(1)"));
+    }
+    Some(signed.plus(rest))
+}
+
+/// Why a server refuses that was told to; nothing where sessions are not stored by default alone.
+fn asked_for(sessions: &NginxTlsSessions) -> Option<&'static str> {
+    if sessions.verifies_clients {
+        return Some("evidence-sessions-verified");
+    }
+    (!sessions.cache.origin.file.is_empty()).then_some("evidence-sessions-forbidden")
+}
+
+/// What the load offered and got.
+fn counted(ctx: &Context<'_>, load: TlsLoad) -> Evidence {
+    let id = if load.offers_sessions { "evidence-sessions-offered" } else { "evidence-sessions-unoffered" };
+    let text = Message::new(id).with("full", load.handshakes.full).with("resumed", load.handshakes.resumed);
+    proof(ctx, text, "load generator")
+}
+
+/// What TLS takes of the time that limits, as far as it is wanted, beyond what the bytes that were sent can explain, where most requests open a connection: it must
+/// be handshakes. Nothing where that is not known.
+fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -> Option<Share> {
+    let load = sight.ctx.obs.load.as_ref().filter(|_| sight.ctx.path.is_first(sight.tier))?;
+    let opened = load.connections as f64 >= CONNECTIONS_SHARE_MIN * load.requests as f64;
+    let all = sight.share(|part| part.layer == TLS && wanted(part)).filter(|_| opened)?;
+    let bytes = load.received_bytes.saturating_add(load.sent_bytes) as f64;
+    let explained = bytes * BYTE_CPU_S + load.requests as f64 * REQUEST_CPU_S;
+    Some(less(all, explained / sight.limit_s(load.duration_us as f64 / 1e6)))
+}
+
+/// A share without a part of the whole that is surely something else.
+fn less(share: Share, part: f64) -> Share {
+    let less = |share: f64| (share - part).max(0.0);
+    Share { value: less(share.value), low: less(share.low), high: less(share.high), ..share }
+}
+
+/// The share of a tier's connections that came from addresses which had another one before, at the least, and how many were seen: as many as an address had at
+/// once may be its first ones. Nothing where too few were seen.
+fn returning(ctx: &Context<'_>, tier: &Tier) -> Option<(f64, usize)> {
+    let view = ctx.obs.netns.get(&tier.netns)?;
+    // By address its ports, and the most of them at once.
+    let mut seen: BTreeMap<IpAddr, (BTreeSet<u16>, usize)> = BTreeMap::new();
+    for sockets in view.sockets.values() {
+        let mut now: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for socket in sockets.iter().filter(|socket| tier.listeners.iter().any(|placed| placed.listener.accepts(&socket.address))) {
+            let SocketAddress::Tcp { remote: (ip, port), .. } = socket.address else { continue };
+            seen.entry(ip).or_default().0.insert(port);
+            *now.entry(ip).or_default() += 1;
+        }
+        for (ip, count) in now {
+            let most = &mut seen.entry(ip).or_default().1;
+            *most = count.max(*most);
+        }
+    }
+    let all: usize = seen.values().map(|(ports, _)| ports.len()).sum();
+    let first: usize = seen.values().map(|(_, most)| most).sum();
+    let is_enough = u64::try_from(all).is_ok_and(|all| all >= GOOD_MIN);
+    is_enough.then(|| (all.saturating_sub(first) as f64 / all as f64, all))
+}
+
+fn proof(ctx: &Context<'_>, text: Message, source: &str) -> Evidence {
+    Evidence { text: ctx.text(text), source: source.to_owned(), value: None }
+}

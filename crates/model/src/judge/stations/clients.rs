@@ -1,0 +1,67 @@
+//! Station `clients`: the demand. A fixed number of connections, each with one request under way, or a fixed rate, passes no more than this
+//! however fast the server is. It is a station of its own because the generator's station is about the generator's cores.
+
+use super::{Context, StationDef, StationReading, blank};
+use crate::facts::GOOD_MIN;
+use crate::facts::ceiling::ceiling_between;
+use crate::facts::cores::cost_s;
+use crate::facts::limit::holding;
+use crate::facts::path::Tier;
+use crate::facts::pool::held_s as held_s_most;
+use crate::facts::quota::stops;
+use crate::facts::suffered::in_flight_peak;
+use crate::observation::load::{LoadResult, Loop};
+use crate::output::message::Message;
+use crate::output::report::{At, Ceiling, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef::new("clients", StationKind::Rate, &[], read, |_, _| Vec::new());
+
+/// Share of an open loop's rate that may be missing although nothing held it back: requests under way at the end.
+const RATE_MISSING_MAX: f64 = 0.02;
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let Some(load) = &ctx.obs.load else { return Vec::new() };
+    let at = At { netns: Some(ctx.netns_name(ctx.obs.request.client_netns)), ..At::default() };
+    let mut station = blank(&STATION, "client".to_owned(), at, "connections");
+    let (limit, why) = match load.shape {
+        Loop::Closed { connections } => (connections, Message::new("state-clients-closed").with("connections", connections)),
+        Loop::Open { rate_per_s, connections } => {
+            (connections, Message::new("state-clients-open").with("rate", rate_per_s).with("connections", connections))
+        }
+    };
+    let used = in_flight_peak(load).min(f64::from(limit));
+    station.limit = Some(f64::from(limit));
+    station.used = Some(used);
+    station.utilization = (limit > 0).then(|| used / f64::from(limit));
+    station.ceiling_rps = ceiling(ctx, load);
+    // Few connections are no fault: a closed loop always has all of them under way.
+    station.state = StationState::Ok;
+    station.why = ctx.text(why);
+    vec![StationReading { netns: Some(ctx.obs.request.client_netns), station }]
+}
+
+/// An open loop's own rate. For a closed one, connections over the time that an answer takes without any queue: as it was measured while no other
+/// request was under way, or the time for which it holds a worker, and its CPU, whichever is longer. Where neither is known the response time has
+/// queues in it, and nothing is said.
+fn ceiling(ctx: &Context<'_>, load: &LoadResult) -> Option<Ceiling> {
+    if load.good < GOOD_MIN {
+        return None;
+    }
+    match load.shape {
+        Loop::Open { rate_per_s, .. } => (rate_per_s > 0.0).then_some(Ceiling {
+            value: rate_per_s,
+            low: rate_per_s * (1.0 - RATE_MISSING_MAX),
+            high: rate_per_s * (1.0 + RATE_MISSING_MAX),
+        }),
+        Loop::Closed { connections } => {
+            let held_s = held_s_most(ctx).map(|held_s| held_s + cost_s(ctx));
+            // A quota or a limit of the rate stops one request at a time as well.
+            let is_stopped = |tier: &Tier| stops(ctx, tier) || holding(ctx, tier).is_some();
+            let alone_s = ctx.alone_us().filter(|_| !ctx.path.tiers.iter().any(is_stopped)).map(|alone_us| alone_us / 1e6);
+            let rate = f64::from(connections) / alone_s.into_iter().chain(held_s).reduce(f64::max)?;
+            // One alone finds caches and cores cold: as much as was seen is there.
+            let rate = rate.max(load.goodput_rps());
+            ceiling_between(rate, rate, rate)
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The ceiling of an edge's ports: how many there are over the time for which a request keeps one taken.
+
+use super::Ports;
+use crate::facts::ceiling::ceiling_between;
+use crate::judge::stations::Context;
+use crate::output::report::Ceiling;
+
+/// Seconds for which a port stays in TIME_WAIT (include/net/tcp.h, TCP_TIMEWAIT_LEN).
+const TIME_WAIT_S: f64 = 60.0;
+/// Milliseconds after which a port in TIME_WAIT may be taken over where the kernel does not tell (ip-sysctl.rst, tcp_tw_reuse_delay).
+const REUSE_DELAY_MS: u64 = 1000;
+/// Sysctl with that time, on kernels that have it.
+const KEY_REUSE_DELAY: &str = "net.ipv4.tcp_tw_reuse_delay";
+/// Share of the connections left in TIME_WAIT below which the upstream is taken to close first: a few are always closed by the dialling side,
+/// as where a client went away.
+const CLOSES_FIRST_MIN: f64 = 0.05;
+
+/// Ports over the life of a connection, without its wait in the queues behind it, and over its TIME_WAIT as far as the dialling side closes
+/// first. Nothing where not every connection could be seen, or too few answers were good.
+pub(super) fn of(ctx: &Context<'_>, ports: &Ports) -> Option<Ceiling> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let view = ctx.obs.netns.get(&ports.netns)?;
+    if view.sockets_left_out.last().is_some() || ports.live_mean <= 0.0 {
+        return None;
+    }
+    // Where there are several upstream addresses each carries its share of the requests.
+    let share = ports.live_mean / ports.live_all.max(ports.live_mean);
+    let rate = load.goodput_rps() * share;
+    let life_s = (ports.live_mean - ports.queued * share).max(0.0) / rate;
+    let wait_s = match ports.reuses {
+        true => view.sysctl_number(KEY_REUSE_DELAY).unwrap_or(REUSE_DELAY_MS) as f64 / 1e3,
+        false => TIME_WAIT_S,
+    };
+    let taken_s = life_s + closes_first(ports, rate * ctx.seconds()) * wait_s;
+    let most = f64::from(ports.usable) / taken_s / share;
+    ceiling_between(most, most, most)
+}
+
+/// Share of this many connections that the dialling side closed first: those that left a socket in TIME_WAIT on its side. Where ports are
+/// taken over there are never more of them than ports.
+fn closes_first(ports: &Ports, connections: f64) -> f64 {
+    let room = if ports.reuses { connections.min(f64::from(ports.usable)) } else { connections };
+    let share = (ports.time_wait_grown as f64 / room.max(1.0)).min(1.0);
+    if share < CLOSES_FIRST_MIN { 0.0 } else { share }
+}

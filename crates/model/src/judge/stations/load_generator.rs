@@ -1,0 +1,160 @@
+//! Station `load-generator`: the client that offers the load must not itself be the limit.
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::GOOD_MIN;
+use crate::facts::ceiling::ceiling_between;
+use crate::facts::cores::core_list;
+use crate::judge::causes::{CouplingDef, Relation, Standing};
+use crate::judge::findings::{ACCEPT_QUEUE_FULL, CLOSE_RACE, CONNECTIONS_EXHAUSTED, GENERATOR_LIMITED, LIMITED_BY_CONFIG, PORTS_EXHAUSTED};
+use crate::observation::load::{GeneratorThread, LoadResult, Loop};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Finding, StationKind, StationState};
+
+/// A server that turns requests away at once keeps a generator busy that asks again at once.
+const fn asked_again(cause: &'static str) -> CouplingDef {
+    CouplingDef::judged(cause, GENERATOR_LIMITED, Relation::Path, "coupling-generator-asks-again")
+}
+
+pub(super) const STATION: StationDef = StationDef {
+    graph: &[
+        asked_again(CONNECTIONS_EXHAUSTED),
+        asked_again(ACCEPT_QUEUE_FULL),
+        asked_again(PORTS_EXHAUSTED),
+        asked_again(LIMITED_BY_CONFIG),
+        asked_again(CLOSE_RACE),
+    ],
+    standing: |ctx, _, _| {
+        let asks =
+            ctx.obs.load.as_ref().is_some_and(|load| matches!(limit(utilization(ctx, load), load), Some(Limit::Cpu)) && asks_again(load));
+        if asks { Standing::Perhaps } else { Standing::Alone }
+    },
+    ..StationDef::new("load-generator", StationKind::Rate, &[GENERATOR_LIMITED], read, judge)
+};
+
+/// Share of its CPUs at which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
+pub(crate) const LIMITED_UTILIZATION: f64 = 0.90;
+/// Share from which the headroom is told as small.
+const NEAR_UTILIZATION: f64 = 0.75;
+/// Share of an open loop's sends that may be late before its rate counts as not offered.
+const LATE_SHARE: f64 = 0.05;
+
+/// Why the generator was the limit.
+enum Limit {
+    Cpu,
+    Late(u64),
+    Local(u64),
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let Some(load) = &ctx.obs.load else { return Vec::new() };
+    let busy = utilization(ctx, load);
+    let cores = load.threads.len() as f64;
+    let cpus: Vec<u32> = load.threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
+    let at = At { netns: Some(ctx.netns_name(ctx.obs.request.client_netns)), cpu: Some(core_list(&cpus)), ..At::default() };
+    let mut station = blank(&STATION, "client".to_owned(), at, "cores");
+    station.limit = Some(cores);
+    station.used = Some(busy * cores);
+    station.utilization = Some(busy);
+    // What the generator itself could send, as answers: once nothing fails, all that it asks for are good.
+    let most = load.throughput_rps() / busy;
+    station.ceiling_rps = if load.good >= GOOD_MIN { ceiling_between(most, most, most) } else { None };
+    station.refused_per_s = Some(load.errors.local() as f64 / (load.duration_us.max(1) as f64 / 1e6));
+    let (state, why) = match limit(busy, load) {
+        Some(Limit::Local(count)) => (StationState::Refusing, Message::new("state-generator-local").with("count", count)),
+        Some(Limit::Cpu) => (StationState::Saturated, Message::new("state-generator-cpu").with("share", busy * 100.0)),
+        Some(Limit::Late(count)) => (StationState::Saturated, Message::new("state-generator-late").with("count", count)),
+        None if busy >= NEAR_UTILIZATION => (StationState::Near, Message::new("state-generator-near").with("share", busy * 100.0)),
+        None => (StationState::Ok, Message::new("state-generator-ok").with("share", busy * 100.0)),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    vec![StationReading { netns: Some(ctx.obs.request.client_netns), station }]
+}
+
+fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let (Some(placed), Some(load)) = (read.first(), &ctx.obs.load) else { return Vec::new() };
+    let busy = placed.station.utilization.unwrap_or(0.0);
+    let Some(limit) = limit(busy, load) else { return Vec::new() };
+    let proof = match limit {
+        Limit::Cpu => {
+            let text = Message::new("evidence-generator-cpu").with("share", busy * 100.0);
+            evidence(ctx.text(text), "CLOCK_THREAD_CPUTIME_ID, /proc/stat", Some(busy))
+        }
+        Limit::Late(count) => {
+            let text = Message::new("evidence-generator-late").with("count", count).with("of", load.requests);
+            evidence(ctx.text(text), "load", Some(count as f64))
+        }
+        Limit::Local(count) => {
+            let errors = load.errors;
+            let text = Message::new("evidence-generator-local")
+                .with("ports", errors.local_ports)
+                .with("files", errors.local_files)
+                .with("memory", errors.local_memory);
+            evidence(ctx.text(text), "load", Some(count as f64))
+        }
+    };
+    vec![Finding {
+        id: GENERATOR_LIMITED.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: "client".to_owned(),
+        at: placed.station.at.clone(),
+        confidence: Confidence::High,
+        title: ctx.text(Message::new("finding-load-generator-limited-title")),
+        evidence: vec![proof],
+        explanation: ctx.text(Message::new("finding-load-generator-limited-explanation")),
+        ..unjudged()
+    }]
+}
+
+/// True where a closed loop's cores were kept busy by what failed: an answer that refuses comes at once, and the next request goes out at once.
+fn asks_again(load: &LoadResult) -> bool {
+    matches!(load.shape, Loop::Closed { .. }) && load.good * 2 < load.requests
+}
+
+fn limit(busy: f64, load: &LoadResult) -> Option<Limit> {
+    let sent = load.requests.saturating_sub(load.errors.never_sent);
+    let late = load.late + load.errors.never_sent;
+    let open = matches!(load.shape, Loop::Open { .. });
+    if load.errors.local() * 100 > load.requests {
+        Some(Limit::Local(load.errors.local()))
+    } else if busy >= LIMITED_UTILIZATION {
+        Some(Limit::Cpu)
+    } else if open && late as f64 > LATE_SHARE * load.requests as f64 && busy >= NEAR_UTILIZATION && sent > 0 {
+        // Late sends alone may come from a server that holds every connection; with a busy generator they are its own.
+        Some(Limit::Late(late))
+    } else {
+        None
+    }
+}
+
+/// Share of its time for which the thread that waited the longest was ready to run and had no core; nothing where that could not be read.
+pub(crate) fn waited(ctx: &Context<'_>) -> Option<f64> {
+    let share = |thread: &GeneratorThread| Some(thread.wait_us? as f64 / thread.wall_us.max(1) as f64);
+    ctx.obs.load.iter().flat_map(|load| &load.threads).filter_map(share).reduce(f64::max)
+}
+
+/// The busiest thread's share of its CPUs, with the softirq of those cores that was not already charged to it.
+///
+/// Without exact accounting the kernel charges soft interrupts to whatever ran, so the thread's own clock has most of them; what ran in
+/// `ksoftirqd` on a core of its own comes on top.
+fn utilization(ctx: &Context<'_>, load: &LoadResult) -> f64 {
+    let share = |thread: &GeneratorThread| {
+        let own = thread.cpu_us as f64 / thread.wall_us.max(1) as f64;
+        let softirq: f64 = if thread.cpus.len() == 1 { thread.cpus.iter().map(|&cpu| ksoftirqd_share(ctx, cpu)).sum() } else { 0.0 };
+        (own + softirq).min(1.0)
+    };
+    load.threads.iter().map(share).fold(0.0, f64::max)
+}
+
+/// Share of the window in which a core ran its `ksoftirqd`.
+fn ksoftirqd_share(ctx: &Context<'_>, cpu: u32) -> f64 {
+    let Some((first, last, elapsed_us)) = ctx.obs.ksoftirqd.get(&cpu).and_then(|series| ctx.inside(series)) else { return 0.0 };
+    match (first.run_ns, last.run_ns) {
+        (Some(before), Some(after)) => after.saturating_sub(before) as f64 / 1e3 / elapsed_us as f64,
+        _ => {
+            let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
+            let ticks = (last.user_ticks + last.system_ticks).saturating_sub(first.user_ticks + first.system_ticks);
+            ticks as f64 / ticks_per_s as f64 / (elapsed_us as f64 / 1e6)
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What was sampled of the connections at one listener of the path, or of those that a tier dialled to an upstream.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use chokepoint_statistics::wilson;
+
+use super::super::Context;
+use crate::facts::path::Tier;
+use crate::facts::sum::mean;
+use crate::judge::harm::Cost;
+use crate::observation::load::{LoadResult, Loop};
+use crate::observation::{ListenerAddress, NetnsId, TcpSample};
+use crate::output::message::Message;
+use crate::output::report::At;
+
+/// Readings in which connections must have been seen for a word about them: they are taken once a second.
+const READINGS_MIN: usize = 3;
+
+/// One direction of one edge: the connections whose sender is in `netns`.
+pub(super) struct Flow<'a> {
+    /// Where the sender is.
+    pub(super) netns: NetnsId,
+    /// The tier that sends.
+    pub(super) tier: &'a str,
+    /// Its name for sentences: the listener, or the upstream's address.
+    pub(super) name: String,
+    /// True where the clients of the path are the peers.
+    pub(super) is_outermost: bool,
+    /// Where it is for the report.
+    pub(super) at: At,
+    /// What was sampled, by reading.
+    pub(super) readings: Vec<Vec<&'a TcpSample>>,
+    /// Connections on which requests can have been under way at once, of those sampled, in the mean; nothing without load of our own.
+    under_way: Option<f64>,
+}
+
+/// What the kernel says of where the time of the sampled connections went, microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Times {
+    /// With something to send or not acknowledged.
+    pub(super) busy: f64,
+    /// The peer's window was full.
+    pub(super) window: f64,
+    /// The send buffer was full, and all of it sent.
+    pub(super) buffer: f64,
+}
+
+impl<'a> Flow<'a> {
+    fn of(ctx: &Context<'a>, tier: &'a Tier, name: String, at: At, is_its: impl Fn(&TcpSample) -> bool) -> Option<Self> {
+        let view = ctx.obs.netns.get(&tier.netns)?;
+        let own = |samples: &'a Vec<TcpSample>| samples.iter().filter(|sample| is_its(sample)).collect::<Vec<_>>();
+        let readings: Vec<_> = ctx.in_window(&view.tcp_samples).map(|(_, samples)| own(samples)).collect();
+        if readings.iter().filter(|reading| !reading.is_empty()).count() < READINGS_MIN {
+            return None;
+        }
+        let sampled = mean(readings.iter().map(|reading| reading.len() as u64));
+        let under_way = ctx.obs.load.as_ref().map(|load| in_flight(load).min(sampled)).filter(|count| *count > 0.0);
+        let is_outermost = at.edge.is_none() && ctx.path.is_first(tier);
+        Some(Self { netns: tier.netns, tier: &tier.name, name, is_outermost, at, readings, under_way })
+    }
+
+    /// All that was sampled.
+    pub(super) fn samples(&self) -> impl Iterator<Item = &'a TcpSample> + '_ {
+        self.readings.iter().flatten().copied()
+    }
+
+    /// Mean number of sampled connections with something in the send queue.
+    pub(super) fn sending_mean(&self) -> f64 {
+        self.mean_of(|sample| sample.send_queue > 0)
+    }
+
+    fn mean_of(&self, is_counted: impl Fn(&TcpSample) -> bool) -> f64 {
+        mean(self.readings.iter().map(|reading| reading.iter().filter(|sample| is_counted(sample)).count() as u64))
+    }
+
+    /// Share of the time of the requests under way in which a connection was found so; nothing without load of our own. Connections that send are
+    /// sampled first, so that of very many it may be too high.
+    pub(super) fn time_share(&self, is_so: impl Fn(&TcpSample) -> bool) -> Option<f64> {
+        Some((self.mean_of(is_so) / self.under_way?).min(1.0))
+    }
+
+    /// True where such a share of the requests' time is harm, by the lower end of its interval: so many connections were looked at.
+    pub(super) fn hurts(&self, share: f64) -> bool {
+        Cost::of_time(wilson(share.min(1.0), self.samples().count() as u64).0).hurts()
+    }
+
+    /// Where the connections' time went: between two readings of the same one, or in all its life where it was seen once.
+    pub(super) fn times(&self) -> Option<Times> {
+        let mut ends: BTreeMap<u64, (&TcpSample, &TcpSample)> = BTreeMap::new();
+        for sample in self.samples() {
+            ends.entry(sample.cookie).and_modify(|(_, last)| *last = sample).or_insert((sample, sample));
+        }
+        let mut times = Times::default();
+        for (first, last) in ends.into_values() {
+            let is_once = std::ptr::eq(first, last);
+            let grown = |clock: fn(&TcpSample) -> Option<u64>| {
+                let before = if is_once { 0 } else { clock(first)? };
+                Some(clock(last)?.saturating_sub(before) as f64)
+            };
+            times.busy += grown(|sample| sample.busy_us)?;
+            times.window += grown(|sample| sample.rwnd_limited_us)?;
+            times.buffer += grown(|sample| sample.sndbuf_limited_us)?;
+        }
+        (times.busy > 0.0).then_some(times)
+    }
+
+    /// The largest send buffer, bytes with the kernel's overhead.
+    pub(super) fn buffer(&self) -> Option<u64> {
+        self.samples().filter_map(|sample| sample.send_buffer).max().map(u64::from)
+    }
+
+    /// Median of the shortest round trips, and of the smoothed ones, microseconds.
+    pub(super) fn round_trips_us(&self) -> Option<(f64, f64)> {
+        let measured = |us: &u64| *us > 0 && *us < u64::from(u32::MAX);
+        let shortest = median(self.samples().filter_map(|sample| sample.min_rtt_us.filter(measured)).collect())?;
+        Some((shortest, median(self.samples().map(|sample| sample.rtt_us).filter(|us| *us > 0).collect())?))
+    }
+
+    /// The sentences' arguments.
+    pub(super) fn args(&self, id: &'static str) -> Message {
+        let sockets: std::collections::BTreeSet<u64> = self.samples().map(|sample| sample.cookie).collect();
+        Message::new(id).with("tier", self.tier).with("name", self.name.as_str()).with("sockets", sockets.len() as u64)
+    }
+
+    /// What is said where nothing is wrong.
+    pub(super) fn state(&self) -> Message {
+        let share = |part: f64, all: f64| part / all.max(1.0) * 100.0;
+        let times = self.times().unwrap_or_default();
+        let message = self.args("state-sending-ok").with("buffer", share(times.buffer, times.busy));
+        message.with("window", share(times.window, times.busy)).with("sending", self.sending_mean())
+    }
+}
+
+/// Requests under way at once, in the mean.
+fn in_flight(load: &LoadResult) -> f64 {
+    match load.shape {
+        Loop::Closed { connections } => f64::from(connections),
+        Loop::Open { .. } => load.under_way().unwrap_or(0.0).max(1.0),
+    }
+}
+
+pub(super) fn median(mut values: Vec<u64>) -> Option<f64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).map(|value| *value as f64)
+}
+
+/// The answers that each tier sends from each port at which requests reach it, and the requests that it sends to each TCP upstream.
+pub(super) fn flows<'a>(ctx: &Context<'a>) -> Vec<Flow<'a>> {
+    let mut found = Vec::new();
+    for tier in &ctx.path.tiers {
+        let netns = ctx.netns_name(tier.netns);
+        for (address, ip, port) in tcp_listeners(tier) {
+            let at = At { netns: Some(netns.clone()), listener: Some(address.clone()), ..At::default() };
+            found.extend(Flow::of(ctx, tier, address, at, |sample| is_end(sample.local, ip, port)));
+        }
+        for upstream in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
+            for (address, ip, port) in tcp_listeners(upstream) {
+                let edge = format!("{}->{}", tier.name, upstream.name);
+                let at = At { netns: Some(netns.clone()), edge: Some(edge), listener: Some(address.clone()), ..At::default() };
+                found.extend(Flow::of(ctx, tier, address, at, |sample| is_end(sample.remote, ip, port)));
+            }
+        }
+    }
+    found
+}
+
+fn is_end(end: (IpAddr, u16), ip: IpAddr, port: u16) -> bool {
+    end.1 == port && (ip.is_unspecified() || ip.to_canonical() == end.0.to_canonical())
+}
+
+/// TCP listeners of a tier, of those with one port the widest: it stands for all of them.
+fn tcp_listeners(tier: &Tier) -> Vec<(String, IpAddr, u16)> {
+    let mut found: Vec<(String, IpAddr, u16)> = Vec::new();
+    for placed in &tier.listeners {
+        let address = &placed.listener.address;
+        let ListenerAddress::Tcp(ip, port) = *address else { continue };
+        let covered = |(_, other, taken): &(String, IpAddr, u16)| *taken == port && (*other == ip || other.is_unspecified());
+        if !found.iter().any(covered) {
+            found.retain(|(_, _, taken)| *taken != port || !ip.is_unspecified());
+            found.push((address.to_string(), ip, port));
+        }
+    }
+    found
+}

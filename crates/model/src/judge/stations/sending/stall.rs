@@ -1,0 +1,60 @@
+//! The stall between Nagle's algorithm and delayed acknowledgements: the end of an answer is held back until what was sent before it is acknowledged,
+//! and the peer acknowledges that only 40 ms later, for it waits for more.
+
+use super::super::{Context, evidence};
+use super::Held;
+use super::flow::Flow;
+use crate::facts::cores::cores_are_spare;
+use crate::judge::findings::ACK_STALL;
+use crate::observation::{TcpSample, TcpState};
+use crate::output::report::Confidence;
+
+/// What an answer takes longer at least, microseconds: an acknowledgement is delayed by 40 ms (TCP_DELACK_MIN, include/net/tcp.h); a tenth is left to
+/// the clock.
+const DELAYED_MIN_US: u64 = 36_000;
+/// A way on which acknowledgements take as long by themselves, microseconds: there the delay is not told apart.
+const ROUND_TRIP_MAX_US: u64 = 20_000;
+/// What was sent so long ago has arrived where the way is short, milliseconds: clock ticks are up to 10 ms long, and shorter here only by luck.
+const ARRIVED_MS: u64 = 5;
+/// Connections that must have been found so.
+const SEEN_MIN: usize = 10;
+
+/// Whether and how much this flow stalls.
+pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
+    let load = ctx.obs.load.as_ref()?;
+    let seen = flow.samples().filter(|sample| stalls(sample)).count();
+    let share = flow.time_share(stalls)?;
+    let is_slow = load.latency_us.p75 >= DELAYED_MIN_US;
+    if seen < SEEN_MIN || !flow.hurts(share) || !is_slow || !cores_are_spare(ctx) {
+        return None;
+    }
+    let sending = flow.samples().filter(|sample| sample.send_queue > 0).count() as u64;
+    let shortest_us = flow.round_trips_us()?.0;
+    let args = |id: &'static str| {
+        let text = flow.args(id).with("share", share * 100.0).with("seen", seen as u64).with("sending", sending);
+        text.with("ms", load.latency_us.p75 as f64 / 1e3).with("trip", shortest_us / 1e3)
+    };
+    let source = format!("tcp_info notsent_bytes, unacked, last_data_sent ({})", ctx.netns_name(flow.netns));
+    let proofs = vec![
+        evidence(ctx.text(args("evidence-stall-seen")), source, Some(seen as f64)),
+        evidence(ctx.text(args("evidence-stall-took")), "load; tcp_info min_rtt", Some(load.latency_us.p75 as f64)),
+    ];
+    Some(Held {
+        id: ACK_STALL,
+        share,
+        tier: None,
+        confidence: Confidence::High,
+        title: args("finding-delayed-ack-stall-title"),
+        explanation: args("finding-delayed-ack-stall-explanation"),
+        proofs,
+    })
+}
+
+/// Less than a segment waits though both windows have room, and what was sent before it has long arrived and is not acknowledged. Where the
+/// connection lost something, that may be why.
+fn stalls(sample: &TcpSample) -> bool {
+    let waits = sample.unsent.is_some_and(|bytes| bytes > 0 && bytes < sample.mss) && sample.unacked > 0;
+    let has_room = sample.unacked < sample.cwnd && sample.peer_window.is_none_or(|bytes| bytes >= u64::from(sample.send_queue));
+    let is_near = sample.min_rtt_us.is_some_and(|us| us < ROUND_TRIP_MAX_US && sample.last_data_sent_ms >= ARRIVED_MS + 2 * us / 1000);
+    sample.state == TcpState::Established && waits && has_room && is_near && sample.loss_state == 0 && sample.retransmitted == 0
+}

@@ -1,0 +1,97 @@
+//! What loses packets, or makes TCP send again, on this host itself: queues that overflow, shapers that are full, sockets that are not read.
+
+use super::super::{Context, evidence};
+use crate::observation::{NetnsId, NetnsView, Qdisc};
+use crate::output::message::Message;
+use crate::output::report::Evidence;
+
+/// Share of the lost segments from which something else is what loses them.
+const EXPLAINED_SHARE_MIN: f64 = 0.1;
+/// Share of its rate from which a shaper that drops is simply full.
+const FULL_SHARE: f64 = 0.8;
+/// Counters of what this host drops for reasons of its own: a connection that the accept queue has no room for, and the acknowledgements and data of
+/// one that the client believes to be there; data for sockets that are full or busy.
+const DROPPED: &[&str] = &[
+    "TcpExt.ListenDrops",
+    "TcpExt.ListenOverflows",
+    "TcpExt.TCPReqQFullDrop",
+    "TcpExt.TCPBacklogDrop",
+    "TcpExt.TCPRcvQDrop",
+    "TcpExt.TCPZeroWindowDrop",
+    "TcpExt.TCPOFODrop",
+    "TcpExt.RcvPruned",
+    "TcpExt.PruneCalled",
+    "TcpExt.PFMemallocDrop",
+];
+
+/// True where a known reason explains much of what was lost.
+pub(super) fn explains(ctx: &Context<'_>, senders: impl Iterator<Item = NetnsId>, lost: u64) -> bool {
+    let on_path = ctx.netns_on_path();
+    let other = senders.filter_map(|id| Some((id, ctx.obs.netns.get(&id)?)));
+    let views: Vec<&NetnsView> = other.chain(on_path).map(|(_, view)| view).collect();
+    let counted = |view: &&NetnsView| DROPPED.iter().filter_map(|name| ctx.counted(view, name)).max().unwrap_or(0);
+    let tables = |view: &&NetnsView| conntrack_drops(ctx, view);
+    let here: u64 = views.iter().map(counted).chain(views.iter().map(tables)).chain([backlog_drops(ctx)]).max().unwrap_or(0);
+    here as f64 >= EXPLAINED_SHARE_MIN * lost as f64 || views.iter().any(|view| is_full(ctx, view))
+}
+
+fn conntrack_drops(ctx: &Context<'_>, view: &NetnsView) -> u64 {
+    let Some((first, last, _)) = ctx.around(&view.conntrack_cpus) else { return 0 };
+    let sum = |rows: &[crate::observation::ConntrackCpu]| -> u64 { rows.iter().filter_map(|row| row.counters.get("drop")).sum() };
+    sum(last).saturating_sub(sum(first))
+}
+
+/// Packets that the cores did not come to take out of their backlogs.
+fn backlog_drops(ctx: &Context<'_>) -> u64 {
+    let Some((first, last, _)) = ctx.around(&ctx.obs.softnet) else { return 0 };
+    let sum = |rows: &[crate::observation::SoftnetRow]| -> u64 { rows.iter().map(|row| row.dropped).sum() };
+    sum(last).saturating_sub(sum(first))
+}
+
+/// True where a shaper of this namespace passes nearly what it may: what it drops is how TCP learns of its rate.
+fn is_full(ctx: &Context<'_>, view: &NetnsView) -> bool {
+    changed(ctx, view).any(|(first, last, seconds)| {
+        let bits = last.bytes.saturating_sub(first.bytes) as f64 * 8.0 / seconds;
+        last.rate_bits_per_s.is_some_and(|rate| bits >= FULL_SHARE * rate as f64)
+    })
+}
+
+/// Queueing disciplines at both ends of the window, with the seconds between.
+fn changed<'a>(ctx: &Context<'_>, view: &'a NetnsView) -> impl Iterator<Item = (&'a Qdisc, &'a Qdisc, f64)> {
+    let around = ctx.around(&view.qdiscs);
+    around.into_iter().flat_map(|(first, last, elapsed_us)| {
+        last.iter().filter_map(move |after| {
+            let same = |before: &&Qdisc| (before.link, before.handle, &before.kind) == (after.link, after.handle, &after.kind);
+            Some((first.iter().find(same)?, after, elapsed_us as f64 / 1e6))
+        })
+    })
+}
+
+/// Where packets were dropped on this host, as far as interfaces and their queues count it: the place to look at first.
+pub(super) fn dropped_here(ctx: &Context<'_>, senders: impl Iterator<Item = NetnsId>) -> Vec<Evidence> {
+    let mut proofs = Vec::new();
+    for (id, view) in senders.filter_map(|id| Some((id, ctx.obs.netns.get(&id)?))) {
+        let link_name = |index: u32| {
+            let links = view.links.last()?;
+            links.iter().find(|link| link.index == index).map(|link| link.name.clone())
+        };
+        for (first, last, _) in changed(ctx, view) {
+            let dropped = last.drops.saturating_sub(first.drops);
+            if let Some(name) = link_name(last.link).filter(|_| dropped > 0) {
+                let text = Message::new("evidence-loss-qdisc").with("kind", last.kind.as_str()).with("link", name).with("count", dropped);
+                proofs.push(evidence(ctx.text(text), format!("rtnetlink TCA_STATS2 ({})", ctx.netns_name(id)), Some(dropped as f64)));
+            }
+        }
+        let Some((first, last, _)) = ctx.around(&view.links) else { continue };
+        for link in last {
+            let Some(before) = first.iter().find(|before| before.index == link.index) else { continue };
+            let bad = |link: &crate::observation::Link| link.rx_errors + link.tx_errors + link.rx_dropped + link.tx_dropped;
+            let count = bad(link).saturating_sub(bad(before));
+            if count > 0 {
+                let text = Message::new("evidence-loss-link").with("link", link.name.as_str()).with("count", count);
+                proofs.push(evidence(ctx.text(text), format!("rtnetlink IFLA_STATS64 ({})", ctx.netns_name(id)), Some(count as f64)));
+            }
+        }
+    }
+    proofs
+}

@@ -1,0 +1,122 @@
+//! Requests that meet a kept connection which the upstream is just closing, because it keeps idle connections for less long than the tier that
+//! dials.
+
+use super::super::{Context, evidence, unjudged};
+use super::{Edge, STATION, edges, grown};
+use crate::facts::Logged;
+use crate::facts::path::Tier;
+use crate::facts::traffic;
+use crate::judge::findings::CLOSE_RACE;
+use crate::judge::harm::Cost;
+use crate::observation::{ListenerAddress, ProcessView};
+use crate::output::message::Message;
+use crate::output::report::{Confidence, Evidence, Finding};
+
+/// Kinds of nginx's error log: the upstream ended, or reset, a connection on which a request had been sent and no answer begun.
+const ENDED: &str = "upstream closed";
+const RESET: &str = "upstream reset";
+/// What tells that the upstream ends connections for another reason: it is not there, or has no connection left.
+const DOWN: &[&str] = &["connect 111", "no live upstreams"];
+const PRESSED: &[&str] = &["worker_connections", "worker_connections reused", "worker died"];
+/// Share of such lines that the upstream's host must have answered by a reset: a request that comes to a closed socket is. A program that dies in
+/// the middle of a request has read it, and its connection ends in order.
+const ANSWERED_SHARE_MIN: f64 = 0.5;
+/// Share of such lines from which overflows of accept queues explain them.
+const OVERFLOWN_SHARE_MIN: f64 = 0.1;
+
+/// An edge on which the race is lost.
+pub(super) struct Race {
+    /// Requests that met a connection just closed, by the log.
+    pub(super) met: u64,
+    failed: u64,
+    logged: Vec<Logged>,
+    /// Resets that the upstream's namespace sent; nothing where it is elsewhere.
+    resets: Option<f64>,
+    upstream_netns: Option<String>,
+}
+
+/// Whether requests on this edge meet connections that are just being closed, and fail for it.
+pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
+    // On a unix socket the end of a connection is known at once: what breaks off there has another reason.
+    let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
+    if !is_tcp || !edge.passes.iter().any(|pass| pass.reuses && pass.keepalive.is_some_and(|kept| kept > 0)) {
+        return None;
+    }
+    let any = |tier: &Tier, kinds: &[&str]| kinds.iter().any(|kind| ctx.logged(tier, kind).is_some());
+    if any(edge.tier, DOWN) || edge.upstream.is_some_and(|upstream| any(upstream, PRESSED) || came_or_went(ctx, upstream)) {
+        return None;
+    }
+    // An upstream that cannot be looked at may have died: its resets alone count.
+    let kinds: &[&str] = if edge.upstream.is_some() { &[ENDED, RESET] } else { &[RESET] };
+    let own = |logged: &Logged| is_about(&logged.line, edge);
+    let logged: Vec<Logged> = kinds.iter().filter_map(|kind| ctx.logged(edge.tier, kind)).filter(own).collect();
+    let met: u64 = logged.iter().map(|logged| logged.count).sum();
+    let answered = traffic::of(ctx)?;
+    let failed = answered.status.get("502").copied().unwrap_or(0).min(met);
+    if !Cost::of_requests(failed, answered.requests).hurts() {
+        return None;
+    }
+    let view = edge.upstream.and_then(|upstream| Some((upstream, ctx.obs.netns.get(&upstream.netns)?)));
+    let resets = view.and_then(|(_, view)| grown(ctx, view, "Tcp.OutRsts"));
+    let overflown = view.and_then(|(_, view)| grown(ctx, view, "TcpExt.ListenOverflows")).unwrap_or(0.0);
+    let is_answered = edge.upstream.is_none() || resets.is_some_and(|resets| resets >= ANSWERED_SHARE_MIN * met as f64);
+    if !is_answered || overflown >= OVERFLOWN_SHARE_MIN * met as f64 {
+        return None;
+    }
+    let upstream_netns = view.map(|(upstream, _)| ctx.netns_name(upstream.netns));
+    Some(Race { met, failed, logged, resets, upstream_netns })
+}
+
+/// True where a line of the log is about this edge, or was cut before it says which upstream it means.
+fn is_about(line: &str, edge: &Edge<'_>) -> bool {
+    let named = line.split_once("upstream: \"").and_then(|(_, rest)| rest.split_once('"'));
+    named.is_none_or(|(url, _)| url.contains(&edge.address.to_string()))
+}
+
+/// True where a process of the tier was started or ended in the window, as far as its readings tell: that ends connections as well. A tier may be
+/// found late, but then all of it is.
+fn came_or_went(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let processes = || tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
+    let first = |process: &ProcessView| process.cpu.points().first().map(|(at, _)| *at);
+    let Some(found) = processes().filter_map(first).min() else { return false };
+    processes().any(|process| {
+        let came = first(process).is_some_and(|at| at > found.max(ctx.window_us.0));
+        came || process.cpu.points().last().is_some_and(|(at, _)| *at < ctx.window_us.1)
+    })
+}
+
+pub(super) fn findings(ctx: &Context<'_>) -> Vec<Finding> {
+    edges(ctx).iter().filter_map(|edge| Some(finding(ctx, edge, &of(ctx, edge)?))).collect()
+}
+
+fn finding(ctx: &Context<'_>, edge: &Edge<'_>, race: &Race) -> Finding {
+    let args = |id: &'static str| edge.args(id).with("met", race.met).with("failed", race.failed);
+    let mut proofs: Vec<Evidence> = race.logged.iter().map(|logged| logged.proof(ctx)).collect();
+    proofs.push(evidence(ctx.text(args("evidence-race-failed")), "load", Some(race.failed as f64)));
+    if let (Some(resets), Some(netns)) = (race.resets, &race.upstream_netns) {
+        let text = args("evidence-race-resets").with("resets", resets).with("netns", netns.as_str());
+        proofs.push(evidence(ctx.text(text), format!("/proc/net/snmp Tcp.OutRsts ({netns})"), Some(resets)));
+    }
+    let keeps = edge.passes.iter().filter(|pass| pass.reuses).map(|pass| {
+        let text = args("evidence-race-kept").with("kept", f64::from(pass.keepalive.unwrap_or(0)));
+        evidence(ctx.text(text), format!("{}:{}", pass.origin.file, pass.origin.line), None)
+    });
+    proofs.extend(keeps);
+    Finding {
+        id: CLOSE_RACE.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: edge.tier.name.clone(),
+        at: edge.at.clone(),
+        confidence: if race.resets.is_some() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(args("finding-idle-close-race-title")),
+        evidence: proofs,
+        explanation: ctx.text(args("finding-idle-close-race-explanation")),
+        ..unjudged()
+    }
+}
+
+/// What the reading of the edge says of it.
+pub(super) fn state(ctx: &Context<'_>, edge: &Edge<'_>, race: &Race) -> String {
+    let text: Message = edge.args("state-upstream-connect-race").with("met", race.met).with("failed", race.failed);
+    ctx.text(text)
+}

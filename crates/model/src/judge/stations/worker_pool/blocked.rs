@@ -1,0 +1,265 @@
+//! Finding `workers-blocked-on-upstream`: the workers of a full pool wait for another server, so that more of them would wait as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Pool, STATION};
+use crate::facts::cores::{SATURATED_UTILIZATION, utilization_of};
+use crate::facts::is_end_of;
+use crate::facts::path::{Tier, answers};
+use crate::facts::pool::{READY_SHARE_MAX, ready_share, worker_pids};
+use crate::facts::sum::mean;
+use crate::judge::causes::Standing;
+use crate::judge::findings::POOL_BLOCKED;
+use crate::judge::stations::{Context, StationReading, evidence, unjudged};
+use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, ThreadCalls, UnixPeer};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding};
+
+/// Looks at busy workers below which nothing is said.
+const LOOKS_MIN: usize = 5;
+/// Share of the looks in which a worker must have waited for another server.
+const SHARE_MIN: f64 = 0.5;
+/// Share of those looks from which on one server among several counts.
+const PART_MIN: f64 = 0.25;
+/// Times the duration of an answer alone that a request may hold its worker where the server behind is not slower for the load: more than
+/// chance makes of it, and less than two that take turns.
+const ALONE_TIMES: f64 = 1.3;
+/// Share of its workers below which a pool has workers to spare.
+const SPARE_SHARE: f64 = 0.8;
+
+/// What a look at a worker's system call found at the other end of a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Peer {
+    /// It waits to be called: it is idle.
+    Listener,
+    /// Whoever called it.
+    Client,
+    /// A server that it called, from this namespace.
+    Upstream(NetnsId, ListenerAddress),
+}
+
+/// A server for which workers wait.
+struct Wait {
+    /// Its address.
+    address: ListenerAddress,
+    /// Its tier, where it is on this host.
+    tier: Option<usize>,
+    /// Looks that found a worker waiting for it.
+    looks: usize,
+}
+
+/// For whom the workers of a pool wait.
+pub(super) struct Blocked {
+    /// Looks at workers that were busy.
+    looks: usize,
+    /// Those for which a fair part of them waits, the one with the most first.
+    waits: Vec<Wait>,
+}
+
+impl Blocked {
+    /// The servers for which most of the busy workers wait, where those are what holds the pool.
+    pub(super) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let blocked = Self::seen(ctx, tier)?;
+        let own = tier.id.0;
+        // A pool that calls itself, if by a detour, waits for its own workers.
+        let circles = blocked.tiers(ctx).contains(&own);
+        // One that has workers to spare takes its time over each request, however many there are.
+        let spare = blocked.waits.iter().all(|wait| wait.tier.is_some_and(|index| has_spare(ctx, &ctx.path.tiers[index])));
+        (!circles && !spare && !is_as_quick_as_alone(ctx, tier)).then_some(blocked)
+    }
+
+    fn seen(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let pids = worker_pids(ctx, tier);
+        let processes = pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
+        let calls: Vec<&Syscall> = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call)).collect();
+        let ends = ends(ctx, &calls.iter().flat_map(|call| call.sockets.iter().copied()).collect());
+        let mut looks = 0;
+        let mut counts: BTreeMap<(NetnsId, &ListenerAddress), usize> = BTreeMap::new();
+        for call in calls {
+            let at: Vec<&Peer> = call.sockets.iter().filter_map(|inode| ends.get(inode)).collect();
+            if at.contains(&&Peer::Listener) || matches!(call.call.as_deref(), Some("accept" | "accept4")) {
+                continue;
+            }
+            looks += 1;
+            let upstream =
+                at.into_iter().find_map(|end| if let Peer::Upstream(netns, address) = end { Some((*netns, address)) } else { None });
+            if let Some(upstream) = upstream {
+                *counts.entry(upstream).or_insert(0) += 1;
+            }
+        }
+        let waiting: usize = counts.values().sum();
+        if looks < LOOKS_MIN || (waiting as f64) < SHARE_MIN * looks as f64 {
+            return None;
+        }
+        let part = |((netns, address), looks): ((NetnsId, &ListenerAddress), usize)| {
+            let wait = Wait { address: address.clone(), tier: tier_at(ctx, netns, address), looks };
+            (looks as f64 >= PART_MIN * waiting as f64).then_some(wait)
+        };
+        let mut waits: Vec<Wait> = counts.into_iter().filter_map(part).collect();
+        waits.sort_by_key(|wait| std::cmp::Reverse(wait.looks));
+        (!waits.is_empty()).then_some(Self { looks, waits })
+    }
+
+    /// The tiers for which the pool waits, with all that those call.
+    pub(super) fn tiers(&self, ctx: &Context<'_>) -> BTreeSet<usize> {
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<usize> = self.waits.iter().filter_map(|wait| wait.tier).collect();
+        while let Some(index) = next.pop() {
+            if reached.insert(index) {
+                next.extend(&ctx.path.tiers[index].upstreams);
+            }
+        }
+        reached
+    }
+
+    pub(super) fn finding(&self, ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Finding {
+        let upstream = self.first(ctx);
+        let args = |id: &'static str| {
+            let message = Message::new(id).with("tier", tier.name.as_str()).with("upstream", upstream.as_str());
+            message.with("workers", pool.workers as f64)
+        };
+        let door = self.door(ctx);
+        Finding {
+            id: POOL_BLOCKED.to_owned(),
+            station: STATION.id.to_owned(),
+            tier: tier.name.clone(),
+            at: At { netns: Some(ctx.netns_name(tier.netns)), edge: Some(format!("{}->{upstream}", tier.name)), ..At::default() },
+            confidence: if door.is_some() { Confidence::High } else { Confidence::Medium },
+            title: ctx.text(args("finding-workers-blocked-on-upstream-title")),
+            evidence: self.looked(ctx, pool).into_iter().chain(door).collect(),
+            explanation: ctx.text(args("finding-workers-blocked-on-upstream-explanation")),
+            ..unjudged()
+        }
+    }
+
+    /// The server for which most of them wait.
+    fn first(&self, ctx: &Context<'_>) -> String {
+        let first = &self.waits[0];
+        first.tier.map_or_else(|| first.address.to_string(), |index| ctx.path.tiers[index].name.clone())
+    }
+
+    fn looked(&self, ctx: &Context<'_>, pool: &Pool) -> Vec<Evidence> {
+        let mut proofs = Vec::new();
+        for wait in &self.waits {
+            let text = Message::new("evidence-workers-blocked").with("count", wait.looks as f64).with("looks", self.looks as f64);
+            let text = ctx.text(text.with("upstream", wait.address.to_string()));
+            proofs.push(evidence(text, "/proc/PID/syscall, sock_diag", Some(wait.looks as f64)));
+        }
+        if let Some(load) = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0) {
+            let share = self.waits.iter().map(|wait| wait.looks).sum::<usize>() as f64 / self.looks as f64;
+            let ms = 1e3 * pool.workers as f64 / load.goodput_rps();
+            let text = Message::new("evidence-workers-blocked-time").with("ms", ms).with("wait", ms * share);
+            proofs.push(evidence(ctx.text(text), "load", Some(ms * share)));
+        }
+        proofs
+    }
+
+    /// Requests that stand at the upstream's door: it is not merely slow, it has more of them than it takes.
+    fn door(&self, ctx: &Context<'_>) -> Option<Evidence> {
+        let upstream = &ctx.path.tiers[self.waits[0].tier?];
+        let mean = mean(ctx.queued(upstream));
+        let text = Message::new("evidence-workers-blocked-door").with("waiting", mean).with("upstream", upstream.name.as_str());
+        (mean >= 1.0).then(|| evidence(ctx.text(text), "sock_diag", Some(mean)))
+    }
+}
+
+/// Workers that wait for a server which computes stand for the cores: those are no fault that could be a cause, and the verdict says that they limit.
+pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationReading>) -> Standing {
+    let tier = ctx.tier(&finding.tier).filter(|_| finding.id == POOL_BLOCKED);
+    let seen = tier.and_then(|tier| Some((Blocked::of(ctx, tier)?, Pool::of(ctx, tier)?)));
+    match seen.filter(|(blocked, _)| blocked.tiers(ctx).into_iter().any(|index| computes(ctx, &ctx.path.tiers[index]))) {
+        Some((blocked, pool)) => {
+            let told = Message::new("finding-workers-blocked-on-upstream-symptom").with("tier", finding.tier.as_str());
+            Standing::Behind(told.with("upstream", blocked.first(ctx)).with("workers", pool.workers as f64))
+        }
+        None => Standing::Alone,
+    }
+}
+
+/// What is at the other end of these sockets; without those of which it was not seen.
+fn ends(ctx: &Context<'_>, wanted: &BTreeSet<u64>) -> BTreeMap<u64, Peer> {
+    let mut ends = BTreeMap::new();
+    for (&netns, view) in &ctx.obs.netns {
+        let mut bound: BTreeSet<&ListenerAddress> = BTreeSet::new();
+        for listener in view.listeners.values().flatten() {
+            bound.insert(&listener.address);
+            if wanted.contains(&listener.inode) {
+                ends.insert(listener.inode, Peer::Listener);
+            }
+        }
+        let accepted = |(ip, port): (std::net::IpAddr, u16)| bound.iter().any(|address| is_end_of(address, (ip, port)));
+        for socket in view.sockets.values().flatten().filter(|socket| socket.state != TcpState::TimeWait) {
+            match &socket.address {
+                SocketAddress::Tcp { local, remote } if wanted.contains(&socket.inode) => {
+                    let upstream = Peer::Upstream(netns, ListenerAddress::Tcp(remote.0.to_canonical(), remote.1));
+                    ends.insert(socket.inode, if accepted(*local) { Peer::Client } else { upstream });
+                }
+                // The called end has the listener's path, and tells who called; before it is accepted it has no inode of its own.
+                SocketAddress::Unix { path: Some(path), peer } => {
+                    if let UnixPeer::Inode(caller) = peer
+                        && wanted.contains(caller)
+                    {
+                        ends.insert(*caller, Peer::Upstream(netns, ListenerAddress::Unix(path.clone())));
+                    }
+                    if wanted.contains(&socket.inode) {
+                        ends.insert(socket.inode, Peer::Client);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    ends
+}
+
+/// The tier of the path that answers at an address which is called from a namespace.
+fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Option<usize> {
+    let here = |tier: &Tier| {
+        tier.listeners.iter().any(|placed| match address {
+            ListenerAddress::Tcp(ip, port) => {
+                ctx.obs.netns.get(&placed.netns).is_some_and(|view| answers(view, placed.netns == from, &placed.listener, *ip, *port))
+            }
+            ListenerAddress::Unix(_) => placed.listener.address == *address,
+        })
+    };
+    ctx.path.tiers.iter().position(here)
+}
+
+/// True where a request holds a worker no longer than the whole answer takes while no other request is under way: the server that it waits for
+/// takes its time over each, and has room for more.
+fn is_as_quick_as_alone(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let Some(load) = ctx.obs.load.as_ref().filter(|load| ctx.can_divide_by_good() && load.goodput_rps() > 0.0) else { return false };
+    let held_us = |pool: Pool| 1e6 * pool.busy_mean() / load.goodput_rps();
+    Pool::of(ctx, tier).zip(ctx.alone_us()).is_some_and(|(pool, alone_us)| held_us(pool) <= ALONE_TIMES * alone_us)
+}
+
+/// True where a tier is a pool that calls nobody, with free workers and nobody waiting for one.
+fn has_spare(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let spare = |pool: Pool| pool.waiting < 1.0 && pool.busy_mean() < SPARE_SHARE * pool.workers as f64;
+    tier.upstreams.is_empty() && (Pool::of(ctx, tier).is_some_and(spare) || has_spare_threads(ctx, tier))
+}
+
+/// True where several threads of a tier wait for connections at every look while others serve, which shows a pool of threads that take them themselves (of one
+/// thread for each connection a single one accepts), and where most of those that serve wait for no lock: for each other.
+fn has_spare_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let processes = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
+    let looks: Vec<ThreadCalls> = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call.threads)).collect();
+    let are_spare = |threads: &ThreadCalls| {
+        let free_of_locks = threads.looked.saturating_sub(threads.accepting).saturating_sub(threads.locked);
+        threads.accepting >= 2 && threads.locked < free_of_locks
+    };
+    !looks.is_empty() && looks.iter().all(are_spare) && mean(ctx.queued(tier)) < 1.0
+}
+
+/// True where a tier computes on cores that are all busy.
+fn computes(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let saturated = utilization_of(ctx, tier).is_some_and(|share| share >= SATURATED_UTILIZATION);
+    let shares: Vec<f64> = tier.pids.iter().filter_map(|pid| Some(ready_share(ctx, &[*pid])?.ready())).collect();
+    saturated && (shares.is_empty() || shares.iter().any(|share| *share > READY_SHARE_MAX))
+}
+
+/// The tiers for which a pool's workers wait, with all that those call: where one of them has a cause of its own, that is the pool's, too.
+pub(crate) fn waited_for(ctx: &Context<'_>, tier: &str) -> BTreeSet<usize> {
+    let tier = ctx.tier(tier);
+    tier.and_then(|tier| Blocked::of(ctx, tier)).map(|blocked| blocked.tiers(ctx)).unwrap_or_default()
+}

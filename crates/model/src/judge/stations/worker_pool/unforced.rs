@@ -1,0 +1,26 @@
+//! A pool whose file says more workers than run, where they would be enough.
+
+use super::super::{TIMES_MIN, changed_proof, evidence, place, unforced};
+use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::facts::setting::{UnforcedPool, unforced_pool};
+use crate::output::message::Message;
+use crate::output::report::Finding;
+
+/// The cause of a pool that is exhausted although its file says more workers: as many as are asked for, or twice those that run.
+pub(super) fn finding(ctx: &Context<'_>, tier: &Tier, running: f64, waiting: f64, exhausted: &Finding) -> Option<Finding> {
+    let UnforcedPool { pool, file, .. } = unforced_pool(ctx, tier, running)?;
+    let written = f64::from(pool.max_children.value);
+    if written < (running + waiting).min(TIMES_MIN * running) {
+        return None;
+    }
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("pool", pool.name.as_str()).with("file", file.as_str());
+        message.with("running", running).with("written", written)
+    };
+    let proofs = vec![
+        evidence(ctx.text(args("evidence-not-in-force-pool")), place(&pool.max_children.origin), Some(written)),
+        changed_proof(ctx, &file),
+    ];
+    Some(unforced(ctx, args("finding-setting-not-in-force-pool-title"), args("finding-setting-not-in-force-pool"), proofs, exhausted))
+}

@@ -1,0 +1,9 @@
+//! What is said to users: the report and its parts, and every sentence of it.
+
+pub mod catalogue;
+pub mod explain;
+pub mod message;
+pub mod readings;
+pub mod report;
+pub mod whereabouts;
+pub(crate) mod wire;

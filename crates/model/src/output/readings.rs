@@ -1,0 +1,159 @@
+//! How each source fared, for the report: what could not be read is told with the privilege that would give it.
+
+use std::collections::BTreeMap;
+
+use crate::facts::path::Path;
+use crate::observation::series::{Series, SeriesState};
+use crate::observation::{LogExtent, NetnsView, Observation, ProcessView};
+use crate::output::report::{SourceReport, SourceStatus};
+
+/// The fate of one source in one place: status, reason, privilege.
+type Fate = (SourceStatus, Option<String>, Option<String>);
+
+/// Every source of the observation, in the order host, namespaces, processes; processes that fared alike are told in one line.
+pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
+    let mut reports = Vec::new();
+    let mut add = |source: String, fate: Option<Fate>| {
+        if let Some((status, why, needs)) = fate {
+            reports.push(SourceReport { source, status, why, needs });
+        }
+    };
+    for (name, fate) in host(obs) {
+        add(name.to_owned(), fate);
+    }
+    for (id, view) in &obs.netns {
+        let place = view.name.clone().unwrap_or_else(|| id.to_string());
+        for (name, fate) in netns(view) {
+            add(format!("{name} ({place})"), fate);
+        }
+        for (key, series) in view.sysctls.iter().filter(|(key, _)| !key.ends_with(" mode")) {
+            // A sysctl that this kernel or this kind of namespace does not have is no news; one that could not be read is.
+            let news = match series.state() {
+                SeriesState::Ok | SeriesState::Unread => false,
+                SeriesState::Absent(lack) => lack.needs.is_some(),
+                SeriesState::Failed(..) => true,
+            };
+            if news {
+                add(format!("sysctl {key} ({place})"), fate(series));
+            }
+        }
+    }
+    for (pid, view) in &obs.servers {
+        add(format!("server_config (pid {pid})"), fate(&view.config));
+        for (path, log) in &view.access_logs {
+            let fate = told(fate(log), log.last().map(|log| log.extent));
+            let blind = log.last().is_some_and(|log| !log.has_status);
+            add(format!("server_log {path} (pid {pid})"), if blind { without_status(fate) } else { fate });
+        }
+        for (path, log) in &view.error_logs {
+            add(format!("server_log {path} (pid {pid})"), told(fate(log), log.last().map(|log| log.extent)));
+        }
+        for (item, status) in &view.status {
+            add(format!("server_status {item} (pid {pid})"), fate(status));
+        }
+    }
+    let mut alike: BTreeMap<(&str, String), (Fate, u32)> = BTreeMap::new();
+    for (place, series) in &obs.cgroups {
+        add(format!("cgroup_cpu ({place})"), fate(series));
+    }
+    for view in obs.processes.values() {
+        for (name, fate) in process(view).into_iter().filter_map(|(name, fate)| Some((name, fate?))) {
+            alike.entry((name, format!("{fate:?}"))).or_insert((fate, 0)).1 += 1;
+        }
+    }
+    for tier in path.tiers.iter().filter(|tier| tier.pids.is_empty()) {
+        let why = "no process that this user may look at holds this socket".to_owned();
+        let needs = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH".to_owned();
+        add(format!("process_files (holder of {})", tier.name), Some((SourceStatus::Absent, Some(why), Some(needs))));
+    }
+    for what in &obs.bounded {
+        // The reading is there, only sparser than its cadence: worth knowing to whoever wonders, no lack.
+        add("bounds".to_owned(), Some((SourceStatus::Ok, Some(what.clone()), None)));
+    }
+    for ((name, _), (fate, count)) in alike {
+        let noun = if count == 1 { "process" } else { "processes" };
+        add(format!("{name} ({count} {noun})"), Some(fate));
+    }
+    reports
+}
+
+fn fate<T>(series: &Series<T>) -> Option<Fate> {
+    match series.state() {
+        SeriesState::Unread => None,
+        SeriesState::Ok => Some((SourceStatus::Ok, None, None)),
+        SeriesState::Absent(lack) => Some((SourceStatus::Absent, Some(lack.why.clone()), lack.needs.clone())),
+        SeriesState::Failed(lack, times) => {
+            let why = if times == 1 { lack.why.clone() } else { format!("{} ({times} times)", lack.why) };
+            Some((SourceStatus::Failed, Some(why), lack.needs.clone()))
+        }
+    }
+}
+
+/// A log's fate with what is missing of it.
+fn told(fate: Option<Fate>, extent: Option<LogExtent>) -> Option<Fate> {
+    let (status, why, needs) = fate?;
+    let gap = match extent.map(|extent| (extent.rotated, extent.skipped_bytes)) {
+        Some((true, 0)) => Some("it was replaced or cut meanwhile: lines may be missing".to_owned()),
+        Some((rotated, skipped @ 1..)) => {
+            let also = if rotated { ", and it was replaced or cut meanwhile" } else { "" };
+            Some(format!("only its end was read: {skipped} bytes were passed over{also}"))
+        }
+        _ => None,
+    };
+    Some((status, why.or(gap), needs))
+}
+
+/// The fate of a log whose lines do not say how a request was answered.
+fn without_status(fate: Option<Fate>) -> Option<Fate> {
+    let (status, why, needs) = fate?;
+    let blind = "its format has no status: good and failed answers cannot be told apart";
+    Some((status, Some(why.map_or_else(|| blind.to_owned(), |why| format!("{why}; {blind}"))), needs))
+}
+
+fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
+    let mut all = vec![
+        ("kernel", fate(&obs.kernel)),
+        ("cpu", fate(&obs.cpu)),
+        ("memory", fate(&obs.memory)),
+        ("softnet", fate(&obs.softnet)),
+        ("kernel_log", fate(&obs.kernel_log)),
+        ("namespaces", fate(&obs.namespaces_seen)),
+        ("processes", fate(&obs.processes_seen)),
+        ("profile", fate(&obs.profile)),
+        ("wire", fate(&obs.wire)),
+    ];
+    let ksoftirqd = obs.ksoftirqd.values().map(fate).max_by_key(|fate| fate.as_ref().map(|fate| fate.0 as u8));
+    all.push(("ksoftirqd", ksoftirqd.flatten()));
+    all
+}
+
+fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 14] {
+    [
+        ("netstat", fate(&view.netstat)),
+        ("sockstat", fate(&view.sockstat)),
+        ("conntrack_count", fate(&view.conntrack_count)),
+        ("conntrack_cpus", fate(&view.conntrack_cpus)),
+        ("conntrack_states", fate(&view.conntrack_states)),
+        ("conntrack_translations", fate(&view.conntrack_translations)),
+        ("listeners", fate(&view.listeners)),
+        ("sockets", fate(&view.sockets)),
+        ("time_wait", fate(&view.time_waits)),
+        ("tcp_info", fate(&view.tcp_samples)),
+        ("requests", fate(&view.request_samples)),
+        ("links", fate(&view.links)),
+        ("qdiscs", fate(&view.qdiscs)),
+        ("addresses", fate(&view.addresses)),
+    ]
+}
+
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 7] {
+    [
+        ("process_identity", fate(&view.identity)),
+        ("process_cpu", fate(&view.cpu)),
+        ("process_files", fate(&view.files)),
+        ("process_fd_count", fate(&view.fd_count)),
+        ("process_syscall", fate(&view.syscall)),
+        ("process_limits", fate(&view.limits)),
+        ("process_cgroups", fate(&view.cgroups)),
+    ]
+}

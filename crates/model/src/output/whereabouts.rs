@@ -1,0 +1,72 @@
+//! Where requests stand now: the account of a short window, whose requests they are, and what could not be read for it.
+
+use crate::facts::Context;
+use crate::facts::path::Path;
+use crate::judge::diagnose::target;
+use crate::ledger;
+use crate::observation::{ListenerAddress, Observation};
+use crate::output::catalogue::Catalogue;
+use crate::output::message::Message;
+use crate::output::readings::readings;
+use crate::output::report::{SourceReport, SourceStatus, WhereWindow, Whereabouts};
+
+/// Name and version of the document.
+pub const SCHEMA: &str = "chokepoint/where/1";
+
+/// The sources from which the path and the account are made.
+const SOURCES: [&str; 12] = [
+    "namespaces",
+    "netns",
+    "addresses",
+    "listeners",
+    "sockets",
+    "requests",
+    "conntrack_translations",
+    "processes",
+    "process_files",
+    "process_cpu",
+    "process_cgroups",
+    "cgroup_cpu",
+];
+
+/// The account of the observation's window along a path that may have been discovered in an earlier look. `began_s` is when the observation's clock
+/// was zero, seconds since 1970.
+pub fn whereabouts(obs: &Observation, path: &Path, began_s: f64, words: &Catalogue) -> Whereabouts {
+    let ctx = Context::new(obs, path, words);
+    let (ledger, told, clients) = match ledger::with_clients(&ctx) {
+        Some((ledger, told, clients)) => (Some(ledger), told, clients),
+        None => (None, Vec::new(), Vec::new()),
+    };
+    let missing = ledger.is_none().then(|| ctx.text(missing(&ctx)));
+    let seconds = |us: u64| ((began_s + us as f64 / 1e6) * 1e3).round() / 1e3;
+    Whereabouts {
+        schema: SCHEMA.to_owned(),
+        window: WhereWindow { from_s: seconds(ctx.window_us.0), to_s: seconds(ctx.window_us.1) },
+        target: target(&ctx),
+        ledger,
+        clients,
+        warnings: missing.into_iter().chain(told).collect(),
+        lacking: lacking(obs, path),
+    }
+}
+
+/// What was not read of that from which the account is made.
+pub fn lacking(obs: &Observation, path: &Path) -> Vec<SourceReport> {
+    let is_needed = |source: &str| SOURCES.contains(&source.split(' ').next().unwrap_or_default());
+    readings(obs, path).into_iter().filter(|reading| reading.status != SourceStatus::Ok && is_needed(&reading.source)).collect()
+}
+
+/// Why there is no account.
+fn missing(ctx: &Context<'_>) -> Message {
+    let request = &ctx.obs.request;
+    if !ctx.path.ambiguous.is_empty() {
+        let names: Vec<String> = ctx.path.ambiguous.iter().map(|id| ctx.netns_name(*id)).collect();
+        return Message::new("verdict-unknown-ambiguous").with("netns", names.join(", "));
+    }
+    match (ctx.path.tiers.first(), request.unix.first(), request.addresses.first()) {
+        (Some(tier), ..) => Message::new("where-no-sample").with("tier", tier.name.as_str()),
+        (None, Some(name), _) => Message::new("where-no-listener").with("address", ListenerAddress::Unix(name.clone()).to_string()),
+        (None, None, Some(ip)) => Message::new("where-no-listener").with("address", ListenerAddress::Tcp(*ip, request.port).to_string()),
+        (None, None, None) => Message::new("where-no-listener").with("address", f64::from(request.port)),
+    }
+}

@@ -1,0 +1,360 @@
+//! The report of a load by itself (`chokepoint bench`): what was offered, what came of it, and what its figures do not tell.
+
+mod tcp;
+mod warnings;
+
+use serde::Serialize;
+
+use crate::facts::traffic;
+use crate::facts::url::without_values;
+use crate::observation::load::{
+    Bucket, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Percentiles, Point, Quantile, Series,
+};
+use crate::output::catalogue::Catalogue;
+use crate::output::message::Message;
+use crate::output::report::LoadReport;
+
+pub use tcp::{Spread, TcpConnection, TcpSample};
+
+/// Name and version of the report's JSON form.
+const SCHEMA: &str = "chokepoint/bench/1";
+
+/// What was asked for, as the report tells it.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The URL as it was given.
+    pub url: String,
+    /// Where was connected to.
+    pub address: String,
+    /// Method of the requests.
+    pub method: String,
+    /// Seconds for which load was to be offered; nothing where a number of requests alone ends it.
+    pub duration_s: Option<f64>,
+    /// Requests that were to be sent; nothing where time alone ends it.
+    pub requests: Option<u64>,
+    /// Requests that a kept connection carries, where that was given.
+    pub requests_per_connection: Option<u32>,
+    /// Stages of an open loop, where those were given.
+    pub ramp: Option<Ramp>,
+    /// The targets, where there was a list of them.
+    pub targets: Option<TargetList>,
+    /// Addresses that connections came from, where those were given.
+    pub bind: Vec<String>,
+    /// The server is on this host, and nothing was said about which cores the generator is to use.
+    pub shares_cores: bool,
+    /// Seconds for which the program was stopped (SIGTSTP) while the load ran.
+    pub suspended_s: f64,
+}
+
+/// An open loop whose rate changes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ramp {
+    /// Requests a second at the start.
+    pub start_per_s: f64,
+    /// The stages one behind the other.
+    pub stages: Vec<RampStage>,
+}
+
+/// A stage: the rate goes evenly from the one before to this one's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RampStage {
+    /// How long it takes, seconds.
+    pub duration_s: f64,
+    /// Requests a second at its end.
+    pub rate_per_s: f64,
+}
+
+/// The things that one server was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TargetList {
+    /// How many.
+    pub count: u64,
+    /// What the draws follow from; nothing where they were taken in turn.
+    pub seed: Option<u64>,
+}
+
+/// Whether the load measured anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BenchOutcome {
+    /// At least one request was answered as expected.
+    Answered,
+    /// There were answers, but none that was expected.
+    NothingExpected,
+    /// No request was answered.
+    NothingAnswered,
+}
+
+/// Where the load went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Target {
+    /// The URL as it was given.
+    pub url: String,
+    /// Where was connected to.
+    pub address: String,
+}
+
+/// What was offered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Offered {
+    /// "closed" or "open".
+    #[serde(rename = "loop")]
+    pub shape: &'static str,
+    pub connections: u32,
+    /// Open loop: requests a second.
+    pub rate_per_s: Option<f64>,
+    pub duration_s: Option<f64>,
+    pub requests: Option<u64>,
+    pub warm_up_s: f64,
+    pub timeout_us: u64,
+    pub method: String,
+    pub keep_alive: bool,
+    pub requests_per_connection: Option<u32>,
+    /// Stages of an open loop, whose mean rate is `rate_per_s`.
+    pub ramp: Option<Ramp>,
+    pub targets: Option<TargetList>,
+    /// Addresses that connections came from, where those were given.
+    pub bind: Vec<String>,
+}
+
+/// How the requests could be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Sending {
+    /// Open loop: sent over a millisecond after their intended start.
+    pub late: u64,
+    /// Those of `late` for which no connection was free.
+    pub late_for_want_of_connections: u64,
+    /// Ended after the time of the load, while those under way were waited for; rates leave them out.
+    pub drained: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Bytes of requests.
+    pub sent_bytes: u64,
+    /// Bytes of answers.
+    pub received_bytes: u64,
+}
+
+/// The generator's own part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Generator {
+    /// The busiest thread's CPU time over its wall time, 0 to 1.
+    pub utilization: f64,
+    /// True where it was itself the limit: the server may give more than was measured.
+    pub is_limit: bool,
+    /// Its threads.
+    pub threads: Vec<GeneratorThread>,
+}
+
+/// What happened when.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timeline {
+    /// Milliseconds of a slice: 10, and doubled until there are fewer than 6,000 of them.
+    pub interval_ms: u32,
+    /// The slices, from the end of the warm-up.
+    pub slices: Vec<Moment>,
+}
+
+/// A slice of the time series.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Moment {
+    pub started: u32,
+    /// Expected answers.
+    pub good: u32,
+    /// Answers with another status.
+    pub wrong: u32,
+    /// Requests that ended without an answer.
+    pub failed: u32,
+    /// Requests under way at its end.
+    pub in_flight: u32,
+    /// Mean and largest latency of those that ended; nothing where none did.
+    pub latency_us_mean: Option<f64>,
+    pub latency_us_max: Option<u32>,
+}
+
+impl Timeline {
+    fn of(series: Series) -> Self {
+        let moment = |point: Point| {
+            let Point { started, good, wrong, failed, in_flight, latency_us_max, latency_us_sum } = point;
+            let ended = u64::from(good) + u64::from(wrong) + u64::from(failed);
+            // To a tenth of a microsecond: the sum is of whole ones.
+            let mean = (latency_us_sum as f64 / ended.max(1) as f64 * 10.0).round() / 10.0;
+            let (latency_us_mean, latency_us_max) = (Some(mean).filter(|_| ended > 0), Some(latency_us_max).filter(|_| ended > 0));
+            Moment { started, good, wrong, failed, in_flight, latency_us_mean, latency_us_max }
+        };
+        Timeline { interval_ms: series.interval_ms, slices: series.points.into_iter().map(moment).collect() }
+    }
+}
+
+/// Something that the reader of the figures has to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// What it is about, the same in every language.
+    pub id: &'static str,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A condition that the load was not to meet and did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThresholdFailed {
+    /// As it was written.
+    pub condition: String,
+    /// What was measured: microseconds, a share from 0 to 1, or requests a second.
+    pub measured: f64,
+}
+
+/// The report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bench {
+    /// Name and version of the schema.
+    pub schema: &'static str,
+    /// Where the load went.
+    pub target: Target,
+    /// Whether it measured anything.
+    pub outcome: BenchOutcome,
+    /// What came of it in a sentence.
+    pub summary: String,
+    /// What was offered.
+    pub offered: Offered,
+    /// What came of it; latency counts from the intended start, timed-out requests included.
+    pub load: LoadReport,
+    /// Mean of the same latency.
+    pub latency_us_mean: f64,
+    /// The same of expected answers alone.
+    pub good_latency_us: Percentiles,
+    /// From the intended start to the first byte of the answer.
+    pub first_byte_us: Percentiles,
+    /// From connect() to the connection.
+    pub connect_us: Percentiles,
+    /// From the connection to the end of the TLS handshake.
+    pub tls_us: Percentiles,
+    /// Completed TLS handshakes; nothing where no TLS was spoken.
+    pub tls_handshakes: Option<Handshakes>,
+    /// Closed loop: latency with the requests that slow answers kept from being sent.
+    pub corrected_latency_us: Option<Percentiles>,
+    /// How many latencies lie where.
+    pub distribution: Vec<Bucket>,
+    /// The latencies as an HDR histogram (V2, deflated, base64), so that results can be merged.
+    pub histogram: String,
+    /// How the requests could be sent.
+    pub sending: Sending,
+    /// The generator's own part.
+    pub generator: Generator,
+    /// What the kernel knew of some of its connections at the end; nothing where none stood then, or they were no TCP.
+    pub tcp: Option<TcpSample>,
+    /// What happened when.
+    pub timeline: Timeline,
+    /// Standard deviation of the latency; the JSON form has the histogram.
+    #[serde(skip)]
+    pub latency_us_stdev: f64,
+    /// The latency's percentile distribution; the JSON form has the histogram.
+    #[serde(skip)]
+    pub quantiles: Vec<Quantile>,
+    /// What the reader of the figures has to know.
+    pub warnings: Vec<Warning>,
+    /// Conditions of `--fail-if` that were met.
+    pub failed: Vec<ThresholdFailed>,
+    /// The guard that stopped the load, as it was written.
+    pub stopped_by: Option<String>,
+    /// The user stopped it.
+    pub interrupted: bool,
+    /// First examples of what went wrong.
+    pub error_samples: Vec<String>,
+}
+
+/// The report on a load. `tcp`: what `measured.detail.tcp_info` says.
+pub fn report(asked: &Asked, measured: Measured, tcp: Vec<TcpConnection>, failed: Vec<ThresholdFailed>, words: &Catalogue) -> Bench {
+    let outcome = outcome(&measured.result);
+    let warnings = warnings::of(asked, &measured, words);
+    let summary = words.text(&summary(&measured.result, outcome));
+    let Measured { result, detail } = measured;
+    let (shape, connections, rate_per_s) = match result.shape {
+        Loop::Closed { connections } => ("closed", connections, None),
+        Loop::Open { rate_per_s, connections } => ("open", connections, Some(rate_per_s)),
+    };
+    Bench {
+        schema: SCHEMA,
+        target: Target { url: without_values(&asked.url), address: asked.address.clone() },
+        outcome,
+        summary,
+        offered: Offered {
+            shape,
+            connections,
+            rate_per_s,
+            duration_s: asked.duration_s,
+            requests: asked.requests,
+            warm_up_s: detail.warm_up_us as f64 / 1e6,
+            timeout_us: result.timeout_us,
+            method: asked.method.clone(),
+            keep_alive: result.keep_alive,
+            requests_per_connection: asked.requests_per_connection,
+            ramp: asked.ramp.clone(),
+            targets: asked.targets,
+            bind: asked.bind.clone(),
+        },
+        load: traffic::load_report(&result),
+        latency_us_mean: detail.latency_us_mean,
+        good_latency_us: result.good_latency_us,
+        first_byte_us: detail.first_byte_us,
+        connect_us: result.connect_us,
+        tls_us: detail.tls_us,
+        tls_handshakes: result.tls.map(|tls| tls.handshakes),
+        corrected_latency_us: detail.corrected_latency_us,
+        distribution: detail.distribution,
+        sending: Sending {
+            late: result.late,
+            late_for_want_of_connections: detail.late_held,
+            drained: result.drained,
+            connections: result.connections,
+            sent_bytes: result.sent_bytes,
+            received_bytes: result.received_bytes,
+        },
+        generator: Generator { utilization: warnings::busy(&result), is_limit: warnings::is_limit(&result), threads: result.threads },
+        histogram: result.latency_histogram,
+        tcp: TcpSample::of(tcp),
+        timeline: Timeline::of(detail.series),
+        latency_us_stdev: detail.latency_us_stdev,
+        quantiles: detail.quantiles,
+        warnings,
+        failed,
+        stopped_by: result.stopped_by,
+        interrupted: result.interrupted,
+        error_samples: result.error_samples,
+    }
+}
+
+fn outcome(load: &LoadResult) -> BenchOutcome {
+    match (load.good, load.status.is_empty()) {
+        (0, true) => BenchOutcome::NothingAnswered,
+        (0, false) => BenchOutcome::NothingExpected,
+        _ => BenchOutcome::Answered,
+    }
+}
+
+fn summary(load: &LoadResult, outcome: BenchOutcome) -> Message {
+    match outcome {
+        BenchOutcome::NothingAnswered if load.requests == 0 => Message::new("bench-nothing-ended"),
+        BenchOutcome::NothingAnswered => {
+            let Errors { connect_refused, .. } = load.errors;
+            let refused = connect_refused == load.requests;
+            Message::new(if refused { "bench-nothing-answered-refused" } else { "bench-nothing-answered" }).with("requests", load.requests)
+        }
+        BenchOutcome::NothingExpected => {
+            let status = load.status.iter().max_by_key(|(_, count)| **count).map_or(0, |(status, _)| *status);
+            Message::new("bench-nothing-expected").with("requests", load.requests).with("status", status.to_string())
+        }
+        BenchOutcome::Answered => {
+            let share = load.good as f64 / load.requests.max(1) as f64;
+            let (id, n) = match load.latency_us.p99 as f64 {
+                us if us < 1e3 => ("bench-summary-us", us),
+                us if us < 1e6 => ("bench-summary-ms", us / 1e3),
+                us => ("bench-summary-s", us / 1e6),
+            };
+            // Never rounded up to all of them.
+            let percent = if share < 1.0 { (share * 1e3).floor() / 10.0 } else { 100.0 };
+            Message::new(id).with("rate", load.goodput_rps()).with("share", percent).with("p99", n)
+        }
+    }
+}

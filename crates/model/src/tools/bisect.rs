@@ -1,0 +1,208 @@
+//! Each tier loaded by itself, to measure what it can give alone, and the whole explained by its parts: nginx answers something of its own,
+//! the servers behind it are asked directly for what it asks of them. A pure state machine as [`crate::fix`] is: it says which part is to be
+//! loaded next and is told what came of it, live or in a replay.
+
+mod explain;
+mod plan;
+
+use std::collections::VecDeque;
+
+use crate::facts::Context;
+use crate::facts::cores::SATURATED_UTILIZATION;
+use crate::facts::path::{self, Path, Tier};
+use crate::judge::diagnose::diagnose;
+use crate::observation::load::Loop;
+use crate::observation::{NetnsId, Observation};
+use crate::output::catalogue::Catalogue;
+use crate::output::message::Message;
+use crate::output::report::{Diagnosis, PartKind, PartReport, Station, StationState};
+use explain::Whole;
+use plan::Step;
+
+/// Parts that are loaded at most.
+const PARTS_MAX: usize = 8;
+
+/// A tier that is to be loaded by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Its name in the report of the whole.
+    pub tier: String,
+    /// How it is asked.
+    pub kind: PartKind,
+    /// URL, as on the command line. Where `directory` is given the name of a file in it goes behind.
+    pub url: String,
+    /// Directory with files that the tier serves, as it sees it.
+    pub directory: Option<String>,
+    /// Their endings.
+    pub endings: Vec<String>,
+    /// Bytes of an answer of the whole on average: a file of about this size is to be asked for.
+    pub answer_bytes: u64,
+    /// A process of the first tier, where one is known: the directory is looked for as it sees the file system.
+    pub pid: Option<u32>,
+    /// Of HTTP the Host header.
+    pub host: String,
+    /// Parameters of FastCGI, header fields of HTTP; of these one without a value is not sent.
+    pub fields: Vec<(String, String)>,
+    /// True where connections are kept on the way to it; nothing where as on the command line.
+    pub keep_alive: Option<bool>,
+    /// True for a part of a part: what that gives is in what its own whole gives.
+    pub is_inner: bool,
+    /// Namespace from which it is reached.
+    pub netns: NetnsId,
+}
+
+impl Part {
+    /// What a recording calls it.
+    pub fn id(&self) -> String {
+        match self.kind {
+            PartKind::Own => format!("{} own", self.tier),
+            PartKind::Direct => format!("{} direct", self.tier),
+        }
+    }
+}
+
+/// One bisection under way.
+pub struct Session<'w> {
+    words: &'w Catalogue,
+    whole: Diagnosis,
+    cost_us: Option<f64>,
+    /// True where requests came at a rate.
+    at_rate: bool,
+    /// The tiers of each group of cores that was full.
+    full_cores: Vec<Vec<String>>,
+    path: Path,
+    pending: VecDeque<Step>,
+    taken: usize,
+    /// What came of each, and whether it is a part of a part.
+    parts: Vec<(bool, PartReport)>,
+}
+
+impl<'w> Session<'w> {
+    /// Of a whole that was measured under load.
+    pub fn new(whole: &Observation, words: &'w Catalogue) -> Self {
+        let path = path::discover(whole);
+        let ctx = Context::new(whole, &path, words);
+        let pending = plan::steps(&ctx).into();
+        let cost_us = cost_us(&ctx);
+        let at_rate = whole.load.as_ref().is_some_and(|load| matches!(load.shape, Loop::Open { .. }));
+        let diagnosis = diagnose(whole, words);
+        let full_cores = full_cores(&ctx, &diagnosis);
+        Self { words, whole: diagnosis, cost_us, at_rate, full_cores, pending, taken: 0, parts: Vec::new(), path }
+    }
+
+    /// The part to be loaded next; nothing once all are known.
+    pub fn next_part(&mut self) -> Option<Part> {
+        loop {
+            match self.pending.pop_front()? {
+                Step::Load(part) if self.is_known(&part.tier, part.kind) || self.taken >= PARTS_MAX => {}
+                Step::Load(part) => return Some(part),
+                Step::Leave { tier, kind, why } if !self.is_known(&tier, kind) => self.leave(tier, kind, &why),
+                Step::Leave { .. } => {}
+            }
+        }
+    }
+
+    fn is_known(&self, tier: &str, kind: PartKind) -> bool {
+        self.parts.iter().any(|(_, part)| part.tier == tier && part.kind == kind && part.load.is_some())
+    }
+
+    /// Tells what was seen while a part was loaded.
+    pub fn measured(&mut self, part: &Part, obs: &Observation) {
+        let path = path::discover(obs);
+        let ctx = Context::new(obs, &path, self.words);
+        if let Some(why) = self.spoiled(part, &ctx) {
+            return self.leave(part.tier.clone(), part.kind, &why);
+        }
+        self.taken += 1;
+        if part.kind == PartKind::Direct {
+            // A part may have parts of its own; the whole's report knows them by other names.
+            let inner = plan::steps(&ctx).into_iter().filter_map(|step| step.within(&|name| self.known_as(&path, name)));
+            let inner: Vec<Step> = inner.filter(|step| !matches!(step, Step::Leave { kind: PartKind::Own, .. })).collect();
+            self.pending.extend(inner);
+        }
+        let diagnosis = diagnose(obs, self.words);
+        let report = PartReport {
+            url: Some(obs.request.shown(&obs.request.url)),
+            load: diagnosis.load,
+            cpu_us_per_good: cost_us(&ctx),
+            verdict: Some(diagnosis.verdict),
+            limited_by: diagnosis.limited_by,
+            ..unloaded(part.tier.clone(), part.kind, diagnosis.summary)
+        };
+        self.put(part.is_inner, report);
+    }
+
+    /// Why what was measured says nothing about the part, where it does not.
+    fn spoiled(&self, part: &Part, ctx: &Context<'_>) -> Option<Message> {
+        let load = ctx.obs.load.as_ref();
+        if load.is_some_and(|load| load.interrupted) {
+            return Some(Message::new("bisect-interrupted"));
+        }
+        if let Some(guard) = load.and_then(|load| load.stopped_by.as_ref()) {
+            return Some(Message::new("bisect-guard").with("guard", guard.as_str()));
+        }
+        // A socket's path may lead to another server from here than in the container of the one that was meant.
+        let is_here = self.path.tiers.iter().any(|tier| tier.name == part.tier);
+        let found = ctx.path.tiers.first().map(|first| self.known_as(ctx.path, &first.name));
+        let is_another = is_here && found.is_some_and(|found| found.as_ref() != Some(&part.tier));
+        is_another.then(|| Message::new("bisect-another").with("tier", part.tier.as_str()))
+    }
+
+    /// Tells that a part could not be loaded; another way to load the same may follow.
+    pub fn failed(&mut self, part: &Part, why: &str) {
+        let why = Message::new("bisect-failed").with("why", why);
+        self.leave(part.tier.clone(), part.kind, &why);
+    }
+
+    fn leave(&mut self, tier: String, kind: PartKind, why: &Message) {
+        let report = unloaded(tier, kind, self.words.text(why));
+        self.put(false, report);
+    }
+
+    /// What is known last of a part takes the place of what was.
+    fn put(&mut self, is_inner: bool, part: PartReport) {
+        self.parts.retain(|(_, known)| known.tier != part.tier || known.kind != part.kind);
+        self.parts.push((is_inner, part));
+    }
+
+    /// The name that the whole's report gives to a tier of a part's path: the one with the same listener.
+    fn known_as(&self, path: &Path, name: &str) -> Option<String> {
+        let tier = path.tiers.iter().find(|tier| tier.name == name)?;
+        let same = |other: &&Tier| {
+            other.listeners.iter().any(|ours| {
+                tier.listeners.iter().any(|theirs| ours.netns == theirs.netns && ours.listener.address == theirs.listener.address)
+            })
+        };
+        self.path.tiers.iter().find(same).map(|tier| tier.name.clone())
+    }
+
+    /// The report of the whole, with its parts and what they explain.
+    pub fn report(mut self) -> Diagnosis {
+        let order = |tier: &str| self.path.tiers.iter().position(|other| other.name == tier);
+        self.parts.sort_by_key(|(_, part)| (order(&part.tier).unwrap_or(usize::MAX), part.kind));
+        let whole = Whole { report: &self.whole, cost_us: self.cost_us, at_rate: self.at_rate, full_cores: &self.full_cores };
+        let bisect = explain::explain(&whole, self.parts, self.words);
+        Diagnosis { bisect: Some(bisect), ..self.whole }
+    }
+}
+
+/// A part that was not loaded, with the reason.
+fn unloaded(tier: String, kind: PartKind, summary: String) -> PartReport {
+    PartReport { tier, kind, url: None, load: None, cpu_us_per_good: None, verdict: None, explains: false, limited_by: None, summary }
+}
+
+/// The tiers of each group of cores that was full, by their names.
+fn full_cores(ctx: &Context<'_>, whole: &Diagnosis) -> Vec<Vec<String>> {
+    let is_full = |station: &&Station| {
+        station.station == "cpu" && station.state == StationState::Saturated && station.utilization >= Some(SATURATED_UTILIZATION)
+    };
+    let names = |station: &Station| ctx.owner(&station.tier).tiers().iter().map(|tier| ctx.path.tiers[tier.0].name.clone()).collect();
+    whole.path.iter().filter(is_full).map(names).collect()
+}
+
+/// CPU time of the path's processes for each good answer, microseconds; nothing where it could not be read, or too few answers were good.
+fn cost_us(ctx: &Context<'_>) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let cores = crate::facts::cores::own_cores(ctx, ctx.path.tiers.iter().flat_map(|tier| &tier.pids))?;
+    Some(cores * 1e6 / load.goodput_rps())
+}

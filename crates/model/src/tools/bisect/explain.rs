@@ -1,0 +1,93 @@
+//! The whole, explained by what its parts give alone.
+
+use crate::output::catalogue::Catalogue;
+use crate::output::message::Message;
+use crate::output::report::{Bisect, Diagnosis, ExplainedBy, LimitedBy, PartKind, PartReport, Verdict};
+
+/// Share of what a part gives alone from which the whole counts as giving as much: two measurements alike differ by so much on a shared machine.
+const SAME_SHARE: f64 = 0.85;
+/// Share of what the parts would give one behind the other from which few connections explain the whole.
+const SERIES_SHARE: f64 = 0.7;
+
+/// The whole that is to be explained.
+pub(super) struct Whole<'a> {
+    pub(super) report: &'a Diagnosis,
+    /// CPU time of a good answer, microseconds.
+    pub(super) cost_us: Option<f64>,
+    /// True where requests came at a rate.
+    pub(super) at_rate: bool,
+    /// The tiers of each group of cores that was full.
+    pub(super) full_cores: &'a [Vec<String>],
+}
+
+/// A part that was loaded, with its goodput.
+struct Rated<'a> {
+    place: usize,
+    part: &'a PartReport,
+    goodput: f64,
+}
+
+/// What the parts say of the whole; those that are parts of a part are told and not counted.
+pub(super) fn explain(whole: &Whole<'_>, parts: Vec<(bool, PartReport)>, words: &Catalogue) -> Bisect {
+    let goodput = |part: &PartReport| part.load.as_ref().map(|load| load.goodput_rps).filter(|goodput| *goodput > 0.0);
+    let rated = parts.iter().enumerate().filter(|(_, (is_inner, _))| !is_inner);
+    let rated: Vec<Rated<'_>> = rated.filter_map(|(place, (_, part))| Some(Rated { place, part, goodput: goodput(part)? })).collect();
+    let (explained_by, by, why) = judge(whole, &rated);
+    let mut summary = words.text(&why);
+    let is_left = |(_, part): &&(bool, PartReport)| part.load.is_none() && part.kind == PartKind::Direct;
+    let left: Vec<&str> = parts.iter().filter(is_left).map(|(_, part)| part.tier.as_str()).collect();
+    if matches!(explained_by, ExplainedBy::Between | ExplainedBy::Tier) && !left.is_empty() {
+        let id = if explained_by == ExplainedBy::Tier { "bisect-left-behind" } else { "bisect-left" };
+        summary = format!("{summary} {}", words.text(&Message::new(id).with("tiers", left.join(", "))));
+    }
+    let tier = by.map(|place| parts[place].1.tier.clone());
+    let parts = parts.into_iter().enumerate().map(|(place, (_, part))| PartReport { explains: by == Some(place), ..part }).collect();
+    Bisect { explained_by, tier, summary, parts }
+}
+
+/// What explains the whole, the part that does, and the sentence.
+fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>, Message) {
+    let rate = whole.report.load.as_ref().map(|load| load.goodput_rps).filter(|rate| *rate > 0.0);
+    let least = rated.iter().min_by(|a, b| a.goodput.total_cmp(&b.goodput));
+    let (Some(rate), Some(least)) = (rate, least) else { return (ExplainedBy::Untold, None, Message::new("bisect-none")) };
+    let args = |id: &'static str, of: &Rated<'_>| {
+        Message::new(id).with("rate", rate).with("alone", of.goodput).with("tier", of.part.tier.as_str())
+    };
+    // Not every request of the whole reaches a part that gives less: the whole has a cache, or the part's load was another.
+    let reached = rated.iter().filter(|rated| rate <= rated.goodput / SAME_SHARE);
+    let Some(slowest) = reached.min_by(|a, b| a.goodput.total_cmp(&b.goodput)) else {
+        return (ExplainedBy::Beyond, None, args("bisect-beyond", least));
+    };
+    // Its own limit: neither the load generator's nor for want of connections.
+    let is_own = slowest.part.verdict != Some(Verdict::ClientLimited) && slowest.part.limited_by != Some(LimitedBy::Demand);
+    if is_own && rate >= SAME_SHARE * slowest.goodput {
+        return (ExplainedBy::Tier, Some(slowest.place), args("bisect-tier", slowest));
+    }
+    let limited_by = whole.report.limited_by;
+    if limited_by == Some(LimitedBy::Demand) && whole.at_rate {
+        return (ExplainedBy::Demand, None, args("bisect-demand", slowest));
+    }
+    if limited_by == Some(LimitedBy::Cpu) && share_full_cores(whole, rated) {
+        return (ExplainedBy::SharedCores, None, cores(whole, rated).unwrap_or_else(|| args("bisect-cores-untold", slowest)));
+    }
+    // One behind the other the parts take their times together.
+    let series: f64 = 1.0 / rated.iter().map(|rated| 1.0 / rated.goodput).sum::<f64>();
+    if limited_by == Some(LimitedBy::Demand) && rate >= SERIES_SHARE * series {
+        return (ExplainedBy::Series, None, args("bisect-series", slowest).with("series", series));
+    }
+    (ExplainedBy::Between, None, args("bisect-between", slowest))
+}
+
+/// True where cores that all of these tiers share are full.
+fn share_full_cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> bool {
+    whole.full_cores.iter().any(|names| rated.iter().all(|rated| names.contains(&rated.part.tier)))
+}
+
+/// What each part costs of the cores; nothing where it could not be read.
+fn cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> Option<Message> {
+    let costs: Vec<f64> = rated.iter().map(|rated| rated.part.cpu_us_per_good).collect::<Option<_>>()?;
+    let own: f64 = costs.iter().sum();
+    let each = rated.iter().zip(&costs).map(|(rated, cost)| format!("{} {cost:.0} µs", rated.part.tier)).collect::<Vec<_>>().join(", ");
+    let cost_us = whole.cost_us?;
+    Some(Message::new("bisect-cores").with("each", each).with("own", own).with("cost", cost_us).with("rest", (cost_us - own).max(0.0)))
+}

@@ -1,0 +1,164 @@
+//! Which tiers can be loaded by themselves, and how: what the web server's configuration tells of the request.
+
+use super::Part;
+use crate::facts::Context;
+use crate::facts::path::{Tier, names_listener};
+use crate::observation::{ListenerAddress, NginxAsks, NginxConfig, NginxOwn};
+use crate::output::message::Message;
+use crate::output::report::PartKind;
+
+/// What is to be done about a tier.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    /// It is loaded so; the steps behind it may be other ways to do the same.
+    Load(Part),
+    /// It cannot be, and why.
+    Leave { tier: String, kind: PartKind, why: Message },
+}
+
+impl Step {
+    /// The same as a part of a part, with the tier's name in the whole's report; nothing where that does not know it.
+    pub(super) fn within(self, name: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+        Some(match self {
+            Self::Load(part) => Self::Load(Part { tier: name(&part.tier)?, is_inner: true, ..part }),
+            Self::Leave { tier, kind, why } => Self::Leave { tier: name(&tier)?, kind, why },
+        })
+    }
+}
+
+/// The first tier's own answers, and the servers that it calls. A server without any behind it is the whole itself.
+pub(super) fn steps(ctx: &Context<'_>) -> Vec<Step> {
+    let Some(tier) = ctx.path.tiers.first() else { return Vec::new() };
+    let front = Front { ctx, tier, nginx: nginx(ctx, tier) };
+    let mut steps = Vec::new();
+    for behind in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
+        steps.extend(front.direct(behind));
+        let further = behind.upstreams.iter().map(|index| &ctx.path.tiers[*index]);
+        // Where this one is loaded, its own configuration tells more.
+        steps.extend(further.map(|further| leave(&further.name, PartKind::Direct, unasked(behind, further))));
+    }
+    steps.extend(front.elsewhere());
+    if steps.is_empty() { steps } else { front.own().into_iter().chain(steps).collect() }
+}
+
+fn nginx<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxConfig> {
+    tier.pids.iter().find_map(|pid| ctx.obs.servers.get(pid)?.nginx())
+}
+
+fn leave(tier: &str, kind: PartKind, why: Message) -> Step {
+    Step::Leave { tier: tier.to_owned(), kind, why }
+}
+
+fn unasked(front: &Tier, tier: &Tier) -> Message {
+    Message::new("bisect-unasked").with("front", front.name.as_str()).with("tier", tier.name.as_str())
+}
+
+/// The first tier, with its configuration where it is an nginx.
+struct Front<'c, 'a> {
+    ctx: &'c Context<'a>,
+    tier: &'a Tier,
+    nginx: Option<&'a NginxConfig>,
+}
+
+impl<'a> Front<'_, 'a> {
+    fn part(&self, tier: &str, kind: PartKind, url: String) -> Part {
+        let request = &self.ctx.obs.request;
+        Part {
+            tier: tier.to_owned(),
+            kind,
+            url,
+            directory: None,
+            endings: Vec::new(),
+            answer_bytes: self.ctx.obs.load.as_ref().map_or(0, |load| load.received_bytes / load.requests.max(1)),
+            pid: self.tier.pids.first().copied(),
+            host: request.host_header(),
+            fields: Vec::new(),
+            keep_alive: None,
+            is_inner: false,
+            netns: request.client_netns,
+        }
+    }
+
+    /// What it answers itself, each way to ask for it.
+    fn own(&self) -> Vec<Step> {
+        let (request, name) = (&self.ctx.obs.request, self.tier.name.as_str());
+        let told = |id: &'static str| leave(name, PartKind::Own, Message::new(id).with("tier", name));
+        let Some(nginx) = self.nginx else { return vec![told("bisect-no-configuration")] };
+        let base = match request.unix.first() {
+            Some(socket) => format!("{}:{socket}:", request.scheme),
+            None => format!("{}://{}:{}", request.scheme, request.host, request.port),
+        };
+        let part = |own: &NginxOwn| Part {
+            directory: own.directory.clone(),
+            endings: own.endings.clone(),
+            ..self.part(name, PartKind::Own, format!("{base}{}", own.path))
+        };
+        std::iter::once(told("bisect-no-own")).chain(nginx.own.iter().map(|own| Step::Load(part(own)))).collect()
+    }
+
+    fn asks(&self) -> impl Iterator<Item = &'a NginxAsks> {
+        self.nginx.into_iter().flat_map(|nginx| &nginx.asks)
+    }
+
+    fn leads_to(&self, address: &ListenerAddress, tier: &Tier) -> bool {
+        tier.listeners.iter().any(|placed| {
+            let view = self.ctx.obs.netns.get(&placed.netns);
+            view.is_some_and(|view| names_listener(view, placed.netns == self.tier.netns, &placed.listener, address))
+        })
+    }
+
+    /// A tier behind, asked as the first one asks it.
+    fn direct(&self, behind: &Tier) -> Vec<Step> {
+        let to = |asks: &'a NginxAsks| Some((asks, asks.pass.servers.iter().find(|address| self.leads_to(address, behind))?));
+        let ways = self.asks().filter_map(to).map(|(asks, address)| self.asked(&behind.name, asks, address));
+        std::iter::once(leave(&behind.name, PartKind::Direct, unasked(self.tier, behind))).chain(ways).collect()
+    }
+
+    /// The servers that are asked and are not on this host; of those of an upstream block the first.
+    fn elsewhere(&self) -> Vec<Step> {
+        let known = |address: &ListenerAddress| self.ctx.path.tiers.iter().any(|tier| self.leads_to(address, tier));
+        let away = self.asks().filter(|asks| !asks.pass.servers.iter().any(known));
+        let step = |asks: &NginxAsks| match asks.pass.servers.first() {
+            Some(address) => self.asked(&address.to_string(), asks, address),
+            None => {
+                let origin = &asks.pass.origin;
+                let why = Message::new("bisect-name").with("at", format!("{}:{}", origin.file, origin.line));
+                leave(asks.pass.upstream.as_deref().unwrap_or(&asks.pass.kind), PartKind::Direct, why)
+            }
+        };
+        away.map(step).collect()
+    }
+
+    fn asked(&self, name: &str, asks: &NginxAsks, address: &ListenerAddress) -> Step {
+        let told =
+            |id: &'static str| leave(name, PartKind::Direct, Message::new(id).with("tier", name).with("kind", asks.pass.kind.as_str()));
+        let base = match (&asks.unknown, base(asks, address)) {
+            (Some(unknown), _) => return leave(name, PartKind::Direct, Message::new("bisect-unknown").with("unknown", unknown.as_str())),
+            (None, _) if asks.tls => return told("bisect-tls"),
+            (None, None) => return told("bisect-protocol"),
+            (None, Some(base)) => base,
+        };
+        // A kept connection holds a worker of a FastCGI pool: as many as the load has would leave most of them without one.
+        let kept = asks.pass.reuses && asks.pass.kind == "proxy";
+        Step::Load(Part {
+            host: asks.host.clone(),
+            fields: asks.fields.clone(),
+            keep_alive: Some(kept),
+            netns: self.tier.netns,
+            ..self.part(name, PartKind::Direct, format!("{base}{}", asks.path_and_query))
+        })
+    }
+}
+
+/// The URL of a server up to its path; nothing for protocols that no load speaks.
+fn base(asks: &NginxAsks, address: &ListenerAddress) -> Option<String> {
+    let scheme = match asks.pass.kind.as_str() {
+        "fastcgi" => "fcgi",
+        "proxy" => "http",
+        _ => return None,
+    };
+    Some(match address {
+        ListenerAddress::Tcp(..) => format!("{scheme}://{address}"),
+        ListenerAddress::Unix(path) => format!("{scheme}+unix:{path}:"),
+    })
+}

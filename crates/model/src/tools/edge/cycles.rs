@@ -1,0 +1,376 @@
+//! Whether connections on an edge are kept, out of the life cycles of its sockets alone, and why not as far as these and the servers' configuration tell.
+
+use super::{GAIN_MIN, Gain, KEPT_SHARE, Keepalive, Kept, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
+use crate::observation::Origin;
+use crate::output::message::Message;
+
+/// Segments with data that each side sends for a handshake of TLS beside those of requests and answers (RFC 8446: a hello, what is finished, and as
+/// many alerts of the end or tickets).
+const TLS_TURNS: u64 = 3;
+/// As many turns on each connection may be one request and a handshake of TLS, where nobody says whether TLS is spoken.
+const TURNS_OPEN_MAX: u64 = 4;
+/// Fewer requests than this allow no verdict.
+const REQUESTS_MIN: u64 = 10;
+/// From this time without data on the end of a connection is no part of the last answer, ms.
+const IDLE_MS: f64 = 500.0;
+/// Requests counted by segments may miss a server's limit by as many: part of a handshake, or a request that came in two pieces.
+const LIMIT_NEAR: u64 = 4;
+/// Connections that ended with the same number of requests which make a limit.
+const LIMIT_ENDS_MIN: u64 = 3;
+
+/// What the sockets of an edge did within some seconds, seen at one end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SocketFacts {
+    /// For so long they were watched, s.
+    pub seconds: f64,
+    /// Connections whose first answer came meanwhile.
+    pub opened: u64,
+    /// Connections that ended meanwhile: the turns that one carried (the fewer of the segments with data of either side), and how many did.
+    pub ended: Vec<(u64, u64)>,
+    /// Turns that those had carried before they were watched.
+    pub before: u64,
+    /// As `ended`, of those that were open at the end: what came meanwhile.
+    pub open: Vec<(u64, u64)>,
+    /// Connections in TIME_WAIT at the client's end, which closed first there, and at the server's.
+    pub client_first: u64,
+    /// See `client_first`; nothing where the server's end was not seen.
+    pub server_first: Option<u64>,
+    /// Median time without data before the end, ms.
+    pub idle_ms: Option<f64>,
+    /// Mean of the shortest round trips: what the kernel's handshake took, ms.
+    pub setup_ms: Option<f64>,
+    /// Mean time from the first SYN to the end, ms.
+    pub lifetime_ms: Option<f64>,
+}
+
+/// What the configuration of the client (a proxy) says of its connections to the server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClientKeeps {
+    /// Where it passes requests on.
+    pub origin: Origin,
+    /// TLS to the server.
+    pub tls: bool,
+    /// It keeps idle connections.
+    pub pool: bool,
+    /// It asks the server to close: `Connection: close`, or FastCGI without FCGI_KEEP_CONN.
+    pub asks_to_close: bool,
+    /// It speaks HTTP/1.0.
+    pub http10: bool,
+    /// FastCGI, not HTTP.
+    pub fastcgi: bool,
+}
+
+/// What the configuration of the server says of the connections that it accepts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServerKeeps {
+    /// Where it says it, or where the server block begins.
+    pub origin: Origin,
+    /// Idle connections are closed after so long, s; 0 after each answer.
+    pub idle_s: f64,
+    /// Connections are closed after so many requests.
+    pub requests: u64,
+}
+
+/// The sums that the verdict follows from.
+struct Sums {
+    requests: u64,
+    ended: u64,
+    /// Share of the requests that found a connection which was there before.
+    share: f64,
+    /// The number of requests with which most connections ended, and how many did.
+    limit: Option<(u64, u64)>,
+}
+
+impl Sums {
+    fn of(facts: &SocketFacts, tls: bool) -> Self {
+        let carried = |turns: u64| if tls { turns.saturating_sub(TLS_TURNS).max(1) } else { turns };
+        let ended = facts.ended.iter().filter(|(turns, _)| *turns > 0);
+        let requests: u64 = ended.clone().map(|(turns, count)| carried(*turns) * count).sum();
+        let requests = requests.saturating_sub(facts.before);
+        let open = facts.open.iter().filter(|(turns, _)| *turns > 0);
+        // A handshake that came before is not among what came meanwhile: at most as many were left out as connections are new.
+        let requests = requests + open.map(|(turns, count)| turns * count).sum::<u64>();
+        let opened = facts.opened.min(requests);
+        let share = if requests > 0 { 1.0 - opened as f64 / requests as f64 } else { 0.0 };
+        let count = ended.clone().map(|(_, count)| count).sum();
+        let limit = ended.max_by_key(|(_, count)| *count).filter(|(_, most_of)| most(*most_of, count));
+        Self { requests, ended: count, share, limit: limit.map(|(turns, count)| (carried(*turns), *count)) }
+    }
+}
+
+/// The verdict about keepalive on an edge out of its sockets. The configuration decides between reasons that look alike from outside; where it was
+/// not read, [`Keepalive::open`] says that one of the reasons given is it.
+pub fn keepalive_of_sockets(facts: &SocketFacts, client: Option<&ClientKeeps>, server: Option<&ServerKeeps>) -> Keepalive {
+    let sums = Sums::of(facts, client.is_some_and(|client| client.tls));
+    let few = |limit: Option<(u64, u64)>| limit.is_some_and(|(turns, _)| (2..=TURNS_OPEN_MAX).contains(&turns));
+    let kept = if sums.requests < REQUESTS_MIN || client.is_none() && few(sums.limit) && sums.share < KEPT_SHARE {
+        Kept::Unknown
+    } else if sums.share < 0.01 {
+        if sums.ended == 0 { Kept::Unknown } else { Kept::Not }
+    } else {
+        Kept::InForce
+    };
+    let (mut why, mut reasons, mut open) = (Vec::new(), Vec::new(), false);
+    match kept {
+        Kept::Not => (reasons, open) = each_answer(facts, &sums, client, server, &mut why),
+        Kept::InForce => reasons = now_and_then(facts, &sums, server, &mut why),
+        Kept::Partly | Kept::Unknown => {}
+    }
+    let partly = kept == Kept::InForce && (sums.share < SHARE_MIN || !reasons.is_empty());
+    let kept = if partly { Kept::Partly } else { kept };
+    let mut lines: Vec<Message> = Vec::new();
+    for reason in &reasons {
+        let line = Message::new(reason.ids().1);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let summary = Message::new(match kept {
+        Kept::InForce => "keepalive-sockets-in-force",
+        Kept::Partly => "keepalive-sockets-partly",
+        Kept::Not => "keepalive-sockets-not",
+        Kept::Unknown => "keepalive-sockets-unknown",
+    })
+    .with("requests", sums.requests)
+    .with("opened", facts.opened)
+    .with("ended", sums.ended)
+    .with("seconds", facts.seconds)
+    .with("share", sums.share * 100.0);
+    let gain = matches!(kept, Kept::Not | Kept::Partly).then(|| gain(facts, &sums)).flatten();
+    Keepalive { kept, reasons, open, summary, why, lines, gain }
+}
+
+/// Who ended connections first: the client, the server, or more than half of them neither (by RST) or nobody knows.
+fn first(facts: &SocketFacts, ended: u64) -> Option<bool> {
+    match facts.server_first {
+        Some(server) if most(server, server + facts.client_first) => Some(false),
+        _ if most(facts.client_first, ended) => Some(true),
+        // The side that closes first waits. Where it is not the client's, it was the server, or somebody reset the connection.
+        None if ended > 0 => Some(false),
+        Some(_) | None => None,
+    }
+}
+
+fn place(origin: &Origin) -> String {
+    format!("{}:{}", origin.file, origin.line)
+}
+
+/// Each answer ends its connection.
+fn each_answer(
+    facts: &SocketFacts,
+    sums: &Sums,
+    client: Option<&ClientKeeps>,
+    server: Option<&ServerKeeps>,
+    why: &mut Vec<Message>,
+) -> (Vec<Reason>, bool) {
+    let by_client = first(facts, sums.ended);
+    let said = Message::new(match by_client {
+        Some(true) => "keepalive-sockets-client-first",
+        Some(false) => "keepalive-sockets-server-first",
+        None => "keepalive-sockets-neither-first",
+    });
+    let said = said.with("ended", sums.ended).with("client", facts.client_first).with("server", facts.server_first.unwrap_or(0));
+    why.push(said.with("idle", facts.idle_ms.unwrap_or(0.0)));
+    let mut reasons = Vec::new();
+    if let Some(client) = client {
+        let at = || place(&client.origin);
+        if client.asks_to_close {
+            let (reason, id) = if client.fastcgi {
+                (Reason::KeepConnUnset, "keepalive-configured-keep-conn-unset")
+            } else {
+                (Reason::CloseRequested, "keepalive-configured-close")
+            };
+            reasons.push(reason);
+            why.push(Message::new(id).with("place", at()));
+        } else if client.http10 {
+            reasons.push(Reason::Http10);
+            why.push(Message::new("keepalive-configured-http10").with("place", at()));
+        }
+        if !reasons.is_empty() {
+            return (reasons, false);
+        }
+    }
+    let server_closes = server.is_some_and(|server| server.idle_s == 0.0 || server.requests == 1);
+    if let Some(server) = server.filter(|_| server_closes) {
+        why.push(Message::new("keepalive-configured-server-closes").with("place", place(&server.origin)));
+    }
+    if server_closes || client.is_some() && by_client != Some(true) {
+        reasons.push(Reason::ServerCloses);
+    }
+    if let Some(client) = client.filter(|client| !client.pool) {
+        why.push(Message::new("keepalive-configured-no-pool").with("place", place(&client.origin)));
+        reasons.push(Reason::ClientCloses);
+    } else if by_client == Some(true) && reasons.is_empty() {
+        reasons.push(Reason::ClientCloses);
+    }
+    if !reasons.is_empty() && (client.is_some() || by_client == Some(true)) {
+        return (reasons, false);
+    }
+    // The client asks for it, or the server does it unasked: a socket shows neither words nor headers.
+    why.push(Message::new("keepalive-sockets-open"));
+    let mut candidates = vec![Reason::CloseRequested, Reason::Http10];
+    candidates.extend((!reasons.contains(&Reason::ServerCloses)).then_some(Reason::ServerCloses));
+    candidates.extend(reasons);
+    (candidates, true)
+}
+
+/// Connections carry several requests each, and some end.
+fn now_and_then(facts: &SocketFacts, sums: &Sums, server: Option<&ServerKeeps>, why: &mut Vec<Message>) -> Vec<Reason> {
+    let by_server = first(facts, sums.ended) == Some(false);
+    let idle = facts.idle_ms.is_some_and(|ms| ms >= IDLE_MS);
+    if sums.ended == 0 || !by_server {
+        return Vec::new();
+    }
+    if idle {
+        let message =
+            Message::new("keepalive-sockets-server-idle").with("ended", sums.ended).with("idle", facts.idle_ms.unwrap_or(0.0) / 1e3);
+        why.push(message);
+        return vec![Reason::ServerIdle];
+    }
+    let Some((limit, count)) = sums.limit.filter(|(limit, count)| *limit > 1 && *limit < REQUEST_LIMIT_FINE && *count >= LIMIT_ENDS_MIN)
+    else {
+        return Vec::new();
+    };
+    let configured = server.filter(|server| server.requests.abs_diff(limit) <= LIMIT_NEAR);
+    let limit = configured.map_or(limit, |server| server.requests);
+    why.push(Message::new("keepalive-sockets-request-limit").with("limit", limit).with("count", count));
+    if let Some(server) = configured {
+        why.push(Message::new("keepalive-configured-requests").with("place", place(&server.origin)).with("limit", limit));
+    }
+    vec![Reason::RequestLimit]
+}
+
+/// The set-up that is spared, as a share of what remains of a connection's life.
+fn gain(facts: &SocketFacts, sums: &Sums) -> Option<Gain> {
+    let (setup_ms, lifetime_ms) = (facts.setup_ms?, facts.lifetime_ms?);
+    let requests_each = (sums.requests as f64 / facts.opened.max(1) as f64).max(1.0);
+    let request_ms = (lifetime_ms - setup_ms) / requests_each;
+    if request_ms <= 0.0 {
+        return None;
+    }
+    let factor = (request_ms + setup_ms / requests_each) / request_ms;
+    if factor < GAIN_MIN {
+        return None;
+    }
+    let text = Message::new("keepalive-gain").with("setup", setup_ms).with("request", request_ms);
+    Some(Gain { factor, text: text.with("percent", (factor - 1.0) * 100.0).with("factor", factor) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::catalogue::Catalogue;
+
+    /// A thousand connections with a request each, all closed first by the server.
+    fn churning() -> SocketFacts {
+        SocketFacts {
+            seconds: 5.0,
+            opened: 1000,
+            ended: vec![(1, 1000)],
+            server_first: Some(990),
+            idle_ms: Some(0.0),
+            setup_ms: Some(20.0),
+            lifetime_ms: Some(41.0),
+            ..SocketFacts::default()
+        }
+    }
+
+    fn kept() -> SocketFacts {
+        SocketFacts { opened: 0, ended: Vec::new(), open: vec![(100, 20)], server_first: Some(0), ..churning() }
+    }
+
+    fn pool() -> ClientKeeps {
+        ClientKeeps { pool: true, ..ClientKeeps::default() }
+    }
+
+    const STAYS: ServerKeeps = ServerKeeps { origin: Origin { file: String::new(), line: 1 }, idle_s: 300.0, requests: 100_000 };
+
+    fn closes() -> ServerKeeps {
+        ServerKeeps { idle_s: 0.0, ..STAYS }
+    }
+
+    fn said(verdict: &Keepalive) -> String {
+        let words = Catalogue::english();
+        let gain = verdict.gain.iter().map(|gain| &gain.text);
+        let all = [&verdict.summary].into_iter().chain(&verdict.why).chain(&verdict.lines).chain(gain);
+        let text: String = all.map(|message| words.text(message) + "\n").collect();
+        assert!(!text.contains("[keepalive") && !text.contains("{$"), "{text}");
+        text
+    }
+
+    #[test]
+    fn the_five_configurations_are_told_apart_with_their_files() {
+        let by_client = SocketFacts { client_first: 990, server_first: Some(0), ..churning() };
+        let (asks, bare) = (ClientKeeps { asks_to_close: true, http10: true, ..ClientKeeps::default() }, ClientKeeps::default());
+        let cases = [
+            (churning(), &asks, closes(), vec![Reason::CloseRequested]),
+            (churning(), &ClientKeeps { http10: true, ..pool() }, STAYS, vec![Reason::Http10]),
+            (churning(), &ClientKeeps { asks_to_close: true, fastcgi: true, ..pool() }, STAYS, vec![Reason::KeepConnUnset]),
+            (churning(), &bare, closes(), vec![Reason::ServerCloses, Reason::ClientCloses]),
+            (by_client, &bare, STAYS, vec![Reason::ClientCloses]),
+            (churning(), &pool(), closes(), vec![Reason::ServerCloses]),
+        ];
+        for (facts, client, server, reasons) in cases {
+            let verdict = keepalive_of_sockets(&facts, Some(client), Some(&server));
+            assert_eq!((verdict.kept, &verdict.reasons, verdict.open), (Kept::Not, &reasons, false));
+            assert!(!verdict.lines.is_empty(), "{}", said(&verdict));
+        }
+        let verdict = keepalive_of_sockets(&kept(), Some(&pool()), Some(&STAYS));
+        assert_eq!((verdict.kept, verdict.reasons.len(), verdict.gain), (Kept::InForce, 0, None));
+    }
+
+    #[test]
+    fn without_files_what_looks_alike_stays_open() {
+        let verdict = keepalive_of_sockets(&churning(), None, None);
+        let open = vec![Reason::CloseRequested, Reason::Http10, Reason::ServerCloses];
+        assert_eq!((verdict.kept, &verdict.reasons, verdict.open), (Kept::Not, &open, true));
+        assert!(said(&verdict).contains("20"), "{}", said(&verdict));
+        // The server would close, but the client may have asked for it as well.
+        assert!(keepalive_of_sockets(&churning(), None, Some(&closes())).open);
+        // Who closes first though nobody asked for it is known by the socket alone.
+        let by_client = SocketFacts { client_first: 990, server_first: None, ..churning() };
+        let verdict = keepalive_of_sockets(&by_client, None, None);
+        assert_eq!((verdict.reasons, verdict.open), (vec![Reason::ClientCloses], false));
+    }
+
+    #[test]
+    fn a_limit_of_requests_and_an_idle_timeout_make_it_partly() {
+        let limited = SocketFacts { opened: 10, ended: vec![(299, 1), (300, 9)], server_first: Some(10), ..kept() };
+        let server = ServerKeeps { requests: 300, ..STAYS };
+        for server in [Some(&server), None] {
+            let verdict = keepalive_of_sockets(&limited, Some(&pool()), server);
+            assert_eq!((verdict.kept, &verdict.reasons), (Kept::Partly, &vec![Reason::RequestLimit]));
+            assert!(said(&verdict).contains("300"), "{}", said(&verdict));
+        }
+        let idle = SocketFacts { idle_ms: Some(2000.0), ..limited.clone() };
+        assert_eq!(keepalive_of_sockets(&idle, None, None).reasons, [Reason::ServerIdle]);
+        // The client gives up what it does not need, at whatever number.
+        let by_client = SocketFacts { client_first: 10, server_first: Some(0), ..limited };
+        assert_eq!(keepalive_of_sockets(&by_client, Some(&pool()), None).kept, Kept::InForce);
+    }
+
+    #[test]
+    fn a_handshake_of_tls_is_no_request() {
+        let facts = SocketFacts { ended: vec![(3, 1000)], ..churning() };
+        let tls = ClientKeeps { tls: true, asks_to_close: true, ..ClientKeeps::default() };
+        assert_eq!(keepalive_of_sockets(&facts, Some(&tls), None).kept, Kept::Not);
+        assert_eq!(keepalive_of_sockets(&facts, None, None).kept, Kept::Unknown, "three requests, or one and a handshake");
+        let many = SocketFacts { ended: vec![(50, 20)], opened: 20, ..churning() };
+        assert_ne!(keepalive_of_sockets(&many, Some(&tls), None).kept, Kept::Not);
+    }
+
+    #[test]
+    fn too_little_allows_no_verdict() {
+        assert_eq!(keepalive_of_sockets(&SocketFacts::default(), None, None).kept, Kept::Unknown);
+        let open = SocketFacts { ended: Vec::new(), open: vec![(1, 1000)], ..churning() };
+        assert_eq!(keepalive_of_sockets(&open, None, None).kept, Kept::Unknown, "none of them has ended");
+    }
+
+    #[test]
+    fn the_gain_is_the_set_up_that_is_spared() {
+        let gain = keepalive_of_sockets(&SocketFacts { lifetime_ms: Some(40.0), ..churning() }, None, None).gain;
+        assert!((gain.unwrap().factor - 2.0).abs() < 1e-9);
+        assert!(keepalive_of_sockets(&SocketFacts { lifetime_ms: None, ..churning() }, None, None).gain.is_none());
+        assert!(keepalive_of_sockets(&SocketFacts { lifetime_ms: Some(19.0), ..churning() }, None, None).gain.is_none());
+    }
+}

@@ -1,0 +1,198 @@
+//! Station `accept-queue`: a cause where a longer queue would serve the refused, a symptom before workers that do not come, silent otherwise.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::observation::Observation;
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, Role, StationState, Verdict};
+
+use crate::stage::queue::*;
+use crate::stage::*;
+
+#[test]
+fn bursts_into_a_short_queue_are_a_cause() {
+    for limit in [5, 10, 128] {
+        let mut obs = healthy();
+        queue(&mut obs, limit, 1, 3_000);
+        suffer(&mut obs, 1_000, 50_000);
+        let diagnosis = told(&obs);
+        assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["accept-queue-full"]), "limit {limit}");
+        assert!(diagnosis.findings[0].evidence.len() >= 3);
+    }
+}
+
+#[test]
+fn a_queue_that_stands_before_workers_who_do_not_come_is_a_symptom_and_no_cause_is_made_up() {
+    let mut obs = healthy();
+    queue(&mut obs, 511, 512, 3_000);
+    suffer(&mut obs, 1_000, 2_500);
+    cpu(&mut obs, 0.05);
+    let diagnosis = told(&obs);
+    assert_eq!(diagnosis.findings.iter().map(|finding| finding.role).collect::<Vec<_>>(), [Role::Symptom]);
+    assert_eq!(diagnosis.verdict, Verdict::Unknown);
+}
+
+#[test]
+fn a_small_queue_that_is_never_reached_is_silent() {
+    let mut obs = healthy();
+    queue(&mut obs, 4, 1, 0);
+    let diagnosis = told(&obs);
+    assert_eq!((diagnosis.verdict, diagnosis.findings.len()), (Verdict::Healthy, 0));
+}
+
+/// What the namespace's listeners dropped, and how many of these drops were for want of room.
+fn counted(obs: &mut Observation, drops: i64, overflows: i64) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for (at, share) in [(0, 0), (11_000_000, 1)] {
+        let counters = [("TcpExt.ListenDrops", drops), ("TcpExt.ListenOverflows", overflows)];
+        view.netstat.push(at, Reading::Ok(counters.map(|(name, count)| (name.to_owned(), count * share)).into()));
+    }
+}
+
+#[test]
+fn drops_of_a_listener_that_never_wanted_room_are_no_overflow_with_and_without_load() {
+    for (overflows, expected) in [(0, vec![]), (56, vec!["accept-queue-full"])] {
+        for loaded in [true, false] {
+            let mut obs = healthy();
+            queue(&mut obs, 4_096, 0, 56);
+            counted(&mut obs, 56, overflows);
+            suffer(&mut obs, 200, 50_000);
+            if !loaded {
+                obs.load = None;
+                obs.request.loaded = false;
+            }
+            assert_eq!(causes(&told(&obs)), expected, "{overflows} overflows, loaded: {loaded}");
+        }
+    }
+}
+
+#[test]
+fn overflows_that_nobody_suffered_from_are_told_and_no_cause() {
+    let mut obs = healthy();
+    queue(&mut obs, 10, 0, 3);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), [""; 0]);
+    let station = diagnosis.path.iter().find(|station| station.station == "accept-queue").unwrap();
+    assert_eq!(station.state, StationState::Near);
+    assert_eq!(diagnosis.verdict, Verdict::Healthy);
+}
+
+/// The listener of the server's queue dropped all that it did before this time of the observation.
+fn dropped_until(obs: &mut Observation, until_us: u64, drops: u64) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners[0].drops = Some(drops * at.clamp(WINDOW.0, until_us).saturating_sub(WINDOW.0) / (until_us - WINDOW.0));
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+}
+
+#[test]
+fn the_burst_with_which_a_load_begins_is_told_and_no_cause_unless_it_goes_on() {
+    for (until_us, expected) in [(WINDOW.0 + 1_500_000, vec![]), (WINDOW.0 + 4_000_000, vec!["accept-queue-full"])] {
+        let mut obs = healthy();
+        queue(&mut obs, 10, 1, 0);
+        suffer(&mut obs, 1_000, 50_000);
+        dropped_until(&mut obs, until_us, 900);
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), expected, "until {until_us}");
+        let station = diagnosis.path.iter().find(|station| station.station == "accept-queue").unwrap();
+        assert_eq!(station.why.contains("when the load began"), expected.is_empty(), "{}", station.why);
+        // Who watches saw no beginning, and a load of three seconds shows nothing after it.
+        (obs.load, obs.request.loaded) = (None, false);
+        assert_eq!(causes(&told(&obs)), ["accept-queue-full"], "until {until_us}");
+    }
+    // Where connections are kept, few that come late make few requests wait.
+    let kept = |opened: u64| {
+        let mut obs = healthy();
+        queue(&mut obs, 10, 1, 0);
+        dropped_until(&mut obs, WINDOW.0 + 4_000_000, 900);
+        let load = obs.load.as_mut().unwrap();
+        (load.connections, load.errors.response_timeout, load.requests) = (opened, 40, load.good + 40);
+        let connects = &mut load.connect_us;
+        (connects.p99, connects.p999, connects.max) = (1_000_000, 2_000_000, 2_000_000);
+        told(&obs)
+    };
+    assert_eq!(causes(&kept(320)), [""; 0]);
+    assert_eq!(causes(&kept(50_000)), ["accept-queue-full"], "a connection for two requests");
+    let mut short = healthy();
+    queue(&mut short, 10, 1, 0);
+    suffer(&mut short, 1_000, 50_000);
+    dropped_until(&mut short, WINDOW.0 + 1_500_000, 900);
+    short.window_us = Some((WINDOW.0, WINDOW.0 + 3_000_000));
+    assert_eq!(causes(&told(&short)), ["accept-queue-full"]);
+}
+
+#[test]
+fn a_few_overflows_beside_failures_or_slowness_of_another_kind_are_no_cause() {
+    let burst = |change: fn(&mut Observation)| {
+        let mut obs = healthy();
+        queue(&mut obs, 10, 0, 40);
+        change(&mut obs);
+        causes(&told(&obs)).len()
+    };
+    let app_errors = burst(|obs| {
+        let load = obs.load.as_mut().unwrap();
+        (load.good, load.status) = (95_000, [(200, 95_000), (500, 5_000)].into());
+    });
+    assert_eq!(app_errors, 0, "errors of the application");
+    let one_slow = burst(|obs| {
+        let load = obs.load.as_mut().unwrap();
+        (load.latency_us.max, load.connect_us.max, load.errors.response_timeout) = (1_900_000, 1_010_000, 1);
+    });
+    assert_eq!(one_slow, 0, "one in a hundred thousand");
+    let slow_pages = burst(|obs| {
+        let load = obs.load.as_mut().unwrap();
+        (load.latency_us.p50, load.latency_us.p99, load.latency_us.p999) = (1_200_000, 1_500_000, 1_800_000);
+    });
+    assert_eq!(slow_pages, 0, "every page takes a second");
+    // Those do the harm that overflows do.
+    let timeouts = burst(|obs| {
+        obs.load.as_mut().unwrap().errors.connect_timeout = 1_500;
+        obs.load.as_mut().unwrap().good -= 1_500;
+    });
+    assert_eq!(timeouts, 1);
+}
+
+#[test]
+fn overflows_of_hardly_any_of_those_who_came_are_no_cause_with_and_without_load() {
+    for (accepted, expected) in [(400_000, vec![]), (5_000, vec!["accept-queue-full"])] {
+        for loaded in [true, false] {
+            let mut obs = healthy();
+            queue(&mut obs, 10, 1, 60);
+            suffer(&mut obs, 1_000, 50_000);
+            let view = obs.netns.get_mut(&SERVER).unwrap();
+            for (at, opens) in [(0, 7), (11_000_000, 7 + accepted)] {
+                view.netstat.push(at, Reading::Ok([("Tcp.PassiveOpens".to_owned(), opens)].into()));
+            }
+            if !loaded {
+                (obs.load, obs.request.loaded) = (None, false);
+            }
+            assert_eq!(causes(&told(&obs)), expected, "{accepted} accepted, loaded: {loaded}");
+        }
+    }
+}
+
+#[test]
+fn drops_of_which_no_counter_tells_the_reason_are_less_sure_and_may_be_syns() {
+    let mut obs = healthy();
+    queue(&mut obs, 128, 1, 3_000);
+    suffer(&mut obs, 1_000, 50_000);
+    let diagnosis = told(&obs);
+    assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec!["accept-queue-full"], Confidence::Low));
+    // Without cookies a SYN queue drops them as well; a queue that was seen full drops them itself.
+    let cookies = |obs: &mut Observation, value: &str| {
+        let series = obs.netns.get_mut(&SERVER).unwrap().sysctls.entry("net.ipv4.tcp_syncookies".into()).or_default();
+        series.push(0, Reading::Ok(value.into()));
+    };
+    cookies(&mut obs, "0");
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+    let mut full = healthy();
+    queue(&mut full, 10, 10, 3_000);
+    suffer(&mut full, 1_000, 50_000);
+    cookies(&mut full, "0");
+    assert_eq!(causes(&told(&full)), ["accept-queue-full"]);
+    counted(&mut full, 3_000, 3_000);
+    assert_eq!(told(&full).findings[0].confidence, Confidence::High);
+}

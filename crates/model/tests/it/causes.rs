@@ -1,0 +1,384 @@
+//! The cause graph over whole observations: chains from the root to the last symptom, and what tells a symptom from a cause beside another; and the
+//! order of several causes, against simulated servers too: no step that is kept lowers goodput.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::catalogue::Catalogue;
+use chokepoint_model::causes::{Layout, arrange, order};
+use chokepoint_model::fix::NOISE_SHARE;
+use chokepoint_model::observation::{CpuUse, Identity, Link, Qdisc, TimeWaitDialled, TimeWaits};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::*;
+use proptest::prelude::*;
+
+use crate::simulator::{
+    self, Found, Settings, Truth, World,
+    php::{Decoy, Php},
+    pipe::{Pipe, ROW, in_order},
+};
+use crate::stage::{
+    self,
+    blocked::*,
+    both::{overflowing, proxied, tabled},
+    edge::{BACKEND, edge, gateway_errors},
+    limits::{ALERT, logged, nginx, suffer},
+    pool::pool,
+    *,
+};
+
+fn of<'a>(diagnosis: &'a Diagnosis, id: &str) -> &'a Finding {
+    diagnosis.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("{id} in {:?}", ids(diagnosis)))
+}
+
+fn ids(diagnosis: &Diagnosis) -> Vec<&str> {
+    diagnosis.findings.iter().map(|finding| finding.id.as_str()).collect()
+}
+
+/// The links as "cause -> symptom".
+fn links(diagnosis: &Diagnosis) -> Vec<String> {
+    let name = |cause: Cause| match cause {
+        Cause::Finding(at) => diagnosis.findings[at].id.as_str(),
+        Cause::Station(at) => diagnosis.path[at].station.as_str(),
+    };
+    diagnosis.couplings.iter().map(|link| format!("{} -> {}", name(link.cause), diagnosis.findings[link.symptom].id)).collect()
+}
+
+#[test]
+fn a_chain_names_its_root_first_and_tells_each_link() {
+    let mut obs = towards("192.0.2.7");
+    overflowing(&mut obs, 200);
+    let diagnosis = told(&obs);
+    assert_eq!(ids(&diagnosis), ["workers-blocked-on-upstream", "worker-pool-exhausted", "accept-queue-full"]);
+    assert_eq!(causes(&diagnosis), ["workers-blocked-on-upstream"]);
+    assert_eq!(of(&diagnosis, "accept-queue-full").symptom_of, ["workers-blocked-on-upstream", "worker-pool-exhausted"]);
+    let expected = ["workers-blocked-on-upstream -> worker-pool-exhausted", "worker-pool-exhausted -> accept-queue-full"];
+    assert_eq!(links(&diagnosis), expected);
+    assert!(diagnosis.couplings.iter().all(|link| diagnosis.findings[link.symptom].explanation.contains(&link.why)));
+    assert_eq!(diagnosis.order, [], "there is one cause");
+}
+
+#[test]
+fn a_chain_over_two_tiers_ends_at_the_innermost() {
+    let mut obs = towards(BEHIND);
+    behind(&mut obs, 3, 2, 3);
+    overflowing(&mut obs, 200);
+    let diagnosis = told(&obs);
+    let tiers: Vec<&str> = diagnosis.findings.iter().map(|finding| finding.tier.as_str()).collect();
+    assert_eq!(tiers, ["database", "php-fpm", "php-fpm", "php-fpm"]);
+    let root = ["worker-pool-exhausted", "workers-blocked-on-upstream"];
+    assert_eq!(of(&diagnosis, "accept-queue-full").symptom_of, root);
+    assert_eq!(links(&diagnosis).len(), 3);
+}
+
+#[test]
+fn a_full_table_on_the_way_to_the_upstream_is_why_connections_pile_up_and_before_a_server_without_one_it_is_not() {
+    let mut obs = proxied();
+    assert_eq!(causes(&told(&obs)), ["worker-connections-exhausted"]);
+    tabled(&mut obs);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["conntrack-table-full"]);
+    assert_eq!(of(&diagnosis, "worker-connections-exhausted").symptom_of, ["conntrack-table-full"]);
+    let mut alone = nginx(64, 1_024, false, Vec::new());
+    suffer(&mut alone, 4_000, &[]);
+    logged(&mut alone, "worker_connections", 4_000, ALERT);
+    tabled(&mut alone);
+    let diagnosis = told(&alone);
+    assert_eq!(causes(&diagnosis), ["conntrack-table-full", "worker-connections-exhausted"]);
+    assert!(diagnosis.order[0].why.contains("worker-connections-exhausted (nginx)"), "{:?}", diagnosis.order);
+}
+
+#[test]
+fn a_queue_that_stands_before_busy_cores_is_their_symptom_and_the_verdict_says_so() {
+    let crowded = |busy: f64, standing: u32| {
+        let mut obs = healthy();
+        stage::queue::queue(&mut obs, 511, standing, 300);
+        cpu(&mut obs, busy);
+        let load = obs.load.as_mut().unwrap();
+        load.shape = chokepoint_model::load::Loop::Closed { connections: 1_000 };
+        (load.requests, load.good, load.status) = (2_500, 2_500, [(200, 2_500)].into());
+        (load.latency_us.p50, load.latency_us.p99, load.latency_us.p999) = (3_000_000, 4_000_000, 5_000_000);
+        told(&obs)
+    };
+    let full = crowded(0.99, 512);
+    assert_eq!(
+        (full.verdict, full.limited_by, links(&full)),
+        (Verdict::Healthy, Some(LimitedBy::Cpu), vec!["cpu -> accept-queue-full".to_owned()])
+    );
+    assert_eq!(full.findings[0].role, Role::Symptom);
+    // With idle cores something else keeps the server from accepting, and nobody knows what.
+    let idle = crowded(0.05, 512);
+    assert_eq!((idle.verdict, links(&idle).len()), (Verdict::Unknown, 0));
+    // A queue that only overflows in bursts is a cause, however busy the cores are.
+    assert_eq!(causes(&crowded(0.99, 1)), ["accept-queue-full"]);
+}
+
+#[test]
+fn ports_are_mended_before_the_queue_in_front_of_them_and_the_report_says_why() {
+    let mut obs = edge(BACKEND, "20000 20050", 50);
+    gateway_errors(&mut obs, 60_000);
+    overflowing(&mut obs, 100);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["ephemeral-ports-exhausted", "accept-queue-full"]);
+    let whys: Vec<&str> = diagnosis.order.iter().map(|turn| turn.why.as_str()).collect();
+    assert!(whys[0].contains("accept-queue-full (nginx)") && whys[0].contains("nearer to the answer"), "{whys:?}");
+    assert!(whys[1].starts_with("Last") && whys[1].contains("ephemeral-ports-exhausted"), "{whys:?}");
+    assert_eq!(diagnosis.order.iter().map(|turn| turn.finding).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn a_pool_whose_own_answers_fill_the_link_waits_to_send() {
+    // Workers of the first tier, all taken; the same with a link of a tenth of what the answers fill.
+    let served = |rate: u64| {
+        let mut obs = pool(5, 5, 60);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        // Requests come to the pool itself.
+        for (at, mut listeners) in points {
+            listeners.remove(0);
+            view.listeners.push(at, Reading::Ok(listeners));
+        }
+        (obs.request.port, obs.request.addresses, obs.request.client_netns) = (9000, vec![ip("127.0.0.1")], SERVER);
+        obs.processes.remove(&42);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        view.links = Default::default();
+        for second in [0, 11] {
+            let link = Link { index: 1, name: "lo".into(), up: true, tx_bytes: second * 6_240_000, ..Link::default() };
+            view.links.push(second * 1_000_000, Reading::Ok(vec![link]));
+        }
+        let shaper = Qdisc { link: 1, kind: "tbf".into(), rate_bits_per_s: Some(rate), ..Qdisc::default() };
+        view.qdiscs.push(0, Reading::Ok(vec![shaper]));
+        told(&obs)
+    };
+    let full = served(50_000_000);
+    assert_eq!((full.verdict, full.limited_by, links(&full)), (Verdict::Healthy, Some(LimitedBy::Link), vec![LINK.to_owned()]));
+    assert_eq!(causes(&served(500_000_000)), ["worker-pool-exhausted"]);
+}
+
+const LINK: &str = "link -> worker-pool-exhausted";
+
+#[test]
+fn a_search_for_ports_floods_the_queue_of_a_server_on_the_same_cores_and_of_no_other() {
+    for (backend_core, expected) in [(1, vec!["time-wait-port-search"]), (0, vec!["accept-queue-full", "time-wait-port-search"])] {
+        let mut obs = edge(BACKEND, "10000 65535", 20);
+        let waits = TimeWaitDialled { local: ip("10.0.0.2"), remote: (ip(BACKEND), 8080), count: 27_700 };
+        let waits = TimeWaits { total: 27_700, dialled: vec![waits], ..TimeWaits::default() };
+        obs.netns.get_mut(&SERVER).unwrap().time_waits.push(9_000_000, Reading::Ok(waits));
+        stage::edge::set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");
+        cpu(&mut obs, 0.99);
+        let identity = obs.processes[&50].identity.last().cloned().unwrap();
+        let moved = Identity { cpus_allowed: vec![backend_core], ..identity };
+        obs.processes.get_mut(&50).unwrap().identity = Default::default();
+        obs.processes.get_mut(&50).unwrap().identity.push(0, Reading::Ok(moved));
+        overflowing(&mut obs, 200);
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), expected, "core {backend_core}");
+        assert_eq!(diagnosis.couplings.len(), usize::from(backend_core == 1));
+    }
+}
+
+fn finding(id: &str, station: &str, tier: &str) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        station: station.to_owned(),
+        tier: tier.to_owned(),
+        at: At::default(),
+        role: Role::Cause,
+        symptom_of: Vec::new(),
+        confidence: Confidence::High,
+        title: String::new(),
+        evidence: Vec::new(),
+        explanation: String::new(),
+        remedies: Vec::new(),
+    }
+}
+
+fn tier(name: &str, upstreams: &[&str]) -> TierReport {
+    let upstreams = upstreams.iter().map(|name| (*name).to_owned()).collect();
+    TierReport { name: name.to_owned(), listeners: Vec::new(), pids: Vec::new(), netns: "host".to_owned(), upstreams }
+}
+
+/// The model's order of these findings, some of which are about two tiers that share something.
+fn places(findings: &[Finding], tiers: &[TierReport]) -> Vec<usize> {
+    let place = |name: &str| tiers.iter().position(|tier| tier.name == name);
+    let of = |name: &str| match name.split_once('+') {
+        Some((one, other)) => [place(one), place(other)].into_iter().flatten().collect(),
+        None => place(name).into_iter().collect(),
+    };
+    order(findings, &[], Layout { tiers, path: &[], places: &of })
+}
+
+/// Tiers and ids in the order of the model.
+fn ordered(findings: &[Finding], tiers: &[TierReport]) -> Vec<String> {
+    places(findings, tiers).into_iter().map(|at| format!("{} {}", findings[at].tier, findings[at].id)).collect()
+}
+
+#[test]
+fn the_nearest_to_the_answer_is_first_by_the_longest_way_there() {
+    let queue = |tier: &str| finding("accept-queue-full", "accept-queue", tier);
+    let all = [
+        finding("load-generator-limited", "load-generator", "client"),
+        queue("web"),
+        queue("app"),
+        queue("data"),
+        finding("worker-pool-exhausted", "worker-pool", "app"),
+        finding("conntrack-table-full", "conntrack-table", "web"),
+        finding("ephemeral-ports-exhausted", "ephemeral-ports", "web"),
+    ];
+    let expected = [
+        "web conntrack-table-full",
+        "data accept-queue-full",
+        "app worker-pool-exhausted",
+        "app accept-queue-full",
+        "web ephemeral-ports-exhausted",
+        "web accept-queue-full",
+        "client load-generator-limited",
+    ];
+    // The web server calls the database itself, too: it lies behind the application all the same.
+    let tiers = [tier("web", &["data", "app"]), tier("data", &[]), tier("app", &["data"])];
+    assert_eq!(ordered(&all, &tiers), expected);
+    // On a ring nobody is nearer; what lies behind it is.
+    let tiers = [tier("web", &["app"]), tier("app", &["web", "data"]), tier("data", &[])];
+    assert_eq!(ordered(&all[1..4], &tiers)[0], "data accept-queue-full");
+}
+
+#[test]
+fn of_two_at_one_place_the_one_that_turns_away_more_is_first() {
+    let at = |listener: &str| At { listener: Some(listener.to_owned()), ..At::default() };
+    let queue = |listener: &str| Finding { at: at(listener), ..finding("accept-queue-full", "accept-queue", "web") };
+    let mut station = told(&healthy()).path.remove(0);
+    (station.tier, station.station, station.at, station.refused_per_s) = ("web".into(), "accept-queue".into(), at("b"), Some(9.0));
+    let path = [Station { at: at("a"), refused_per_s: Some(2.0), ..station.clone() }, station];
+    let (tiers, words) = ([tier("web", &[])], Catalogue::english());
+    let mut found = vec![queue("a"), queue("b")];
+    let turns = arrange(&mut found, &mut [], Layout { tiers: &tiers, path: &path, places: &|_| vec![0] }, &words);
+    assert_eq!(found[0].at.listener.as_deref(), Some("b"));
+    assert!(turns[0].why.contains("turns away more"), "{turns:?}");
+    let turns = arrange(&mut found, &mut [], Layout { tiers: &tiers, path: &[], places: &|_| vec![0] }, &words);
+    assert!(turns[0].why.contains("either may be first"), "{turns:?}");
+}
+
+/// The simulated nginx and php-fpm with the model's names and order, or the opposite order.
+struct Named(Php, bool);
+
+fn named(name: &str) -> String {
+    match name {
+        "table-full" => "web/conntrack-table-full",
+        "table" => "web/conntrack-table",
+        "children-busy" => "app/worker-pool-exhausted",
+        "pool" => "app/worker-pool",
+        "queue-full" => "web/accept-queue-full",
+        "queue" => "web/accept-queue",
+        "ports-used-up" => "web/ephemeral-ports-exhausted",
+        "port-search" => "web/time-wait-port-search",
+        "ports" => "web/ephemeral-ports",
+        other => panic!("{other} has no name"),
+    }
+    .to_owned()
+}
+
+impl World for Named {
+    fn start(&self) -> Settings {
+        self.0.start()
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let mut truth = self.0.truth(settings);
+        truth.refusals = truth.refusals.into_iter().map(|(station, rate)| (named(&station), rate)).collect();
+        for Found { id, station, remedies, .. } in &mut truth.findings {
+            (*id, *station) = (named(id), named(station));
+            for cure in remedies {
+                if let Signal::Refusals { station } = &mut cure.signal {
+                    *station = named(station);
+                }
+            }
+        }
+        truth
+    }
+
+    fn told(&self, diagnosis: Diagnosis) -> Diagnosis {
+        in_order(diagnosis, self.1)
+    }
+}
+
+/// Steps that were kept although goodput fell and no cause explains it that could not be seen before the step, by their remedies.
+fn falls(world: &dyn World, seed: u64) -> Vec<String> {
+    let ended = simulator::run(world, 0.0, seed, None, None);
+    let steps = ended.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
+    let fell = steps.filter(|round| round.before_rps.is_some_and(|before| round.measured_rps < before * (1.0 - NOISE_SHARE)));
+    let unforeseen = |round: &&Round| {
+        let place = round.n as usize;
+        let is_before = |truth: &Truth| round.before_rps.is_some_and(|before| (truth.goodput_rps - before).abs() < 1e-6);
+        let earlier = ended.measured[..place].iter().rev().map(|settings| world.truth(settings));
+        let (before, after) = (earlier.into_iter().find(is_before).expect("it was measured"), world.truth(&ended.measured[place]));
+        after.causes().iter().any(|cause| !before.causes().contains(cause))
+    };
+    fell.filter(|round| !unforeseen(round)).map(|round| round.remedy.clone()).collect()
+}
+
+#[test]
+fn in_this_order_no_step_that_is_kept_lowers_goodput_and_in_the_opposite_one_some_do() {
+    let world = |faults, early, reverse| Named(Php { faults, decoy: Decoy::None, early, first: false, reverse: false }, reverse);
+    let mut opposite = 0;
+    for faults in 0..32 {
+        for early in [false, true] {
+            assert_eq!(falls(&world(faults, early, false), 1), [""; 0], "faults {faults:05b}, early: {early}");
+            opposite += falls(&world(faults, early, true), 1).len();
+        }
+    }
+    assert!(opposite > 0, "the order makes no difference here");
+}
+
+#[test]
+fn nor_does_one_in_rows_of_stations_whatever_is_wrong_with_them() {
+    let mut opposite = 0;
+    for faults in (0..1_u32 << ROW.len()).filter(|faults| faults.count_ones() <= 4) {
+        for seed in [1, 2] {
+            let pipe = |outermost_first| Pipe { faults, seed, outermost_first };
+            assert_eq!(falls(&pipe(false), seed), [""; 0], "faults {faults:010b}, seed {seed}");
+            opposite += falls(&pipe(true), seed).len();
+        }
+    }
+    assert!(opposite > 0, "the order makes no difference here");
+}
+
+proptest! {
+    #[test]
+    fn every_finding_stays_and_causes_come_first_whatever_the_path(
+        (drawn, edges) in (
+            proptest::collection::vec((0_usize..ROW.len(), any::<bool>()), 0..8),
+            proptest::collection::vec((0_usize..3, 0_usize..3), 0..6),
+        ),
+    ) {
+        let names = ["web", "app", "data"];
+        let called = |from: usize| edges.iter().filter(move |edge| edge.0 == from).map(|edge| names[edge.1]).collect::<Vec<_>>();
+        let tiers: Vec<TierReport> = (0..3).map(|from| tier(names[from], &called(from))).collect();
+        let role = |is_cause: bool| if is_cause { Role::Cause } else { Role::Symptom };
+        let made = |(place, is_cause): &(usize, bool)| Finding { role: role(*is_cause), ..finding(ROW[*place].1, ROW[*place].2, ROW[*place].0) };
+        let findings: Vec<Finding> = drawn.iter().map(made).collect();
+        let mut places = places(&findings, &tiers);
+        let roles: Vec<bool> = places.iter().map(|at| findings[*at].role == Role::Symptom).collect();
+        prop_assert!(roles.is_sorted());
+        places.sort_unstable();
+        prop_assert_eq!(places, (0..findings.len()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_pool_that_waits_for_busy_cores_behind_is_linked_to_them() {
+    let mut obs = towards(BEHIND);
+    behind(&mut obs, 1, 5, 0);
+    cpu(&mut obs, 0.99);
+    for pid in (50..56).chain([80]) {
+        for second in 0..=11_u64 {
+            let run_ns = Some(second * if pid == 80 { 950_000_000 } else { 10_000_000 });
+            let used = CpuUse { run_ns, run_delay_ns: Some(0), ..CpuUse::default() };
+            obs.processes.get_mut(&pid).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+    }
+    // What the cores are full of may be the answers that fail.
+    let load = obs.load.as_mut().unwrap();
+    (load.requests, load.errors.reset) = (load.good + 2_000, 2_000);
+    let diagnosis = told(&obs);
+    assert_eq!(links(&diagnosis), ["cpu -> workers-blocked-on-upstream", "workers-blocked-on-upstream -> worker-pool-exhausted"]);
+}

@@ -1,0 +1,208 @@
+//! Station `ephemeral-ports`: exhaustion and the search in TIME_WAIT on the dialling side fire; the accepting side's TIME_WAIT and ample ranges
+//! leave it silent.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::change::Change;
+use chokepoint_model::observation::{
+    CpuUse, ErrorLog, LogExtent, NginxConfig, Observation, ServerConfig, TimeWaitAccepted, TimeWaitDialled, TimeWaits,
+};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, StationState, Verdict};
+
+use crate::stage::edge::*;
+use crate::stage::limits::logged;
+use crate::stage::profiled::profile;
+use crate::stage::*;
+
+fn dialled_waits(obs: &mut Observation, remote: &str, count: u64) {
+    let waits = TimeWaits {
+        total: count,
+        dialled: vec![TimeWaitDialled { local: ip("10.0.0.2"), remote: (ip(remote), 8080), count }],
+        ..TimeWaits::default()
+    };
+    obs.netns.get_mut(&SERVER).unwrap().time_waits.push(9_000_000, Reading::Ok(waits));
+}
+
+#[test]
+fn ports_that_are_all_taken_with_errors_at_the_gateway_are_a_cause() {
+    let mut obs = edge(BACKEND, "20000\t20050", 50);
+    gateway_errors(&mut obs, 60_000);
+    let diagnosis = told(&obs);
+    assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["ephemeral-ports-exhausted"]));
+    let [Change::Sysctl { key, netns, from, to, .. }] = diagnosis.findings[0].remedies[0].change.as_slice() else { panic!() };
+    assert_eq!((key.as_str(), *netns, from.as_str(), to.as_str()), ("net.ipv4.ip_local_port_range", SERVER, "20000 20050", "10000 65535"));
+}
+
+/// The web server is an nginx, and its error log was read: it tells this.
+fn log(obs: &mut Observation, kinds: &[(&str, u64)], skipped_bytes: u64) {
+    let server = obs.servers.entry(42).or_default();
+    server.config.push(0, Reading::Ok(ServerConfig::Nginx(NginxConfig::default())));
+    let counted = kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+    let log = ErrorLog { kinds: counted, extent: LogExtent { skipped_bytes, ..LogExtent::default() }, ..ErrorLog::default() };
+    server.error_logs.entry("/var/log/nginx/error.log".into()).or_default().push(11_000_000, Reading::Ok(log));
+}
+
+#[test]
+fn errors_of_the_application_over_few_kept_connections_are_not_the_ports_fault() {
+    let failing = |kinds: &[(&str, u64)], skipped_bytes: u64| {
+        let mut obs = edge(BACKEND, "20000 20050", 50);
+        let load = obs.load.as_mut().unwrap();
+        (load.good, load.status) = (95_000, [(200, 95_000), (500, 5_000)].into());
+        log(&mut obs, kinds, skipped_bytes);
+        causes(&told(&obs)).len()
+    };
+    assert_eq!(failing(&[], 0), 0, "nginx would have logged it");
+    assert_eq!(failing(&[("upstream timed out", 5_000)], 0), 0, "it logged something else");
+    assert_eq!(failing(&[("connect 99", 5_000)], 0), 1);
+    assert_eq!(failing(&[], 1 << 20), 1, "a part of the log was not read");
+}
+
+/// What nginx logs where connect(2) gives EADDRNOTAVAIL.
+fn no_address(remote: &str) -> String {
+    format!(
+        "2026/11/24 04:36:35 [crit] 42#42: *126 connect() to {remote} failed (99: Cannot assign requested address) while connecting to upstream"
+    )
+}
+
+#[test]
+fn the_log_names_the_upstream_that_connections_reach_though_few_ports_are_seen_taken() {
+    let judged = |remote: &str, count: u64| {
+        let mut obs = edge(BACKEND, "20000 20081", 10);
+        gateway_errors(&mut obs, count);
+        log(&mut obs, &[], 0);
+        logged(&mut obs, "connect 99", count, &no_address(remote));
+        let diagnosis = told(&obs);
+        (diagnosis.verdict, causes(&diagnosis).join(" "))
+    };
+    let named = format!("{BACKEND}:8080");
+    assert_eq!(judged(&named, 5_000), (Verdict::Choked, "ephemeral-ports-exhausted".to_owned()));
+    assert_eq!(judged(&named, 500).1, "", "few requests suffered");
+    // A name that stands for two addresses, of which this host has no way to one.
+    assert_eq!(judged("[::1]:8080", 5_000), (Verdict::Unknown, String::new()));
+}
+
+#[test]
+fn reserved_ports_cannot_be_used() {
+    let mut obs = edge(BACKEND, "20000 20099", 50);
+    set(&mut obs, "net.ipv4.ip_local_reserved_ports", "8080,20050-30000");
+    gateway_errors(&mut obs, 60_000);
+    assert_eq!(causes(&told(&obs)), ["ephemeral-ports-exhausted"]);
+}
+
+#[test]
+fn four_fifths_of_the_ports_are_near_and_no_cause() {
+    let diagnosis = told(&edge(BACKEND, "20000 20049", 41));
+    assert_eq!(causes(&diagnosis), [""; 0]);
+    let station = diagnosis.path.iter().find(|station| station.station == "ephemeral-ports").unwrap();
+    assert_eq!((station.state, station.limit), (StationState::Near, Some(50.0)));
+}
+
+#[test]
+fn errors_of_the_gateway_with_ports_to_spare_are_not_the_ports_fault() {
+    let mut obs = edge(BACKEND, "10000 65535", 100);
+    gateway_errors(&mut obs, 60_000);
+    let diagnosis = told(&obs);
+    assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Unknown, vec![]));
+}
+
+#[test]
+fn time_wait_of_the_dialling_side_near_half_the_range_is_a_search() {
+    for (reuse, timestamps) in [("0", "1"), ("2", "1"), ("1", "0")] {
+        let mut obs = edge(BACKEND, "10000 65535", 20);
+        dialled_waits(&mut obs, BACKEND, 27_700);
+        set(&mut obs, "net.ipv4.tcp_tw_reuse", reuse);
+        set(&mut obs, "net.ipv4.tcp_timestamps", timestamps);
+        cpu(&mut obs, 0.99);
+        assert_eq!(causes(&told(&obs)), ["time-wait-port-search"], "reuse {reuse}, timestamps {timestamps}");
+    }
+}
+
+#[test]
+fn no_search_where_ports_may_be_taken_over_or_cores_are_idle_or_waits_are_few() {
+    let searching = |backend: &str, reuse: &str, count: u64, busy: f64| {
+        let mut obs = edge(backend, "10000 65535", 20);
+        dialled_waits(&mut obs, backend, count);
+        set(&mut obs, "net.ipv4.tcp_tw_reuse", reuse);
+        cpu(&mut obs, busy);
+        causes(&told(&obs)).len()
+    };
+    assert_eq!(searching(BACKEND, "1", 27_700, 0.99), 0, "reuse in force");
+    assert_eq!(searching("127.0.0.1", "2", 27_700, 0.99), 0, "reuse in force on loopback");
+    assert_eq!(searching(BACKEND, "0", 27_700, 0.3), 0, "idle cores");
+    assert_eq!(searching(BACKEND, "0", 9_000, 0.99), 0, "few");
+}
+
+#[test]
+fn pages_that_compute_beside_many_waits_are_no_search() {
+    // nginx in the kernel for this share of the core, the rest of which the pages take.
+    for (system, expected) in [(0.02, vec![]), (0.6, vec!["time-wait-port-search"])] {
+        let mut obs = edge(BACKEND, "10000 65535", 20);
+        dialled_waits(&mut obs, BACKEND, 26_000);
+        set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");
+        cpu(&mut obs, 0.99);
+        for second in 0..=11_u64 {
+            let used = CpuUse { system_ticks: (second as f64 * 100.0 * system) as u64, ..CpuUse::default() };
+            obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+        assert_eq!(causes(&told(&obs)), expected, "{system}");
+    }
+}
+
+/// The dialling side's ports are in TIME_WAIT, its core is full, and so many of 400 samples of it were taken in the search.
+fn searched(samples: u64, waits: u64) -> Observation {
+    let mut obs = edge(BACKEND, "10000 65535", 20);
+    dialled_waits(&mut obs, BACKEND, waits);
+    set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");
+    cpu(&mut obs, 0.99);
+    let search: &[&str] = &["kernel-network", "connection"];
+    profile(&mut obs, &[(42, 1, "port-search", search, samples), (42, 1, "tcp-transmit", &[], 400 - samples)]);
+    obs
+}
+
+#[test]
+fn a_profile_decides_whether_the_search_is_what_burns_the_cpu() {
+    let found = told(&searched(120, 27_700));
+    assert_eq!(causes(&found), ["time-wait-port-search"]);
+    let proof = found.findings[0].evidence.iter().find(|proof| proof.source == "profile").unwrap();
+    assert!(proof.text.contains("30 %") && proof.text.contains("__inet_check_established"), "{proof:?}");
+    assert_eq!(found.findings[0].confidence, Confidence::High);
+    // The kernel made the search too cheap to matter.
+    assert_eq!(causes(&told(&searched(4, 27_700))), [""; 0]);
+    // Too close to tell: as without a profile.
+    let close = told(&searched(36, 27_700));
+    assert_eq!((causes(&close), close.findings[0].confidence), (vec!["time-wait-port-search"], Confidence::Medium));
+    // Without names of the kernel's functions nobody knows: as without a profile.
+    let mut obs = searched(0, 27_700);
+    let mut nameless = obs.profile.last().unwrap().clone();
+    nameless.unnamed_kernel = 0.9;
+    obs.profile.push(10_700_000, Reading::Ok(nameless));
+    assert_eq!(causes(&told(&obs)), ["time-wait-port-search"]);
+    // It searches though few ports are in TIME_WAIT: whatever is in its way, the search is what burns the CPU, and nothing is said of a minute.
+    let few = told(&searched(120, 9_000));
+    assert_eq!((causes(&few), few.findings[0].confidence), (vec!["time-wait-port-search"], Confidence::High));
+    assert!(few.findings[0].explanation.contains("looks at port after port") && few.findings[0].explanation.contains("9,000"), "{few:?}");
+    // Too close to tell, and nothing else shows it.
+    assert_eq!(causes(&told(&searched(36, 9_000))), [""; 0]);
+}
+
+#[test]
+fn a_search_on_the_accepting_side_or_in_another_program_is_not_this_edges() {
+    let mut obs = searched(0, 27_700);
+    profile(&mut obs, &[(50, 1, "port-search", &[], 120), (42, 1, "tcp-transmit", &[], 280)]);
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+}
+
+#[test]
+fn time_wait_of_the_accepting_side_is_harmless_however_many() {
+    let mut obs = edge(BACKEND, "10000 65535", 20);
+    cpu(&mut obs, 0.99);
+    set(&mut obs, "net.ipv4.tcp_tw_reuse", "0");
+    let waits = TimeWaits {
+        total: 60_000,
+        accepted: vec![TimeWaitAccepted { local: (ip(BACKEND), 8080), remote: ip("10.0.0.2"), count: 60_000 }],
+        ..TimeWaits::default()
+    };
+    obs.netns.get_mut(&SERVER).unwrap().time_waits.push(9_000_000, Reading::Ok(waits));
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+}

@@ -1,0 +1,451 @@
+//! The loop of fixes against simulated hosts: from whatever it is given it ends, at the best that the remedies can reach, with nothing
+//! kept that is not needed.
+//!
+//! Deterministic: observations made up by the tests.
+
+use std::collections::BTreeMap;
+
+use chokepoint_model::fix::{NOISE_SHARE, ROUNDS_MAX};
+use chokepoint_model::report::{Diagnosis, Kept, Role, RoundKind, Signal};
+use proptest::prelude::*;
+
+use crate::simulator::chance::Chance;
+use crate::simulator::php::{BEST_RPS, Decoy, FAULTS, OBJECTIVE_US, Php};
+use crate::simulator::{Cure, Ended, Found, Settings, Truth, World, run};
+
+/// Noise of the simulator, either way.
+const NOISE: f64 = 0.04;
+const DECOYS: [Decoy; 7] = [Decoy::None, Decoy::Idle, Decoy::Harmful, Decoy::NotApplicable, Decoy::Front, Decoy::Improvement, Decoy::Steps];
+
+fn rounds(report: &Diagnosis) -> String {
+    let line = |round: &chokepoint_model::report::Round| {
+        format!("{} {:?} {} {:?} {:.0}/s: {}\n", round.n, round.kind, round.remedy, round.kept, round.measured_rps, round.why)
+    };
+    report.rounds.iter().map(line).collect::<String>() + &report.warnings.join("\n")
+}
+
+/// Remedies that the report says stay.
+fn kept(report: &Diagnosis) -> Vec<&str> {
+    let stays = report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
+    stays.map(|round| round.remedy.as_str()).collect()
+}
+
+/// The best goodput within the objective that any settings give.
+fn best(world: &Php) -> f64 {
+    let start = world.start();
+    let mut all: Vec<Settings> = vec![start.clone()];
+    for key in FAULTS.iter().chain(&["backlog", "decoy"]) {
+        let values: &[u32] = match *key {
+            // Where nothing is wrong, what could be faster is left as it is.
+            "decoy" if world.decoy == Decoy::Improvement && world.faults == 0 => &[0],
+            "decoy" => &[0, 1, 5, 20, 100],
+            _ if start[*key] == 1 => &[1],
+            _ => &[0, 1],
+        };
+        all = all.iter().flat_map(|settings| values.iter().map(|value| with(settings, key, *value))).collect();
+    }
+    let truths = all.iter().map(|settings| world.truth(settings));
+    truths.filter(|truth| truth.latency_us_p99 <= OBJECTIVE_US as f64).map(|truth| truth.goodput_rps).fold(0.0, f64::max)
+}
+
+fn with(settings: &Settings, key: &str, value: u32) -> Settings {
+    let mut settings = settings.clone();
+    settings.insert(key.to_owned(), value);
+    settings
+}
+
+fn check(world: &Php, ended: &Ended, told: &str) {
+    let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
+    let best = best(world);
+    assert!(end.goodput_rps >= best * (1.0 - NOISE_SHARE), "{told}: {} of {best}", end.goodput_rps);
+    assert!(end.latency_us_p99 <= OBJECTIVE_US as f64 && end.failed_rps == 0.0, "{told}: {end:?}");
+    assert!(end.goodput_rps >= start.goodput_rps * (1.0 - NOISE_SHARE), "{told}: worse than at first");
+    for settings in &ended.measured {
+        let seen = world.truth(settings);
+        let counts = seen.latency_us_p99 <= OBJECTIVE_US as f64;
+        assert!(!counts || end.goodput_rps >= seen.goodput_rps * (1.0 - NOISE_SHARE), "{told}: {} was reached", seen.goodput_rps);
+    }
+    let causes = end.causes();
+    assert!(causes.iter().all(|id| ["idle", "far", "harmless"].contains(id)), "{told}: {causes:?} left");
+    let applied = ended.actions.iter().filter(|name| name.starts_with("apply ")).count();
+    assert!(applied <= ROUNDS_MAX as usize + 1, "{told}: one of them may not be applicable");
+    // Nothing is kept that could go: each setting that differs from the start is missed by itself.
+    let from = world.start();
+    for (key, _) in ended.settings.iter().filter(|(key, value)| from[*key] != **value) {
+        // What removes a cause is judged without what only improves.
+        let beside = match world.decoy {
+            Decoy::Improvement if key != "decoy" => with(&ended.settings, "decoy", 0),
+            _ => ended.settings.clone(),
+        };
+        let (all, without) = (world.truth(&beside), world.truth(&with(&beside, key, from[key])));
+        let missed = without.goodput_rps < all.goodput_rps * (1.0 - NOISE_SHARE) || without.causes() != causes;
+        assert!(missed, "{told}: {key} does nothing");
+    }
+    let kept = kept(&ended.report);
+    let final_rounds = |kind: RoundKind, remedy: &str| {
+        ended.report.rounds.iter().filter(|round| round.kind == kind && round.remedy == remedy && round.kept == Kept::Final).count()
+    };
+    for remedy in &kept {
+        assert!(final_rounds(RoundKind::Apply, remedy) == 1, "{told}: {remedy} is final");
+        let proven = kept.len() == 1 || final_rounds(RoundKind::Without, remedy) >= 1;
+        assert!(proven, "{told}: {remedy} was never left out");
+    }
+    if let Some(result) = ended.report.result() {
+        assert!((result.measured_rps - end.goodput_rps).abs() <= end.goodput_rps * (NOISE + 1e-9), "{told}: result is of another state");
+    }
+}
+
+#[test]
+fn every_subset_of_the_faults_ends_at_the_best_whatever_stands_beside_it() {
+    for decoy in DECOYS {
+        for faults in 0..32 {
+            for seed in 0..12_u64 {
+                let (early, first, reverse) = (seed & 1 != 0, seed & 2 != 0, seed & 4 != 0);
+                let world = Php { faults, decoy, early, first, reverse };
+                let ended = run(&world, NOISE, seed * 77 + 1, Some(OBJECTIVE_US), None);
+                let told = format!("{decoy:?} faults {faults:05b} seed {seed}\n{}", rounds(&ended.report));
+                check(&world, &ended, &told);
+            }
+        }
+    }
+}
+
+#[test]
+fn all_five_faults_are_mended_in_order_and_each_is_shown_to_be_needed() {
+    let world = Php { faults: 31, decoy: Decoy::None, early: false, first: false, reverse: false };
+    let ended = run(&world, NOISE, 5, Some(OBJECTIVE_US), None);
+    let told = rounds(&ended.report);
+    assert_eq!(kept(&ended.report), ["raise-table", "raise-children", "lengthen-queues", "widen-range", "reuse-time-wait"], "{told}");
+    assert_eq!(ended.measurements, 1 + 5 + 5 + 1, "{told}");
+    let last = ended.report.rounds.last().unwrap();
+    assert_eq!((last.kind, last.remedy.as_str()), (RoundKind::Confirm, ""), "{told}");
+    assert!(last.measured_rps > BEST_RPS * 0.9, "{told}");
+    let explained = ended.report.rounds.iter().find(|round| round.remedy == "lengthen-queues").unwrap();
+    assert!(explained.why.contains("next cause"), "longer queues cost goodput until the ports are mended: {told}");
+}
+
+#[test]
+fn of_alternatives_the_one_within_the_objective_is_kept() {
+    let world = Php { faults: 0, decoy: Decoy::Front, early: false, first: false, reverse: false };
+    let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
+    assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
+    assert_eq!(ended.measurements, 4);
+    // Without an objective the one with the lowest p99 among those alike in goodput.
+    let ended = run(&world, NOISE, 1, None, None);
+    assert_eq!(kept(&ended.report), ["keep-20"], "{}", rounds(&ended.report));
+}
+
+#[test]
+fn what_could_be_faster_is_tried_where_something_was_mended_and_only_there() {
+    let world = |faults| Php { faults, decoy: Decoy::Improvement, early: false, first: false, reverse: false };
+    let ended = run(&world(0), NOISE, 1, Some(OBJECTIVE_US), None);
+    assert_eq!((ended.measurements, ended.settings, ended.report.improvements.len()), (1, world(0).start(), 1), "told and left alone");
+    for objective in [Some(OBJECTIVE_US), None] {
+        let ended = run(&world(0b00100), NOISE, 1, objective, None);
+        let told = rounds(&ended.report);
+        assert_eq!(kept(&ended.report), ["lengthen-queues", "keep-20"], "{told}");
+        assert_eq!(ended.report.improvements, [], "it is in force: {told}");
+        let longest = ended.report.rounds.iter().find(|round| round.remedy == "keep-100").unwrap();
+        assert!(longest.kept == Kept::No && longest.why.contains("more requests failed"), "{told}");
+        let without = ended.report.rounds.iter().any(|round| round.kind == RoundKind::Without && round.remedy == "keep-20");
+        assert!(without, "it is left out like every other change: {told}");
+    }
+    // With an objective that the middle one misses, the shortest.
+    let ended = run(&world(0b00100), NOISE, 1, Some(300_000), None);
+    assert_eq!(kept(&ended.report), ["lengthen-queues", "keep-5"], "{}", rounds(&ended.report));
+}
+
+#[test]
+fn an_improvement_that_hides_a_cause_takes_nothing_from_its_fix() {
+    // Kept connections end the port search for as long as is measured; reuse of TIME_WAIT, which mended it, stays all the same.
+    let world = Php { faults: 0b10000, decoy: Decoy::Improvement, early: false, first: false, reverse: false };
+    let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
+    let told = rounds(&ended.report);
+    assert_eq!((kept(&ended.report), ended.settings["reuse"]), (vec!["reuse-time-wait", "keep-20"], 1), "{told}");
+    let last = ended.report.rounds.last().unwrap();
+    assert_eq!(last.kind, RoundKind::Confirm, "{told}");
+    assert!(last.measured_rps > 1.3 * BEST_RPS, "the improvement is back: {told}");
+}
+
+/// A longer reuse whose slowest requests come near to being given up, which no failure shows.
+struct LongTail(f64);
+
+impl World for LongTail {
+    fn start(&self) -> Settings {
+        Settings::from([("queue".to_owned(), 0), ("keep".to_owned(), 0)])
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let one = |id: &str, key: &str, signal| Cure { id: id.to_owned(), sets: vec![(key.to_owned(), 1)], signal, group: None };
+        let found = |id: &str, remedies| Found { id: id.to_owned(), station: id.to_owned(), role: Role::Cause, remedies };
+        let mut truth = Truth { goodput_rps: 3_000.0, latency_us_p99: 90_000.0, ..Truth::default() };
+        if settings["queue"] == 0 {
+            truth.refusals.insert("queue".to_owned(), 50.0);
+            truth.latency_us_p99 = 1_100_000.0;
+            truth.findings.push(found("queue", vec![one("lengthen", "queue", Signal::Refusals { station: "queue".to_owned() })]));
+        } else if settings["keep"] == 0 {
+            truth.improvements.push(found("churn", vec![one("keep", "keep", Signal::Goodput)]));
+        }
+        if settings["keep"] == 1 {
+            (truth.goodput_rps, truth.latency_us_p99) = (6_000.0, self.0);
+        }
+        truth
+    }
+}
+
+#[test]
+fn without_an_objective_the_tail_of_an_improvement_stays_below_half_of_the_timeout() {
+    for (p99, is_kept) in [(800_000.0, true), (1_300_000.0, false)] {
+        let ended = run(&LongTail(p99), NOISE, 1, None, None);
+        let told = rounds(&ended.report);
+        assert_eq!(kept(&ended.report).contains(&"keep"), is_kept, "{told}");
+        assert_eq!(told.contains("more than half of the time"), !is_kept, "{told}");
+        assert_eq!(ended.report.improvements.is_empty(), is_kept, "what is not in force is told: {told}");
+    }
+}
+
+#[test]
+fn a_change_that_another_one_makes_idle_is_taken_back() {
+    // Kept connections end the port search as well; reuse of TIME_WAIT, which came first, does nothing beside them.
+    let world = Php { faults: 0b10000, decoy: Decoy::Front, early: false, first: false, reverse: false };
+    let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
+    let told = rounds(&ended.report);
+    assert_eq!(kept(&ended.report), ["keep-20"], "{told}");
+    assert_eq!(ended.settings["reuse"], 0, "{told}");
+    assert!(told.contains("does nothing beside"), "{told}");
+}
+
+#[test]
+fn a_setting_that_is_raised_twice_is_one_change_in_the_end() {
+    let world = Php { faults: 0b00010, decoy: Decoy::Steps, early: false, first: false, reverse: false };
+    let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
+    let told = rounds(&ended.report);
+    assert_eq!((ended.settings["children"], kept(&ended.report).len()), (1, 1), "{told}");
+    assert!(told.contains("A later change sets the same setting"), "{told}");
+}
+
+/// A station that refuses, and nothing that counts how often: only the finding tells.
+struct Uncounted;
+
+impl World for Uncounted {
+    fn start(&self) -> Settings {
+        Settings::from([("range".to_owned(), 0)])
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let is_short = settings["range"] == 0;
+        let signal = Signal::Refusals { station: "ports".to_owned() };
+        let widen = Cure { id: "widen".to_owned(), sets: vec![("range".to_owned(), 1)], signal, group: None };
+        let found = Found { id: "used-up".to_owned(), station: "ports".to_owned(), role: Role::Cause, remedies: vec![widen] };
+        Truth {
+            goodput_rps: if is_short { 1_750.0 } else { 3_500.0 },
+            latency_us_p99: 50_000.0,
+            findings: if is_short { vec![found] } else { Vec::new() },
+            ..Truth::default()
+        }
+    }
+}
+
+#[test]
+fn where_refusals_are_not_counted_the_finding_is_the_signal() {
+    let ended = run(&Uncounted, NOISE, 1, None, None);
+    let told = rounds(&ended.report);
+    assert!(kept(&ended.report) == ["widen"] && told.contains("Its cause is gone"), "{told}");
+}
+
+/// A queue so short that some clients are turned away and come again after a second, and leave the core to the rest.
+struct TurnedAway {
+    /// Goodput and the clients' lost time with the short queue.
+    short: (f64, f64),
+    /// The same with a long one.
+    long: (f64, f64),
+}
+
+impl World for TurnedAway {
+    fn start(&self) -> Settings {
+        Settings::from([("queue".to_owned(), 0)])
+    }
+
+    fn truth(&self, settings: &Settings) -> Truth {
+        let is_short = settings["queue"] == 0;
+        let ((goodput_rps, lost_share), latency_us_p99) = if is_short { (self.short, 1_030_000.0) } else { (self.long, 30_000.0) };
+        let signal = Signal::Refusals { station: "queue".to_owned() };
+        let lengthen = Cure { id: "lengthen".to_owned(), sets: vec![("queue".to_owned(), 1)], signal, group: None };
+        let found = Found { id: "overflows".to_owned(), station: "queue".to_owned(), role: Role::Cause, remedies: vec![lengthen] };
+        let refusals = BTreeMap::from([("queue".to_owned(), if is_short { 400.0 } else { 0.0 })]);
+        let findings = if is_short { vec![found] } else { Vec::new() };
+        Truth { goodput_rps, lost_share, latency_us_p99, refusals, findings, ..Truth::default() }
+    }
+}
+
+#[test]
+fn what_serves_those_who_were_turned_away_may_cost_as_much_goodput_as_they_lost() {
+    for (short, long, is_kept) in [
+        ((42_000.0, 0.35), (37_000.0, 0.0), true),
+        ((9_174.0, 0.55), (7_564.0, 0.0), true),
+        // Hardly anybody lost anything, and a third of the goodput is gone.
+        ((42_000.0, 0.02), (28_000.0, 0.0), false),
+        // Half of the clients' time was lost, but next to nothing is left for all.
+        ((4_466.0, 0.5), (110.0, 0.0), false),
+        // More goodput for ever fewer.
+        ((1_000.0, 0.0), (1_300.0, 0.5), false),
+    ] {
+        for seed in 0..50 {
+            let ended = run(&TurnedAway { short, long }, NOISE, seed, None, None);
+            let told = rounds(&ended.report);
+            assert_eq!(kept(&ended.report) == ["lengthen"], is_kept, "{short:?} {long:?}\n{told}");
+            let says =
+                told.contains("more clients are served") || told.contains("it reaches fewer clients") || told.contains("goodput fell");
+            assert!(says, "{told}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_back_ends_the_chain_and_is_told() {
+    for faults in 0..32 {
+        for first in [false, true] {
+            let world = Php { faults, decoy: Decoy::NotUndone, early: false, first, reverse: false };
+            let ended = run(&world, NOISE, 3, Some(OBJECTIVE_US), None);
+            let told = rounds(&ended.report);
+            assert!(told.contains("could not be taken back") && told.contains("still in force"), "{told}");
+            let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
+            assert!(end.goodput_rps >= start.goodput_rps, "{told}");
+            assert!(ended.report.rounds.iter().all(|round| round.kept != Kept::Final), "nothing was judged to the end: {told}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_leaves_only_what_is_final() {
+    for stop in 1..20 {
+        for decoy in DECOYS {
+            let world = Php { faults: 31, decoy, early: false, first: true, reverse: false };
+            let ended = run(&world, NOISE, 9, Some(OBJECTIVE_US), Some(stop));
+            let told = format!("{decoy:?} stopped at {stop}: {:?}\n{}", ended.actions, rounds(&ended.report));
+            assert!(ended.measurements <= stop, "{told}");
+            let from = world.start();
+            let changed = ended.settings.iter().filter(|(key, value)| from[*key] != **value && *key != "backlog").count();
+            assert_eq!(changed, kept(&ended.report).len(), "{told}");
+            assert!(ended.report.rounds.iter().all(|round| round.kept != Kept::Provisional), "{told}");
+        }
+    }
+}
+
+#[test]
+fn without_leave_or_without_load_nothing_is_changed() {
+    let words = chokepoint_model::catalogue::Catalogue::english();
+    let world = Php { faults: 31, decoy: Decoy::None, early: false, first: false, reverse: false };
+    let first = run(&world, 0.0, 1, None, Some(1)).report;
+    let mut session = chokepoint_model::fix::Session::new(false, &words);
+    assert_eq!(session.measured(first.clone()), chokepoint_model::fix::Action::Done);
+    let mut session = chokepoint_model::fix::Session::new(true, &words);
+    assert_eq!(session.measured(Diagnosis { load: None, ..first }), chokepoint_model::fix::Action::Done);
+}
+
+fn harms_nothing(world: &Chance, slo: Option<u64>) -> Result<(), TestCaseError> {
+    let ended = run(world, 0.0, world.seed, slo, None);
+    let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
+    let told = rounds(&ended.report);
+    let (was, is) = (start.reaching_rps(), end.reaching_rps());
+    prop_assert!(is >= was * (1.0 - NOISE_SHARE), "{was} -> {is}\n{told}");
+    // What the report says stays is what differs from the start.
+    prop_assert_eq!(ended.settings == world.start(), kept(&ended.report).is_empty(), "{}", told);
+    prop_assert!(ended.choked_by_what_was_left_out().is_empty(), "{:?}\n{told}", ended.choked_by_what_was_left_out());
+    for round in &ended.report.rounds {
+        prop_assert!(!round.why.is_empty() && !round.why.contains('['), "{}", round.why);
+        prop_assert!(round.kept != Kept::Provisional, "{}", told);
+    }
+    if let Some(result) = ended.report.result() {
+        prop_assert!((result.measured_rps - end.goodput_rps).abs() < 1e-6, "{told}");
+    }
+    Ok(())
+}
+
+/// Three steps that each lost less than noise led to a sixth less than at first.
+#[test]
+fn small_losses_do_not_add_up() {
+    let world =
+        Chance { seed: 15_871_336_164_600_362_223, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
+    harms_nothing(&world, Some(662_036)).expect("no harm is done");
+}
+
+/// What did harm beside the others was left out, and its finding is still there: another remedy of the same name is no reason to put it back.
+#[test]
+fn what_does_harm_beside_the_others_stays_out() {
+    let world =
+        Chance { seed: 3_851_098_302_205_236_186, remedies: 5, apply_fails: 0.0, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
+    harms_nothing(&world, None).expect("it ends at what is best");
+    let ended = run(&world, 0.0, world.seed, None, None);
+    assert!(rounds(&ended.report).contains("does harm beside"), "{}", rounds(&ended.report));
+}
+
+/// Put back below one that sets the same, a change made nothing, and was to be taken back later all the same. In the second world it is an improvement
+/// that covers it, which was out while the change was left out.
+#[test]
+fn what_another_change_covers_is_not_put_back() {
+    for (seed, remedies) in [(1_279_476_690_977_562_910, 6), (467_109_577_842_140_989, 7)] {
+        let world = Chance { seed, remedies, apply_fails: 0.3, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
+        harms_nothing(&world, None).expect("it ends at what is best");
+    }
+    let world =
+        Chance { seed: 7_651_527_502_658_135_155, remedies: 8, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.0, loses: false };
+    whatever_fails(&world, None).expect("it ends and tells");
+}
+
+fn whatever_fails(world: &Chance, stop: Option<u32>) -> Result<(), TestCaseError> {
+    let ended = run(world, 0.1, world.seed, Some(1_000_000), stop);
+    for text in ended.report.rounds.iter().map(|round| &round.why).chain(&ended.report.warnings) {
+        prop_assert!(!text.is_empty() && !text.starts_with('['), "{text}");
+    }
+    let told = rounds(&ended.report);
+    // Where everything that was asked for could be taken back, what the report says stays is what is there.
+    let changed = ended.settings != world.start();
+    prop_assert!(world.undo_fails > 0.0 || changed != kept(&ended.report).is_empty(), "{told}");
+    // And nothing is worse than at first, whatever could not be put back: without noise, and to the end.
+    if world.undo_fails == 0.0 && stop.is_none() {
+        let ended = run(world, 0.0, world.seed, Some(1_000_000), None);
+        let (start, end) = (world.truth(&world.start()), world.truth(&ended.settings));
+        prop_assert!(end.reaching_rps() >= start.reaching_rps() * (1.0 - NOISE_SHARE), "{}", rounds(&ended.report));
+    }
+    Ok(())
+}
+
+/// A first improvement hid that a second one could not be put back: the host was left slower than it was found.
+#[test]
+fn what_could_not_be_put_back_leaves_nothing_worse() {
+    for (seed, remedies) in [(5_078_185_690_036_907_572, 4), (6_892_658_986_100_680_568, 8)] {
+        let world = Chance { seed, remedies, apply_fails: 0.2, undo_fails: 0.0, put_back_fails: 0.5, loses: false };
+        whatever_fails(&world, None).expect("nothing is worse than at first");
+    }
+}
+
+/// A thousand cases of each, or as many as PROPTEST_CASES says.
+#[allow(clippy::disallowed_methods, reason = "as many as the caller says, as elsewhere in proptest")]
+fn cases() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(1_000);
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn whatever_the_couplings_it_ends_and_does_no_harm(
+        (seed, remedies, slo) in (any::<u64>(), 1_u32..9, proptest::option::of(1_u64..2_000_000)),
+        apply_fails in prop_oneof![Just(0.0), Just(0.3)],
+        loses in any::<bool>(),
+    ) {
+        harms_nothing(&Chance { seed, remedies, apply_fails, undo_fails: 0.0, put_back_fails: 0.0, loses }, slo)?;
+    }
+
+    #[test]
+    fn whatever_fails_it_ends_and_tells(
+        (seed, remedies, stop) in (any::<u64>(), 1_u32..9, proptest::option::of(1_u32..20)),
+        undo_fails in prop_oneof![Just(0.0), Just(0.2), Just(1.0)],
+        put_back_fails in prop_oneof![Just(0.0), Just(0.5)],
+        loses in any::<bool>(),
+    ) {
+        whatever_fails(&Chance { seed, remedies, apply_fails: 0.2, undo_fails, put_back_fails, loses }, stop)?;
+    }
+}

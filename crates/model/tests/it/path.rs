@@ -1,0 +1,205 @@
+//! Discovery of the path: from the URL through listeners, processes and their outgoing peers, over TCP and unix sockets, across namespaces.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::observation::{
+    Identity, ListenerAddress, NetnsId, NetnsView, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState, UnixPeer,
+};
+use chokepoint_model::path::{Path, discover};
+use chokepoint_model::reading::Reading;
+
+use crate::stage::*;
+
+fn process(obs: &mut Observation, pid: u32, comm: &str, sockets: &[u64]) {
+    let mut view = ProcessView::default();
+    let identity = Identity { pid, comm: comm.into(), start_ticks: u64::from(pid), cpus_allowed: vec![1], ..Identity::default() };
+    view.identity.push(0, Reading::Ok(identity));
+    view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: sockets.to_vec() }));
+    obs.processes.insert(pid, view);
+}
+
+fn tcp(inode: u64, local: (&str, u16), remote: (&str, u16)) -> Socket {
+    let address = SocketAddress::Tcp { local: (ip(local.0), local.1), remote: (ip(remote.0), remote.1) };
+    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
+}
+
+fn unix(inode: u64, path: Option<&str>, peer: u64) -> Socket {
+    let address = SocketAddress::Unix { path: path.map(str::to_owned), peer: UnixPeer::Inode(peer) };
+    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
+}
+
+fn listen(obs: &mut Observation, netns: NetnsId, address: ListenerAddress, inode: u64) {
+    let view = obs.netns.entry(netns).or_default();
+    let mut listeners = view.listeners.last().cloned().unwrap_or_default();
+    listeners.push(listener(address, inode, 0, 0));
+    view.listeners.push(20_000_000, Reading::Ok(listeners));
+}
+
+fn names(path: &Path) -> Vec<&str> {
+    path.tiers.iter().map(|tier| tier.name.as_str()).collect()
+}
+
+#[test]
+fn a_proxy_its_pool_over_tcp_and_the_pools_database_over_a_unix_socket() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 9000), 200);
+    listen(&mut obs, SERVER, ListenerAddress::Unix("/run/db.sock".into()), 300);
+    process(&mut obs, 42, "nginx", &[100, 500]);
+    process(&mut obs, 43, "nginx", &[100, 501, 502]);
+    process(&mut obs, 50, "php-fpm8.2", &[200]);
+    process(&mut obs, 51, "php-fpm8.2", &[200, 510, 600]);
+    process(&mut obs, 60, "mysqld", &[300, 601]);
+    process(&mut obs, 70, "redis", &[700]);
+    let sockets = vec![
+        tcp(500, ("10.0.0.2", 80), ("10.0.0.1", 40_000)),
+        tcp(502, ("127.0.0.1", 50_000), ("127.0.0.1", 9000)),
+        tcp(510, ("127.0.0.1", 9000), ("127.0.0.1", 50_000)),
+        unix(600, None, 601),
+        unix(601, Some("/run/db.sock"), 600),
+    ];
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(sockets));
+    let path = discover(&obs);
+    assert_eq!(names(&path), ["nginx", "php-fpm", "mysqld"]);
+    assert_eq!(path.tiers[0].pids, [42, 43]);
+    assert_eq!((&path.tiers[0].upstreams, &path.tiers[1].upstreams), (&vec![1], &vec![2]));
+}
+
+#[test]
+fn a_unix_upstream_that_accepts_nothing_is_found_by_those_who_wait() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Unix("/run/pool.sock".into()), 300);
+    process(&mut obs, 42, "nginx", &[100, 600]);
+    process(&mut obs, 60, "gunicorn", &[300]);
+    let waiting = Socket { inode: 0, ..unix(0, Some("/run/pool.sock"), 600) };
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(vec![unix(600, None, 0), waiting]));
+    assert_eq!(names(&discover(&obs)), ["nginx", "gunicorn"]);
+}
+
+#[test]
+fn an_upstream_in_another_namespace_is_found_by_its_address() {
+    let mut obs = healthy();
+    let other = NetnsId(9);
+    let mut view = NetnsView { name: Some("backend".into()), ..NetnsView::default() };
+    view.addresses.push(0, Reading::Ok(vec![chokepoint_model::observation::Address { ip: ip("10.1.0.3"), prefix_bits: 24, link: 2 }]));
+    obs.netns.insert(other, view);
+    listen(&mut obs, other, ListenerAddress::Tcp(ip("::"), 8080), 200);
+    process(&mut obs, 42, "nginx", &[100, 502]);
+    process(&mut obs, 50, "node", &[200]);
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(vec![tcp(502, ("10.1.0.2", 50_000), ("10.1.0.3", 8080))]));
+    let path = discover(&obs);
+    assert_eq!(names(&path), ["nginx", "node"]);
+    assert_eq!(path.tiers[1].netns, other);
+}
+
+#[test]
+fn workers_with_a_listener_each_are_one_tier_and_a_ring_of_servers_ends() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("0.0.0.0"), 80), 101);
+    listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 8080), 200);
+    process(&mut obs, 42, "nginx", &[100]);
+    process(&mut obs, 43, "nginx", &[101, 502]);
+    process(&mut obs, 50, "java", &[200, 503]);
+    let sockets = vec![
+        tcp(502, ("127.0.0.1", 50_000), ("127.0.0.1", 8080)),
+        // The upstream calls the proxy back.
+        tcp(503, ("10.0.0.2", 50_001), ("10.0.0.2", 80)),
+    ];
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(sockets));
+    let path = discover(&obs);
+    assert_eq!(names(&path), ["nginx", "java"]);
+    assert_eq!((path.tiers[0].pids.as_slice(), path.tiers[0].listeners.len()), ([42, 43].as_slice(), 2));
+    assert_eq!((&path.tiers[0].upstreams, &path.tiers[1].upstreams), (&vec![1], &vec![0]));
+}
+
+#[test]
+fn the_listener_bound_to_the_very_address_wins_and_loopback_is_the_clients_own() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Tcp(ip(SERVER_IP), 80), 300);
+    process(&mut obs, 60, "haproxy", &[300]);
+    assert_eq!(names(&discover(&obs)), ["haproxy"]);
+    obs.request.addresses = vec![ip("127.0.0.1")];
+    assert!(discover(&obs).tiers.is_empty(), "the server's loopback is not the client's");
+    obs.request.client_netns = SERVER;
+    assert_eq!(names(&discover(&obs)), ["nginx"]);
+}
+
+#[test]
+fn a_v6_only_listener_takes_no_v4_and_a_dual_one_does() {
+    let mut obs = healthy();
+    obs.netns.get_mut(&SERVER).unwrap().listeners = Default::default();
+    listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("::"), 80), 400);
+    process(&mut obs, 61, "caddy", &[400]);
+    assert_eq!(names(&discover(&obs)), ["caddy"]);
+    let mut only = listener(ListenerAddress::Tcp(ip("::"), 80), 400, 0, 0);
+    only.v6_only = true;
+    obs.netns.get_mut(&SERVER).unwrap().listeners = Default::default();
+    obs.netns.get_mut(&SERVER).unwrap().listeners.push(0, Reading::Ok(vec![only]));
+    assert!(discover(&obs).tiers.is_empty());
+}
+
+#[test]
+fn a_server_whose_processes_cannot_be_read_is_still_a_tier() {
+    let mut obs = healthy();
+    obs.processes.clear();
+    let path = discover(&obs);
+    assert_eq!((names(&path), path.tiers[0].pids.len()), (vec!["0.0.0.0:80"], 0));
+}
+
+#[test]
+fn connections_too_short_to_be_caught_are_told_by_their_user_if_many_were_seen_and_it_is_not_root() {
+    let found_beside = |uid: u32, count: u64, other: &[u64]| {
+        let mut obs = healthy();
+        listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 9000), 200);
+        process(&mut obs, 42, "nginx", &[100]);
+        process(&mut obs, 50, "php-fpm8.2", &[200]);
+        process(&mut obs, 60, "worker", other);
+        let identity = obs.processes[&42].identity.first().cloned().unwrap();
+        obs.processes.get_mut(&42).unwrap().identity = Default::default();
+        obs.processes.get_mut(&42).unwrap().identity.push(0, Reading::Ok(Identity { uid: 33, ..identity }));
+        let dialled = |n: u64| Socket { uid: Some(uid), ..tcp(900 + n, ("127.0.0.1", 40_000 + n as u16), ("127.0.0.1", 9000)) };
+        obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok((0..count).map(dialled).collect()));
+        discover(&obs).tiers.len()
+    };
+    let found = |uid, count| found_beside(uid, count, &[]);
+    assert_eq!((found(33, 20), found(33, 2), found(34, 20), found(0, 20)), (2, 1, 1, 1));
+    assert_eq!(found_beside(33, 20, &[905]), 1, "another program of this user calls there");
+}
+
+/// The target is a unix socket with these names.
+fn ask(obs: &mut Observation, names: &[&str]) {
+    obs.request.addresses.clear();
+    obs.request.unix = names.iter().map(|name| (*name).to_owned()).collect();
+}
+
+#[test]
+fn a_unix_socket_as_the_target_leads_to_its_server_alone() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Unix("/run/php.sock".into()), 300);
+    process(&mut obs, 60, "php-fpm8.2", &[300]);
+    for names_asked in [&["/run/php.sock"][..], &["/srv/link.sock", "/var/run/php.sock"]] {
+        ask(&mut obs, names_asked);
+        assert_eq!(names(&discover(&obs)), ["php-fpm"], "{names_asked:?}");
+    }
+    ask(&mut obs, &["/run/php"]);
+    assert_eq!(discover(&obs), Path::default());
+    // Two containers with a path each: the client's own is meant, and where it has none nobody can tell.
+    listen(&mut obs, HOST, ListenerAddress::Unix("/run/php.sock".into()), 400);
+    process(&mut obs, 70, "other", &[400]);
+    ask(&mut obs, &["/run/php.sock"]);
+    assert_eq!(discover(&obs).ambiguous, [SERVER, HOST]);
+    obs.request.client_netns = HOST;
+    assert_eq!(names(&discover(&obs)), ["other"]);
+    obs.request.server_netns = Some(SERVER);
+    assert_eq!(names(&discover(&obs)), ["php-fpm"]);
+}
+
+#[test]
+fn an_abstract_name_is_its_namespaces_own() {
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Unix("@app".into()), 300);
+    process(&mut obs, 60, "app", &[300]);
+    ask(&mut obs, &["@app"]);
+    assert!(discover(&obs).tiers.is_empty(), "the client is in another namespace");
+    obs.request.client_netns = SERVER;
+    assert_eq!(names(&discover(&obs)), ["app"]);
+}

@@ -1,0 +1,215 @@
+//! What a profile shows: the CPU time of each tier by layer, bounds by Amdahl, and improvements, each with a case in which it stays silent.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::observation::{CpuUse, Identity, Observation, ThreadTimes};
+use chokepoint_model::reading::{Lack, Reading};
+use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, SourceStatus, Verdict};
+
+use crate::stage::{
+    self,
+    profiled::{Counted, profile},
+    *,
+};
+
+/// nginx has core 1 to itself, which is busy by this share, and was sampled so.
+fn sampled(busy: f64, counted: &[Counted<'_>]) -> Observation {
+    let mut obs = healthy();
+    cpu(&mut obs, busy);
+    profile(&mut obs, counted);
+    obs
+}
+
+fn improvements(diagnosis: &Diagnosis) -> Vec<&str> {
+    diagnosis.improvements.iter().map(|finding| finding.id.as_str()).collect()
+}
+
+const FULL: f64 = 0.99;
+
+#[test]
+fn without_a_profile_nothing_is_told_and_nothing_missed() {
+    let mut obs = healthy();
+    cpu(&mut obs, FULL);
+    let before = told(&obs);
+    assert_eq!((before.profile.clone(), improvements(&before)), (None, vec![]));
+    assert!(before.readings.iter().all(|reading| reading.source != "profile"));
+    obs.profile.push(1, Reading::Absent(Lack::needing("not allowed", "CAP_PERFMON")));
+    let told = told(&obs);
+    let reading = told.readings.iter().find(|reading| reading.source == "profile").unwrap();
+    assert_eq!((reading.status, reading.needs.as_deref()), (SourceStatus::Absent, Some("CAP_PERFMON")));
+    assert_eq!((told.verdict, told.summary, told.profile), (before.verdict, before.summary, None));
+}
+
+#[test]
+fn the_time_of_a_tier_is_told_by_layer_and_for_each_answer() {
+    let told = told(&sampled(
+        FULL,
+        &[(42, 1, "tcp-transmit", &["kernel-network"], 300), (42, 1, "allocator", &[], 100), (7, 0, "application", &[], 200)],
+    ));
+    let profile = told.profile.unwrap();
+    let [tier] = profile.tiers.as_slice() else { panic!("{:?}", profile.tiers) };
+    assert_eq!((tier.tier.as_str(), tier.samples, tier.layers[0].layer.as_str()), ("nginx", 400, "tcp-transmit"));
+    // A core all the time, and 10,000 answers a second.
+    assert!((tier.cores - 1.0).abs() < 1e-9 && (tier.cpu_us_per_request.unwrap() - 100.0).abs() < 1e-6, "{tier:?}");
+    assert!((tier.layers[1].cpu_us_per_request.unwrap() - 25.0).abs() < 1e-6);
+    assert!((profile.others.unwrap().cores - 0.5).abs() < 1e-9);
+    assert_eq!(profile.cores.iter().map(|core| (core.cpu, core.busy)).collect::<Vec<_>>(), [(0, 0.5), (1, 1.0)]);
+}
+
+#[test]
+fn bounds_are_of_the_core_that_limits_and_of_no_other() {
+    let counted: &[Counted<'_>] = &[
+        (42, 1, "allocator", &[], 91),
+        (42, 1, "tcp-transmit", &["kernel-network"], 610),
+        (7, 1, "lock", &[], 299),
+        (7, 0, "allocator", &[], 900),
+    ];
+    let profile = told(&sampled(FULL, counted)).profile.unwrap();
+    let bound = |what: &str| profile.bounds.iter().find(|bound| bound.what == what).unwrap();
+    assert!((bound("allocator").factor - 1.0 / (1.0 - 0.091)).abs() < 1e-9);
+    assert!(bound("allocator").text.contains("9.1 %") && bound("allocator").text.contains("10 % more"), "{}", bound("allocator").text);
+    let text = &bound("kernel-network").text;
+    assert!(text.contains("61 %") && text.contains("2.56 times the throughput with a kernel bypass"), "{text}");
+    assert!(bound("allocator").low < 0.091 && bound("allocator").high > 0.091);
+    assert_eq!(profile.bounds.iter().filter(|bound| bound.what == "lock").count(), 0, "another program's");
+    let idle = told(&sampled(0.5, counted)).profile.unwrap();
+    assert!(idle.bounds.is_empty() && idle.no_bound.is_some());
+}
+
+#[test]
+fn the_set_up_of_connections_is_bounded_whatever_layer_it_runs_in() {
+    let counted: &[Counted<'_>] = &[
+        (42, 1, "connection", &["kernel-network"], 280),
+        (42, 1, "tcp-transmit", &["kernel-network", "connection"], 200),
+        (42, 1, "application", &[], 520),
+    ];
+    let profile = told(&sampled(FULL, counted)).profile.unwrap();
+    let bound = profile.bounds.iter().find(|bound| bound.what == "connection").unwrap();
+    assert!((bound.factor - 1.0 / 0.52).abs() < 1e-9, "{bound:?}");
+    assert!(
+        bound.text.contains("48 %") && bound.text.contains("1.92 times the throughput with connections that are kept"),
+        "{}",
+        bound.text
+    );
+}
+
+#[test]
+fn a_kind_of_work_that_takes_much_of_the_limiting_core_could_be_less() {
+    let cases: [(&str, &str, &[&str]); 5] = [
+        ("compression-hot", "compression", &[]),
+        ("tls-handshake-hot", "tls", &["tls-handshake"]),
+        ("opcode-cache-off", "interpreter", &["script-compile"]),
+        ("allocator-hot", "allocator", &[]),
+        ("lock-contention", "lock", &[]),
+    ];
+    for (id, layer, aspects) in cases {
+        let told = told(&sampled(FULL, &[(42, 1, layer, aspects, 120), (42, 1, "application", &[], 280)]));
+        // What a server can do without and loses nothing by is a cause; the rest is a trade.
+        let is_wasted = id == "opcode-cache-off";
+        let verdict = if is_wasted { (Verdict::Choked, None) } else { (Verdict::Healthy, Some(LimitedBy::Cpu)) };
+        assert_eq!((told.verdict, told.limited_by, told.findings.len()), (verdict.0, verdict.1, usize::from(is_wasted)), "{id}");
+        let found = if is_wasted { &told.findings[0] } else { &told.improvements[0] };
+        assert_eq!((found.id.as_str(), told.findings.len() + told.improvements.len()), (id, 1));
+        assert_eq!((found.tier.as_str(), found.remedies.len(), found.remedies[0].change.len()), ("nginx", 1, 0), "{id}");
+        assert!(found.title.contains("30 %"), "{}", found.title);
+        // Little of it; as much, but cores to spare; as much, but another program's; too few samples; as much, on another core.
+        for (what, busy, counted) in [
+            ("little", FULL, [(42, 1, layer, aspects, 20), (42, 1, "application", &[][..], 380)]),
+            ("cores to spare", 0.6, [(42, 1, layer, aspects, 120), (42, 1, "application", &[], 280)]),
+            ("another program", FULL, [(7, 1, layer, aspects, 120), (42, 1, "application", &[], 280)]),
+            ("few samples", FULL, [(42, 1, layer, aspects, 12), (42, 1, "application", &[], 28)]),
+            ("another core", FULL, [(42, 0, layer, aspects, 120), (42, 1, "application", &[], 280)]),
+        ] {
+            let silent = stage::told(&sampled(busy, &counted));
+            assert_eq!((improvements(&silent), silent.findings.len()), (vec![], 0), "{id}: {what}");
+        }
+    }
+}
+
+#[test]
+fn what_is_tls_but_no_handshake_and_what_is_interpreted_but_not_compiled_is_silent() {
+    for layer in ["tls", "interpreter", "port-search", "tcp-transmit"] {
+        let mut obs = sampled(FULL, &[(42, 1, layer, &["kernel-network", "connection"], 300), (42, 1, "application", &[], 100)]);
+        obs.load.as_mut().unwrap().connections = 100;
+        assert_eq!(improvements(&told(&obs)), [""; 0], "{layer}");
+    }
+}
+
+#[test]
+fn signatures_whose_stacks_break_off_are_handshakes_where_each_request_opens_a_connection() {
+    // 200 requests a second of a few hundred bytes cannot keep TLS busy for nine tenths of a core.
+    for (connections, requests, bytes, expected) in [
+        (2_000, 2_000, 1_000_000, vec!["tls-handshake-hot"]),
+        (50, 2_000, 1_000_000, vec![]),
+        (2_000, 2_000, 2_000_000_000, vec![]),
+        (300_000, 300_000, 100_000_000, vec!["tls-handshake-hot"]),
+    ] {
+        let mut obs = sampled(FULL, &[(42, 1, "tls", &[], 355), (42, 1, "tls", &["tls-handshake"], 5), (42, 1, "application", &[], 40)]);
+        let load = obs.load.as_mut().unwrap();
+        (load.connections, load.requests, load.good, load.received_bytes) = (connections, requests, requests, bytes);
+        load.status = [(200, requests)].into();
+        assert_eq!(improvements(&told(&obs)), expected, "{connections} {requests} {bytes}");
+    }
+}
+
+#[test]
+fn how_sure_it_is_follows_from_the_number_of_samples() {
+    for (samples, expected) in [(400, Confidence::Medium), (40_000, Confidence::High)] {
+        let told = told(&sampled(FULL, &[(42, 1, "allocator", &[], samples / 10), (42, 1, "application", &[], samples * 9 / 10)]));
+        assert_eq!(told.improvements[0].confidence, expected, "{samples}");
+    }
+}
+
+/// nginx may run on both cores, and its threads ran for these shares of the time.
+fn threaded(threads: &[f64], counted: &[Counted<'_>]) -> Observation {
+    let mut obs = sampled(0.6, counted);
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = Identity { cpus_allowed: vec![0, 1], ..process.identity.first().unwrap().clone() };
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(identity));
+    for second in 0..=11_u64 {
+        let times = |(id, ran): (u32, &f64)| ThreadTimes { id, run_ns: (second as f64 * 1e9 * ran) as u64, delay_ns: 0 };
+        let used = CpuUse { thread_times: (42..).zip(threads).map(times).collect(), threads: threads.len() as u32, ..CpuUse::default() };
+        process.cpu.push(second * 1_000_000, Reading::Ok(used));
+    }
+    obs
+}
+
+#[test]
+fn one_thread_at_its_limit_beside_an_idle_core_could_be_two() {
+    let ran: &[Counted<'_>] = &[(42, 0, "application", &[], 150), (42, 1, "application", &[], 240)];
+    let found = told(&threaded(&[0.98], ran));
+    assert_eq!(improvements(&found), ["single-core-saturated"]);
+    assert_eq!((found.verdict, found.limited_by), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    // It waits now and then; there are as many threads as cores; the samples know nothing of it.
+    assert_eq!(improvements(&told(&threaded(&[0.8], ran))), [""; 0]);
+    assert_eq!(improvements(&told(&threaded(&[0.98, 0.97], ran))), [""; 0]);
+    assert_eq!(improvements(&told(&threaded(&[0.98], &[(42, 0, "application", &[], 150)]))), [""; 0]);
+}
+
+#[test]
+fn the_share_of_a_thread_is_of_its_own_time_on_whichever_core() {
+    let hot: &[Counted<'_>] = &[(42, 0, "compression", &[], 150), (42, 1, "application", &[], 240), (7, 0, "application", &[], 200)];
+    let found = told(&threaded(&[0.98], hot));
+    assert_eq!(improvements(&found), ["compression-hot", "single-core-saturated"]);
+    assert!(found.improvements[0].evidence[0].text.contains("38.5 %"), "{:?}", found.improvements[0].evidence);
+}
+
+#[test]
+fn one_core_that_takes_in_all_packets_beside_idle_ones_is_told() {
+    let receives = |on: u32, softirq: u64, other: u64, generator: Vec<u32>| {
+        let counted: [Counted<'_>; 3] = [
+            (0, on, "softirq-receive", &["softirq"], softirq),
+            (42, on, "application", &[], 400 - softirq),
+            (42, 1 - on, "application", &[], other),
+        ];
+        let mut obs = threaded(&[0.5, 0.5], &counted);
+        obs.load.as_mut().unwrap().threads[0].cpus = generator;
+        obs
+    };
+    let found = told(&receives(1, 300, 100, vec![0, 1]));
+    assert_eq!((improvements(&found), found.improvements[0].title.contains("core 1")), (vec!["softirq-on-one-core"], true));
+    assert_eq!(improvements(&told(&receives(1, 100, 100, vec![0, 1]))), [""; 0], "it does something else");
+    assert_eq!(improvements(&told(&receives(1, 300, 390, vec![0, 1]))), [""; 0], "both are full");
+    assert_eq!(improvements(&told(&receives(0, 300, 100, vec![0]))), [""; 0], "the load generator's core");
+}

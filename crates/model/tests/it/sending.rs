@@ -1,0 +1,270 @@
+//! What holds answers back in a server's sockets: a send buffer or a delayed acknowledgement is a cause where it takes much of the requests' time,
+//! and silent where something else explains it or nobody waits for it.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::load::{Loop, Percentiles};
+use chokepoint_model::observation::{Observation, TcpSample, TcpState};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, StationState, Verdict};
+
+use crate::stage::*;
+
+const BUFFER: &str = "send-buffer-limited";
+const STALL: &str = "delayed-ack-stall";
+const FIRST_WINDOW: &str = "small-initial-window";
+const RECEIVER: &str = "receiver-limited";
+const CONNECTIONS: u64 = 20;
+
+/// An accepted connection of the server that is idle.
+fn idle(number: u64) -> TcpSample {
+    TcpSample {
+        local: (ip(SERVER_IP), 80),
+        remote: (ip("10.0.0.1"), 20_000 + number as u16),
+        cookie: number,
+        state: TcpState::Established,
+        send_queue: 0,
+        send_buffer: Some(87_040),
+        loss_state: 0,
+        mss: 1448,
+        unacked: 0,
+        cwnd: 10,
+        retransmitted: 0,
+        last_data_sent_ms: 20,
+        rtt_us: 21_000,
+        min_rtt_us: Some(20_000),
+        unsent: Some(0),
+        delivered: Some(2),
+        busy_us: Some(0),
+        rwnd_limited_us: Some(0),
+        sndbuf_limited_us: Some(0),
+        peer_window: Some(65_535),
+    }
+}
+
+/// One that has sent all that its buffer holds, nearly all of the time since the observation began.
+fn full(number: u64, second: u64) -> TcpSample {
+    let busy = second * 1_000_000;
+    TcpSample {
+        send_queue: 8_000,
+        send_buffer: Some(16_384),
+        unacked: 6,
+        busy_us: Some(busy),
+        sndbuf_limited_us: Some(busy * 9 / 10),
+        ..idle(number)
+    }
+}
+
+/// One that holds the end of an answer back.
+fn stalled(number: u64, _: u64) -> TcpSample {
+    TcpSample { send_queue: 300, unacked: 1, unsent: Some(200), rtt_us: 40_000, min_rtt_us: Some(90), ..idle(number) }
+}
+
+/// The healthy server with room on its cores, closed loop, with these connections in each second.
+fn observed(sample: impl Fn(u64, u64) -> TcpSample) -> Observation {
+    let mut obs = healthy();
+    cpu(&mut obs, 0.2);
+    let load = obs.load.as_mut().unwrap();
+    load.shape = Loop::Closed { connections: CONNECTIONS as u32 };
+    load.latency_us = Percentiles { p50: 44_000, p75: 44_000, p90: 45_000, p95: 46_000, p99: 50_000, p999: 60_000, max: 70_000 };
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for second in 1..=10_u64 {
+        let samples = (0..CONNECTIONS).map(|number| sample(number, second)).collect();
+        view.tcp_samples.push(second * 1_000_000, Reading::Ok(samples));
+    }
+    set_wmem(&mut obs, "4096\t16384\t16384\n");
+    obs
+}
+
+fn set_wmem(obs: &mut Observation, sizes: &str) {
+    let series = obs.netns.get_mut(&SERVER).unwrap().sysctls.entry("net.ipv4.tcp_wmem".to_owned()).or_default();
+    *series = Default::default();
+    series.push(0, Reading::Ok(sizes.to_owned()));
+}
+
+fn causes_of(obs: &Observation) -> Vec<String> {
+    causes(&told(obs)).into_iter().map(str::to_owned).collect()
+}
+
+fn is_silent(obs: &Observation, why: &str) {
+    assert_eq!(causes_of(obs), [""; 0], "{why}");
+}
+
+#[test]
+fn full_send_buffers_on_a_long_way_are_named_with_the_setting_that_lets_them_grow() {
+    let diagnosis = told(&observed(full));
+    assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![BUFFER], Verdict::Choked));
+    let finding = &diagnosis.findings[0];
+    assert_eq!(
+        (finding.confidence, finding.tier.as_str(), finding.at.listener.as_deref()),
+        (Confidence::High, "nginx", Some("0.0.0.0:80"))
+    );
+    let remedies: Vec<_> = finding.remedies.iter().map(|remedy| (remedy.id.as_str(), remedy.runtime.join(";"))).collect();
+    assert_eq!(remedies.len(), 1, "{remedies:?}");
+    assert!(remedies[0].0 == "raise-send-buffer" && remedies[0].1.contains("4096 16384 4194304"), "{remedies:?}");
+    let station = diagnosis.path.iter().find(|station| station.station == "sending").unwrap();
+    assert_eq!((station.state, station.used), (StationState::Saturated, Some(20.0)));
+}
+
+#[test]
+fn a_buffer_that_the_program_set_is_told_and_not_changed() {
+    let mut obs = observed(full);
+    set_wmem(&mut obs, "4096\t16384\t4194304\n");
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), [BUFFER]);
+    let remedies: Vec<&str> = diagnosis.findings[0].remedies.iter().map(|remedy| remedy.id.as_str()).collect();
+    assert_eq!(remedies, ["free-send-buffer"]);
+}
+
+#[test]
+fn a_full_buffer_that_does_not_limit_is_no_cause() {
+    is_silent(&observed(|number, second| TcpSample { min_rtt_us: Some(80), rtt_us: 120, ..full(number, second) }), "the receiver is near");
+    is_silent(&observed(|number, second| TcpSample { rtt_us: 90_000, ..full(number, second) }), "a queue on the way is full");
+    let window = |number, second: u64| TcpSample {
+        rwnd_limited_us: Some(second * 500_000),
+        sndbuf_limited_us: Some(second * 400_000),
+        ..full(number, second)
+    };
+    assert_eq!(causes_of(&observed(window)), [RECEIVER], "the peer's window holds back more");
+    is_silent(&observed(|number, second| if number < 2 { full(number, second) } else { idle(number) }), "a tenth of the time, and chance");
+    is_silent(
+        &observed(|number, second| TcpSample { sndbuf_limited_us: Some(second * 80_000), ..full(number, second) }),
+        "a twelfth of the time",
+    );
+    let mut obs = observed(full);
+    cpu(&mut obs, 1.0);
+    is_silent(&obs, "the cores are full");
+    let mut obs = observed(full);
+    obs.load = None;
+    is_silent(&obs, "nobody knows who waits");
+    is_silent(&observed(|number, second| TcpSample { busy_us: None, sndbuf_limited_us: None, ..full(number, second) }), "an old kernel");
+    // What was before the window does not count.
+    is_silent(&observed(|number, _| full(number, 10)), "nothing grew while it was watched");
+}
+
+#[test]
+fn a_connection_seen_once_counts_with_all_its_life() {
+    let new_each_time = |number, second: u64| TcpSample {
+        cookie: 1000 * second + number,
+        busy_us: Some(200_000),
+        sndbuf_limited_us: Some(180_000),
+        ..full(number, second)
+    };
+    assert_eq!(causes_of(&observed(new_each_time)), [BUFFER]);
+}
+
+#[test]
+fn ends_of_answers_that_wait_for_an_acknowledgement_are_named() {
+    let diagnosis = told(&observed(stalled));
+    assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![STALL], Verdict::Choked));
+    let finding = &diagnosis.findings[0];
+    assert_eq!((finding.confidence, finding.station.as_str()), (Confidence::High, "sending"));
+    assert_eq!(finding.evidence[0].value, Some(200.0));
+    assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["send-at-once"]);
+}
+
+#[test]
+fn what_only_looks_like_a_stall_is_none() {
+    let with = |change: fn(&mut TcpSample)| {
+        observed(move |number, second| {
+            let mut sample = stalled(number, second);
+            change(&mut sample);
+            sample
+        })
+    };
+    is_silent(&with(|sample| sample.min_rtt_us = Some(40_000)), "the way takes as long");
+    is_silent(&with(|sample| sample.last_data_sent_ms = 1), "it was sent just now");
+    is_silent(&with(|sample| sample.unacked = 0), "the program holds it back (TCP_CORK)");
+    is_silent(&with(|sample| sample.unsent = Some(0)), "nothing is left to send");
+    is_silent(&with(|sample| sample.unsent = Some(100_000)), "more than a segment waits for something else");
+    is_silent(&with(|sample| sample.cwnd = 1), "the congestion window is full");
+    is_silent(&with(|sample| sample.peer_window = Some(0)), "the peer has no room");
+    is_silent(&with(|sample| sample.loss_state = 4), "a packet was lost");
+    is_silent(&with(|sample| sample.retransmitted = 1), "a packet was lost before");
+    is_silent(&with(|sample| sample.unsent = None), "an old kernel");
+    is_silent(
+        &observed(|number, second| if number < 2 { stalled(number, second) } else { idle(number) }),
+        "a tenth of the time, and chance",
+    );
+    let mut obs = observed(stalled);
+    obs.load.as_mut().unwrap().latency_us = Percentiles { p50: 9_000, p75: 9_000, p99: 20_000, ..Percentiles::default() };
+    is_silent(&obs, "no answer takes so long");
+}
+
+/// New connections of which each third has sent its first flight of one segment, and the others have gone on; 20 ms away.
+fn young(number: u64, _: u64) -> TcpSample {
+    let (cwnd, delivered) = [(1, 1), (4, 2), (16, 14)][number as usize % 3];
+    TcpSample { send_queue: 9_000, unacked: 1, cwnd, delivered: Some(delivered), ..idle(number) }
+}
+
+fn new_connections(sample: impl Fn(u64, u64) -> TcpSample) -> Observation {
+    let mut obs = observed(sample);
+    let load = obs.load.as_mut().unwrap();
+    load.received_bytes = load.requests * 33_000;
+    load.latency_us = Percentiles { p50: 100_000, p75: 101_000, p99: 130_000, ..Percentiles::default() };
+    obs
+}
+
+#[test]
+fn connections_that_begin_with_fewer_segments_than_usual_are_named_where_that_costs_round_trips() {
+    let diagnosis = told(&new_connections(young));
+    assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![FIRST_WINDOW], Verdict::Choked));
+    let finding = &diagnosis.findings[0];
+    assert_eq!((finding.confidence, finding.evidence[0].value), (Confidence::Medium, Some(1.0)));
+    assert_eq!(finding.evidence[1].value, Some(40_000.0), "four round trips instead of two");
+    assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["widen-first-window"]);
+}
+
+#[test]
+fn a_usual_first_window_and_one_that_costs_nothing_are_not_named() {
+    is_silent(
+        &new_connections(|number, second| TcpSample { cwnd: young(number, second).cwnd + 9, ..young(number, second) }),
+        "ten segments",
+    );
+    is_silent(&new_connections(|number, second| TcpSample { min_rtt_us: Some(200), ..young(number, second) }), "the way is short");
+    is_silent(&new_connections(|number, second| TcpSample { retransmitted: 1, ..young(number, second) }), "a loss made the window small");
+    is_silent(&new_connections(|number, second| TcpSample { unacked: 0, send_queue: 0, ..young(number, second) }), "nothing was sent yet");
+    is_silent(&new_connections(|number, second| TcpSample { delivered: None, ..young(number, second) }), "an old kernel");
+    let mut obs = new_connections(young);
+    obs.load.as_mut().unwrap().connections = CONNECTIONS;
+    is_silent(&obs, "kept connections");
+    let mut obs = new_connections(young);
+    obs.load.as_mut().unwrap().received_bytes = 100_000 * 1_000;
+    is_silent(&obs, "short answers");
+    let mut obs = new_connections(young);
+    obs.load.as_mut().unwrap().latency_us = Percentiles { p50: 900_000, p75: 900_000, p99: 990_000, ..Percentiles::default() };
+    is_silent(&obs, "the answer itself takes long");
+}
+
+/// One whose peer's window is full nearly all of the time.
+fn unread(number: u64, second: u64) -> TcpSample {
+    let busy = second * 1_000_000;
+    let (window, buffer) = (Some(busy * 9 / 10), Some(busy / 100));
+    TcpSample { unsent: Some(90_000), peer_window: Some(8_192), rwnd_limited_us: window, sndbuf_limited_us: buffer, ..full(number, second) }
+}
+
+#[test]
+fn clients_that_take_no_more_are_blamed_and_not_the_server() {
+    let diagnosis = told(&observed(unread));
+    assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![RECEIVER], Verdict::ClientLimited));
+    let finding = &diagnosis.findings[0];
+    assert_eq!((finding.tier.as_str(), finding.evidence[1].value), ("client", Some(8_192.0)));
+    assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["ask-clients"]);
+    is_silent(&observed(|number, second| TcpSample { min_rtt_us: Some(80), ..unread(number, second) }), "at hand");
+    is_silent(
+        &observed(|number, second| TcpSample { rwnd_limited_us: Some(second * 80_000), ..unread(number, second) }),
+        "a twelfth of the time",
+    );
+    let mut obs = observed(unread);
+    cpu(&mut obs, 1.0);
+    is_silent(&obs, "the cores are full");
+}
+
+#[test]
+fn without_samples_nothing_is_said() {
+    let mut obs = observed(stalled);
+    obs.netns.get_mut(&SERVER).unwrap().tcp_samples = Default::default();
+    let diagnosis = told(&obs);
+    assert!(diagnosis.path.iter().all(|station| station.station != "sending"));
+    is_silent(&obs, "a recording of before");
+}

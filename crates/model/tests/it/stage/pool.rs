@@ -1,0 +1,106 @@
+//! A pool of workers behind the stage's web server.
+
+use chokepoint_model::observation::{
+    Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool, ProcessView, ServerConfig, Setting,
+    Socket, SocketAddress, TcpState,
+};
+use chokepoint_model::reading::Reading;
+
+use super::{SERVER, WINDOW, cpu, healthy, ip, listener};
+
+/// A pool of `workers` behind the web server, of which `busy` hold a connection in each sample, while `waiting` wait in its queue.
+pub(crate) fn pool(workers: u32, busy: u32, waiting: u32) -> Observation {
+    let mut obs = healthy();
+    let address = ListenerAddress::Tcp(ip("127.0.0.1"), 9000);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let front: Vec<(u64, Vec<Listener>)> = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in front {
+        let inside = (WINDOW.0..=WINDOW.1).contains(&at);
+        listeners.push(listener(address.clone(), 200, if inside { waiting } else { 0 }, 0));
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    for second in 1..=10_u64 {
+        let accepted = |n: u32| tcp(1_000 + u64::from(n), (ip("127.0.0.1"), 9000), (ip("127.0.0.1"), 40_000 + n as u16));
+        let mut sockets: Vec<Socket> = (0..busy).map(accepted).collect();
+        sockets.push(tcp(500, (ip("127.0.0.1"), 40_000), (ip("127.0.0.1"), 9000)));
+        // Those that wait have no inode yet.
+        sockets.extend((0..waiting.min(50)).map(|n| tcp(0, (ip("127.0.0.1"), 9000), (ip("127.0.0.1"), 50_000 + n as u16))));
+        view.sockets.push(second * 1_000_000, Reading::Ok(sockets));
+    }
+    process(&mut obs, 42, 1, "nginx", &[100, 500]);
+    process(&mut obs, 50, 1, "php-fpm8.2", &[200]);
+    for n in 0..workers {
+        process(&mut obs, 51 + n, 50, "php-fpm8.2", &[200, 1_000 + u64::from(n)]);
+    }
+    cpu(&mut obs, 0.2);
+    let load = obs.load.as_mut().unwrap();
+    (load.good, load.requests, load.status) = (2_500, 2_500, [(200, 2_500)].into());
+    obs
+}
+
+pub(crate) fn tcp(inode: u64, local: (std::net::IpAddr, u16), remote: (std::net::IpAddr, u16)) -> Socket {
+    let address = SocketAddress::Tcp { local, remote };
+    Socket { address, state: TcpState::Established, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None }
+}
+
+pub(crate) fn process(obs: &mut Observation, pid: u32, parent: u32, comm: &str, sockets: &[u64]) {
+    let mut view = ProcessView::default();
+    let identity = Identity { pid, parent, comm: comm.into(), start_ticks: u64::from(pid), cpus_allowed: vec![1], ..Identity::default() };
+    view.identity.push(0, Reading::Ok(identity));
+    view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: sockets.to_vec() }));
+    obs.processes.insert(pid, view);
+}
+
+/// A pool of php-fpm with `workers` processes, all busy, `waiting` connections in its queue, configured for `max_children`.
+pub(crate) fn php_pool(workers: u32, pm: &str, max_children: u32, late: bool) -> Observation {
+    let address = ListenerAddress::Tcp(ip("127.0.0.1"), 9000);
+    let mut obs = healthy();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        let waiting = if (WINDOW.0..=WINDOW.1).contains(&at) { 40 } else { 0 };
+        listeners.push(listener(address.clone(), 200, waiting, 0));
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    let php = (ip("127.0.0.1"), 9000);
+    for second in 1..=10_u64 {
+        let port = |n: u32| (ip("127.0.0.1"), 40_000 + n as u16);
+        let mut sockets: Vec<Socket> = (0..workers).map(|n| tcp(1_000 + u64::from(n), php, port(n))).collect();
+        sockets.push(tcp(500, port(0), php));
+        view.sockets.push(second * 1_000_000, Reading::Ok(sockets));
+    }
+    process(&mut obs, 42, 1, "nginx", &[100, 500]);
+    process(&mut obs, 50, 1, "php-fpm8.2", &[200]);
+    for n in 0..workers {
+        process(&mut obs, 51 + n, 50, "php-fpm8.2", &[200, 1_000 + u64::from(n)]);
+    }
+    if late {
+        let newest = obs.processes.get_mut(&(50 + workers)).unwrap();
+        newest.identity = Default::default();
+        let identity = Identity {
+            pid: 50 + workers,
+            parent: 50,
+            comm: "php-fpm8.2".into(),
+            start_ticks: 900,
+            cpus_allowed: vec![1],
+            ..Identity::default()
+        };
+        newest.identity.push(4_000_000, Reading::Ok(identity));
+    }
+    cpu(&mut obs, 0.2);
+    let number = |value| Setting { value, origin: Origin::default() };
+    let pool = PhpFpmPool {
+        name: "www".into(),
+        listen: address,
+        backlog: Setting { value: -1, origin: Origin::default() },
+        pm: Setting { value: pm.into(), origin: Origin::default() },
+        max_children: Setting { value: max_children, origin: Origin { file: "/etc/php/8.2/fpm/pool.d/www.conf".into(), line: 9 } },
+        max_requests: number(0),
+        terminate_timeout_s: number(0),
+    };
+    let config = PhpFpmConfig { file: "/etc/php/8.2/fpm/php-fpm.conf".into(), pools: vec![pool], ..PhpFpmConfig::default() };
+    obs.servers.entry(50).or_default().config.push(0, Reading::Ok(ServerConfig::PhpFpm(config)));
+    obs
+}

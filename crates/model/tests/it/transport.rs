@@ -1,0 +1,191 @@
+//! Packets that get lost: a cause where requests wait for them, silent where something else loses them, where they only seemed lost, and where
+//! they hardly matter.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::load::{Loop, Percentiles};
+use chokepoint_model::observation::{Counters, Observation, Qdisc, SoftnetRow};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, StationState, Verdict};
+
+use crate::stage::*;
+
+const LOSS: &str = "packet-loss";
+
+/// What the counters of both ends did in the window.
+#[derive(Clone)]
+struct Line {
+    segments: i64,
+    again: i64,
+    syns: i64,
+    twice: i64,
+    timeouts: i64,
+    probes: i64,
+    more: Vec<(&'static str, i64)>,
+}
+
+/// Of 20,000 requests 400 were lost on their way, and waited for a probe or a timeout.
+fn lossy() -> Line {
+    Line { segments: 40_000, again: 420, syns: 10, twice: 10, timeouts: 50, probes: 380, more: Vec::new() }
+}
+
+impl Line {
+    fn observed(&self) -> Observation {
+        let mut obs = healthy();
+        cpu(&mut obs, 0.2);
+        let quiet = Line { again: 3, syns: 0, twice: 0, timeouts: 0, probes: 3, more: Vec::new(), ..self.clone() };
+        for (id, line) in [(CLIENT, self), (SERVER, &quiet)] {
+            let grown = [
+                ("Tcp.OutSegs", line.segments),
+                ("Tcp.RetransSegs", line.again),
+                ("TcpExt.TCPSynRetrans", line.syns),
+                ("TcpExt.TCPDSACKRecvSegs", line.twice),
+                ("TcpExt.TCPTimeouts", line.timeouts),
+                ("TcpExt.TCPLossProbes", line.probes),
+            ];
+            let view = obs.netns.get_mut(&id).unwrap();
+            for (at, times) in [(0, 0), (11_000_000, 1)] {
+                let counters = grown.iter().chain(&line.more).map(|(name, value)| ((*name).to_owned(), 5 + value * times));
+                view.netstat.push(at, Reading::Ok(Counters::from_iter(counters)));
+            }
+        }
+        let load = obs.load.as_mut().unwrap();
+        load.shape = Loop::Closed { connections: 20 };
+        (load.requests, load.good) = (20_000, 20_000);
+        load.status = [(200, 20_000)].into();
+        load.latency_us = Percentiles { p50: 2_000, p75: 2_500, p90: 3_000, p95: 4_000, p99: 207_000, p999: 420_000, max: 900_000 };
+        obs
+    }
+}
+
+fn told_of(obs: &Observation) -> Vec<String> {
+    causes(&told(obs)).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn requests_that_wait_for_lost_packets_name_the_namespace_that_sent_them() {
+    let diagnosis = told(&lossy().observed());
+    assert_eq!((causes(&diagnosis), diagnosis.verdict), (vec![LOSS], Verdict::Choked));
+    let finding = &diagnosis.findings[0];
+    assert_eq!((finding.confidence, finding.tier.as_str(), finding.at.netns.as_deref()), (Confidence::High, "nginx", Some("client")));
+    assert_eq!(finding.remedies.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["find-lossy-link"]);
+    let proofs: Vec<Option<f64>> = finding.evidence.iter().map(|proof| proof.value).collect();
+    assert_eq!(proofs, [Some(3.0), Some(400.0), Some(205_000.0)], "{:?}", finding.evidence);
+    let readings: Vec<(Option<&str>, StationState)> = (diagnosis.path.iter())
+        .filter(|station| station.station == "transport")
+        .map(|station| (station.at.netns.as_deref(), station.state))
+        .collect();
+    assert_eq!(readings, [(Some("server"), StationState::Ok), (Some("client"), StationState::Refusing)]);
+}
+
+#[test]
+fn an_open_loop_suffers_where_one_request_of_a_hundred_waits() {
+    let mut obs = lossy().observed();
+    obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 2000.0, connections: 50 };
+    assert_eq!(told_of(&obs), [LOSS]);
+    let mut obs = Line { again: 120, probes: 70, ..lossy() }.observed();
+    obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 2000.0, connections: 50 };
+    assert_eq!(told_of(&obs), [""; 0], "half a request of a hundred");
+}
+
+#[test]
+fn what_was_not_lost_or_did_no_harm_is_not_told() {
+    let silent = |line: Line, why: &str| assert_eq!(told_of(&line.observed()), [""; 0], "{why}");
+    silent(Line { twice: 410, ..lossy() }, "the peer had all of it already: it was slow to say so");
+    silent(Line { syns: 420, timeouts: 420, probes: 0, ..lossy() }, "only SYNs were sent again");
+    silent(Line { again: 15, timeouts: 2, probes: 3, syns: 0, twice: 0, ..lossy() }, "a few packets");
+    let quick = Percentiles { p50: 2_000, p99: 12_000, p999: 30_000, max: 50_000, ..Percentiles::default() };
+    let mut obs = lossy().observed();
+    obs.load.as_mut().unwrap().latency_us = quick;
+    assert_eq!(told_of(&obs), [""; 0], "no request waited for a timeout");
+    let mut obs = lossy().observed();
+    cpu(&mut obs, 1.0);
+    assert_eq!(told_of(&obs), [""; 0], "the cores are full");
+    let mut obs = lossy().observed();
+    obs.load = None;
+    assert_eq!(told_of(&obs), [""; 0], "nobody knows who suffers");
+    // A kernel that does not tell lost from sent twice.
+    let mut obs = lossy().observed();
+    for id in [CLIENT, SERVER] {
+        let view = obs.netns.get_mut(&id).unwrap();
+        let without =
+            |counters: &Counters| counters.iter().filter(|(name, _)| !name.contains("DSACK")).map(|(k, v)| (k.to_owned(), *v)).collect();
+        let points: Vec<(u64, Counters)> = view.netstat.points().iter().map(|(at, counters)| (*at, without(counters))).collect();
+        view.netstat = Default::default();
+        points.into_iter().for_each(|(at, counters)| view.netstat.push(at, Reading::Ok(counters)));
+    }
+    assert_eq!(told_of(&obs), [""; 0]);
+}
+
+#[test]
+fn what_this_host_loses_by_itself_is_no_loss_on_the_way() {
+    for counter in ["TcpExt.ListenDrops", "TcpExt.TCPBacklogDrop", "TcpExt.RcvPruned"] {
+        let obs = Line { more: vec![(counter, 60)], ..lossy() }.observed();
+        assert!(!told_of(&obs).contains(&LOSS.to_owned()), "{counter}");
+        let obs = Line { more: vec![(counter, 5)], ..lossy() }.observed();
+        assert!(told_of(&obs).contains(&LOSS.to_owned()), "{counter}: too few to explain it");
+    }
+    let mut obs = lossy().observed();
+    for at in [0, 11_000_000] {
+        let dropped = if at == 0 { 7 } else { 300 };
+        obs.softnet.push(at, Reading::Ok(vec![SoftnetRow { dropped, ..SoftnetRow::default() }]));
+    }
+    assert_eq!(told_of(&obs), [""; 0], "backlogs of busy cores");
+}
+
+/// A shaper of 100 Mbit/s that passed this share of its rate and dropped packets.
+fn shaped(share: f64) -> Observation {
+    let mut obs = lossy().observed();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for second in [0, 11_u64] {
+        let qdisc = Qdisc {
+            link: 2,
+            kind: "tbf".into(),
+            handle: 1 << 16,
+            parent: u32::MAX,
+            bytes: (share * 12.5e6 * second as f64) as u64,
+            drops: 30 * second,
+            rate_bits_per_s: Some(100_000_000),
+            ..Qdisc::default()
+        };
+        view.qdiscs.push(second * 1_000_000, Reading::Ok(vec![qdisc]));
+    }
+    obs
+}
+
+#[test]
+fn a_full_shaper_drops_because_it_is_full_and_a_short_queue_is_named() {
+    assert!(!told_of(&shaped(0.9)).contains(&LOSS.to_owned()));
+    let diagnosis = told(&shaped(0.4));
+    assert_eq!(causes(&diagnosis), [LOSS]);
+    assert!(diagnosis.findings[0].evidence.iter().any(|proof| proof.source.contains("TCA_STATS2") && proof.value == Some(330.0)));
+}
+
+/// Answers of a megabyte, of which this many segments in 690,000 were lost, over a way that takes so long.
+fn long_answers(lost: i64, trip_us: u64) -> Observation {
+    let mut obs = Line { again: 3, twice: 0, syns: 0, timeouts: 0, probes: 3, ..lossy() }.observed();
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.netstat.points().to_vec();
+    view.netstat = Default::default();
+    for (at, counters) in points {
+        let counters = counters.iter().map(|(name, value)| (name.to_owned(), *value));
+        // Of a name that comes twice the last counts.
+        let more = [("Tcp.OutSegs", 690_000), ("Tcp.RetransSegs", lost)].map(|(name, grown)| (name.to_owned(), 5 + grown));
+        view.netstat.push(at, Reading::Ok(counters.chain(more.into_iter().filter(|_| at > 0)).collect()));
+    }
+    let load = obs.load.as_mut().unwrap();
+    (load.requests, load.good, load.received_bytes) = (1_000, 1_000, 1_000_000_000);
+    load.status = [(200, 1_000)].into();
+    load.connect_us = Percentiles { p50: trip_us, ..Percentiles::default() };
+    load.latency_us = Percentiles { p50: 200_000, p75: 210_000, p90: 220_000, p95: 230_000, p99: 250_000, p999: 300_000, max: 300_000 };
+    obs
+}
+
+#[test]
+fn long_answers_over_a_long_way_suffer_from_a_small_window() {
+    let diagnosis = told(&long_answers(6_900, 2_000));
+    assert_eq!(causes(&diagnosis), [LOSS]);
+    assert_eq!((diagnosis.findings[0].confidence, diagnosis.findings[0].at.netns.as_deref()), (Confidence::Medium, Some("server")));
+    assert_eq!(told_of(&long_answers(6_900, 200)), [""; 0], "round trips are short");
+    assert_eq!(told_of(&long_answers(300, 2_000)), [""; 0], "the window stays large");
+}

@@ -1,0 +1,322 @@
+//! Station `worker-pool`: it fires where all workers wait and connections wait for them, and stays silent before pages that compute.
+//!
+//! Deterministic: observations made up by the tests.
+
+use chokepoint_model::load::Loop;
+use chokepoint_model::observation::{CoreTimes, CpuTimes, CpuUse, Identity, Listener, Observation, OpenFiles, TcpState};
+use chokepoint_model::reading::Reading;
+use chokepoint_model::report::{Confidence, LimitedBy, Role, StationState, Verdict};
+
+use crate::stage::pool::{php_pool, pool};
+use crate::stage::*;
+
+#[test]
+fn a_pool_whose_workers_wait_is_a_cause_whatever_its_size() {
+    for workers in [2, 5, 40] {
+        let diagnosis = told(&pool(workers, workers, 60));
+        assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["worker-pool-exhausted"]), "{workers} workers");
+        assert_eq!(diagnosis.findings[0].tier, "php-fpm");
+    }
+}
+
+#[test]
+fn a_pool_of_one_is_a_pool_where_its_configuration_says_so() {
+    let obs = php_pool(1, "static", 1, false);
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
+    let mut computes = obs.clone();
+    cpu(&mut computes, 0.99);
+    assert_eq!(causes(&told(&computes)), [""; 0]);
+    let mut unknown = obs;
+    unknown.servers.clear();
+    assert_eq!(causes(&told(&unknown)), [""; 0], "it may be an event loop");
+}
+
+#[test]
+fn a_queue_that_overflows_before_it_is_its_symptom() {
+    let mut obs = pool(5, 5, 511);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points: Vec<(u64, Vec<Listener>)> = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners[1].drops = Some(at / 10_000);
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    let load = obs.load.as_mut().unwrap();
+    (load.requests, load.errors.response_timeout) = (2_900, 400);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
+    let symptom = diagnosis.findings.iter().find(|finding| finding.role == Role::Symptom).unwrap();
+    assert_eq!(
+        (symptom.id.as_str(), symptom.symptom_of.as_slice()),
+        ("accept-queue-full", ["worker-pool-exhausted".to_owned()].as_slice())
+    );
+}
+
+#[test]
+fn a_small_pool_before_a_page_that_computes_is_right() {
+    let mut obs = pool(5, 5, 60);
+    cpu(&mut obs, 0.99);
+    let diagnosis = told(&obs);
+    assert_eq!((diagnosis.verdict, diagnosis.limited_by, causes(&diagnosis)), (Verdict::Healthy, Some(LimitedBy::Cpu), vec![]));
+}
+
+#[test]
+fn workers_that_are_free_or_nobody_waits_for_are_no_finding() {
+    for (busy, waiting) in [(5, 0), (3, 0), (3, 60)] {
+        let diagnosis = told(&pool(5, busy, waiting));
+        assert_eq!(causes(&diagnosis), [""; 0], "{busy} busy, {waiting} waiting");
+    }
+    let idle = told(&pool(5, 2, 0));
+    let station = idle.path.iter().find(|station| station.station == "worker-pool").unwrap();
+    assert_eq!(station.state, StationState::Ok);
+    let ceiling = station.ceiling_rps.unwrap().value;
+    assert!((ceiling - 625.0).abs() < 1.0, "five workers held 8 ms each: {ceiling}");
+}
+
+#[test]
+fn workers_of_which_none_is_free_are_too_few_for_one_client_more() {
+    // The fifth client waits for so many of ten looks.
+    let waited = |looks: u64, busy: u32, workers: u32| {
+        let mut obs = pool(workers, busy, 1);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        for (at, mut listeners) in points {
+            if (at / 50_000) % 10 >= looks {
+                listeners[1].accept_queue = 0;
+            }
+            view.listeners.push(at, Reading::Ok(listeners));
+        }
+        told(&obs)
+    };
+    assert_eq!(causes(&waited(7, 4, 4)), ["worker-pool-exhausted"]);
+    assert_eq!(causes(&waited(3, 4, 4)), [""; 0], "as many clients as workers, but for a moment");
+    assert_eq!(causes(&waited(7, 3, 4)), [""; 0], "one of them is free");
+    assert_eq!(causes(&waited(7, 20, 20)), [""; 0], "one of twenty-one");
+    assert_eq!(causes(&waited(10, 30, 30)), [""; 0], "one of thirty-one, however long");
+}
+
+#[test]
+fn more_connections_than_processes_are_an_event_loop() {
+    let diagnosis = told(&pool(2, 40, 60));
+    assert!(diagnosis.path.iter().all(|station| station.station != "worker-pool"));
+    assert_eq!(causes(&diagnosis), [""; 0]);
+}
+
+#[test]
+fn a_pool_that_still_grows_is_not_called_exhausted() {
+    let started = |at| {
+        let mut obs = pool(5, 5, 60);
+        let late = obs.processes.get_mut(&55).unwrap();
+        late.identity = Default::default();
+        let identity =
+            Identity { pid: 55, parent: 50, comm: "php-fpm8.2".into(), start_ticks: 900, cpus_allowed: vec![1], ..Identity::default() };
+        late.identity.push(at, Reading::Ok(identity));
+        told(&obs)
+    };
+    assert_eq!(causes(&started(8_000_000)), [""; 0]);
+    assert_eq!(causes(&started(2_500_000)), ["worker-pool-exhausted"], "it has grown as far as it may");
+}
+
+#[test]
+fn a_worker_whose_client_gave_up_is_still_taken() {
+    let mut obs = pool(5, 5, 60);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.sockets.points().to_vec();
+    view.sockets = Default::default();
+    for (at, mut sockets) in points {
+        sockets.iter_mut().filter(|socket| socket.inode % 2 == 1).for_each(|socket| socket.state = TcpState::CloseWait);
+        view.sockets.push(at, Reading::Ok(sockets));
+    }
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
+}
+
+/// The workers ran for half of this share of their time, and waited for a core for the other half.
+fn ready(obs: &mut Observation, share: f64) {
+    used(obs, share / 2.0, share / 2.0);
+}
+
+/// The workers ran for this share of their time, and waited for a core for that one.
+fn used(obs: &mut Observation, ran: f64, delayed: f64) {
+    for pid in 50..56 {
+        let view = obs.processes.get_mut(&pid).unwrap();
+        for second in 0..=11_u64 {
+            let ns = |share: f64| Some((second as f64 * 1e9 * share) as u64);
+            let used = CpuUse { run_ns: ns(ran), run_delay_ns: ns(delayed), ..Default::default() };
+            view.cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+    }
+}
+
+/// All processes may run on so many cores, which are this busy.
+fn cores(obs: &mut Observation, count: u32, busy: f64) {
+    obs.cpu = Default::default();
+    for second in 0..=11_u64 {
+        let ticks = |share: f64| (second as f64 * 100.0 * share) as u64;
+        let core = CoreTimes { system: ticks(busy), idle: ticks(1.0 - busy), ..CoreTimes::default() };
+        obs.cpu.push(second * 1_000_000, Reading::Ok(CpuTimes { cores: (0..count).map(|number| (number, core)).collect() }));
+    }
+    for process in obs.processes.values_mut() {
+        for identity in std::mem::take(&mut process.identity).values() {
+            process.identity.push(0, Reading::Ok(Identity { cpus_allowed: (0..count).collect(), ..identity.clone() }));
+        }
+    }
+}
+
+#[test]
+fn cores_that_a_neighbour_keeps_busy_do_not_hide_workers_that_wait() {
+    let mut obs = pool(5, 5, 60);
+    cpu(&mut obs, 1.0);
+    ready(&mut obs, 0.1);
+    assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"]);
+    let mut starved = pool(5, 5, 60);
+    cpu(&mut starved, 1.0);
+    ready(&mut starved, 0.95);
+    assert_eq!(causes(&told(&starved)), [""; 0], "workers that are ready all the time wait for a core");
+}
+
+#[test]
+fn workers_that_wait_beside_a_web_server_that_fills_their_core_are_not_too_few() {
+    let full = |failed: u64| {
+        let mut obs = pool(5, 5, 60);
+        cpu(&mut obs, 1.0);
+        ready(&mut obs, 0.1);
+        for second in 0..=11 {
+            let used = CpuUse { user_ticks: second * 97, ..CpuUse::default() };
+            obs.processes.get_mut(&42).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
+        }
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.errors.reset) = (load.good + failed, failed);
+        told(&obs)
+    };
+    let diagnosis = full(0);
+    assert_eq!((diagnosis.limited_by, causes(&diagnosis)), (Some(LimitedBy::Cpu), vec![]));
+    // What the core is full of may be the answers that fail for want of workers.
+    assert_eq!(causes(&full(2_000)), ["worker-pool-exhausted"]);
+}
+
+#[test]
+fn workers_that_compute_are_too_few_only_beside_idle_cores() {
+    let computing = |busy: f64, ran: f64, delayed: f64| {
+        let mut obs = pool(5, 5, 60);
+        cores(&mut obs, 8, busy);
+        used(&mut obs, ran, delayed);
+        told(&obs)
+    };
+    let few = computing(0.6, 0.95, 0.01);
+    assert_eq!(causes(&few), ["worker-pool-exhausted"]);
+    assert!(few.findings[0].evidence.iter().any(|proof| proof.source == "/proc/stat" && proof.text.contains("71.2")), "{few:?}");
+    assert_eq!(causes(&computing(0.97, 0.95, 0.01)), [""; 0], "no core is left for more workers");
+    assert_eq!(causes(&computing(0.6, 0.6, 0.38)), [""; 0], "idle cores that are kept from them");
+}
+
+/// One process of these threads, with so many connections in service and 60 waiting, whose threads ran for so much of the time in all.
+fn threads(threads: u32, in_service: u32, busy: f64, ran: f64) -> Observation {
+    let mut obs = pool(1, in_service, 60);
+    cores(&mut obs, 8, busy);
+    // The parent is the server's only process.
+    obs.processes.remove(&51);
+    let view = obs.processes.get_mut(&50).unwrap();
+    view.files = Default::default();
+    view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: (1_000..1_000 + u64::from(in_service)).chain([200]).collect() }));
+    for second in 0..=11_u64 {
+        let run_ns = Some((second as f64 * 1e9 * ran) as u64);
+        view.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { run_ns, run_delay_ns: Some(0), threads, ..CpuUse::default() }));
+    }
+    obs
+}
+
+#[test]
+fn threads_that_are_all_taken_and_wait_are_too_few() {
+    for (all, in_service) in [(6, 5), (1, 1), (200, 150)] {
+        let diagnosis = told(&threads(all, in_service, 0.3, 0.2));
+        assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"], "{in_service} of {all} threads");
+        assert!(diagnosis.findings[0].title.contains(&format!("no more than {in_service} ")), "{}", diagnosis.findings[0].title);
+    }
+    let computing = told(&threads(6, 5, 0.6, 3.0));
+    assert_eq!(causes(&computing), ["worker-pool-exhausted"], "five threads compute beside idle cores");
+}
+
+#[test]
+fn threads_that_take_turns_or_fill_their_cores_are_no_finding() {
+    assert_eq!(causes(&told(&threads(6, 5, 0.5, 1.0))), [""; 0], "one at a time, as under an interpreter's lock");
+    assert_eq!(causes(&told(&threads(6, 5, 0.99, 3.0))), [""; 0], "no core is left for more of them");
+}
+
+#[test]
+fn an_event_loop_that_stops_accepting_has_a_limit_of_its_own() {
+    let mut obs = threads(4, 40, 0.3, 0.2);
+    let diagnosis = told(&obs);
+    assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
+    assert!(diagnosis.findings[0].title.ends_with("takes no more than 40 connections at a time"), "{}", diagnosis.findings[0].title);
+    let remedy = &diagnosis.findings[0].remedies[0];
+    assert!(remedy.change.is_empty() && remedy.text.contains("hold 100 connections at once instead of 40"), "{}", remedy.text);
+    // Not always as many; one that is busy itself; one that has nobody at its door; one that never ran.
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.sockets.points().to_vec();
+    view.sockets = Default::default();
+    for (at, mut sockets) in points {
+        sockets.retain(|socket| at % 2_000_000 == 0 || socket.inode < 1_035);
+        view.sockets.push(at, Reading::Ok(sockets));
+    }
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+    assert_eq!(causes(&told(&threads(4, 40, 0.3, 0.8))), [""; 0]);
+    assert_eq!(causes(&told(&threads(4, 40, 0.3, 0.0))), [""; 0]);
+    let mut obs = pool(1, 40, 0);
+    obs.processes.remove(&51);
+    assert_eq!(causes(&told(&obs)), [""; 0]);
+}
+
+#[test]
+fn clients_that_a_busy_event_loop_leaves_out_are_told() {
+    let full = |timeouts| {
+        let mut obs = threads(1, 8, 0.99, 1.0);
+        let load = obs.load.as_mut().unwrap();
+        (load.shape, load.timeout_us, load.duration_us) = (Loop::Closed { connections: 60 }, 2_000_000, 10_000_000);
+        load.errors.response_timeout = timeouts;
+        load.requests += timeouts;
+        told(&obs)
+    };
+    let diagnosis = full(52);
+    assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
+    assert!(diagnosis.findings[0].title.contains("leaves the rest unanswered"), "{}", diagnosis.findings[0].title);
+    assert!(diagnosis.findings[0].evidence.iter().any(|proof| proof.text.contains("17.3 %")), "{:?}", diagnosis.findings[0].evidence);
+    assert_eq!(causes(&full(6)), [""; 0], "hardly anybody gave up: it is as fast as its core");
+}
+
+#[test]
+fn threads_of_which_not_always_as_many_are_taken_are_no_finding() {
+    let two_of_five_each = |seconds: u64| {
+        let mut obs = threads(6, 5, 0.3, 0.2);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.sockets.points().to_vec();
+        view.sockets = Default::default();
+        for (at, mut sockets) in points {
+            let keep = if at % (seconds * 1_000_000) == 0 { 1_002 } else { 2_000 };
+            sockets.retain(|socket| socket.inode < keep);
+            view.sockets.push(at, Reading::Ok(sockets));
+        }
+        told(&obs)
+    };
+    assert_eq!(causes(&two_of_five_each(2)), [""; 0]);
+    // A look between two connections.
+    assert_eq!(causes(&two_of_five_each(7)), ["worker-pool-exhausted"]);
+}
+
+#[test]
+fn idle_cores_alone_are_not_sure() {
+    let sure = |stats: bool| {
+        let mut obs = pool(5, 5, 60);
+        for pid in 50..56 {
+            let process = obs.processes.get_mut(&pid).unwrap();
+            for second in 0..=11_u64 {
+                let ns = stats.then_some(second * 10_000_000);
+                process.cpu.push(second * 1_000_000, Reading::Ok(CpuUse { run_ns: ns, run_delay_ns: ns, ..CpuUse::default() }));
+            }
+        }
+        let diagnosis = told(&obs);
+        assert_eq!(causes(&diagnosis), ["worker-pool-exhausted"]);
+        diagnosis.findings[0].confidence
+    };
+    assert_eq!([sure(true), sure(false)], [Confidence::High, Confidence::Low]);
+}

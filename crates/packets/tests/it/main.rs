@@ -1,0 +1,9 @@
+//! The integration tests of this crate, a file for each subject; each file says whether it is live or deterministic.
+
+mod bounded;
+mod hostile;
+mod lifecycles;
+mod oracle;
+
+#[global_allocator]
+static ALLOCATOR: chokepoint_hostile::Allocator = chokepoint_hostile::Allocator;

@@ -1,0 +1,6 @@
+//! The integration tests of this crate, a file for each subject; each file says whether it is live or deterministic.
+
+mod hostile;
+
+#[global_allocator]
+static ALLOCATOR: chokepoint_hostile::Allocator = chokepoint_hostile::Allocator;

@@ -1,0 +1,258 @@
+//! Processes of other users that look like the server: nothing of theirs is executed as root, and none of them stands in an undo's way.
+//!
+//! Live: a real nginx and its look-alikes.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use chokepoint_model::change::{Activation, Change, ServerKind, ServerSetting};
+use chokepoint_remedy::{Filter, plan};
+use tempfile::TempDir;
+
+use crate::servers::{self, Nginx, apply, store, temporary, until};
+
+const NOBODY: u32 = 65_534;
+
+/// A program of nobody's, with a file that its execution leaves behind.
+struct Impostor {
+    child: Child,
+    home: TempDir,
+}
+
+impl Impostor {
+    /// nginx itself, copied, whose command line says that it runs with somebody else's main file. Executed with what that line says, it writes the
+    /// marker as the user who executes it.
+    fn nginx(main: &Path, apart: bool) -> Self {
+        let home = home_of_nobody();
+        let at = |name: &str| home.path().join(name).display().to_string();
+        fs::copy("/usr/sbin/nginx", at("nginx")).unwrap();
+        fs::write(at("own.conf"), format!("pid {};\nevents {{}}\n", at("pid"))).unwrap();
+        for name in ["nginx", "own.conf"] {
+            chown(at(name), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let script = format!(r#"exec -a "/usr/sbin/nginx -c {}" "$0" "$@""#, main.display());
+        let mut command = if apart { Command::new("unshare") } else { Command::new("setpriv") };
+        if apart {
+            command.args(["-m", "setpriv"]);
+        }
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script, &at("nginx")]);
+        command.args(["-c", &at("own.conf"), "-p", &at(""), "-g", &format!("daemon off; error_log {};", at("marker"))]);
+        let impostor = Self { child: spawn(&mut command), home };
+        until("the impostor has its title", || impostor.title().starts_with("nginx: master process") && impostor.marker().exists());
+        // A worker that was only just forked still has its master's title.
+        until("its worker has its own title", || {
+            let workers = servers::children_of(impostor.child.id());
+            let is_worker =
+                |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|title| title.contains("worker process"));
+            !workers.is_empty() && workers.iter().all(is_worker)
+        });
+        fs::remove_file(impostor.marker()).unwrap();
+        impostor
+    }
+
+    /// Another program altogether, with nginx's title.
+    fn title(&self) -> String {
+        fs::read_to_string(format!("/proc/{}/cmdline", self.child.id())).unwrap_or_default()
+    }
+
+    fn titled(main: &Path) -> Self {
+        let script = format!(r#"exec -a "nginx: master process /usr/sbin/nginx -c {} -g" sleep 600"#, main.display());
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script]);
+        let impostor = Self { child: spawn(&mut command), home: home_of_nobody() };
+        until("the impostor has its title", || impostor.title().starts_with("nginx: master process"));
+        impostor
+    }
+
+    fn marker(&self) -> PathBuf {
+        self.home.path().join("marker")
+    }
+
+    /// The change of a setting, as a diagnosis that took it for the server would propose it.
+    fn change(&self, main: &Path) -> Change {
+        let (pid, setting) = (self.child.id(), ServerSetting::NginxWorkerConnections);
+        servers::change(ServerKind::Nginx, pid, servers::start_ticks(pid), main, setting, ("100", "200"), Activation::Reload)
+    }
+
+    fn assert_not_executed_by_root(&self) {
+        let by = fs::metadata(self.marker()).map(|meta| meta.uid());
+        assert!(!by.is_ok_and(|uid| uid == 0), "root executed it");
+    }
+}
+
+impl Drop for Impostor {
+    fn drop(&mut self) {
+        servers::kill(self.child.id());
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn home_of_nobody() -> TempDir {
+    let home = temporary("nobody");
+    chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    home
+}
+
+fn can_impersonate() -> bool {
+    let can =
+        servers::can_run("nginx") && Command::new("setpriv").arg("--version").output().is_ok() && Path::new("/usr/sbin/nginx").exists();
+    if !can {
+        println!("skipped: needs setpriv and /usr/sbin/nginx");
+    }
+    can
+}
+
+fn all(main: &Path) -> [Impostor; 3] {
+    [Impostor::titled(main), Impostor::nginx(main, false), Impostor::nginx(main, true)]
+}
+
+#[test]
+fn an_undo_finds_the_server_among_look_alikes() {
+    let Some(mut nginx) = Nginx::start("beside") else { return };
+    if !can_impersonate() {
+        return;
+    }
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let impostors = all(&nginx.main());
+    apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
+    // Under another pid it is searched for.
+    nginx.restart();
+    let workers = nginx.workers();
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 1, "{report:?}");
+    assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+    assert!(nginx.answers() && workers.iter().all(|old| !nginx.workers().contains(old)), "it was reloaded");
+    impostors.iter().for_each(Impostor::assert_not_executed_by_root);
+}
+
+#[test]
+fn an_undo_does_not_take_a_look_alike_for_a_server_that_is_no_more() {
+    let Some(mut nginx) = Nginx::start("alone") else { return };
+    if !can_impersonate() {
+        return;
+    }
+    for number in 0..3 {
+        let guard = &mut store(nginx.dir()).lock().unwrap();
+        nginx.restart();
+        let before = fs::read_to_string(nginx.main()).unwrap();
+        apply(guard, &[nginx.change(ServerSetting::NginxWorkerConnections, "100", "200")]).unwrap();
+        nginx.stop();
+        let impostor = match number {
+            0 => Impostor::titled(&nginx.main()),
+            1 => Impostor::nginx(&nginx.main(), false),
+            _ => Impostor::nginx(&nginx.main(), true),
+        };
+        let report = guard.undo(&Filter::All);
+        impostor.assert_not_executed_by_root();
+        assert!(report.is_clean() && report.restored.len() == 1, "{number}: {report:?}");
+        assert_eq!(fs::read_to_string(nginx.main()).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_change_that_names_a_look_alike_is_refused_and_root_executes_nothing() {
+    let Some(nginx) = Nginx::start("named") else { return };
+    if !can_impersonate() {
+        return;
+    }
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::read_to_string(nginx.main()).unwrap();
+    let whys = ["is no nginx: it executes", "refuses the configuration", "another file system"];
+    for (impostor, why) in all(&nginx.main()).iter().zip(whys) {
+        let change = impostor.change(&nginx.main());
+        let planned = plan(&change);
+        let refused = apply(guard, &[change]).unwrap_err().to_string();
+        impostor.assert_not_executed_by_root();
+        assert!(refused.contains(why), "{refused}");
+        assert!(planned.is_err() || planned.is_ok_and(|plan| plan.is_some_and(|plan| plan.user.0 == NOBODY)));
+    }
+    assert_eq!((fs::read_to_string(nginx.main()).unwrap(), guard.pending().len()), (before, 0));
+}
+
+#[test]
+fn the_test_has_the_rights_of_the_server_that_it_tests() {
+    if !servers::can_run("nginx") || !can_impersonate() {
+        return;
+    }
+    let (conf, home) = (temporary("conf"), home_of_nobody());
+    fs::set_permissions(conf.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (main, log) = (conf.path().join("nginx.conf"), home.path().join("error.log"));
+    let text = format!("pid {}/pid;\nerror_log {};\nevents {{ worker_connections 100; }}\n", home.path().display(), log.display());
+    fs::write(&main, text).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "nginx", "-g", "daemon off;", "-c"]).arg(&main);
+    let mut child = spawn(&mut command);
+    until("nginx has a worker", || log.exists() && !servers::children_of(child.id()).is_empty());
+    fs::remove_file(&log).unwrap();
+    let (state, ticks) = (tempfile::tempdir().unwrap(), servers::start_ticks(child.id()));
+    let setting = ServerSetting::NginxWorkerConnections;
+    let change = servers::change(ServerKind::Nginx, child.id(), ticks, &main, setting, ("100", "200"), Activation::Reload);
+    let shown = plan(&change).unwrap().unwrap();
+    assert_eq!(shown.user, (NOBODY, NOBODY));
+    assert_eq!(shown.test_command(), format!("/usr/sbin/nginx -t -c {} -g 'daemon off;'", main.display()));
+    assert_eq!(shown.activating.to_string(), format!("kill -HUP {}", child.id()));
+    assert!(!log.exists(), "to show it nothing is executed");
+    let applied = apply(&mut store(state.path()).lock().unwrap(), &[change]);
+    let by = fs::metadata(&log).map(|meta| meta.uid());
+    servers::kill(child.id());
+    let _ = child.wait();
+    applied.unwrap();
+    assert_eq!(by.unwrap(), NOBODY, "the test opens the log before the server opens it again");
+}
+
+#[test]
+fn nothing_is_executed_where_others_control_the_program_or_its_configuration() {
+    let Some(nginx) = Nginx::start("theirs") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let before = fs::metadata(nginx.main()).unwrap().ino();
+    let log = nginx.dir().join("logs/error.log");
+    let change = || nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+    let theirs = |path: &Path| {
+        chown(path, Some(NOBODY), None).unwrap();
+        let _ = fs::remove_file(&log);
+        let planned = plan(&change()).unwrap_err().to_string();
+        let refused = apply(&mut *guard, &[change()]).unwrap_err().to_string();
+        chown(path, Some(0), None).unwrap();
+        assert!(
+            refused.contains("can be changed by user 65534") && planned.contains("can be changed by user 65534"),
+            "{refused}; {planned}"
+        );
+        assert!(!log.exists(), "nothing was executed");
+    };
+    let mut theirs = theirs;
+    // An included file, the directory that holds it, one in which a pattern is searched, a link, and the main file.
+    for path in [nginx.site(), nginx.dir().join("available"), nginx.dir().join("enabled"), nginx.main()] {
+        theirs(&path);
+    }
+    // A program that the server loads, which need not be one to be refused.
+    let module = nginx.dir().join("module.so");
+    fs::write(&module, "x").unwrap();
+    let text = fs::read_to_string(nginx.main()).unwrap();
+    fs::write(nginx.main(), format!("load_module module.so;\n{text}")).unwrap();
+    theirs(&module);
+    assert_eq!(fs::metadata(nginx.main()).unwrap().ino(), before);
+}
+
+#[test]
+fn a_program_that_its_user_may_write_is_not_run_for_root() {
+    let Some(nginx) = Nginx::start_copy("program") else { return };
+    let guard = &mut store(nginx.dir()).lock().unwrap();
+    let copy = nginx.dir().join("bin/nginx");
+    let change = || nginx.change(ServerSetting::NginxWorkerConnections, "100", "200");
+    chown(&copy, Some(NOBODY), None).unwrap();
+    let refused = apply(guard, &[change()]).unwrap_err().to_string();
+    assert!(refused.contains(&format!("can be changed by user {NOBODY}")), "{refused}");
+    chown(&copy, Some(0), None).unwrap();
+    // An upgrade takes the file away, and the running one is still what it was.
+    fs::remove_file(&copy).unwrap();
+    apply(guard, &[change()]).unwrap();
+    assert!(guard.undo(&Filter::All).is_clean() && nginx.answers());
+}

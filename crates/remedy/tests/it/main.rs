@@ -1,0 +1,13 @@
+//! The integration tests of this crate, a file for each subject; each file says whether it is live or deterministic.
+
+mod cgroup;
+mod crash;
+mod disk;
+mod host;
+mod impostor;
+mod live;
+mod server;
+mod servers;
+mod store;
+mod support;
+mod unread;

@@ -1,0 +1,97 @@
+//! Which processes hold a socket, from the links in `/proc/PID/fd`; processes that were looked at are not looked at again without need.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::root::{Root, link_of_path};
+
+/// Descriptors of one process that are looked at, at most.
+const FILES_MAX: usize = 65_536;
+
+/// Processes by the inode of a socket that they hold.
+pub(crate) type Holding = BTreeMap<u64, BTreeSet<u32>>;
+
+/// The index of holders of the wanted sockets.
+#[derive(Debug, Default)]
+pub(crate) struct SocketOwners {
+    wanted: BTreeSet<u64>,
+    looked_at: BTreeSet<u32>,
+    holding: Holding,
+}
+
+impl SocketOwners {
+    /// Brings the index up to date: looks at processes that are new since the last time, and at all of them where a socket is wanted that was
+    /// not wanted before. A process that opens nothing new keeps its sockets until it ends, so nothing else needs a second look.
+    pub(crate) fn refresh(&mut self, root: &Root, wanted: &BTreeSet<u64>) -> &Holding {
+        let pids: BTreeSet<u32> = root.pids().unwrap_or_default().into_iter().collect();
+        if !wanted.is_subset(&self.wanted) {
+            self.looked_at.clear();
+        }
+        self.wanted.clone_from(wanted);
+        for pid in pids.difference(&self.looked_at) {
+            for socket_owners in self.holding.values_mut() {
+                socket_owners.remove(pid);
+            }
+            for inode in sockets(root, *pid).filter(|inode| wanted.contains(inode)) {
+                self.holding.entry(inode).or_default().insert(*pid);
+            }
+        }
+        self.looked_at = pids;
+        for socket_owners in self.holding.values_mut() {
+            socket_owners.retain(|pid| self.looked_at.contains(pid));
+        }
+        self.holding.retain(|inode, socket_owners| !socket_owners.is_empty() && wanted.contains(inode));
+        &self.holding
+    }
+}
+
+/// Inodes of the sockets that a process holds; none where it may not be looked at or has ended.
+fn sockets(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
+    let directory = format!("proc/{pid}/fd");
+    let (names, _) = root.names(&directory, FILES_MAX, None).unwrap_or_default();
+    let path = root.path(&directory);
+    names.into_iter().filter_map(move |name| {
+        let target = link_of_path(&path.join(name)).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    fn process(tree: &Path, pid: u32, targets: &[&str]) {
+        let directory = tree.join(format!("proc/{pid}/fd"));
+        std::fs::create_dir_all(&directory).unwrap();
+        for (fd, target) in targets.iter().enumerate() {
+            symlink(target, directory.join(fd.to_string())).unwrap();
+        }
+    }
+
+    #[test]
+    fn new_processes_and_new_wishes_are_found_and_the_ended_forgotten() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::new(tree.path());
+        process(tree.path(), 10, &["socket:[5]", "pipe:[6]", "/dev/null", "socket:[x]"]);
+        process(tree.path(), 11, &["socket:[5]", "socket:[7]"]);
+        let mut socket_owners = SocketOwners::default();
+        assert_eq!(*socket_owners.refresh(&root, &BTreeSet::from([5])), BTreeMap::from([(5, BTreeSet::from([10, 11]))]));
+        process(tree.path(), 12, &["socket:[5]"]);
+        std::fs::remove_dir_all(tree.path().join("proc/10")).unwrap();
+        let both = BTreeSet::from([5, 7]);
+        let expected = BTreeMap::from([(5, BTreeSet::from([11, 12])), (7, BTreeSet::from([11]))]);
+        assert_eq!(*socket_owners.refresh(&root, &both), expected);
+        assert_eq!(*socket_owners.refresh(&root, &BTreeSet::new()), BTreeMap::new());
+    }
+
+    #[test]
+    fn this_process_is_found_by_its_own_listener() {
+        use std::os::fd::AsRawFd;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
+        let inode: u64 = link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+        let holding = SocketOwners::default().refresh(&Root::default(), &BTreeSet::from([inode])).clone();
+        assert!(holding[&inode].contains(&std::process::id()));
+    }
+}

@@ -1,0 +1,115 @@
+//! Threads that ask servers for their status pages, one for each master: they wait for answers, which no other reader does.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use chokepoint_recording::{Entry, Scope};
+
+use super::reader::{Shared, thread_cpu_us};
+use super::sampler::Event;
+use crate::netns::enter::{Inside, spawn_inside};
+use crate::netns::{NetnsError, of_process};
+use crate::servers::SERVER_STATUS;
+use crate::table::{Phase, ReadContext};
+
+/// From one turn to the next: the request must never be the load that disturbs.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Servers that are asked.
+const SERVERS_MAX: usize = 16;
+
+/// What one turn gave; nothing where the server has no status page.
+#[derive(Debug)]
+pub(super) struct StatusTurn {
+    pub(super) pid: u32,
+    pub(super) phase: Phase,
+    pub(super) entries: Vec<Entry>,
+    /// CPU time that it took, microseconds.
+    pub(super) cost_us: u64,
+}
+
+struct StatusPoller {
+    /// A word in it is for the last turn.
+    last: SyncSender<()>,
+    thread: JoinHandle<()>,
+    /// It has told its first turn.
+    began: bool,
+}
+
+/// All threads that ask.
+#[derive(Default)]
+pub(super) struct StatusPollers {
+    by_pid: BTreeMap<u32, StatusPoller>,
+}
+
+impl StatusPollers {
+    /// Begins to ask a server, once.
+    pub(super) fn start(&mut self, shared: &Shared, pid: u32) {
+        if self.by_pid.contains_key(&pid) || self.by_pid.len() >= SERVERS_MAX || !shared.root.is_live() {
+            return;
+        }
+        let (last, inbox) = sync_channel(1);
+        let to = shared.clone();
+        let work = move |inside: Result<&Inside, NetnsError>| ask(&to, pid, inside.ok(), &inbox);
+        let thread = match of_process(&shared.root, pid) {
+            Ok(netns) => spawn_inside(netns, shared.root.clone(), work).ok(),
+            // A page behind a unix socket can be asked for all the same.
+            Err(error) => std::thread::Builder::new().name(format!("server {pid}")).spawn(move || work(Err(error))).ok(),
+        };
+        if let Some(thread) = thread {
+            self.by_pid.insert(pid, StatusPoller { last, thread, began: false });
+        }
+    }
+
+    /// A turn was told.
+    pub(super) fn heard(&mut self, told: &StatusTurn) {
+        if let Some(asker) = self.by_pid.get_mut(&told.pid) {
+            asker.began = true;
+        }
+    }
+
+    /// True while one has not told its first turn.
+    pub(super) fn begin(&self) -> bool {
+        self.by_pid.values().any(|asker| !asker.began && !asker.thread.is_finished())
+    }
+
+    /// Lets all of them take their last turn.
+    pub(super) fn finish(&self) {
+        for asker in self.by_pid.values() {
+            // One that has ended has nothing to ask.
+            let _ = asker.last.try_send(());
+        }
+    }
+
+    /// Waits for those that were told to finish: each waits for its server within a bound of its own.
+    pub(super) fn join(self) {
+        for asker in self.by_pid.into_values() {
+            let _ = asker.thread.join();
+        }
+    }
+}
+
+/// Asks once a second until the last turn, or until nobody hears it any more.
+fn ask(shared: &Shared, pid: u32, inside: Option<&Inside>, inbox: &Receiver<()>) {
+    let mut phase = Phase::First;
+    loop {
+        let scope = Scope::Process(pid);
+        let own =
+            ReadContext { root: &shared.root, scope, phase, notes: &shared.notes, netns: None, late_us: 0, under_way: None, netlink: None };
+        let context = inside.map_or(own, |inside| ReadContext { scope, ..inside.context(&shared.root, &shared.notes, phase) });
+        let (at_us, from_us) = (shared.clock.now_us(), thread_cpu_us());
+        let entry = |(item, outcome)| Entry { at_us, source: SERVER_STATUS.name.to_owned(), scope, item, outcome };
+        let entries: Vec<Entry> = (SERVER_STATUS.read)(&context).into_iter().map(entry).collect();
+        let ends = entries.is_empty() || phase == Phase::Last;
+        let cost_us = thread_cpu_us().saturating_sub(from_us);
+        if shared.events.send(Event::StatusTurn(StatusTurn { pid, phase, entries, cost_us })).is_err() || ends {
+            return;
+        }
+        phase = match inbox.recv_timeout(PERIOD) {
+            Ok(()) => Phase::Last,
+            Err(RecvTimeoutError::Timeout) => Phase::Running,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+    }
+}
