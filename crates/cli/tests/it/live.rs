@@ -4,6 +4,7 @@
 //!
 //! Live: servers, namespaces and load.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,9 +44,15 @@ fn table_max() -> String {
     std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max").unwrap()
 }
 
-fn namespaces() -> Vec<String> {
+/// The namespaces of labs. What somebody else left on this host is there before a test and after it.
+fn namespaces() -> BTreeSet<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.starts_with("cp-")).collect()
+}
+
+/// What a test must leave as it found it.
+fn host() -> (String, BTreeSet<String>) {
+    (table_max(), namespaces())
 }
 
 /// A scenario shortened to `seconds`, under a name of its own.
@@ -67,7 +74,7 @@ fn a_full_table_is_found_fixed_proven_and_undone_and_its_recording_replays() {
     }
     let _alone = alone();
     let chokepoint = Chokepoint::new();
-    let before = table_max();
+    let before = host();
     let scenario = shortened(&chokepoint, "conntrack-full", 5);
     let recordings = chokepoint.file("recordings");
     let run = chokepoint.run(&["lab", "run", &scenario, "--record", recordings.to_str().unwrap()]);
@@ -76,7 +83,7 @@ fn a_full_table_is_found_fixed_proven_and_undone_and_its_recording_replays() {
     let recording = recordings.join("conntrack-full-1.rec");
     let replay = chokepoint.run(&["diagnose", "--replay", recording.to_str().unwrap()]);
     assert!(run.stdout.starts_with(&replay.stdout), "the replay of all rounds differs:\n{}\n---\n{}", replay.stdout, run.stdout);
-    assert_eq!((table_max(), namespaces()), (before, vec![]));
+    assert_eq!(host(), before);
     assert_eq!(chokepoint.run(&["undo"]).stdout, "nothing is applied\n");
 }
 
@@ -87,7 +94,7 @@ fn twins_and_healthy_servers_have_no_cause() {
     }
     let _alone = alone();
     let chokepoint = Chokepoint::new();
-    let before = table_max();
+    let before = host();
     for scenario in ["conntrack-60", "healthy-static", "healthy-php"] {
         for passive in [false, true] {
             let scenario = shortened(&chokepoint, scenario, 3);
@@ -100,7 +107,7 @@ fn twins_and_healthy_servers_have_no_cause() {
             assert_eq!((&line["clean"], &line["undone"]), (&Value::Bool(true), &Value::Bool(true)), "{line}");
         }
     }
-    assert_eq!((table_max(), namespaces()), (before, vec![]));
+    assert_eq!(host(), before);
 }
 
 #[test]
@@ -110,7 +117,7 @@ fn a_drawn_stack_is_proven_diagnosed_kept_and_taken_down() {
     }
     let _alone = alone();
     let chokepoint = Chokepoint::new();
-    let before = table_max();
+    let before = host();
     let keep = chokepoint.file("draws");
     let kept = keep.to_str().unwrap();
     // Which verdict it gets is what the score is for; here it is only run to its end.
@@ -124,15 +131,16 @@ fn a_drawn_stack_is_proven_diagnosed_kept_and_taken_down() {
     assert!(if draw["faults"].as_array().unwrap().is_empty() { pairs == 0 } else { pairs >= 2 }, "{draw}");
     let scenario = std::fs::read_to_string(keep.join("random-1-1.toml")).unwrap();
     assert!(scenario.contains("name = \"random-1-1\"") && scenario.contains("duration = \"3s\""), "{scenario}");
-    assert_eq!((table_max(), namespaces()), (before, vec![]));
+    assert_eq!(host(), before);
 }
 
 /// A `lab run` in the middle of its load.
 fn under_load(chokepoint: &Chokepoint) -> Child {
     let scenario = shortened(chokepoint, "conntrack-full", 30);
+    let before = namespaces();
     let child = chokepoint.command(&["lab", "run", &scenario]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
-    while table_max().trim() != "200" || !namespaces().iter().any(|name| name.ends_with("-server")) {
+    while table_max().trim() != "200" || !namespaces().difference(&before).any(|name| name.ends_with("-server")) {
         assert!(begin.elapsed() < Duration::from_secs(60), "the lab never came up");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -147,13 +155,13 @@ fn ctrl_c_takes_the_lab_down() {
     }
     let _alone = alone();
     let chokepoint = Chokepoint::new();
-    let before = table_max();
+    let before = host();
     let child = under_load(&chokepoint);
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = ran(child.wait_with_output().unwrap());
     assert_eq!(ended.status, Some(130), "{}\n{}", ended.stdout, ended.stderr);
-    assert_eq!((table_max(), namespaces()), (before, vec![]));
+    assert_eq!(host(), before);
 }
 
 #[test]
@@ -163,17 +171,17 @@ fn what_a_kill_leaves_is_told_by_the_next_start_and_taken_down() {
     }
     let _alone = alone();
     let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
-    let before = table_max();
+    let before = host();
     let mut child = under_load(&chokepoint);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(!namespaces().is_empty(), "a kill cannot clean up");
+    assert_ne!(namespaces(), before.1, "a kill cannot clean up");
     let next = chokepoint.run(&["diagnose", "-z", "1s", &server.url()]);
     assert!(next.stderr.contains("lab down conntrack-full"), "{}", next.stderr);
-    assert!(!namespaces().is_empty(), "a start changes nothing by itself");
+    assert_ne!(namespaces(), before.1, "a start changes nothing by itself");
     let down = chokepoint.run(&["lab", "down"]);
     assert_eq!(down.status, Some(0), "{}\n{}", down.stdout, down.stderr);
-    assert_eq!((table_max(), namespaces()), (before, vec![]));
+    assert_eq!(host(), before);
 }
 
 #[test]
@@ -183,7 +191,7 @@ fn a_kill_after_the_fix_is_undone_before_the_lab() {
     }
     let _alone = alone();
     let chokepoint = Chokepoint::new();
-    let before = table_max();
+    let before = host();
     let scenario = shortened(&chokepoint, "conntrack-full", 4);
     let mut child = chokepoint.command(&["lab", "run", &scenario]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
@@ -205,5 +213,5 @@ fn a_kill_after_the_fix_is_undone_before_the_lab() {
     assert_eq!(undo.status, Some(0), "{}\n{}", undo.stdout, undo.stderr);
     assert_eq!(table_max().trim(), "200", "the fix is taken back to what the lab had set");
     assert_eq!(chokepoint.run(&["lab", "down"]).status, Some(0));
-    assert_eq!((table_max(), namespaces()), (before, vec![]));
+    assert_eq!(host(), before);
 }
