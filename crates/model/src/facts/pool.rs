@@ -1,6 +1,7 @@
 //! Pools: what serves one connection at a time, how much of it was busy, and who waited for it.
 
 mod idle;
+pub(crate) mod looks;
 pub(crate) mod loops;
 mod service;
 
@@ -242,7 +243,7 @@ pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> 
         return None;
     }
     let idle = Idle::of(ctx, tier, &pool)?;
-    Some((pool, idle))
+    (!looks::callers_lack_cores(ctx, tier)).then_some((pool, idle))
 }
 
 /// True where a tier's workers are all taken and wait.

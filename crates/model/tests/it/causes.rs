@@ -6,7 +6,7 @@
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::causes::{Layout, arrange, order};
 use chokepoint_model::fix::NOISE_SHARE;
-use chokepoint_model::observation::{CpuUse, Identity, Link, Qdisc, TimeWaitDialled, TimeWaits};
+use chokepoint_model::observation::{Identity, Link, Qdisc, TimeWaitDialled, TimeWaits};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::*;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ use crate::stage::{
     both::{overflowing, proxied, tabled},
     edge::{BACKEND, edge, gateway_errors},
     limits::{ALERT, logged, nginx, suffer},
-    pool::pool,
+    pool::{pool, ran},
     *,
 };
 
@@ -369,13 +369,8 @@ fn a_pool_that_waits_for_busy_cores_behind_is_linked_to_them() {
     let mut obs = towards(BEHIND);
     behind(&mut obs, 1, 5, 0);
     cpu(&mut obs, 0.99);
-    for pid in (50..56).chain([80]) {
-        for second in 0..=11_u64 {
-            let run_ns = Some(second * if pid == 80 { 950_000_000 } else { 10_000_000 });
-            let used = CpuUse { run_ns, run_delay_ns: Some(0), ..CpuUse::default() };
-            obs.processes.get_mut(&pid).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
-        }
-    }
+    ran(&mut obs, 50..56, 10_000_000);
+    ran(&mut obs, [80], 950_000_000);
     // What the cores are full of may be the answers that fail.
     let load = obs.load.as_mut().unwrap();
     (load.requests, load.errors.reset) = (load.good + 2_000, 2_000);

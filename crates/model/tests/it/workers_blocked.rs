@@ -2,12 +2,12 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{CpuUse, Socket, SocketAddress, Syscall, ThreadCalls, UnixPeer};
+use chokepoint_model::observation::{Socket, SocketAddress, Syscall, ThreadCalls, UnixPeer};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Role, Verdict};
 
 use crate::stage::blocked::*;
-use crate::stage::pool::tcp;
+use crate::stage::pool::{ran, tcp};
 use crate::stage::*;
 
 fn roles(diagnosis: &Diagnosis) -> Vec<(&str, &str, Role)> {
@@ -73,16 +73,34 @@ fn a_server_behind_that_computes_on_busy_cores_leaves_no_cause() {
     let mut obs = towards(BEHIND);
     behind(&mut obs, 1, 5, 0);
     cpu(&mut obs, 0.99);
-    for pid in (50..56).chain([80]) {
-        for second in 0..=11_u64 {
-            let run_ns = Some(second * if pid == 80 { 950_000_000 } else { 10_000_000 });
-            let used = CpuUse { run_ns, run_delay_ns: Some(0), ..CpuUse::default() };
-            obs.processes.get_mut(&pid).unwrap().cpu.push(second * 1_000_000, Reading::Ok(used));
-        }
-    }
+    ran(&mut obs, 50..56, 10_000_000);
+    ran(&mut obs, [80], 950_000_000);
     let diagnosis = told(&obs);
     assert_eq!((diagnosis.verdict, diagnosis.limited_by, causes(&diagnosis)), (Verdict::Healthy, Some(LimitedBy::Cpu), vec![]));
     assert_eq!(diagnosis.findings.len(), 0, "more workers would wait for the same core");
+}
+
+#[test]
+fn workers_that_wait_for_a_caller_without_a_core_leave_no_cause() {
+    // The web server runs on the one core, all of which is used; or it waits for something, and others use the core.
+    for (nginx_ns, expected) in [(950_000_000, vec![]), (10_000_000, vec!["worker-pool-exhausted"])] {
+        let mut obs = waiting("recvfrom", |n| vec![1_000 + n]);
+        cpu(&mut obs, 0.99);
+        ran(&mut obs, 50..56, 10_000_000);
+        ran(&mut obs, [42], nginx_ns);
+        // What the core is full of may be the requests that fail: that it is full says nothing by itself.
+        let load = obs.load.as_mut().unwrap();
+        (load.requests, load.errors.reset) = (load.good + 2_000, 2_000);
+        assert_eq!(causes(&told(&obs)), expected, "the web server runs {nginx_ns} ns a second");
+        // Where the workers wait for anything else, it is for themselves that they wait.
+        for n in 0..5_u32 {
+            let calls = &mut obs.processes.get_mut(&(51 + n)).unwrap().syscall;
+            *calls = Default::default();
+            let sleep = Syscall { call: Some("clock_nanosleep".into()), ..Syscall::default() };
+            (1..=10_u64).for_each(|second| calls.push(second * 1_000_000, Reading::Ok(sleep.clone())));
+        }
+        assert_eq!(causes(&told(&obs)), ["worker-pool-exhausted"], "workers that sleep");
+    }
 }
 
 #[test]

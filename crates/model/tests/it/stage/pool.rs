@@ -1,8 +1,8 @@
 //! A pool of workers behind the stage's web server.
 
 use chokepoint_model::observation::{
-    Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool, ProcessView, ServerConfig, Setting,
-    Socket, SocketAddress, TcpState,
+    CpuUse, Identity, Listener, ListenerAddress, Observation, OpenFiles, Origin, PhpFpmConfig, PhpFpmPool, ProcessView, ServerConfig,
+    Setting, Socket, SocketAddress, TcpState,
 };
 use chokepoint_model::reading::Reading;
 
@@ -50,6 +50,17 @@ pub(crate) fn process(obs: &mut Observation, pid: u32, parent: u32, comm: &str, 
     view.identity.push(0, Reading::Ok(identity));
     view.files.push(0, Reading::Ok(OpenFiles { count: 20, sockets: sockets.to_vec() }));
     obs.processes.insert(pid, view);
+}
+
+/// Each of these processes ran for so long in each second, and waited for no core.
+pub(crate) fn ran(obs: &mut Observation, pids: impl IntoIterator<Item = u32>, ns_per_s: u64) {
+    for pid in pids {
+        let series = &mut obs.processes.get_mut(&pid).unwrap().cpu;
+        for second in 0..=11_u64 {
+            let used = CpuUse { run_ns: Some(second * ns_per_s), run_delay_ns: Some(0), ..CpuUse::default() };
+            series.push(second * 1_000_000, Reading::Ok(used));
+        }
+    }
 }
 
 /// A pool of php-fpm with `workers` processes, all busy, `waiting` connections in its queue, configured for `max_children`.

@@ -3,22 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Pool, STATION};
-use crate::facts::cores::{SATURATED_UTILIZATION, utilization_of};
-use crate::facts::is_end_of;
 use crate::facts::path::{Tier, answers};
-use crate::facts::pool::{READY_SHARE_MAX, ready_share, worker_pids};
+use crate::facts::pool::looks::{self, Peer, computes};
 use crate::facts::sum::mean;
 use crate::judge::causes::Standing;
 use crate::judge::findings::POOL_BLOCKED;
 use crate::judge::stations::{Context, StationReading, evidence, unjudged};
-use crate::observation::{ListenerAddress, NetnsId, SocketAddress, Syscall, TcpState, ThreadCalls, UnixPeer};
+use crate::observation::{ListenerAddress, NetnsId, ThreadCalls};
 use crate::output::message::Message;
 use crate::output::report::{At, Confidence, Evidence, Finding};
 
-/// Looks at busy workers below which nothing is said.
-const LOOKS_MIN: usize = 5;
-/// Share of the looks in which a worker must have waited for another server.
-const SHARE_MIN: f64 = 0.5;
 /// Share of those looks from which on one server among several counts.
 const PART_MIN: f64 = 0.25;
 /// Times the duration of an answer alone that a request may hold its worker where the server behind is not slower for the load: more than
@@ -26,17 +20,6 @@ const PART_MIN: f64 = 0.25;
 const ALONE_TIMES: f64 = 1.3;
 /// Share of its workers below which a pool has workers to spare.
 const SPARE_SHARE: f64 = 0.8;
-
-/// What a look at a worker's system call found at the other end of a socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Peer {
-    /// It waits to be called: it is idle.
-    Listener,
-    /// Whoever called it.
-    Client,
-    /// A server that it called, from this namespace.
-    Upstream(NetnsId, ListenerAddress),
-}
 
 /// A server for which workers wait.
 struct Wait {
@@ -69,30 +52,20 @@ impl Blocked {
     }
 
     fn seen(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let pids = worker_pids(ctx, tier);
-        let processes = pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
-        let calls: Vec<&Syscall> = processes.flat_map(|process| ctx.in_window(&process.syscall).map(|(_, call)| call)).collect();
-        let ends = ends(ctx, &calls.iter().flat_map(|call| call.sockets.iter().copied()).collect());
-        let mut looks = 0;
-        let mut counts: BTreeMap<(NetnsId, &ListenerAddress), usize> = BTreeMap::new();
-        for call in calls {
-            let at: Vec<&Peer> = call.sockets.iter().filter_map(|inode| ends.get(inode)).collect();
-            if at.contains(&&Peer::Listener) || matches!(call.call.as_deref(), Some("accept" | "accept4")) {
-                continue;
-            }
-            looks += 1;
-            let upstream =
-                at.into_iter().find_map(|end| if let Peer::Upstream(netns, address) = end { Some((*netns, address)) } else { None });
-            if let Some(upstream) = upstream {
-                *counts.entry(upstream).or_insert(0) += 1;
+        let mut counts: BTreeMap<(NetnsId, ListenerAddress), usize> = BTreeMap::new();
+        let busy = looks::at_busy(ctx, tier);
+        let looks = busy.len();
+        for peer in busy {
+            if let Some(Peer::Upstream(netns, address)) = peer {
+                *counts.entry((netns, address)).or_insert(0) += 1;
             }
         }
         let waiting: usize = counts.values().sum();
-        if looks < LOOKS_MIN || (waiting as f64) < SHARE_MIN * looks as f64 {
+        if !looks::are_most(waiting, looks) {
             return None;
         }
-        let part = |((netns, address), looks): ((NetnsId, &ListenerAddress), usize)| {
-            let wait = Wait { address: address.clone(), tier: tier_at(ctx, netns, address), looks };
+        let part = |((netns, address), looks): ((NetnsId, ListenerAddress), usize)| {
+            let wait = Wait { tier: tier_at(ctx, netns, &address), address, looks };
             (looks as f64 >= PART_MIN * waiting as f64).then_some(wait)
         };
         let mut waits: Vec<Wait> = counts.into_iter().filter_map(part).collect();
@@ -176,42 +149,6 @@ pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationR
     }
 }
 
-/// What is at the other end of these sockets; without those of which it was not seen.
-fn ends(ctx: &Context<'_>, wanted: &BTreeSet<u64>) -> BTreeMap<u64, Peer> {
-    let mut ends = BTreeMap::new();
-    for (&netns, view) in &ctx.obs.netns {
-        let mut bound: BTreeSet<&ListenerAddress> = BTreeSet::new();
-        for listener in view.listeners.values().flatten() {
-            bound.insert(&listener.address);
-            if wanted.contains(&listener.inode) {
-                ends.insert(listener.inode, Peer::Listener);
-            }
-        }
-        let accepted = |(ip, port): (std::net::IpAddr, u16)| bound.iter().any(|address| is_end_of(address, (ip, port)));
-        for socket in view.sockets.values().flatten().filter(|socket| socket.state != TcpState::TimeWait) {
-            match &socket.address {
-                SocketAddress::Tcp { local, remote } if wanted.contains(&socket.inode) => {
-                    let upstream = Peer::Upstream(netns, ListenerAddress::Tcp(remote.0.to_canonical(), remote.1));
-                    ends.insert(socket.inode, if accepted(*local) { Peer::Client } else { upstream });
-                }
-                // The called end has the listener's path, and tells who called; before it is accepted it has no inode of its own.
-                SocketAddress::Unix { path: Some(path), peer } => {
-                    if let UnixPeer::Inode(caller) = peer
-                        && wanted.contains(caller)
-                    {
-                        ends.insert(*caller, Peer::Upstream(netns, ListenerAddress::Unix(path.clone())));
-                    }
-                    if wanted.contains(&socket.inode) {
-                        ends.insert(socket.inode, Peer::Client);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    ends
-}
-
 /// The tier of the path that answers at an address which is called from a namespace.
 fn tier_at(ctx: &Context<'_>, from: NetnsId, address: &ListenerAddress) -> Option<usize> {
     let here = |tier: &Tier| {
@@ -249,13 +186,6 @@ fn has_spare_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
         threads.accepting >= 2 && threads.locked < free_of_locks
     };
     !looks.is_empty() && looks.iter().all(are_spare) && mean(ctx.queued(tier)) < 1.0
-}
-
-/// True where a tier computes on cores that are all busy.
-fn computes(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let saturated = utilization_of(ctx, tier).is_some_and(|share| share >= SATURATED_UTILIZATION);
-    let shares: Vec<f64> = tier.pids.iter().filter_map(|pid| Some(ready_share(ctx, &[*pid])?.ready())).collect();
-    saturated && (shares.is_empty() || shares.iter().any(|share| *share > READY_SHARE_MAX))
 }
 
 /// The tiers for which a pool's workers wait, with all that those call: where one of them has a cause of its own, that is the pool's, too.
