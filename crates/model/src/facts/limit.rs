@@ -151,7 +151,8 @@ pub(crate) fn requested_path(line: &str) -> Option<&str> {
 /// What is known of the traffic that was watched at a tier.
 pub(crate) struct Watched {
     pub(crate) requests: f64,
-    /// The tier itself had requests for this long, the upstreams' time taken off, seconds: half of them by its log, or all in the mean. Nothing where neither tells.
+    /// The tier itself had requests for this long, the upstreams' time taken off, seconds: half of them by its log, or all in the mean by samples of their sockets where
+    /// the log tells no times. Nothing where neither tells.
     pub(crate) own_wait_s: Option<f64>,
 }
 
@@ -163,11 +164,9 @@ impl Watched {
     /// By the connections that the namespace accepted and by samples of them: on kept ones there are more requests than connections.
     fn by_sockets(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let accepted = ctx.obs.netns.get(&tier.netns).and_then(|view| ctx.counted(view, "Tcp.PassiveOpens")).map(|count| count as f64);
-        let account = ctx.account();
-        let ended = account.and_then(|account| Some(account.rate_rps()? * ctx.seconds()));
+        let ended = ctx.account().and_then(|account| Some(account.rate_rps()? * ctx.seconds()));
         let requests = accepted.into_iter().chain(ended).reduce(f64::max).filter(|requests| *requests > 0.0)?;
-        let held = account.map(|account| account.inside(tier.id.0).value);
-        Some(Self { requests, own_wait_s: held.map(|held| held * ctx.seconds() / requests) })
+        Some(Self { requests, own_wait_s: mean_wait_s(ctx, tier, requests) })
     }
 
     /// By the tier's access logs, where is known how much they gained.
@@ -176,8 +175,14 @@ impl Watched {
         let requests = logs.iter().map(|log| log.gained()).sum::<Option<f64>>()?;
         let largest = logs.iter().max_by_key(|log| log.lines)?;
         let upstream = largest.upstream_time_us.map_or(0, |times| times.p50);
-        Some(Self { requests, own_wait_s: largest.request_time_us.map(|times| times.p50.saturating_sub(upstream) as f64 / 1e6) })
+        let logged = largest.request_time_us.map(|times| times.p50.saturating_sub(upstream) as f64 / 1e6);
+        Some(Self { requests, own_wait_s: logged.or_else(|| mean_wait_s(ctx, tier, requests)) })
     }
+}
+
+/// How long a tier had each of so many requests itself, by samples of their sockets (Little's law), seconds.
+fn mean_wait_s(ctx: &Context<'_>, tier: &Tier, requests: f64) -> Option<f64> {
+    ctx.account().filter(|_| requests > 0.0).map(|account| account.inside(tier.id.0).value * ctx.seconds() / requests)
 }
 
 /// The limit of a tier that holds this traffic, else the lowest of those that it passes.
