@@ -7,7 +7,7 @@ mod service;
 
 use std::collections::BTreeSet;
 
-pub(crate) use idle::{Idle, READY_SHARE_MAX, ready_share};
+pub(crate) use idle::{Idle, computes};
 pub(crate) use service::Service;
 
 use super::cores::are_spent;

@@ -2,12 +2,12 @@
 
 use super::{Of, Pool};
 use crate::facts::Context;
-use crate::facts::cores::{charged_share, utilization_of};
+use crate::facts::cores::{SATURATED_UTILIZATION, charged_share, utilization_of};
 use crate::facts::path::Tier;
 
 /// Share of their time in which workers may run, or be ready to, for them to count as waiting for something else than a core: workers that
 /// compute, or whose cores a neighbour takes, are ready all the time, and more of them would not help.
-pub(crate) const READY_SHARE_MAX: f64 = 0.5;
+const READY_SHARE_MAX: f64 = 0.5;
 /// Busy share of the pool's cores that stands in for it where the kernel keeps no scheduler statistics.
 const CPU_SHARE_MAX: f64 = 0.9;
 /// Busy share of the pool's cores up to which workers that compute leave room for more of them.
@@ -71,10 +71,17 @@ impl Ready {
 }
 
 /// Means over these processes; nothing where schedstats are missing.
-pub(crate) fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<Ready> {
+fn ready_share(ctx: &Context<'_>, pids: &[u32]) -> Option<Ready> {
     let share = |pid: &u32| Some((ctx.clocked(*pid, |used| used.run_ns)?, ctx.clocked(*pid, |used| used.run_delay_ns)?));
     let shares: Vec<(f64, f64)> = pids.iter().filter_map(share).collect();
     let processes = shares.len();
     let sum = shares.iter().fold((0.0, 0.0), |sum, share| (sum.0 + share.0, sum.1 + share.1));
     (processes > 0).then(|| Ready { processes, ran: sum.0 / processes as f64, delayed: sum.1 / processes as f64 })
+}
+
+/// True where a tier computes on cores that are all busy.
+pub(crate) fn computes(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let saturated = utilization_of(ctx, tier).is_some_and(|share| share >= SATURATED_UTILIZATION);
+    let shares: Vec<f64> = tier.pids.iter().filter_map(|pid| Some(ready_share(ctx, &[*pid])?.ready())).collect();
+    saturated && (shares.is_empty() || shares.iter().any(|share| *share > READY_SHARE_MAX))
 }

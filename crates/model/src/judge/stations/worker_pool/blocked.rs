@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Pool, STATION};
 use crate::facts::path::{Tier, answers};
-use crate::facts::pool::looks::{self, Peer, computes};
+use crate::facts::pool::computes;
+use crate::facts::pool::looks::{self, Peer};
 use crate::facts::sum::mean;
 use crate::judge::causes::Standing;
 use crate::judge::findings::POOL_BLOCKED;
