@@ -16,7 +16,7 @@ use chokepoint_lab::scenario::TimeSpan;
 use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
 use chokepoint_load::{Control, Plan, Tls, Trust};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::load::Loop;
+use chokepoint_model::load::{LoadResult, Loop};
 use chokepoint_model::report::{Diagnosis, Request};
 use chokepoint_sources::{Root, netns};
 
@@ -89,7 +89,7 @@ fn run_once(scenario: &Scenario, n: u32, wanted: &Wanted<'_>, words: &Catalogue,
     let owner = format!("lab:{}", scenario.name);
     let mut live = Live::new(&setup, interrupt, true, &owner, wanted.record.is_some());
     let fix = scenario.expect.asks_for_fix() && wanted.fix;
-    let report = wire::watched(&lab, || with_background(&lab, wanted.passive, || drive(&mut live, fix, words)));
+    let report = wire::watched(&lab, || with_background(&lab, wanted.passive, || drive(&mut live, fix, words)).map(|(report, _)| report));
     let wanted_reference = scenario.expect.reference.as_ref().filter(|_| fix && report.is_ok() && !interrupt.is_set());
     let compared = wanted_reference.map(|wanted| reference::compare(&lab, &setup, wanted, interrupt));
     let wanted_calls = scenario.expect.calls.as_ref().filter(|_| !wanted.passive && report.is_ok() && !interrupt.is_set());
@@ -213,13 +213,15 @@ fn tls(lab: &Lab, target: &Target) -> Option<Tls> {
     (target.scheme == "https").then(|| Tls { server_name: target.host.clone(), trust: Trust::Anybody, resume })
 }
 
-/// Runs `work`; in a passive run while another load, which the diagnosis knows nothing of, is under way.
-fn with_background<T>(lab: &Lab, passive: bool, work: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Runs `work`; in a passive run while another load, which the diagnosis knows nothing of, is under way. What became of that load comes with it, without
+/// its lead, but with the moments in which the verdict was worked out.
+fn with_background<T>(lab: &Lab, passive: bool, work: impl FnOnce() -> Result<T>) -> Result<(T, Option<LoadResult>)> {
     if !passive {
-        return work();
+        return Ok((work()?, None));
     }
     let mut plan = plan(lab, &Target::parse(lab.url())?)?;
     plan.duration = Some(plan.duration.unwrap_or_default() + Duration::from_secs(60));
+    plan.options.warm_up = PASSIVE_LEAD;
     let control = Control::new();
     std::thread::scope(|scope| {
         let background = scope.spawn(|| chokepoint_load::run(&plan, &control));
@@ -227,8 +229,7 @@ fn with_background<T>(lab: &Lab, passive: bool, work: impl FnOnce() -> Result<T>
         let result = work();
         control.stop();
         match background.join() {
-            Ok(Ok(_)) => result,
-            Ok(Err(error)) => Err(error.into()),
+            Ok(load) => Ok((result?, Some(load?))),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })

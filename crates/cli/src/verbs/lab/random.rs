@@ -96,7 +96,10 @@ struct Proven {
     /// Of two faults each against the other alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     background_task: Vec<Proof>,
-    /// The very run that was diagnosed against those without, where it was under load.
+    /// What the load of the very run that was diagnosed came to: the diagnosis's own, or the one that it watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suffered: Option<Figures>,
+    /// That run against those without.
     #[serde(skip_serializing_if = "Option::is_none")]
     diagnosed: Option<Harm>,
 }
@@ -134,11 +137,10 @@ impl Trial<'_> {
     fn outcome(&self) -> Result<DrawResult> {
         let begin = Instant::now();
         let mut proven = self.prove()?;
-        let (report, events) = self.ask()?;
-        if let (Some(load), Some(together)) = (&report.load, &proven.together)
-            && !self.args.passive
-        {
-            proven.diagnosed = Some(proof::judge(vec![figures(load)], together.without.clone()).harm);
+        let (report, suffered, events) = self.ask()?;
+        if let (Some(suffered), Some(together)) = (suffered, &proven.together) {
+            proven.diagnosed = Some(proof::judge(vec![suffered], together.without.clone()).harm);
+            proven.suffered = Some(suffered);
         }
         let expected = self.draw.expected(&proven.harms(), proven.together());
         let answer = Answer::of(&report, &expected);
@@ -158,7 +160,7 @@ impl Trial<'_> {
     fn prove(&self) -> Result<Proven> {
         let mut variants = vec![With::None, With::All];
         match self.draw.faults.len() {
-            0 => return Ok(Proven { together: None, alone: Vec::new(), background_task: Vec::new(), diagnosed: None }),
+            0 => return Ok(Proven { together: None, alone: Vec::new(), background_task: Vec::new(), suffered: None, diagnosed: None }),
             1 => {}
             count => variants.extend((0..count).map(With::Alone)),
         }
@@ -205,17 +207,20 @@ impl Trial<'_> {
         Ok(plan)
     }
 
-    /// Asks the diagnosis, which knows nothing of what was drawn.
-    fn ask(&self) -> Result<(Diagnosis, Vec<Event>)> {
+    /// Asks the diagnosis, which knows nothing of what was drawn; with what it said, what the load suffered meanwhile.
+    fn ask(&self) -> Result<(Diagnosis, Option<Figures>, Vec<Event>)> {
         let lab = build(&self.draw.scenario(With::All)?, false, None, self.interrupt)?;
         self.warmed(&lab)?;
         let setup = setup(&lab, self.args.passive)?;
         let mut live = Live::new(&setup, self.interrupt, true, "lab", self.args.keep.is_some());
-        let report = with_background(&lab, self.args.passive, || drive(&mut live, false, self.words));
+        let outcome = with_background(&lab, self.args.passive, || drive(&mut live, false, self.words));
         let events = std::mem::take(&mut live.events);
         drop(live);
         take_down(lab)?;
-        Ok((report?, events))
+        let (report, watched) = outcome?;
+        let load = watched.as_ref().map(load_report);
+        let suffered = load.as_ref().or(report.load.as_ref()).map(figures);
+        Ok((report, suffered, events))
     }
 }
 
@@ -243,7 +248,7 @@ fn compare(runs: &[Vec<Figures>]) -> Proven {
     let alone = (2..count).map(|at| against(at, 0)).collect();
     // Of two faults one is what the other alone has not.
     let background_task = if count == 4 { vec![against(1, 3), against(1, 2)] } else { Vec::new() };
-    Proven { together: Some(against(1, 0)), alone, background_task, diagnosed: None }
+    Proven { together: Some(against(1, 0)), alone, background_task, suffered: None, diagnosed: None }
 }
 
 #[cfg(test)]

@@ -148,6 +148,9 @@ pub(super) fn proof_in_words(proven: &Proven) -> String {
     if !proven.alone.is_empty() {
         text.push_str(&format!("; each alone {}; each beside the other {}", each(&proven.alone), each(&proven.background_task)));
     }
+    if let (Some(suffered), Some(diagnosed)) = (proven.suffered, proven.diagnosed) {
+        text.push_str(&format!("; diagnosed {}: {}", harm(diagnosed), figures(&[suffered])));
+    }
     text
 }
 
@@ -306,7 +309,7 @@ mod tests {
         let mut total = Total::new(1, 0);
         for (index, findings) in [(0, vec![]), (1, vec![("accept-queue-full", Role::Cause)])] {
             let draw = draw(1, index);
-            let proven = Proven { together: None, alone: Vec::new(), background_task: Vec::new(), diagnosed: None };
+            let proven = Proven { together: None, alone: Vec::new(), background_task: Vec::new(), suffered: None, diagnosed: None };
             let answer = Answer::of(&report(&findings), &Expected::default());
             total.count(&DrawResult::new(&draw, false, proven, Expected::default(), answer, Duration::ZERO));
         }
