@@ -127,7 +127,7 @@ measure() {
             },
             verdict: $report.verdict, limited_by: $report.limited_by,
             # What it says of connections whose requests it cannot count.
-            said: [$report.warnings[]? | select(test("cannot be told whether a request is|cannot be told from the response time|carry several requests at once|send without being asked"))],
+            said: [$report.warnings[]? | select(test("cannot be told whether a request is|cannot be told exactly|carry several requests at once|send without being asked"))],
             busy_before: $busy
         }
         | .sum_off = off(.ledger.sum; $connections) | .mean_off = off(.ledger.mean_ms; .wrk.mean_ms) | .printed_off = off(.ledger.mean_ms; .wrk.printed_ms)

@@ -13,6 +13,7 @@ mod losses;
 mod outlive;
 mod rate;
 mod rhythm;
+mod sampled;
 mod standing;
 mod starved;
 #[cfg(test)]

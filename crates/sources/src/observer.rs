@@ -10,8 +10,8 @@ mod scout;
 pub(crate) mod socket_owners;
 mod status_pollers;
 mod store;
+mod under_way;
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,6 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use chokepoint_model::load::InFlight;
 use chokepoint_model::observation::NetnsId;
 use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
@@ -31,6 +30,7 @@ pub use costs::{Cost, Costs};
 pub(crate) use reader::thread_cpu_us;
 pub use recent::Recent;
 use sampler::{Event, Sampler};
+pub use under_way::UnderWay;
 
 /// What is observed and within which bounds.
 #[derive(Debug, Clone)]
@@ -46,27 +46,6 @@ pub struct ObserveOptions {
     pub endless: bool,
     /// Tells, at any moment, how many requests a load of this process has under way.
     pub under_way: Option<UnderWay>,
-}
-
-/// A counter of requests under way, read with each sample of sockets: both then tell of the same moment.
-#[derive(Clone)]
-pub struct UnderWay(Arc<dyn Fn() -> InFlight + Send + Sync>);
-
-impl UnderWay {
-    /// The counter that this function reads.
-    pub fn new(read: impl Fn() -> InFlight + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
-    }
-
-    pub(crate) fn now(&self) -> InFlight {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for UnderWay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UnderWay({:?})", self.now())
-    }
 }
 
 impl ObserveOptions {

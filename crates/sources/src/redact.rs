@@ -7,6 +7,7 @@ use chokepoint_recording::{Entry, Outcome};
 use crate::netlink::wire::{HEADER_BYTES, Message, WireError, attributes, messages};
 use crate::route::{LINK_SPEED, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTCLASS, address, link};
 use crate::sock_diag::crowd::CROWD;
+use crate::sock_diag::requests::{REQUESTS, are_sockets};
 use crate::sock_diag::{AF_INET, AF_INET6, AF_UNIX, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK, inet};
 use crate::source;
 use crate::table::Redact;
@@ -18,7 +19,7 @@ pub fn redact(entry: &Entry, address: &mut dyn FnMut(IpAddr) -> IpAddr) -> Entry
     let kind = source(&entry.source).map_or(Redact::None, |source| source.redact);
     let Outcome::Ok(bytes) = &entry.outcome else { return entry.clone() };
     // Items with another name of their own are counts and lacks in text, without addresses.
-    let is_whole = entry.item.is_empty() || entry.item == CROWD;
+    let is_whole = entry.item.is_empty() || entry.item == CROWD || (entry.source == REQUESTS.name && are_sockets(&entry.item));
     if !is_whole || !matches!(kind, Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink) {
         return entry.clone();
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use chokepoint_model::load::InFlight;
 
-use crate::engine::shared::lock;
+use crate::engine::shared::{Clock, lock};
 use crate::results::live::Shown;
 
 /// Shared between the caller of [`crate::engine::run`] and others, such as a signal handler's thread and a progress bar.
@@ -20,7 +20,7 @@ pub struct Control {
     failed: AtomicU64,
     in_flight: AtomicI64,
     under_way: Mutex<Vec<Arc<OwnCount>>>,
-    began: Mutex<Option<Instant>>,
+    began: Mutex<Option<(Clock, Instant)>>,
     /// What the threads tell a viewer, where one asked for it.
     told: Option<Mutex<Shown>>,
 }
@@ -31,12 +31,26 @@ pub struct Control {
 pub(crate) struct OwnCount {
     all: AtomicU32,
     begun: AtomicU32,
+    /// When their number changed last, and the time that all were under way until then, nanoseconds.
+    changed_ns: AtomicU64,
+    time_ns: AtomicU64,
 }
 
 impl OwnCount {
     #[inline(always)]
-    pub(crate) fn set(&self, number: u32) {
-        self.all.store(number, Ordering::Relaxed);
+    pub(crate) fn set(&self, number: u32, changed_ns: u64, time_ns: u64) {
+        self.changed_ns.store(changed_ns, Ordering::Relaxed);
+        self.time_ns.store(time_ns, Ordering::Relaxed);
+        self.all.store(number, Ordering::Release);
+    }
+
+    /// Adds what is under way at a moment. Where the thread changes it meanwhile, the time is off by that of one change.
+    fn add_to(&self, sum: &mut InFlight) {
+        let all = u64::from(self.all.load(Ordering::Acquire));
+        sum.all += all;
+        sum.begun += u64::from(self.begun.load(Ordering::Relaxed));
+        let since_ns = sum.at_ns.saturating_sub(self.changed_ns.load(Ordering::Relaxed));
+        sum.time_ns += self.time_ns.load(Ordering::Relaxed) + all * since_ns;
     }
 
     /// Requests of whose answer a part came.
@@ -106,18 +120,19 @@ impl Control {
 
     /// When the load begins whose requests are counted, after the threads were made and the warm-up is over; nothing before it is known.
     pub fn began(&self) -> Option<Instant> {
-        *lock(&self.began)
+        lock(&self.began).map(|(_, began)| began)
     }
 
-    pub(crate) fn begin_at(&self, began: Instant) {
-        *lock(&self.began) = Some(began);
+    pub(crate) fn begin_at(&self, clock: Clock, began: Instant) {
+        *lock(&self.began) = Some((clock, began));
     }
 
     /// Requests under way at this very moment, unlike those of [`Control::progress`]; zero before a load and after it.
     pub fn under_way(&self) -> InFlight {
-        let threads = lock(&self.under_way);
-        let sum = |of: fn(&OwnCount) -> &AtomicU32| threads.iter().map(|thread| u64::from(of(thread).load(Ordering::Relaxed))).sum();
-        InFlight { all: sum(|thread| &thread.all), begun: sum(|thread| &thread.begun) }
+        let Some((clock, _)) = *lock(&self.began) else { return InFlight::default() };
+        let mut sum = InFlight { is_loading: true, at_ns: clock.now_ns(), ..InFlight::default() };
+        lock(&self.under_way).iter().for_each(|thread| thread.add_to(&mut sum));
+        sum
     }
 
     /// Where one more thread tells what it has under way.

@@ -112,7 +112,7 @@ pub fn measure(plan: &Plan, control: &Control) -> Result<Measured, LoadError> {
             }
         }
         let clock = Clock::starting_in(START_AFTER);
-        control.begin_at(clock.start() + plan.options.warm_up);
+        control.begin_at(clock, clock.start() + plan.options.warm_up);
         for go in &go {
             // A thread that has died is noticed when it says nothing.
             let _ = go.send(clock);

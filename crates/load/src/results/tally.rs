@@ -175,7 +175,7 @@ impl Tally {
     fn set_in_flight(&mut self, number: u32, now_ns: u64) {
         self.pass(now_ns);
         self.in_flight = number;
-        self.shown.set(number);
+        self.shown.set(number, self.changed_ns, self.under_way_ns as u64);
     }
 
     /// Counts the time of those under way up to now.
@@ -391,7 +391,7 @@ impl Tally {
 
     /// Ends the last slice, however short it is.
     pub(crate) fn finish(&mut self, control: &Control) {
-        self.shown.set(0);
+        self.shown.set(0, self.changed_ns, self.under_way_ns as u64);
         self.timeline.finish(self.in_flight);
         if self.slice != Slice::default() || self.published_in_flight != self.in_flight {
             self.close_slice(self.slice_end_ns / SLICE_NS - 1, control);

@@ -106,12 +106,25 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let caller = self.callers[tier];
             all.extend(places.into_iter().map(|(place, mean, age_ms)| Stood { tier: Some(tier), caller, place, mean, age_ms }));
         }
-        // In a closed loop no more answers wait at the client than requests stand nowhere else, however many came in while its sockets were read one after the other.
-        if let Some(most) = under_way.filter(|_| self.connections().is_some()) {
+        if let (Some(most), Some(first)) = (under_way, counts.first()) {
             let elsewhere: f64 = all[1..].iter().map(|stood| stood.mean).sum();
-            all[0].mean = client.min((most - elsewhere).max(0.0));
+            all[0].mean = self.at_client(client, first, (most - elsewhere).max(0.0));
         }
         all
+    }
+
+    /// Requests at the client, where so many stand nowhere else (`room`). Both ends of a connection tell of the same request, and the server's tells it for certain: of a
+    /// load that asks once on each connection, one that was not asked yet, or is answered and not closed, waits for the client; and in a closed loop each connection has a
+    /// request, at the client where the server has none, has not paused in its answer, and the request was not lost. The client's own end tells of answers that it did
+    /// not read (`unread`).
+    fn at_client(&self, unread: f64, first: &Counts, room: f64) -> f64 {
+        match self.connections() {
+            Some(_) => {
+                let answered = if self.counted.is_begun_told { (first.idle - first.lost).max(0.0) } else { 0.0 };
+                unread.max(first.at_client + answered).min(room)
+            }
+            None => if first.at_client > 0.0 { first.at_client } else { unread }.min(room),
+        }
     }
 
     /// False where none was under way at the moments of the first tier's samples.
@@ -152,7 +165,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
             *queue = first.unaccepted;
             return;
         }
-        let others = standing(first) + first.undecided + first.client;
+        let others = standing(first) + first.undecided + first.client.max(first.at_client);
         if others > 0.0 {
             let fitted = (others + first.unaccepted - *queue).max(0.0) / others;
             counts.iter_mut().for_each(|counts| counts.multiply(fitted));
@@ -174,7 +187,19 @@ impl<'c, 'a> Accountant<'c, 'a> {
                 behind.iter().for_each(|other| counts[*other].undecided *= room / unsure);
             }
             let edges = certain + unsure.min(room);
-            counts[tier].undecided = (counts[tier].undecided - (edges - service).max(0.0)).max(0.0);
+            let beyond = (edges - service).max(0.0);
+            let undecided = counts[tier].undecided;
+            counts[tier].undecided = (undecided - beyond).max(0.0);
+            // Of an answer that is passed on as it comes a part leaves in front while another one leaves behind, where a unix socket does not tell it from a request in
+            // service: one request, and its client waits for the part in front.
+            let mut passed_on = (beyond - undecided).clamp(0.0, counts[tier].sending);
+            let fields: [fn(&mut Counts) -> &mut f64; 2] = [|counts| &mut counts.sending, |counts| &mut counts.service];
+            for field in fields {
+                let all: f64 = behind.iter().map(|other| *field(&mut counts[*other])).sum();
+                let once = passed_on.min(all);
+                behind.iter().filter(|_| once > 0.0).for_each(|other| *field(&mut counts[*other]) *= 1.0 - once / all);
+                passed_on -= once;
+            }
             held[tier] = (service - edges).max(0.0);
         }
         held

@@ -102,8 +102,8 @@ fn mirror(ctx: &Context<'_>, id: NetnsId, sample: &RequestSample, owners: &BTree
     let is_open = |socket: &&RequestSocket| matches!(socket.state, TcpState::Established | TcpState::SynSent);
     let made = sample.sockets.iter().filter(is_open).filter(|socket| tier_of(ctx, id, &socket.address).is_none());
     let turned = made.filter_map(turn).filter(|socket| caller(ctx, id, socket, owners).is_some());
-    let RequestSample { share, handshake_share, under_way, begun, late_us, .. } = *sample;
-    RequestSample { share, handshake_share, under_way, begun, late_us, sockets: turned.collect() }
+    let sockets = turned.collect();
+    RequestSample { sockets, ..*sample }
 }
 
 fn turn(socket: &RequestSocket) -> Option<RequestSocket> {

@@ -13,7 +13,8 @@ use super::account::standing as standing_of;
 use super::calls::{self, Calls};
 use super::outlive::outlive;
 use super::rhythm::{Rhythm, tick_ms};
-use super::standing::{Known, Standing, has_arrived, is_multiplexed, must_have_arrived, never, pending, standing};
+use super::sampled::{busy, nearest, samples};
+use super::standing::{Known, Standing, has_arrived, is_multiplexed, must_have_arrived, never, pending, sends_unasked, standing};
 
 /// Intervals between two samples in which a connection sent without being asked, from which on it streams.
 const STREAMS_MIN: u32 = 3;
@@ -40,6 +41,8 @@ pub(crate) struct Counts {
     pub(crate) undecided: f64,
     /// Connections on which nothing was asked.
     pub(crate) idle: f64,
+    /// Connections of a load that asks once on each, where the client has to go on: its request is still to come, or its answer has come and it has not closed.
+    pub(crate) at_client: f64,
     /// Connections of which the load generator may have a part of an answer alone, though they look idle or stream: the server paused in it.
     pub(crate) answering: f64,
     /// Connections that wait to be accepted while their client is still there, and those whose client is gone.
@@ -51,6 +54,8 @@ pub(crate) struct Counts {
     pub(crate) client_kept: f64,
     /// Connections of the client that may wait for an answer, by what it sent and got itself; at the first tier alone.
     pub(crate) asking: f64,
+    /// Connections of the client whose request was lost on its way, or was sent again; at the first tier alone.
+    pub(crate) lost: f64,
     /// Connections that stream, and those that carry several requests at once.
     pub(crate) streaming: f64,
     pub(crate) multiplexed: f64,
@@ -75,7 +80,7 @@ impl Counts {
         (self.idle, self.streaming, self.abandoned) = (idle, streaming, abandoned);
     }
 
-    fn fields(&mut self) -> [&mut f64; 22] {
+    fn fields(&mut self) -> [&mut f64; 24] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -88,12 +93,14 @@ impl Counts {
             &mut self.last_segment,
             &mut self.undecided,
             &mut self.idle,
+            &mut self.at_client,
             &mut self.answering,
             &mut self.unaccepted,
             &mut self.abandoned,
             &mut self.client,
             &mut self.client_kept,
             &mut self.asking,
+            &mut self.lost,
             &mut self.streaming,
             &mut self.multiplexed,
             &mut self.age_ms,
@@ -110,6 +117,10 @@ pub(crate) struct Counted {
     pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
     /// By namespace: with each sample, requests that the load generator had under way; nothing where it is not told with all of them.
     under_way: BTreeMap<NetnsId, Vec<(u64, f64)>>,
+    /// With each sample is told of how many answers the load generator had a part alone.
+    pub(crate) is_begun_told: bool,
+    /// By namespace, where samples were awaited: the share of the time around each sample in which a request was under way; none for a sample that met none.
+    busy: BTreeMap<NetnsId, Vec<f64>>,
     /// By tier: of each sample that read all connections, the ages of its requests in service, milliseconds.
     pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
     /// What the tiers ask of others.
@@ -127,8 +138,7 @@ impl Counted {
         let mut ids: BTreeSet<NetnsId> = ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).map(|placed| placed.netns).collect();
         ids.insert(ctx.obs.request.client_netns);
         let views = ids.into_iter().filter_map(|id| Some((id, ctx.obs.netns.get(&id)?)));
-        let all: Vec<(NetnsId, Vec<&(u64, RequestSample)>)> =
-            views.map(|(id, view)| (id, ctx.in_window(&view.request_samples).collect())).collect();
+        let all: Vec<(NetnsId, Vec<&(u64, RequestSample)>)> = views.map(|(id, view)| (id, samples(ctx, view))).collect();
         let times = all.iter().flat_map(|(_, samples)| samples).flat_map(|(_, sample)| &sample.sockets).filter_map(|socket| socket.times);
         let ages_ms = vec![Vec::new(); ctx.path.tiers.len()];
         let clients = BTreeMap::new();
@@ -137,13 +147,25 @@ impl Counted {
             samples.iter().map(|(at_us, sample)| Some((*at_us, sample.under_way?))).collect::<Option<Vec<_>>>()
         };
         let under_way = all.iter().filter_map(|(id, samples)| Some((*id, told(samples)?))).collect();
-        let mut counted =
-            Self { samples: BTreeMap::new(), under_way, ages_ms, calls: Vec::new(), tick_ms: tick_ms(times), window_us, clients };
+        let is_begun_told = all.iter().flat_map(|(_, samples)| samples).all(|(_, sample)| sample.begun.is_some());
+        let busy = all.iter().filter_map(|(id, samples)| Some((*id, busy(samples)?))).collect();
+        let mut counted = Self {
+            samples: BTreeMap::new(),
+            under_way,
+            is_begun_told,
+            busy,
+            ages_ms,
+            calls: Vec::new(),
+            tick_ms: tick_ms(times),
+            window_us,
+            clients,
+        };
         let sampled: Vec<NetnsId> = all.iter().filter(|(_, samples)| !samples.is_empty()).map(|(id, _)| *id).collect();
         for (id, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
             let namespace = Namespace::new(ctx, (id, &sampled), &samples, counted.tick_ms);
             let counts = namespace.count(&samples, &mut counted);
-            counted.calls.extend(calls::of(ctx, id, &samples, counted.tick_ms));
+            let at_any_time: Vec<&(u64, RequestSample)> = samples.iter().copied().filter(|(_, sample)| sample.looks == 0).collect();
+            counted.calls.extend(calls::of(ctx, id, &at_any_time, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
         let means = counted.found(ctx.path.tiers.len());
@@ -173,7 +195,7 @@ impl Counted {
         let mut means = vec![Counts::default(); tiers];
         for (id, samples) in &self.samples {
             let mut of_one = vec![Counts::default(); tiers];
-            for (counts, weight) in self.weighted(samples, span_us) {
+            for (counts, weight) in self.weighted(*id, samples, span_us) {
                 of_one.iter_mut().zip(counts).for_each(|(mean, count)| mean.add(count, weight));
             }
             let ratio = self.ratio(*id, span_us, under_way);
@@ -196,7 +218,7 @@ impl Counted {
         let (Some(under_way), Some(at_samples)) = (under_way, at_samples) else { return 1.0 };
         let samples = self.samples.get(&id).map_or(&[][..], Vec::as_slice);
         let at_first = |counts: &Vec<Counts>| counts.first().map_or(0.0, |first| standing_of(first) + first.unaccepted);
-        let found: f64 = self.weighted(samples, span_us).map(|(counts, weight)| weight * at_first(counts)).sum();
+        let found: f64 = self.weighted(id, samples, span_us).map(|(counts, weight)| weight * at_first(counts)).sum();
         if found > at_samples { ((found + under_way - at_samples) / found).max(0.0) } else { under_way / at_samples }
     }
 
@@ -207,26 +229,26 @@ impl Counted {
 
     /// The mean number of requests that the load generator had under way at the moments of a namespace's samples, weighted as they are; nothing where there is none.
     pub(crate) fn under_way(&self, id: NetnsId, span_us: (u64, u64)) -> Option<f64> {
-        let mut told = self.weighted(self.under_way.get(&id)?, span_us).map(|(number, weight)| number * weight).peekable();
+        let mut told = self.weighted(id, self.under_way.get(&id)?, span_us).map(|(number, weight)| number * weight).peekable();
         told.peek()?;
         Some(told.sum())
     }
 
-    /// What was found from one time until before another, each with the share of that time that is nearest to it.
-    fn weighted<'s, T>(&self, samples: &'s [(u64, T)], (from_us, to_us): (u64, u64)) -> impl Iterator<Item = (&'s T, f64)> + use<'s, T> {
-        let inside: Vec<&(u64, T)> = samples.iter().filter(|(at_us, _)| (from_us..to_us).contains(at_us)).collect();
-        let times_us: Vec<u64> = inside.iter().map(|(at_us, _)| *at_us).collect();
+    /// What was found from one time until before another, each with the share of that time that is nearest to it; where samples were awaited, those that met
+    /// requests alone, with the part of that in which one was under way (stratified sampling; Cochran, Sampling Techniques, 5).
+    fn weighted<'s, T>(
+        &self,
+        id: NetnsId,
+        samples: &'s [(u64, T)],
+        (from_us, to_us): (u64, u64),
+    ) -> impl Iterator<Item = (&'s T, f64)> + use<'s, T> {
+        let busy = self.busy.get(&id);
+        let share = |at: usize| busy.map_or(1.0, |busy| busy[at]);
+        let inside = samples.iter().enumerate().filter(|(at, (at_us, _))| (from_us..to_us).contains(at_us) && share(*at) > 0.0);
+        let (found, times_us): (Vec<(&T, f64)>, Vec<u64>) = inside.map(|(at, (at_us, found))| ((found, share(at)), *at_us)).unzip();
         let weights = nearest(&times_us, (from_us.max(self.window_us.0), to_us.min(self.window_us.1)));
-        inside.into_iter().map(|(_, found)| found).zip(weights)
+        found.into_iter().zip(weights).map(|((found, share), weight)| (found, share * weight))
     }
-}
-
-/// The shares of a stretch of time that are nearest to each of these times within it.
-pub(super) fn nearest(times_us: &[u64], (from_us, to_us): (u64, u64)) -> Vec<f64> {
-    let middles = times_us.windows(2).map(|two| two[0].midpoint(two[1]));
-    let edges: Vec<u64> = std::iter::once(from_us).chain(middles).chain([to_us]).collect();
-    let length = to_us.saturating_sub(from_us).max(1) as f64;
-    edges.windows(2).map(|two| two[1].saturating_sub(two[0]) as f64 / length).collect()
 }
 
 /// The tier that a connection belongs to, by its accepted end.
@@ -242,8 +264,10 @@ pub(crate) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Op
 struct SampleDetails {
     /// By tier: the ages of the requests in service of one sample, milliseconds.
     ages_ms: Vec<Vec<u64>>,
-    /// Requests under way at the first tier by their client's address, the sum of all samples.
+    /// Requests under way at the first tier by their client's address, the mean of the samples that were taken at moments of their own.
     clients: BTreeMap<IpAddr, f64>,
+    /// What the sample at hand adds to that mean.
+    of_clients: f64,
 }
 
 /// What is known of one namespace's connections over all samples.
@@ -340,8 +364,10 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let pairs = pairs(samples);
         let mut all = Vec::new();
         let mut beside = SampleDetails::default();
+        let at_any_time = samples.iter().filter(|(_, sample)| sample.looks == 0).count();
         for ((at_us, sample), pairs) in samples.iter().zip(&pairs) {
             beside.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
+            beside.of_clients = if sample.looks == 0 { 1.0 / at_any_time as f64 } else { 0.0 };
             all.push((*at_us, self.count_one(sample, pairs, &mut beside)));
             // Of a share of a crowd it cannot be told how evenly its requests came.
             let ages_ms = std::mem::take(&mut beside.ages_ms);
@@ -349,7 +375,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             whole.for_each(|(all, ages)| all.push(ages));
         }
         for (client, number) in beside.clients {
-            *counted.clients.entry(client).or_default() += number / samples.len() as f64;
+            *counted.clients.entry(client).or_default() += number;
         }
         all
     }
@@ -381,12 +407,15 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 }
             };
             if let Some(ip) = client {
-                *beside.clients.entry(ip).or_default() += weight;
+                *beside.clients.entry(ip).or_default() += beside.of_clients * weight;
             }
         }
         if let Some(first) = counts.first_mut() {
             // Recordings of older versions do not tell it: there who asks once may have a part as long as the connection is open.
             first.answering = first.answering.min(sample.begun.unwrap_or(if self.asks_once() { f64::INFINITY } else { 0.0 }));
+            // A client that has its answer may leave the connection open for a moment.
+            let elsewhere = standing_of(first) + first.unaccepted + first.undecided;
+            first.at_client = first.at_client.min(sample.under_way.map_or(f64::INFINITY, |all| (all - elsewhere).max(0.0)));
         }
         counts
     }
@@ -446,6 +475,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 &mut counts.sending
             }
             Standing::Undecided => &mut counts.undecided,
+            Standing::AtClient => &mut counts.at_client,
             Standing::Streaming => {
                 counts.answering += weight;
                 &mut counts.streaming
@@ -497,6 +527,9 @@ impl<'c, 'a> Namespace<'c, 'a> {
             if !is_closed {
                 counts[0].client_kept += weight;
             }
+        }
+        if socket.send_queue > 0 && socket.times.is_some_and(|times| times.lost.is_some_and(|lost| lost > 0)) {
+            counts[0].lost += weight;
         }
         // An answer came after what this end sent last: it waits for none.
         if unread > 0 || socket.times.as_ref().is_none_or(|times| pending(times) != Some(true)) {
@@ -561,12 +594,4 @@ pub(super) fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {
         SocketAddress::Tcp { local, remote } => Some(((local.0.to_canonical(), local.1), (remote.0.to_canonical(), remote.1))),
         SocketAddress::Unix { .. } => None,
     }
-}
-
-/// True where a connection sent between the two samples and nothing came.
-fn sends_unasked(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
-    let times = socket.times.as_ref().zip(before.and_then(|before| before.times.as_ref()));
-    times.is_some_and(|(now, before)| {
-        now.data_segs_in == before.data_segs_in && now.data_segs_out.zip(before.data_segs_out).is_some_and(|(now, before)| now > before)
-    })
 }

@@ -32,6 +32,8 @@ pub(crate) enum Standing {
     Undecided,
     /// The server sends without being asked again: a stream of events, or an answer in pieces.
     Streaming,
+    /// The client has to go on: its only request is still to come, or the answer to it has come and the client has not closed.
+    AtClient,
     /// The client closed its side.
     Closed,
     /// No request is under way.
@@ -80,6 +82,7 @@ pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
         TcpState::SynRecv | TcpState::NewSynRecv => return Standing::Handshake,
         // The FIN counts as one byte of the queue.
         TcpState::FinWait1 if socket.send_queue > 1 => return Standing::Sending,
+        TcpState::FinWait1 | TcpState::FinWait2 if known.asks_once => return Standing::AtClient,
         TcpState::CloseWait => return Standing::Closed,
         TcpState::Established if socket.inode == 0 => return Standing::Unaccepted,
         TcpState::Established => {}
@@ -90,6 +93,7 @@ pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
         (_, Known { streams: true, .. }) => Standing::Streaming,
         _ if socket.receive_queue > 0 => Standing::Service,
         _ if socket.send_queue > 0 && !known.has_arrived => Standing::Sending,
+        (Some(times), Known { asks_once: true, .. }) if never(times.data_segs_in, times.bytes_received) => Standing::AtClient,
         (Some(times), Known { asks_once: true, .. }) if pending(times).is_none() => Standing::Idle,
         (None, Known { is_kept: true, .. }) => Standing::Undecided,
         (None, _) => Standing::Service,
@@ -163,6 +167,14 @@ pub(crate) fn is_multiplexed(socket: &RequestSocket, before: Option<&RequestSock
     before.is_some_and(|before| before.receive_queue == 0 && before.times.as_ref().and_then(pending) == Some(true))
         && bytes / segments < PIECE_BYTES_MIN
         && times.bytes_received.zip(times.data_segs_in).is_some_and(|(bytes, segments)| bytes / segments.max(1) < PIECE_BYTES_MIN)
+}
+
+/// True where a connection sent between the two samples and nothing came.
+pub(super) fn sends_unasked(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+    let times = socket.times.as_ref().zip(before.and_then(|before| before.times.as_ref()));
+    times.is_some_and(|(now, before)| {
+        now.data_segs_in == before.data_segs_in && now.data_segs_out.zip(before.data_segs_out).is_some_and(|(now, before)| now > before)
+    })
 }
 
 /// Both in one tick: the counters of two samples tell, then a way that is longer than a tick (the next request cannot have come so soon), then the
@@ -256,7 +268,19 @@ mod tests {
             ("the only answer, or a part of it", of(40, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Idle),
             ("the same in one tick", of(8, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Idle),
             ("the only request", of(8, 8, 1, 0), Known { asks_once: true, ..plain }, Standing::Service),
-            ("the only request is still to come", of(8, 8, 0, 0), Known { asks_once: true, ..plain }, Standing::Idle),
+            ("the only request is still to come", of(8, 8, 0, 0), Known { asks_once: true, ..plain }, Standing::AtClient),
+            (
+                "the only answer has come",
+                RequestSocket { state: TcpState::FinWait1, send_queue: 1, ..of(4, 4, 1, 1) },
+                Known { asks_once: true, ..plain },
+                Standing::AtClient,
+            ),
+            (
+                "its end as well",
+                RequestSocket { state: TcpState::FinWait2, ..socket(None) },
+                Known { asks_once: true, ..plain },
+                Standing::AtClient,
+            ),
             ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),
             ("a stream of events", of(40, 8, 1, 500), Known { streams: true, ..plain }, Standing::Streaming),
             ("the hello of TLS", of(8, 8, 1, 0), Known { tls: true, ..plain }, Standing::TlsHandshake),

@@ -2,7 +2,7 @@
 
 mod balance;
 
-use super::count::nearest;
+use super::sampled::nearest;
 use super::*;
 use crate::facts::TierId;
 use crate::facts::path::{Path, PlacedListener, Tier};
@@ -91,6 +91,8 @@ struct Stage {
     at_samples: [Option<f64>; 2],
     /// Those of whose answer the load generator has a part.
     begun: Option<f64>,
+    /// The load opens a connection for each request.
+    asks_once: bool,
     /// The first tier listens on a unix socket.
     is_unix: bool,
     share: Option<f64>,
@@ -159,7 +161,7 @@ impl Stage {
             }
             obs.processes.insert(pid, process);
         }
-        obs.load = self.in_flight.map(|in_flight| load(in_flight, self.errors));
+        obs.load = self.in_flight.map(|in_flight| LoadResult { keep_alive: !self.asks_once, ..load(in_flight, self.errors) });
         obs
     }
 

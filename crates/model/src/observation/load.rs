@@ -111,10 +111,28 @@ pub struct Slice {
 /// Requests under way at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InFlight {
+    /// True from a load's beginning on.
+    pub is_loading: bool,
     /// All of them.
     pub all: u64,
     /// Those of whose answer a part came, and not the whole.
     pub begun: u64,
+    /// The moment, nanoseconds since the load's threads started.
+    pub at_ns: u64,
+    /// Time that requests were under way until then, nanoseconds, summed over all of them.
+    pub time_ns: u64,
+}
+
+impl InFlight {
+    /// The mean number of requests under way since an earlier moment.
+    pub fn mean_since(&self, before: &Self) -> f64 {
+        let grew = |now: u64, then: u64| now.checked_sub(then).map(|grew| grew as f64);
+        match grew(self.at_ns, before.at_ns).zip(grew(self.time_ns, before.time_ns)) {
+            Some((elapsed, time)) if elapsed > 0.0 => time / elapsed,
+            // What was counted before the warm-up was over is forgotten then.
+            _ => before.all as f64 / 2.0 + self.all as f64 / 2.0,
+        }
+    }
 }
 
 /// One generator thread's own CPU.

@@ -52,6 +52,8 @@ pub struct NetnsView {
     pub tcp_samples: Series<Vec<TcpSample>>,
     /// The sockets that can hold a request, about five times a second.
     pub request_samples: Series<RequestSample>,
+    /// More of them, each taken at the first look at the load generator that found a request under way, after a sample that met none.
+    pub awaited_samples: Series<RequestSample>,
     /// Network interfaces with their counters.
     pub links: Series<Vec<Link>>,
     /// Queueing disciplines.

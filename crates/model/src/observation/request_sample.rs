@@ -13,6 +13,8 @@ pub struct RequestSample {
     pub under_way: Option<f64>,
     /// Those of them of whose answer the load generator had a part, and not the whole.
     pub begun: Option<f64>,
+    /// How often the load generator was looked at until it had a request under way: more than none for a sample that waited for one.
+    pub looks: u32,
     /// How much later than its turn the sample was taken, microseconds.
     pub late_us: u64,
     /// The sockets: of TCP all that can hold a request, of unix sockets the accepted ends.

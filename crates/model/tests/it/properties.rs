@@ -170,6 +170,7 @@ impl Blind {
             sockets,
             sockets_left_out,
             request_samples,
+            awaited_samples,
             tcp_samples,
             links,
             qdiscs,
@@ -195,6 +196,8 @@ impl Blind {
         self.take(sockets_left_out);
         self.change(request_samples, |sample| sample.sockets.iter_mut().for_each(|socket| socket.times = None));
         self.take(request_samples);
+        self.change(awaited_samples, |sample| sample.sockets.iter_mut().for_each(|socket| socket.times = None));
+        self.take(awaited_samples);
         self.change(tcp_samples, |all| all.iter_mut().for_each(|sample| (sample.unsent, sample.sndbuf_limited_us) = (None, None)));
         self.take(tcp_samples);
         self.take(links);

@@ -16,7 +16,8 @@ use super::{Clock, UnderWay};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
-use crate::table::{Notes, Phase, ReadContext, ScopeKind, Source};
+use crate::sock_diag::requests::LOOK_US;
+use crate::table::{Cadence, Notes, Phase, ReadContext, ScopeKind, Source};
 
 /// How long a connection may take that is made to be seen.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
@@ -109,7 +110,8 @@ impl Reader {
         let thread = std::thread::Builder::new().name("host".to_owned()).spawn(move || {
             let mut socket_owners = SocketOwners::default();
             let read = |order: &Order, _| read_host(&shared, order);
-            work(&shared, Scope::Host, &inbox, false, read, |wanted| socket_owners.refresh(&shared.root, &wanted).clone());
+            let hold = |wanted| socket_owners.refresh(&shared.root, &wanted).clone();
+            work(&shared, Scope::Host, &inbox, false, Hands { read, hold, look: || None });
         })?;
         Ok(Self { jobs, thread })
     }
@@ -121,8 +123,15 @@ impl Reader {
         let thread = spawn_inside(netns.clone(), shared.root.clone(), move |inside| {
             take_precedence();
             let shut_out = inside.is_err();
+            if let (Some(under_way), false) = (&shared.under_way, shut_out) {
+                under_way.enter(netns.id);
+            }
             let read = |order: &Order, late_us| read_netns(&shared, &netns, inside.as_ref().map(|inside| *inside), order, late_us);
-            work(&shared, scope, &inbox, shut_out, read, |_| Holding::new());
+            let look = || {
+                let under_way = shared.under_way.as_ref().filter(|under_way| !under_way.is_read_from_elsewhere(netns.id));
+                inside.as_ref().ok()?.sockets().requests().look(under_way)
+            };
+            work(&shared, scope, &inbox, shut_out, Hands { read, hold: |_| Holding::new(), look });
         })?;
         Ok(Self { jobs, thread })
     }
@@ -139,14 +148,23 @@ impl Reader {
     }
 }
 
-fn work(
-    shared: &Shared,
-    reader: Scope,
-    inbox: &Receiver<Job>,
-    shut_out: bool,
-    mut read: impl FnMut(&Order, u64) -> Vec<(String, Outcome)>,
-    mut hold: impl FnMut(BTreeSet<u64>) -> Holding,
-) {
+/// What one reader can do.
+struct Hands<R, H, L> {
+    /// Reads one source.
+    read: R,
+    /// Finds the holders of sockets.
+    hold: H,
+    /// Whether the load has a request under way just now; nothing where no sample waits for one.
+    look: L,
+}
+
+fn work<R, H, L>(shared: &Shared, reader: Scope, inbox: &Receiver<Job>, shut_out: bool, hands: Hands<R, H, L>)
+where
+    R: FnMut(&Order, u64) -> Vec<(String, Outcome)>,
+    H: FnMut(BTreeSet<u64>) -> Holding,
+    L: FnMut() -> Option<bool>,
+{
+    let Hands { mut read, mut hold, mut look } = hands;
     let mut following = None;
     while let Some(job) = following.take().or_else(|| inbox.recv().ok()) {
         let before_us = thread_cpu_us();
@@ -155,8 +173,8 @@ fn work(
             Job::Read(orders, again) => {
                 read_all(shared, &orders, 0, &mut read, &mut reply.reads);
                 if let Some(again) = again.filter(|_| !shut_out) {
-                    let turn = |late_us| read_all(shared, &again.orders, late_us, &mut read, &mut reply.reads);
-                    following = repeat(shared, reader, inbox, &again, turn);
+                    let turn = |orders: &[Order], late_us| read_all(shared, orders, late_us, &mut read, &mut reply.reads);
+                    following = repeat(shared, reader, inbox, &again, &mut look, turn);
                 }
             }
             Job::Hold(wanted) => reply.holding = Some(hold(wanted)),
@@ -189,20 +207,38 @@ fn read_all(
     }
 }
 
-/// Does it at each turn until the end, and tells how late, microseconds; gives back the job that came before. Missed turns are not made up for.
-fn repeat(shared: &Shared, reader: Scope, inbox: &Receiver<Job>, again: &Again, mut turn: impl FnMut(u64)) -> Option<Job> {
+/// Does it at each turn until the end, and tells how late, microseconds; gives back the job that came before. Missed turns are not made up for. Where a sample waits
+/// for a request, it looks for one between two turns, and reads what is sampled as soon as there is one.
+fn repeat(
+    shared: &Shared,
+    reader: Scope,
+    inbox: &Receiver<Job>,
+    again: &Again,
+    mut look: impl FnMut() -> Option<bool>,
+    mut turn: impl FnMut(&[Order], u64),
+) -> Option<Job> {
+    let sampled: Vec<Order> = again.orders.iter().copied().filter(|order| order.source.cadence == Cadence::Sampled).collect();
     loop {
-        let now_us = shared.clock.now_us();
+        let mut now_us = shared.clock.now_us();
         let due_us = drawn(next(now_us, again.period_us), reader, DRAWN_MAX_US);
         if due_us >= again.until_us {
             return None;
         }
-        match inbox.recv_timeout(Duration::from_micros(due_us - now_us)) {
-            Err(RecvTimeoutError::Timeout) => turn(shared.clock.now_us().saturating_sub(due_us)),
-            Ok(job) => return Some(job),
-            // What was read is still told.
-            Err(RecvTimeoutError::Disconnected) => return None,
+        while now_us < due_us {
+            let found = if sampled.is_empty() { None } else { look() };
+            if found == Some(true) {
+                turn(&sampled, 0);
+            }
+            // What servers do at a beat of their own must not always be seen at the same point of it.
+            let next_us = if found == Some(false) { drawn(now_us + LOOK_US, reader, LOOK_US) } else { due_us };
+            match inbox.recv_timeout(Duration::from_micros(next_us.min(due_us).saturating_sub(now_us))) {
+                Err(RecvTimeoutError::Timeout) => now_us = shared.clock.now_us(),
+                Ok(job) => return Some(job),
+                // What was read is still told.
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
         }
+        turn(&again.orders, shared.clock.now_us().saturating_sub(due_us));
     }
 }
 
@@ -270,19 +306,36 @@ mod tests {
         let again = |until_us| Again { orders: Vec::new(), period_us: FAST_PERIOD_US, until_us };
         let (mut turns, (jobs, inbox)) = (0, sync_channel(1));
         let mut jobs = Some(jobs);
-        let turn = |_| {
+        let turn = |_: &[Order], _| {
             turns += 1;
             if turns == 3 {
                 jobs = None; // Nobody wants more.
             }
         };
-        assert!(repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), turn).is_none());
+        assert!(repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), || None, turn).is_none());
         assert_eq!(turns, 3);
         let (jobs, inbox) = sync_channel(JOBS_MAX);
-        assert!(repeat(&shared, Scope::Host, &inbox, &again(0), |_| panic!("its time is over")).is_none());
+        assert!(repeat(&shared, Scope::Host, &inbox, &again(0), || None, |_, _| panic!("its time is over")).is_none());
         jobs.send(Job::Hold(BTreeSet::from([7]))).unwrap();
-        let job = repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), |_| panic!("the job is there already"));
+        let job = repeat(&shared, Scope::Host, &inbox, &again(u64::MAX), || None, |_, _| panic!("the job is there already"));
         assert!(matches!(job, Some(Job::Hold(wanted)) if wanted.contains(&7)));
+    }
+
+    #[test]
+    fn a_sample_that_waits_is_read_as_soon_as_there_is_a_request() {
+        let (events, _heard) = sync_channel(1);
+        let shared =
+            Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events, under_way: None };
+        let order = |name| Order { source: crate::source(name).unwrap(), scope: Scope::Netns(7), phase: Phase::Running };
+        let again = Again { orders: vec![order("listeners"), order("requests")], period_us: 1 << 40, until_us: u64::MAX };
+        let (jobs, inbox) = sync_channel(1);
+        let (mut jobs, mut read, mut looks) = (Some(jobs), Vec::new(), [Some(false), Some(false), Some(true)].into_iter());
+        let turn = |orders: &[Order], _| {
+            read.extend(orders.iter().map(|order| order.source.name));
+            jobs = None; // Nobody wants more.
+        };
+        assert!(repeat(&shared, Scope::Host, &inbox, &again, || looks.next().flatten(), turn).is_none());
+        assert_eq!((read, looks.next()), (vec!["requests"], None), "of what is sampled alone, at the third look");
     }
 
     #[test]

@@ -108,6 +108,9 @@ impl Sampler {
         if request.client_netns == NetnsId(0) {
             request.client_netns = own()?;
         }
+        if let Some(under_way) = &under_way {
+            under_way.calls_from(request.client_netns);
+        }
         let shared = Shared { root, clock, notes: Arc::new(Notes::default()), events: events.clone(), under_way };
         let sampler = Self {
             shared,
@@ -493,6 +496,9 @@ impl Sampler {
             self.bucket.charge(&mut self.looking, cost_us);
         } else {
             self.looking.expect(cost_us);
+        }
+        if let Some((under_way, first)) = self.shared.under_way.as_ref().zip(wanted.first) {
+            under_way.is_answered_in(first);
         }
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;

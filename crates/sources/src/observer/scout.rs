@@ -30,6 +30,8 @@ pub(super) struct Known<'a> {
 pub(super) struct Wanted {
     pub(super) netns: BTreeSet<NetnsId>,
     pub(super) pids: BTreeSet<u32>,
+    /// Where the first tier listens.
+    pub(super) first: Option<NetnsId>,
     /// A listener answers for the target.
     pub(super) answered: bool,
     /// A tier behind the first one was seen.
@@ -51,6 +53,7 @@ pub(super) fn scout(known: &Known<'_>) -> Wanted {
     let calls = Calls::of(known.view, &by_port);
     let mut tier = targets(known, &places, &by_port);
     wanted.answered = !tier.is_empty();
+    wanted.first = tier.first().map(|(netns, _)| *netns);
     wanted.netns.extend(on_the_way(known, &places, wanted.answered));
     wanted.calls = calls.any(&by_port, &translations, &places);
     let mut linked = false;

@@ -39,8 +39,11 @@ const STATES_WITH_INFO: u32 = STATES_CONNECTED & !STATES_SHAKING;
 /// Handshakes at the side that accepts.
 const STATES_SHAKING: u32 = 1 << TcpState::SynRecv as u32 | 1 << TcpState::NewSynRecv as u32;
 /// Those that can hold a request beside them: the connection, before it is answered and while one side has closed.
-const STATES_WITH_REQUESTS: u32 =
-    1 << TcpState::Established as u32 | 1 << TcpState::SynSent as u32 | 1 << TcpState::FinWait1 as u32 | 1 << TcpState::CloseWait as u32;
+const STATES_WITH_REQUESTS: u32 = 1 << TcpState::Established as u32
+    | 1 << TcpState::SynSent as u32
+    | 1 << TcpState::FinWait1 as u32
+    | 1 << TcpState::FinWait2 as u32
+    | 1 << TcpState::CloseWait as u32;
 const STATES_TIME_WAIT: u32 = 1 << TcpState::TimeWait as u32;
 const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
 

@@ -1,14 +1,15 @@
 //! The source "requests": about five times a second, the sockets that can hold a request, each with its struct tcp_info. Of a crowd a random share is read,
 //! another one each time, so that no connection is left out for ever.
 
+mod awaiting;
 mod windows;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use chokepoint_model::load::InFlight;
-use chokepoint_model::observation::{RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use chokepoint_model::observation::series::Series;
+use chokepoint_model::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::{AF_UNIX, Any, DiagError, NO_UNIX, Part, Parts, inet, parse_one, unix};
@@ -19,6 +20,8 @@ use crate::observer::{FLOW_US, UnderWay, thread_cpu_us};
 use crate::root::reading_of;
 use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
 use crate::tcp_info::TcpInfoPlace;
+use awaiting::Awaiting;
+pub(crate) use awaiting::LOOK_US;
 use windows::Windows;
 
 /// Sockets up to which all are read, about 1 us each: of ports that crowd in a narrow range a share tells little, however few there are.
@@ -29,9 +32,10 @@ const SOCKETS_AIM: usize = 400;
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Sockets of one reading that are kept, whatever came since the last one; a sample is one or two.
 const SOCKETS_MAX: usize = 8_000;
-/// What is believed of a recorded sample: no share is smaller than one of ten million sockets, and the least number of requests is the mean of none and one.
+/// What is believed of a recorded sample: no share is smaller than one of ten million sockets, and no number of requests smaller than is written.
 const SHARE_MIN: f64 = 1e-7;
-const UNDER_WAY: std::ops::RangeInclusive<f64> = 0.5..=1e7;
+const UNDER_WAY: std::ops::RangeInclusive<f64> = 1e-6..=1e7;
+const LOOKS: std::ops::RangeInclusive<f64> = 0.0..=1e9;
 /// Unix sockets that one sample has at the most.
 const UNIX_MAX: usize = 2_000;
 /// The shortest and the longest time between two samples, ms; the moment is drawn between them.
@@ -42,6 +46,17 @@ const SHARED_PORT_MIN: usize = 3;
 const INFO_BYTES: usize = 208;
 /// Item that tells how the sample was taken: lines of "name number".
 const SAMPLING: &str = "sampling";
+/// The same items of a sample that was awaited, see [`Awaiting`].
+const AWAITED: &str = "awaited";
+const AWAITED_SAMPLING: &str = "awaited-sampling";
+/// Behind an item's name: of the client's namespace, which was read with that of the server. Its number follows.
+const OF_NETNS: char = '@';
+
+/// True for the items that are sockets, with addresses; all others are text.
+pub(crate) fn are_sockets(item: &str) -> bool {
+    let kind = item.split_once(OF_NETNS).map_or(item, |(kind, _)| kind);
+    kind.is_empty() || kind == AWAITED
+}
 
 /// The sockets that can hold a request. Those in TIME_WAIT never do, and a busy host has tens of thousands of them.
 pub(crate) const REQUESTS: Source = Source {
@@ -52,10 +67,16 @@ pub(crate) const REQUESTS: Source = Source {
     read,
     put: |observation, entry| {
         let Some(view) = netns_view(observation, entry) else { return };
-        if entry.item == SAMPLING {
-            put_sampling(view, entry);
-        } else {
-            view.request_samples.push(entry.at_us, reading_of(&entry.outcome, parse));
+        let (item, other) = entry.item.split_once(OF_NETNS).unwrap_or((&entry.item, ""));
+        let view = match other.parse() {
+            Ok(id) => observation.netns.entry(NetnsId(id)).or_default(),
+            Err(_) => view,
+        };
+        match item {
+            SAMPLING => put_sampling(&mut view.request_samples, entry),
+            AWAITED_SAMPLING => put_sampling(&mut view.awaited_samples, entry),
+            AWAITED => view.awaited_samples.push(entry.at_us, reading_of(&entry.outcome, parse)),
+            _ => view.request_samples.push(entry.at_us, reading_of(&entry.outcome, parse)),
         }
     },
     redact: Redact::InetDiag,
@@ -74,6 +95,7 @@ pub(crate) struct Requests {
     is_refused: bool,
     drawn: u64,
     keys: RandomState,
+    awaiting: Awaiting,
 }
 
 /// Sockets of one kind, of which a share is read where they are many.
@@ -122,6 +144,11 @@ struct Taken {
 impl Requests {
     fn is_due(&self, now: Instant) -> bool {
         self.due.is_none_or(|due| now >= due)
+    }
+
+    /// Looks whether the load has a request under way, where a sample waits for one; nothing where none does.
+    pub(crate) fn look(&mut self, under_way: Option<&UnderWay>) -> Option<bool> {
+        self.awaiting.look(under_way?, Instant::now())
     }
 
     /// A number that nobody can foresee.
@@ -183,12 +210,14 @@ fn is_shaking(state: u8) -> bool {
 }
 
 fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
-    let Some(sockets) = context.netlink else {
+    let (Some(sockets), Some(netns)) = (context.netlink, context.netns) else {
         return vec![(String::new(), Outcome::Failed("no netlink socket in this namespace".to_owned(), None))];
     };
     let (now, from_us) = (Instant::now(), thread_cpu_us());
     let mut requests = sockets.requests();
-    if context.phase == Phase::Running && !requests.is_due(now) {
+    let looks = requests.awaiting.take_found();
+    let is_elsewhere = context.under_way.is_some_and(|load| load.is_read_from_elsewhere(netns.id));
+    if is_elsewhere || (context.phase == Phase::Running && looks.is_none() && !requests.is_due(now)) {
         return Vec::new();
     }
     let under_way = || context.under_way.map(UnderWay::now);
@@ -197,19 +226,44 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
         Ok(taken) => taken,
         Err(error) => return vec![(String::new(), error.outcome("this kernel cannot list TCP sockets", None))],
     };
+    // The client's end right after it: what comes of a request meanwhile is seen at one of them, and the load's own count holds for both.
+    let others = context.under_way.and_then(|load| load.other_end(netns.id)).and_then(|(id, sockets)| {
+        let sockets = sockets.as_ref()?;
+        let mut requests = sockets.requests();
+        let taken = requests.take(sockets).ok()?;
+        requests.learn(&taken, Duration::ZERO, now);
+        Some((id, taken))
+    });
+    let after = under_way();
     // Without them the sample of TCP still counts; "listeners" tells why unix sockets could not be listed.
     taken.bytes.extend(unix_sockets(sockets, now).unwrap_or_default());
-    let after = under_way();
     let cost = Duration::from_micros(thread_cpu_us().saturating_sub(from_us));
-    requests.learn(&taken, cost, now);
-    let (connections, handshakes) = taken.shares;
-    let mut told = format!("share {connections}\nhandshakes {handshakes}\nlate_us {}\n", context.late_us);
+    let mut told = format!("late_us {}\n", context.late_us);
     if let Some((before, after)) = before.zip(after) {
         // Sockets are read one after the other, and requests come and go meanwhile.
-        let mean = |of: fn(InFlight) -> u64| of(before) as f64 / 2.0 + of(after) as f64 / 2.0;
-        told.push_str(&format!("under_way {}\nbegun {}\n", mean(|moment| moment.all), mean(|moment| moment.begun)));
+        let begun = before.begun as f64 / 2.0 + after.begun as f64 / 2.0;
+        told.push_str(&format!("under_way {:.6}\nbegun {begun}\n", after.mean_since(&before)));
     }
-    vec![(String::new(), Outcome::Ok(taken.bytes)), (SAMPLING.to_owned(), Outcome::Ok(told.into_bytes()))]
+    let kinds = if let Some(looks) = looks {
+        told.push_str(&format!("looks {looks}\n"));
+        [AWAITED, AWAITED_SAMPLING]
+    } else {
+        requests.learn(&taken, cost, now);
+        if before.zip(after).is_some_and(|(before, after)| before.is_loading && after.mean_since(&before) == 0.0) {
+            requests.awaiting.begin(now);
+        }
+        ["", SAMPLING]
+    };
+    let all = std::iter::once((None, taken)).chain(others.map(|(id, taken)| (Some(id), taken)));
+    all.flat_map(|(id, taken)| items(kinds, id, taken, &told)).collect()
+}
+
+/// The two items of one sample: the sockets, and how they were taken.
+fn items(kinds: [&str; 2], of: Option<NetnsId>, taken: Taken, told: &str) -> [(String, Outcome); 2] {
+    let (connections, handshakes) = taken.shares;
+    let told = format!("share {connections}\nhandshakes {handshakes}\n{told}");
+    let name = |kind: &str| of.map_or(kind.to_owned(), |id| format!("{kind}{OF_NETNS}{}", id.0));
+    [(name(kinds[0]), Outcome::Ok(taken.bytes)), (name(kinds[1]), Outcome::Ok(told.into_bytes()))]
 }
 
 /// The TCP sockets, each without what nobody reads of it, and the share of them that was kept.
@@ -328,12 +382,12 @@ fn times(info: &[u8]) -> Option<RequestTimes> {
 }
 
 /// Completes the sample of the same time.
-fn put_sampling(view: &mut chokepoint_model::observation::NetnsView, entry: &Entry) {
+fn put_sampling(samples: &mut Series<RequestSample>, entry: &Entry) {
     let Outcome::Ok(bytes) = &entry.outcome else { return };
     let text = String::from_utf8_lossy(bytes);
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
     let share = |name: &str| value(name).filter(|share| (SHARE_MIN..=1.0).contains(share));
-    view.request_samples.amend(entry.at_us, |sample| {
+    samples.amend(entry.at_us, |sample| {
         sample.share = share("share").unwrap_or(1.0);
         // They were read with the others in recordings of older versions.
         sample.handshake_share = share("handshakes").unwrap_or(sample.share);
@@ -341,6 +395,7 @@ fn put_sampling(view: &mut chokepoint_model::observation::NetnsView, entry: &Ent
         let requests = |name: &str| value(name).filter(|number| *number == 0.0 || UNDER_WAY.contains(number));
         sample.under_way = requests("under_way");
         sample.begun = requests("begun");
+        sample.looks = value("looks").filter(|looks| LOOKS.contains(looks)).unwrap_or(0.0) as u32;
     });
 }
 

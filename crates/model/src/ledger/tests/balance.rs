@@ -86,12 +86,82 @@ fn a_server_that_pauses_in_its_answer_holds_the_rest() {
         let at_samples = [Some(f64::from(in_flight)); 2];
         let stage = Stage { server: server.clone(), in_flight: Some(in_flight), at_samples, begun, ..Stage::default() };
         let ledger = stage.ledger();
-        (at(&ledger, Place::Waiting), ledger.unaccounted.mean)
+        (at(&ledger, Place::Waiting), at(&ledger, Place::Client), ledger.unaccounted.mean)
     };
-    assert_eq!(told(20, Some(15.0)), (20.0, 0.0), "the load generator has a part of more");
-    assert_eq!(told(20, Some(5.0)), (13.0, 7.0), "of five answers it has a part");
-    assert_eq!(told(10, Some(10.0)), (10.0, 0.0), "no more are under way");
-    assert_eq!(told(20, None), (8.0, 12.0), "of an older recording it is not known");
+    assert_eq!(told(20, Some(15.0)), (20.0, 0.0, 0.0), "the load generator has a part of more");
+    assert_eq!(told(20, Some(5.0)), (13.0, 7.0, 0.0), "of five answers it has a part, and the others are whole");
+    assert_eq!(told(25, Some(5.0)), (13.0, 7.0, 5.0), "five have no connection");
+    assert_eq!(told(10, Some(10.0)), (10.0, 0.0, 0.0), "no more are under way");
+    assert_eq!(told(20, None), (8.0, 0.0, 12.0), "of an older recording it is not known");
+}
+
+#[test]
+fn a_request_that_was_lost_on_its_way_is_not_the_clients() {
+    let lost = |number| {
+        let socket = RequestSocket { send_queue: 90, ..calling(WEB, number) };
+        RequestSocket { times: socket.times.map(|times| RequestTimes { lost: Some(1), ..times }), ..socket }
+    };
+    let server = [many(8, |number| served(WEB, number)), many(12, |number| idle(WEB, 100 + number))].concat();
+    let told = |client| {
+        let stage = Stage {
+            client,
+            server: server.clone(),
+            in_flight: Some(20),
+            at_samples: [Some(20.0); 2],
+            begun: Some(0.0),
+            ..Stage::default()
+        };
+        let ledger = stage.ledger();
+        (at(&ledger, Place::Client), ledger.unaccounted.mean)
+    };
+    assert_eq!(told(many(12, |number| calling(WEB, 8 + number))), (12.0, 0.0), "their answers have come");
+    assert_eq!(told(many(12, |number| lost(8 + number))), (0.0, 12.0));
+}
+
+#[test]
+fn of_a_load_that_asks_once_who_has_not_closed_has_the_answer() {
+    let closing = |number| RequestSocket { state: TcpState::FinWait1, send_queue: 1, inode: 0, ..idle(WEB, number) };
+    let server = [many(3, |number| served(WEB, number)), many(9, |number| closing(100 + number))].concat();
+    let told = |at_samples, asks_once| {
+        let stage = Stage { server: server.clone(), in_flight: Some(50), at_samples: [Some(at_samples); 2], asks_once, ..Stage::default() };
+        let ledger = open(&stage);
+        (at(&ledger, Place::Client), at(&ledger, Place::Waiting), ledger.unaccounted.mean)
+    };
+    assert_eq!(told(12.0, true), (15.0, 5.0, 0.0));
+    assert_eq!(told(6.0, true), (10.0, 10.0, 0.0), "no more wait for the client than are under way");
+    assert_eq!(told(24.0, true), (7.5, 2.5, 10.0), "half stand nowhere");
+    assert_eq!(told(12.0, false), (0.0, 5.0, 15.0), "on a connection that carries more nothing is left to do");
+}
+
+#[test]
+fn an_awaited_sample_stands_for_the_time_in_which_a_request_was_under_way() {
+    use super::super::sampled::busy;
+    let sample = |looks, under_way| {
+        let sample = RequestSample { looks, under_way: Some(under_way), ..RequestSample::default() };
+        (u64::from(looks), sample)
+    };
+    let all = [sample(0, 0.0), sample(8, 1.0), sample(0, 2.0), sample(0, 0.0)];
+    let shares = busy(&all.iter().collect::<Vec<_>>()).unwrap();
+    // Two of eleven looks met a request.
+    assert_eq!(shares, [0.0, 2.0 / 11.0, 2.0 / 11.0, 0.0]);
+    let at_any_time = [sample(0, 0.0), sample(0, 2.0)];
+    assert_eq!(busy(&at_any_time.iter().collect::<Vec<_>>()), None);
+}
+
+#[test]
+fn an_answer_that_is_passed_on_as_it_comes_is_one() {
+    let leaving = |address, number| RequestSocket { send_queue: 30_000, ..idle(address, number) };
+    let server =
+        [many(6, |number| leaving(WEB, number)), many(4, |number| leaving(APP, 100 + number)), many(2, |number| served(WEB, 200 + number))]
+            .concat();
+    let ledger = Stage { server, in_flight: Some(8), ..Stage::default() }.ledger();
+    // Of the four behind two are for those whose answer has not begun in front.
+    assert_eq!(ledger.unaccounted.mean, 0.0);
+    assert_eq!(at(&ledger, Place::Sending), 8.0);
+    // What a unix socket does not tell from a request in service.
+    let server = [many(6, |number| leaving(WEB, number)), many(4, |number| served(APP, 100 + number))].concat();
+    let ledger = Stage { server, in_flight: Some(6), ..Stage::default() }.ledger();
+    assert_eq!((at(&ledger, Place::Sending), at(&ledger, Place::Waiting), ledger.unaccounted.mean), (6.0, 0.0, 0.0));
 }
 
 #[test]

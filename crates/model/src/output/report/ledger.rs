@@ -27,7 +27,7 @@ pub struct LedgerReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LedgerPlaceKind {
-    /// The answer came, and the client did not read it.
+    /// The client has not sent it, or has not read its answer.
     Client,
     /// The first packet of a connection has no answer.
     Connecting,

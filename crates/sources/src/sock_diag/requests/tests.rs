@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 
+use chokepoint_model::load::InFlight;
 use chokepoint_recording::Scope;
 use proptest::prelude::*;
 
@@ -196,6 +197,74 @@ fn addresses_are_hidden_and_the_rest_stays() {
     assert_eq!((local.0.to_string().as_str(), local.1, remote.1), ("198.18.0.1", 80, 5));
     let sampling = entry(1, SAMPLING, b"share 0.5\n".to_vec());
     assert_eq!(crate::redact(&sampling, &mut |ip| ip), sampling);
+}
+
+#[test]
+fn samples_that_were_awaited_and_those_of_the_client_have_items_of_their_own_and_hide_addresses() {
+    let mut bytes = message(80, 5);
+    bytes[HEADER_BYTES + 8..HEADER_BYTES + 12].copy_from_slice(&[8, 8, 8, 8]);
+    let told = |text: &str| text.as_bytes().to_vec();
+    let entries = [
+        entry(1, AWAITED, bytes.clone()),
+        entry(1, AWAITED_SAMPLING, told("share 1\nunder_way 1.25\nlooks 9\n")),
+        entry(1, "awaited@8", bytes.clone()),
+        entry(1, "awaited-sampling@8", told("share 1\nunder_way 1.25\nlooks 9\n")),
+        entry(2, "@8", bytes),
+        entry(2, "sampling@8", told("share 0.5\nunder_way 0.000001\n")),
+    ];
+    let observation = crate::assemble(&entries);
+    let of = |id| {
+        let told = |sample: &RequestSample| (sample.share, sample.under_way, sample.looks, sample.sockets.len());
+        let view = &observation.netns[&NetnsId(id)];
+        (view.request_samples.values().map(told).collect::<Vec<_>>(), view.awaited_samples.values().map(told).collect::<Vec<_>>())
+    };
+    assert_eq!(of(7), (vec![], vec![(1.0, Some(1.25), 9, 1)]));
+    assert_eq!(of(8), (vec![(0.5, Some(0.000_001), 0, 1)], vec![(1.0, Some(1.25), 9, 1)]));
+    for one in &entries {
+        let hidden = crate::redact(one, &mut |_| "198.18.0.1".parse().unwrap());
+        let Outcome::Ok(bytes) = &hidden.outcome else { panic!("it parses") };
+        assert!(!bytes.windows(4).any(|window| window == [8; 4]), "{}", one.item);
+    }
+    for bad in ["looks -1\n", "looks inf\n", "looks 1e300\n", "looks x\n"] {
+        let observation = crate::assemble(&[entry(1, AWAITED, message(80, 5)), entry(1, AWAITED_SAMPLING, told(bad))]);
+        assert_eq!(observation.netns[&NetnsId(7)].awaited_samples.last().unwrap().looks, 0, "{bad}");
+    }
+    assert!(crate::assemble(&[entry(1, "@x", message(80, 5))]).netns.contains_key(&NetnsId(7)), "a number that is none is not followed");
+}
+
+#[test]
+fn both_ends_of_a_load_are_read_in_one_go_by_the_reader_of_the_server() {
+    let (client, server) = (NetnsId(1), NetnsId(2));
+    let under_way = UnderWay::new(|| InFlight { is_loading: true, ..InFlight::default() });
+    under_way.calls_from(client);
+    under_way.enter(server);
+    assert!(!under_way.is_read_from_elsewhere(client), "nobody knows where the first tier listens");
+    under_way.is_answered_in(server);
+    assert!(!under_way.is_read_from_elsewhere(client) && under_way.other_end(client).is_none(), "its sockets were not opened");
+    under_way.enter(client);
+    assert!(under_way.is_read_from_elsewhere(client) && !under_way.is_read_from_elsewhere(server));
+    let (sockets, root, notes) = (Sockets::open().unwrap(), crate::Root::default(), crate::table::Notes::default());
+    let names = |id| {
+        let netns = crate::netns::NetnsRef { id, name: None, is_host: false, path: std::path::PathBuf::new() };
+        let context = ReadContext {
+            root: &root,
+            scope: Scope::Netns(id.0),
+            phase: Phase::First,
+            notes: &notes,
+            late_us: 0,
+            under_way: Some(&under_way),
+            netns: Some(&netns),
+            netlink: Some(&sockets),
+        };
+        read(&context).into_iter().map(|(item, _)| item).collect::<Vec<_>>()
+    };
+    assert_eq!(names(server), ["", SAMPLING, "@1", "sampling@1"]);
+    assert_eq!(names(client), [""; 0]);
+    assert_eq!(names(NetnsId(3)), ["", SAMPLING], "another tier's");
+    // That sample met no request, and so one is awaited.
+    assert_eq!(sockets.requests().look(Some(&under_way)), Some(false));
+    under_way.is_answered_in(client);
+    assert_eq!(names(client), ["", SAMPLING], "one namespace has both ends");
 }
 
 proptest! {
