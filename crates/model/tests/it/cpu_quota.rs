@@ -377,17 +377,3 @@ fn one_thread_that_is_stopped_is_not_told_as_one_that_has_no_core() {
     obs.cgroups.clear();
     assert_eq!(state(&told(&obs)).0, StationState::Saturated, "the twin without a quota: {:?}", state(&told(&obs)));
 }
-
-#[test]
-fn a_larger_quota_than_the_servers_core_has_room_for_is_no_harm() {
-    let mut obs = throttled("v1:/php");
-    // Seven hundredths of the core are idle: throughput would rise by less than two runs alike differ.
-    cpu(&mut obs, 0.93);
-    cgroup(&mut obs, "v1:/php", Did { limit: Some(0.92), used: 0.91, throttled: 0.9 });
-    inside(&mut obs, "v1:/php", PHP, 0.152, 0.6);
-    silent(&obs);
-    cpu(&mut obs, 0.85);
-    cgroup(&mut obs, "v1:/php", Did { limit: Some(0.84), used: 0.83, throttled: 0.9 });
-    inside(&mut obs, "v1:/php", PHP, 0.139, 0.6);
-    assert_eq!(causes(&told(&obs)), [THROTTLED]);
-}

@@ -6,7 +6,6 @@ use crate::facts::cores;
 use crate::facts::quota::{NOTED_SHARE, Quota, file};
 use crate::judge::causes::{CouplingDef, Relation};
 use crate::judge::findings::{THROTTLED, TIME_WAIT_SEARCH};
-use crate::judge::harm::NOISE_SHARE;
 use crate::output::message::Message;
 use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
@@ -51,21 +50,17 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
         return None;
     }
     let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
-    // More requests cost the servers' other cores' time as well: throughput rises by no more than all that they use may.
-    let used = cores.count - cores.idle - cores.others;
-    let is_limit = is_short && gain >= NOISE_SHARE * used;
     let Some(load) = &ctx.obs.load else {
-        return (is_limit && saw_traffic(ctx)).then_some(Harm::Rate);
+        return (is_short && saw_traffic(ctx)).then_some(Harm::Rate);
     };
-    if is_limit && load.wants_more() {
+    if is_short && load.wants_more() {
         return Some(Harm::Rate);
     }
-    // All pass that come, for the quota just has CPU time for them, but what comes after it is used up waits for about as long as a stop takes. (Of clients who ask
-    // again as soon as they have their answer none would wait for less where no more would pass: Little's law.)
+    // All pass that come, for the quota just has CPU time for them, but what comes after it is used up waits for about as long as a stop takes.
     let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
     let half_stop_us = throttled.stop_us(cores.count) / 2.0;
     let waits = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= half_stop_us;
-    if is_short && !load.wants_more() && half_stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
+    if is_short && half_stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
         return Some(Harm::Wait);
     }
     // Half of the requests keep to the objective, and the rest is late by about what a stop takes.
