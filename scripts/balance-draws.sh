@@ -11,7 +11,9 @@ binary=${CHOKEPOINT:-${CARGO_TARGET_DIR:-target}/release/chokepoint}
 [ $# -ge 2 ] || { echo "usage: scripts/balance-draws.sh DIRECTORY SEED [COUNT [FIRST]]" >&2; exit 2; }
 directory=$1 seed=$2 count=${3:-100} first=${4:-0}
 mkdir -p "$directory"
-scripts/cargo.sh run --quiet --release --package chokepoint-lab --example draws "$seed" "$first" "$count" "$directory"
+# What an earlier run left would be counted again.
+rm -f "$directory"/draw-*.toml "$directory/draws.jsonl"
+scripts/cargo.sh run --quiet --release --package chokepoint-lab --example lab draws "$seed" "$first" "$count" "$directory"
 
 for scenario in "$directory"/draw-*.toml; do
     name=$(basename "$scenario" .toml)

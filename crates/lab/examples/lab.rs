@@ -1,7 +1,8 @@
-//! Tries the lab without the command line tool: `lab up NAME|FILE`, `lab down [NAME]`, `lab list`.
+//! Tries the lab without the command line tool: `lab up NAME|FILE`, `lab down [NAME]`, `lab list`, `lab draws SEED FIRST COUNT DIRECTORY`.
 
 use std::process::ExitCode;
 
+use chokepoint_lab::random::{self, With};
 use chokepoint_lab::{DownOptions, Lab, Options, Scenario, down_all, leftovers, run_root};
 
 fn main() -> ExitCode {
@@ -12,7 +13,8 @@ fn main() -> ExitCode {
         ["down"] => down(None),
         ["down", name] => down(Some(name)),
         ["list"] => list(),
-        _ => Err("usage: lab up NAME|FILE | lab down [NAME] | lab list".into()),
+        ["draws", seed, first, count, directory] => draws(seed, first, count, directory),
+        _ => Err("usage: lab up NAME|FILE | lab down [NAME] | lab list | lab draws SEED FIRST COUNT DIRECTORY".into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,6 +62,16 @@ fn list() -> Result<(), Box<dyn std::error::Error>> {
     }
     for leftover in leftovers(&run_root())? {
         println!("{:24} {}", leftover.name, leftover.kind);
+    }
+    Ok(())
+}
+
+/// Writes stacks drawn at random as scenarios, with all of their faults.
+fn draws(seed: &str, first: &str, count: &str, directory: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let (seed, first, count): (u32, u32, u32) = (seed.parse()?, first.parse()?, count.parse()?);
+    for index in first..first.saturating_add(count) {
+        let scenario = random::draw(seed, index).scenario(With::All)?;
+        std::fs::write(std::path::Path::new(directory).join(format!("draw-{index:03}.toml")), scenario.text())?;
     }
     Ok(())
 }
