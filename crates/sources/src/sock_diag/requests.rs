@@ -239,17 +239,19 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     taken.bytes.extend(unix_sockets(sockets, now).unwrap_or_default());
     let cost = Duration::from_micros(thread_cpu_us().saturating_sub(from_us));
     let mut told = format!("late_us {}\n", context.late_us);
+    let mut has_met_none = false;
     if let Some((before, after)) = before.zip(after) {
         // Sockets are read one after the other, and requests come and go meanwhile.
-        let begun = before.begun as f64 / 2.0 + after.begun as f64 / 2.0;
-        told.push_str(&format!("under_way {:.6}\nbegun {begun}\n", after.mean_since(&before)));
+        let (all, begun) = (after.mean_since(&before), before.begun as f64 / 2.0 + after.begun as f64 / 2.0);
+        told.push_str(&format!("under_way {all:.6}\nbegun {begun}\n"));
+        has_met_none = before.is_loading && all == 0.0;
     }
     let kinds = if let Some(looks) = looks {
         told.push_str(&format!("looks {looks}\n"));
         [AWAITED, AWAITED_SAMPLING]
     } else {
         requests.learn(&taken, cost, now);
-        if before.zip(after).is_some_and(|(before, after)| before.is_loading && after.mean_since(&before) == 0.0) {
+        if has_met_none {
             requests.awaiting.begin(now);
         }
         ["", SAMPLING]
