@@ -4,11 +4,11 @@
 set -eu
 cd "$(dirname "$0")/../crates/model/src/judge/stations"
 found=$(for file in $(find . -name '*.rs' | sort); do
-    own=$(echo "$file" | sed -E 's#^\./([a-z_]+).*#\1#')
+    own=$(echo "$file" | cut -d/ -f2)
     perl -0777 -ne '
         BEGIN {
             $own = shift @ARGV;
-            %station = map { s#\.rs$##r => 1 } glob("*.rs");
+            %station = map { s#/mod\.rs$##r => 1 } glob("*/mod.rs");
             open my $all, "<", "../stations.rs";
             my $text = <$all>;
             while ($text =~ /pub\(crate\) use (\w+)::(?:\{([^}]*)\}|(\w+))/g) {

@@ -77,7 +77,7 @@ pub(super) const RULE: Rule = Rule {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
             let allowed = WRITERS.contains(&workspace.package_name(file)) || OUTPUT_FILES.contains(&file.path);
-            if allowed || file.place == FileUse::Test {
+            if allowed || file.place != FileUse::Code {
                 continue;
             }
             for name in names::names(syntax).iter().filter(|name| !name.in_test) {

@@ -99,7 +99,7 @@ fn check_sources(workspace: &Workspace<'_>, breaches: &mut Vec<Breach>) {
     for (file, syntax) in workspace.parsed() {
         let package = file.package.and_then(|index| workspace.packages.get(index));
         let is_pure = package.is_some_and(|package| pure(package.short_name(), &package.directory).is_some());
-        if !is_pure || file.place == FileUse::Test {
+        if !is_pure || file.place != FileUse::Code {
             continue;
         }
         for name in names::names(syntax).iter().filter(|name| !name.in_test && is_forbidden(name)) {

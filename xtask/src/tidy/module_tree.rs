@@ -12,7 +12,7 @@ use crate::tree::{directory_of, join};
 const TARGET_DIRECTORIES: &[(&str, FileUse)] =
     &[("src/bin", FileUse::Code), ("tests", FileUse::Test), ("benches", FileUse::Test), ("examples", FileUse::Test)];
 /// Root files that cargo finds by name.
-const TARGET_FILES: &[&str] = &["src/lib.rs", "src/main.rs", "build.rs"];
+const TARGET_FILES: &[(&str, FileUse)] = &[("src/lib.rs", FileUse::Code), ("src/main.rs", FileUse::Code), ("build.rs", FileUse::Build)];
 /// Tables of a manifest that may name a target's root by `path`.
 const TARGET_TABLES: &[(&str, FileUse)] =
     &[("lib", FileUse::Code), ("bin", FileUse::Code), ("test", FileUse::Test), ("bench", FileUse::Test), ("example", FileUse::Test)];
@@ -31,7 +31,7 @@ pub(crate) fn places(workspace: &Workspace<'_>) -> BTreeMap<String, FileUse> {
 
 fn roots(workspace: &Workspace<'_>, package: &Package) -> Vec<(String, FileUse)> {
     let mut roots: Vec<(String, FileUse)> =
-        TARGET_FILES.iter().map(|file| (format!("{}/{file}", package.directory), FileUse::Code)).collect();
+        TARGET_FILES.iter().map(|(file, place)| (format!("{}/{file}", package.directory), *place)).collect();
     for (directory, place) in TARGET_DIRECTORIES {
         let prefix = format!("{}/{directory}/", package.directory);
         for path in workspace.files.keys().filter_map(|path| path.strip_prefix(&prefix)) {

@@ -64,7 +64,7 @@ pub(super) const RULE: Rule = Rule {
     check: |workspace| {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
-            if file.place == FileUse::Test || !is_bound(file.path) {
+            if file.place != FileUse::Code || !is_bound(file.path) {
                 continue;
             }
             let opens = |name: &&names::Name| !name.in_test && OPENING.iter().any(|opening| name.is_within(opening));

@@ -37,8 +37,8 @@ pub(super) const RULE: Rule = Rule {
     check: |workspace| {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
-            let is_tool = TOOLS.iter().any(|folder| file.path.starts_with(folder)) || file.path.ends_with("/build.rs");
-            if file.place == FileUse::Test || is_tool || PRINTERS.contains(&file.path) {
+            let is_tool = TOOLS.iter().any(|folder| file.path.starts_with(folder));
+            if file.place != FileUse::Code || is_tool || PRINTERS.contains(&file.path) {
                 continue;
             }
             let prints = |name: &&names::Name| !name.in_test && PRINTING.iter().any(|printing| name.is_within(printing));

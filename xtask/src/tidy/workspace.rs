@@ -28,6 +28,8 @@ pub(crate) enum FileUse {
     Code,
     /// Compiled for tests, benchmarks or examples alone.
     Test,
+    /// Runs while the package is built, on the builder's machine: `build.rs`.
+    Build,
     /// Reached by no `mod` from any target's root.
     Dead,
 }

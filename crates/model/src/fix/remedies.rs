@@ -128,3 +128,24 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
         change: proposal.change,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{REMEDIES, advice};
+    use crate::judge::stations::STATIONS;
+
+    #[test]
+    fn a_station_names_the_remedies_of_its_findings_and_no_others() {
+        let all = || REMEDIES.iter().map(|def| (def.id, def.finding)).chain(advice::ADVICE.iter().map(|def| (def.id, def.finding)));
+        for station in STATIONS {
+            let own: BTreeSet<&str> = all().filter(|(_, finding)| station.findings.contains(finding)).map(|(id, _)| id).collect();
+            let named: BTreeSet<&str> = station.remedies.iter().copied().collect();
+            assert_eq!(named, own, "{}", station.id);
+        }
+        for (id, finding) in all() {
+            assert!(STATIONS.iter().any(|station| station.findings.contains(&finding)), "{id}: no station makes {finding}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The stations of the request's path, in the order in which a request passes them.
 //!
-//! A station is one file and one line in [`STATIONS`]. Each reads its instances out of the observation and judges its own findings;
-//! what they mean together is `diagnose`'s business.
+//! A station is one folder (code, messages, page, lines of the cause graph, ids of its remedies, tests) and one line in [`STATIONS`]. It reads its instances out of the
+//! observation and judges its own findings; `diagnose` decides what they mean together.
 
 mod accept_queue;
 mod clients;
@@ -40,7 +40,9 @@ pub struct StationDef {
     pub kind: StationKind,
     /// The findings it can make.
     pub findings: &'static [&'static str],
-    /// What brings its findings about.
+    /// Ids of the remedies and the advice for its findings.
+    pub remedies: &'static [&'static str],
+    /// Lines of the cause graph with one of its findings as cause or symptom.
     pub graph: &'static [CouplingDef],
     /// What it says of a finding of its own by what it read, and by its own reading at the same place: the cause graph decides what that makes of it.
     pub standing: fn(&Context<'_>, &Finding, Option<&StationReading>) -> Standing,
@@ -59,7 +61,7 @@ impl StationDef {
         read: fn(&Context<'_>) -> Vec<StationReading>,
         judge: fn(&Context<'_>, &[StationReading]) -> Vec<Finding>,
     ) -> Self {
-        Self { id, kind, findings, graph: &[], standing: |_, _, _| Standing::Alone, read, judge }
+        Self { id, kind, findings, remedies: &[], graph: &[], standing: |_, _, _| Standing::Alone, read, judge }
     }
 }
 

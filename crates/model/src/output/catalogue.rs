@@ -1,6 +1,6 @@
 //! The message catalogue: every sentence for users, by id, in the user's language (Fluent syntax 1.0).
 //!
-//! English is the only language now; a second one is a second folder under `locales/` and a line in [`Language`].
+//! The sentences of a station or a remedy lie beside its code, those of reports in `locales/en`. English is the only language now.
 
 use std::sync::OnceLock;
 
@@ -10,24 +10,9 @@ use unic_langid::LanguageIdentifier;
 
 use crate::output::message::{Message, Value};
 
-/// The files of the English catalogue. Each is complete in itself: no message refers to one of another file.
-const ENGLISH: &[&str] = &[
-    include_str!("../../locales/en/bench.ftl"),
-    include_str!("../../locales/en/diagnosis.ftl"),
-    include_str!("../../locales/en/rounds.ftl"),
-    include_str!("../../locales/en/stations.ftl"),
-    include_str!("../../locales/en/findings.ftl"),
-    include_str!("../../locales/en/causes.ftl"),
-    include_str!("../../locales/en/bisect.ftl"),
-    include_str!("../../locales/en/pages.ftl"),
-    include_str!("../../locales/en/report.ftl"),
-    include_str!("../../locales/en/profile.ftl"),
-    include_str!("../../locales/en/html.ftl"),
-    include_str!("../../locales/en/cli.ftl"),
-    include_str!("../../locales/en/streams.ftl"),
-    include_str!("../../locales/en/tcp.ftl"),
-    include_str!("../../locales/en/where.ftl"),
-];
+/// The files of the English catalogue: every `.ftl` below `locales/en` and `src`, as the build script finds them. Each is complete in itself: no message refers to one
+/// of another file.
+const ENGLISH: &[&str] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// The sentences of one language. A file is parsed when a sentence of it is asked for: parsed, all of them take a megabyte, and a verb needs few.
 pub struct Catalogue {

@@ -55,7 +55,7 @@ impl Advice {
 }
 
 /// All advice, after the remedies of the same finding.
-const ADVICE: &[&AdviceDef] = &[
+pub(super) const ADVICE: &[&AdviceDef] = &[
     &raise_nofile_by_hand::ADVICE,
     &ask_limit_owner::ADVICE,
     &keep_cpu_quota::ADVICE,

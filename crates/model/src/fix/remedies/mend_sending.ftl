@@ -1,0 +1,12 @@
+# What remedy mend-sending does, and its risk.
+
+remedy-raise-send-buffer-text = Let send buffers of { $name } grow to { $to } KiB instead of { $from } KiB (the third number of net.ipv4.tcp_wmem). The kernel makes a buffer as large only as its connection's window asks for.
+remedy-raise-send-buffer-risk = Connections on long ways may hold so much memory each while they send; net.ipv4.tcp_mem bounds all of them together.
+remedy-free-send-buffer-text = Let the kernel choose the size of the send buffers of { $name }: take "sndbuf=" out of nginx's listen line (nginx takes it anew only by a restart), or the call that sets SO_SNDBUF out of the program. A size that is set is never enlarged; where one must be set, it has to hold twice the rate that is wanted times the round trip.
+remedy-free-send-buffer-risk = A restart ends connections. Without a fixed size a connection may hold as much as the third number of net.ipv4.tcp_wmem.
+remedy-send-at-once-text = Switch Nagle's algorithm off for the connections at { $name }: "tcp_nodelay on;" in nginx (its default), TCP_NODELAY in a program of your own; or write an answer's header and body at once (writev, a buffered writer that is flushed at the end). The client cannot mend it.
+remedy-send-at-once-risk = A program that writes many small pieces sends a packet for each of them without Nagle's algorithm: let it write larger ones.
+remedy-widen-first-window-text = Begin with ten segments, as Linux does unless it is told otherwise: "ip route get CLIENT" names the route to the clients; "ip route change ROUTE initcwnd 10", with all else as "ip route show" has it, or the route without initcwnd. Where the network configuration sets it (systemd-networkd InitialCongestionWindow=, ifupdown, a container network), there as well. Connections that are kept need it only once.
+remedy-widen-first-window-risk = Routes that were made slow on purpose, for a narrow line, lose packets again.
+remedy-ask-clients-text = At the clients: a larger third number of net.ipv4.tcp_rmem, net.ipv4.tcp_moderate_rcvbuf = 1, no SO_RCVBUF that is too small, and programs that read as fast as they can. At the server only what the clients need not receive helps: smaller answers, compression; and let a proxy take answers off workers that serve one client at a time (proxy_buffering).
+remedy-ask-clients-risk = Larger windows take memory at the clients, for each connection that is behind.

@@ -1,0 +1,223 @@
+//! Station `accept-queue`: established connections that wait for a listener's process to accept them.
+
+mod unforced;
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::queue::{OVERFLOWS, Queue, refused, unix, watch};
+use crate::facts::suffered::{self, in_flight_peak};
+use crate::facts::{Logged, pool};
+use crate::judge::causes::{Attribution, CouplingDef, Relation, Standing};
+use crate::judge::findings::{
+    ACCEPT_QUEUE_FULL, CONNECTIONS_EXHAUSTED, FILES_EXHAUSTED, NOT_IN_FORCE, POOL_EXHAUSTED, THROTTLED, TIME_WAIT_SEARCH,
+};
+use crate::judge::harm::Cost;
+use crate::observation::NetnsView;
+use crate::observation::load::{INITIAL_RTO_S, INITIAL_RTO_US};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["raise-accept-backlog", "listen-again", "reload-configuration"],
+    graph: &[
+        CouplingDef::found(POOL_EXHAUSTED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-pool"),
+        CouplingDef::found(FILES_EXHAUSTED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-files"),
+        CouplingDef::judged(CONNECTIONS_EXHAUSTED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-connections"),
+        CouplingDef::found(THROTTLED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-quota"),
+        CouplingDef::found(TIME_WAIT_SEARCH, ACCEPT_QUEUE_FULL, Relation::Cores, "coupling-queue-search"),
+        CouplingDef::found(NOT_IN_FORCE, ACCEPT_QUEUE_FULL, Relation::Station, "coupling-queue-unforced"),
+        CouplingDef::station("cpu", ACCEPT_QUEUE_FULL, Relation::Tier, Attribution::Judged, "coupling-queue-cores"),
+        CouplingDef::found(TIME_WAIT_SEARCH, NOT_IN_FORCE, Relation::Cores, "coupling-queue-search"),
+        CouplingDef::found(FILES_EXHAUSTED, NOT_IN_FORCE, Relation::Tier, "coupling-unforced-files"),
+        CouplingDef::found(THROTTLED, NOT_IN_FORCE, Relation::Tier, "coupling-unforced-quota"),
+    ],
+    standing,
+    ..StationDef::new("accept-queue", StationKind::Cliff, &[ACCEPT_QUEUE_FULL, NOT_IN_FORCE], read, judge)
+};
+
+/// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
+const STANDING_SHARE: f64 = 0.5;
+/// Share of its limit from which a queue's headroom is told as small.
+const NEAR_UTILIZATION: f64 = 0.80;
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let mut read = Vec::new();
+    for tier in &ctx.path.tiers {
+        for placed in &tier.listeners {
+            let Some(view) = ctx.obs.netns.get(&placed.netns) else { continue };
+            let Some(queue) = watch(ctx, view, placed) else { continue };
+            let refused = refused(ctx, tier, placed, view, queue);
+            read.push(StationReading { netns: Some(placed.netns), station: reading(ctx, tier, (placed, view), queue, refused) });
+        }
+    }
+    read
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &NetnsView), queue: Queue, refused: Option<u64>) -> Station {
+    let name = placed.listener.address.to_string();
+    let at = At { netns: Some(ctx.netns_name(placed.netns)), listener: Some(name.clone()), ..At::default() };
+    let mut station = blank(&STATION, tier.name.clone(), at, "connections");
+    let limit = f64::from(queue.limit);
+    station.limit = Some(limit);
+    station.used = Some(f64::from(queue.peak));
+    station.waiting = Some(queue.mean);
+    station.utilization = (queue.limit > 0).then(|| f64::from(queue.peak) / limit);
+    station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
+    let args = |id: &'static str| {
+        Message::new(id)
+            .with("listener", name.as_str())
+            .with("peak", queue.peak)
+            .with("limit", queue.limit)
+            .with("count", refused.unwrap_or(0))
+    };
+    let harmed = match unix::path_of(placed) {
+        Some(path) => unix::harmed(ctx, placed.netns, path, refused.unwrap_or(0)),
+        None => harmed(ctx, tier, view, refused.unwrap_or(0)),
+    };
+    let (state, why) = if refused.is_some_and(|count| count > 0 && !cost_time(ctx, count)) && harmed && queue.only_began_with(ctx) {
+        (StationState::Near, args("state-accept-queue-start"))
+    } else if refused.is_some_and(|count| count > 0) && harmed {
+        (StationState::Refusing, args("state-accept-queue-refusing"))
+    } else if refused.is_some_and(|count| count > 0) {
+        (StationState::Near, args("state-accept-queue-harmless"))
+    } else if f64::from(queue.peak) >= NEAR_UTILIZATION * limit && queue.limit > 0 {
+        (StationState::Near, args("state-accept-queue-near"))
+    } else {
+        (StationState::Ok, args("state-accept-queue-ok"))
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+/// True where so many that were dropped cost clients that keep their connections too much of their time: each waited for a retry at least.
+fn cost_time(ctx: &Context<'_>, refused: u64) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64).hurts())
+}
+
+fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    refusing
+        .flat_map(|placed| {
+            let full = finding(ctx, placed);
+            not_in_force(ctx, placed, &full).into_iter().chain([full])
+        })
+        .collect()
+}
+
+/// The cause of a full queue whose limit was written higher and is not in force. Before workers that are all taken it would only be longer.
+fn not_in_force(ctx: &Context<'_>, placed: &StationReading, full: &Finding) -> Option<Finding> {
+    let (tier, listener) = listener_of(ctx, placed).filter(|_| !stands_behind(ctx, placed))?;
+    if pool::is_exhausted(ctx, tier) { None } else { unforced::finding(ctx, tier, listener, &placed.station, full) }
+}
+
+/// The tier of a reading and its listener.
+fn listener_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<(&'a Tier, &'a PlacedListener)> {
+    let own = |listener: &&PlacedListener| {
+        Some(listener.netns) == placed.netns && Some(listener.listener.address.to_string()) == placed.station.at.listener
+    };
+    let tier = ctx.tier(&placed.station.tier)?;
+    Some((tier, tier.listeners.iter().find(own)?))
+}
+
+/// True where those who found the queue full are enough to be harm, each waiting until it tries again, and where the load's own requests suffered as those suffer
+/// whose SYN or whose last packet of the handshake was dropped. What fails for another reason, such as an error of the application, is none of theirs.
+fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, refused: u64) -> bool {
+    let Some(load) = &ctx.obs.load else { return suffered::dropped(ctx, view, refused).hurts() };
+    let waited = suffered::of_time(load, refused as f64 * INITIAL_RTO_US as f64);
+    let came = suffered::accepted(ctx, view).map(|accepted| Cost::of_requests(refused, accepted.saturating_add(refused)));
+    came.is_none_or(|came| came.or(waited).hurts()) && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts()
+}
+
+/// Seconds that a connection would wait if all that are under way stood in one queue that is long enough (Little's law).
+fn wait_s(ctx: &Context<'_>) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0)?;
+    Some(in_flight_peak(load) / load.goodput_rps())
+}
+
+/// True where a longer queue would not serve those who are refused: its process does not keep up, and waiting would be longer than the client's retry.
+fn stands_behind(ctx: &Context<'_>, placed: &StationReading) -> bool {
+    let station = &placed.station;
+    let is_standing = station.waiting.unwrap_or(0.0) >= STANDING_SHARE * station.limit.unwrap_or(0.0).max(1.0);
+    // Who is turned away at a unix socket does not come again: any wait within the client's patience is better.
+    let is_unix = listener_of(ctx, placed).is_some_and(|(_, listener)| unix::path_of(listener).is_some());
+    // A client sends a SYN again that a full queue dropped: a queue that is long enough is better than that only where waiting in it is shorter.
+    let patience = if is_unix { unix::patience_s(ctx) } else { INITIAL_RTO_S };
+    is_standing && wait_s(ctx).is_some_and(|wait| wait >= patience)
+}
+
+/// What stands in a queue that a longer one would not help waits for something behind it.
+fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) -> Standing {
+    match own.filter(|own| finding.id == ACCEPT_QUEUE_FULL && stands_behind(ctx, own)) {
+        Some(own) => {
+            let station = &own.station;
+            let told = Message::new("finding-accept-queue-full-symptom").with("tier", station.tier.as_str());
+            Standing::Behind(told.with("listener", station.at.listener.clone().unwrap_or_default()))
+        }
+        None => Standing::Alone,
+    }
+}
+
+fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
+    let station = &placed.station;
+    let limit = station.limit.unwrap_or(0.0);
+    let at_unix = listener_of(ctx, placed).and_then(|(tier, listener)| Some((tier, unix::path_of(listener)?)));
+    let listener = station.at.listener.clone().unwrap_or_default();
+    let args =
+        |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", station.tier.as_str());
+    let explanation = args(if at_unix.is_some() { "finding-accept-queue-full-unix" } else { "finding-accept-queue-full-explanation" });
+    let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, station.used.unwrap_or(0.0) > limit));
+    // What the load got for answers does not say who turned the connections away; a line of the server that was turned away does.
+    let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.netns, path).is_some());
+    let is_sure = ctx.obs.load.is_some() && (at_unix.is_none() || is_own || logged.is_some());
+    let how = if is_own { "evidence-accept-queue-own" } else { "evidence-accept-queue-gateway" };
+    let was_full = station.used.unwrap_or(0.0) >= limit;
+    Finding {
+        id: ACCEPT_QUEUE_FULL.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: station.tier.clone(),
+        at: station.at.clone(),
+        confidence: match is_counted(ctx, placed) || at_unix.is_some() {
+            true if is_sure => Confidence::High,
+            // A listener drops for other reasons, too.
+            false if !was_full => Confidence::Low,
+            _ => Confidence::Medium,
+        },
+        title: ctx.text(args("finding-accept-queue-full-title")),
+        evidence: proofs(ctx, station, &listener, at_unix.map(|_| how), logged.as_ref()),
+        explanation: ctx.text(explanation),
+        ..unjudged()
+    }
+}
+
+/// True where the kernel's count of overflows was read.
+fn is_counted(ctx: &Context<'_>, placed: &StationReading) -> bool {
+    placed.netns.and_then(|netns| ctx.counted(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
+}
+
+fn proofs(ctx: &Context<'_>, station: &Station, listener: &str, at_unix: Option<&'static str>, logged: Option<&Logged>) -> Vec<Evidence> {
+    let netns = station.at.netns.clone().unwrap_or_default();
+    let refused = (station.refused_per_s.unwrap_or(0.0) * ctx.seconds()).round();
+    let args = |id: &'static str| Message::new(id).with("count", refused).with("listener", listener).with("seconds", ctx.seconds());
+    let mut proofs = vec![match logged {
+        Some(logged) => logged.proof(ctx),
+        None if let Some(how) = at_unix => evidence(ctx.text(args(how)), "load", Some(refused)),
+        None => evidence(ctx.text(args("evidence-accept-queue-drops")), format!("sock_diag SKMEMINFO ({netns})"), Some(refused)),
+    }];
+    let text = Message::new("evidence-accept-queue-limit").with("limit", station.limit.unwrap_or(0.0));
+    let text = text.with("peak", station.used.unwrap_or(0.0)).with("mean", station.waiting.unwrap_or(0.0));
+    proofs.push(evidence(ctx.text(text), format!("sock_diag ({netns})"), station.limit));
+    if let Some(load) = &ctx.obs.load {
+        let text = Message::new("evidence-accept-queue-harm")
+            .with("failed", load.requests.saturating_sub(load.good))
+            .with("requests", load.requests)
+            .with("p99", load.latency_us.p99 as f64 / 1e3);
+        proofs.push(evidence(ctx.text(text), "load", Some(load.latency_us.p99 as f64)));
+    }
+    // Where most requests fail for another reason, the rate that the wait follows from is not the queue's.
+    if let Some(wait) = wait_s(ctx).filter(|_| ctx.can_divide_by_good()) {
+        let text = Message::new("evidence-accept-queue-wait").with("ms", wait * 1e3);
+        proofs.push(evidence(ctx.text(text), "load", Some(wait)));
+    }
+    proofs
+}

@@ -1,0 +1,84 @@
+//! Station `cpu`: the cores on which the path's servers may run.
+
+use super::{Context, StationDef, StationReading, blank};
+use crate::facts::CoreGroup;
+use crate::facts::ceiling::ceiling_between;
+use crate::facts::cores::limiting::{is_wanted, left_to_others, polled, too_few};
+use crate::facts::cores::{Cost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, Threads, busy, waiting};
+use crate::facts::owner::joined;
+use crate::output::message::Message;
+use crate::output::report::{At, Ceiling, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &[
+        "log-errors-alone",
+        "store-tls-sessions",
+        "compress-less",
+        "resume-tls-sessions",
+        "keep-scripts-compiled",
+        "switch-steps-off",
+        "try-another-allocator",
+        "split-lock",
+        "use-more-cores",
+        "spread-received-packets",
+        "look-at-answers",
+    ],
+    ..StationDef::new("cpu", StationKind::Rate, FINDINGS, read, |_, _| Vec::new())
+};
+
+/// What could be faster, judged from a profile (`improvements`): none of it is a fault.
+const FINDINGS: &[&str] = crate::judge::improvements::FROM_PROFILE;
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    ctx.core_groups().iter().map(|group| StationReading { netns: None, station: reading(ctx, group) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Station {
+    let at = At { cpu: Some(group.list()), ..At::default() };
+    let mut station = blank(&STATION, joined(&group.tiers), at, "cores");
+    let Some(busy) = busy(ctx, &group.cores) else {
+        station.why = ctx.text(Message::new("state-cpu-unknown"));
+        return station;
+    };
+    let limit = group.count();
+    let utilization = if limit > 0.0 { busy / limit } else { 0.0 };
+    station.limit = Some(limit);
+    station.used = Some(busy);
+    station.utilization = Some(utilization);
+    station.waiting = waiting(ctx, &group.tiers);
+    station.ceiling_rps = Cost::of(ctx, group, busy).and_then(|cost| cost.ceiling());
+    let args = |id: &'static str| Message::new(id).with("count", limit).with("cores", group.list()).with("share", utilization * 100.0);
+    let left = left_to_others(ctx, group).filter(|_| utilization >= SATURATED_UTILIZATION);
+    let (state, why) = if is_wanted(ctx, group, utilization) {
+        let full = utilization >= SATURATED_UTILIZATION;
+        let told = args(if full { "state-cpu-saturated" } else { "state-cpu-crowded" });
+        (StationState::Saturated, told.with("waiting", station.waiting.unwrap_or(0.0)))
+    } else if let Some((tier, threads)) = too_few(ctx, group) {
+        let told = args("state-cpu-threads").with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
+        // More than these threads give now they cannot give.
+        station.ceiling_rps = now_at(ctx, &threads);
+        (StationState::Saturated, told)
+    } else if let Some(polls) = polled(ctx, group) {
+        // What an answer costs is lost in what is run in vain.
+        station.ceiling_rps = None;
+        let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
+        let told = args("state-cpu-polling").with("tier", polls.tier.name.as_str()).with("ran", polls.cores);
+        (if is_quick { StationState::Ok } else { StationState::Unknown }, told)
+    } else if let Some(others) = left {
+        (StationState::Near, args("state-cpu-others").with("others", others * 100.0))
+    } else if utilization >= NEAR_UTILIZATION {
+        (StationState::Near, args("state-cpu-near"))
+    } else {
+        (StationState::Ok, args("state-cpu-ok"))
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+/// Goodput if these threads ran all the time.
+fn now_at(ctx: &Context<'_>, threads: &Threads) -> Option<Ceiling> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let rate = load.goodput_rps() * threads.serving as f64 / threads.running;
+    ceiling_between(rate, rate, rate)
+}

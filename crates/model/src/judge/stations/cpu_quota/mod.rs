@@ -1,0 +1,174 @@
+//! Station `cpu-quota`: the CPU time that a cgroup allows the path's servers. When it is used up they are stopped until the next period, however
+//! idle the cores are.
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::cores;
+use crate::facts::quota::{NOTED_SHARE, Quota, file};
+use crate::judge::causes::{CouplingDef, Relation};
+use crate::judge::findings::{THROTTLED, TIME_WAIT_SEARCH};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["raise-cpu-quota", "keep-cpu-quota"],
+    graph: &[CouplingDef::found(TIME_WAIT_SEARCH, THROTTLED, Relation::Tier, "coupling-quota-search")],
+    ..StationDef::new("cpu-quota", StationKind::Rate, &[THROTTLED], read, judge)
+};
+
+/// Share of the window's periods in which a cgroup is stopped from which it lacks CPU time, and is not merely cut short in bursts or at a start.
+const THROTTLED_SHARE: f64 = 0.5;
+/// Share of the quota that is used by a cgroup that is at it. It stays below one: what a core was given and did not use is lost at the period's end,
+/// the more so on kernels before 5.4 and the more cores there are (Documentation/scheduler/sched-bwc.rst).
+const USED_SHARE: f64 = 0.75;
+/// Share of the cores that others use which a larger quota may give to the servers: half, as between two of the same weight (sched(7)).
+const CONTESTED_SHARE: f64 = 0.5;
+/// Share of the cgroup's CPU time that the path's servers must use for it to be theirs that is short.
+const OWN_SHARE: f64 = 0.5;
+/// Share of the time for which a cgroup must be stopped to be what the slowest hundredth of the requests waits for.
+const TAIL_SHARE: f64 = 0.01;
+/// Times as long as alone that half of the requests take at least where a quota makes them wait: longer than all else that they do.
+const WAIT_TIMES: f64 = 2.0;
+
+/// What a quota does to the requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// No more of them pass.
+    Rate,
+    /// They pass, and most wait for the next period for longer than they take.
+    Wait,
+    /// They pass, and the slowest take longer than the objective allows.
+    Tail,
+}
+
+/// What a quota does to this traffic; nothing where nobody suffers from it, or a larger one would change nothing.
+pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
+    let throttled = quota.throttled?;
+    let cores = cores::cores_of(ctx, &quota.tiers)?;
+    // Cores that are busy with the servers themselves have nothing to give: they are the limit then. Nor does a larger quota give more than what the
+    // servers were kept from.
+    let gain = (cores.idle + CONTESTED_SHARE * cores.others).min(throttled.stopped_most());
+    if throttled.periods == 0 || gain <= (1.0 - cores::SATURATED_UTILIZATION) * cores.count {
+        return None;
+    }
+    let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
+    let Some(load) = &ctx.obs.load else {
+        return (is_short && saw_traffic(ctx)).then_some(Harm::Rate);
+    };
+    if is_short && load.wants_more() {
+        return Some(Harm::Rate);
+    }
+    // All pass that come, for the quota just has CPU time for them, but what comes after it is used up waits for about as long as a stop takes.
+    let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
+    let half_stop_us = throttled.stop_us(cores.count) / 2.0;
+    let waits = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= half_stop_us;
+    if is_short && half_stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
+        return Some(Harm::Wait);
+    }
+    // Half of the requests keep to the objective, and the rest is late by about what a stop takes.
+    let slo_us = ctx.obs.request.slo_p99_us?;
+    let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= half_stop_us;
+    (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
+}
+
+/// How many cores the tiers of a quota may run on.
+pub(crate) fn cores_held(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<f64> {
+    cores::cores_of(ctx, &quota.tiers).map(|cores| cores.count)
+}
+
+/// True where the servers of the path use most of what the cgroup uses, or wait for as long as they run: others may share it.
+fn is_theirs(ctx: &Context<'_>, quota: &Quota<'_>) -> bool {
+    match (quota.used, quota.own) {
+        (Some(used), Some(own)) => {
+            own >= OWN_SHARE * used || cores::waiting(ctx, &quota.tiers).is_some_and(|waiting| own > 0.0 && waiting >= own)
+        }
+        _ => true,
+    }
+}
+
+/// True where connections or segments came for the first tier while it was watched.
+fn saw_traffic(ctx: &Context<'_>) -> bool {
+    let first = ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns));
+    first.is_some_and(|view| ["Tcp.PassiveOpens", "Tcp.InSegs"].iter().any(|name| ctx.counted(view, name).is_some_and(|count| count > 0)))
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    ctx.quotas().iter().map(|quota| StationReading { netns: None, station: reading(ctx, quota) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
+    let at = At { cgroup: Some(quota.now.dir.clone()), ..At::default() };
+    let mut station = blank(&STATION, quota.names(), at, "cores");
+    station.limit = Some(quota.limit);
+    station.used = quota.used;
+    station.utilization = quota.utilization();
+    station.waiting = cores::waiting(ctx, &quota.tiers);
+    station.ceiling_rps = quota.used.and_then(|busy| {
+        let others = quota.others();
+        let clocked = if quota.now.used_ns.is_some() { (busy - others).max(0.0) } else { 0.0 };
+        cores::ceiling_of(ctx, &cores::Use { limit: quota.limit, busy, others, clocked })
+    });
+    let told = |id: &'static str| quota.told(id);
+    let (state, why) = match (quota.throttled, quota.utilization()) {
+        (None, _) | (_, None) => (StationState::Unknown, told("state-cpu-quota-unknown")),
+        _ if harm(ctx, quota).is_some() => (StationState::Saturated, told("state-cpu-quota-throttled")),
+        (Some(throttled), _) if throttled.share >= NOTED_SHARE => (StationState::Near, told("state-cpu-quota-harmless")),
+        (_, Some(share)) if share >= cores::NEAR_UTILIZATION => (StationState::Near, told("state-cpu-quota-near")),
+        _ => (StationState::Ok, told("state-cpu-quota-ok")),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
+    ctx.quotas().iter().filter_map(|quota| Some(finding(ctx, quota, harm(ctx, quota)?))).collect()
+}
+
+fn finding(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Finding {
+    let explanation = match harm {
+        Harm::Rate => "finding-cgroup-cpu-throttled-explanation",
+        Harm::Wait => "finding-cgroup-cpu-throttled-explanation-wait",
+        Harm::Tail => "finding-cgroup-cpu-throttled-explanation-tail",
+    };
+    Finding {
+        id: THROTTLED.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: quota.names(),
+        at: At { cgroup: Some(quota.now.dir.clone()), ..At::default() },
+        confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(quota.told("finding-cgroup-cpu-throttled-title")),
+        evidence: proofs(ctx, quota, harm),
+        explanation: ctx.text(quota.told(explanation)),
+        ..unjudged()
+    }
+}
+
+fn proofs(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Vec<Evidence> {
+    let place = |name: &str| format!("{}/{name}", quota.now.dir);
+    let throttled = quota.throttled.map(|throttled| throttled.periods as f64);
+    let mut proofs = vec![
+        evidence(ctx.text(quota.told("evidence-cpu-quota-throttled")), place("cpu.stat"), throttled),
+        evidence(ctx.text(quota.told("evidence-cpu-quota-limit")), place(file(quota.id)), Some(quota.limit)),
+    ];
+    if let Some(cores) = cores::cores_of(ctx, &quota.tiers) {
+        let text = Message::new("evidence-cpu-quota-idle").with("idle", cores.idle).with("others", cores.others).with("count", cores.count);
+        proofs.push(evidence(ctx.text(text), "/proc/stat", Some(cores.idle)));
+    }
+    if let Some(waiting) = cores::waiting(ctx, &quota.tiers) {
+        let text = Message::new("evidence-cpu-quota-waiting").with("waiting", waiting);
+        proofs.push(evidence(ctx.text(text), "/proc/PID/schedstat", Some(waiting)));
+    }
+    if let Some(load) = &ctx.obs.load {
+        let id = match harm {
+            Harm::Rate => "evidence-cpu-quota-harm",
+            Harm::Wait => "evidence-cpu-quota-wait",
+            Harm::Tail => "evidence-cpu-quota-tail",
+        };
+        let text = Message::new(id).with("goodput", load.goodput_rps()).with("p50", load.latency_us.p50 as f64 / 1e3);
+        let text = text.with("p99", load.latency_us.p99 as f64 / 1e3);
+        let text = text.with("alone", ctx.alone_us().unwrap_or(0.0) / 1e3);
+        let text = text.with("slo", ctx.obs.request.slo_p99_us.unwrap_or(0) as f64 / 1e3);
+        proofs.push(evidence(ctx.text(text), "load", Some(load.goodput_rps())));
+    }
+    proofs
+}

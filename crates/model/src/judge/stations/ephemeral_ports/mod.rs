@@ -1,0 +1,404 @@
+//! Station `ephemeral-ports`: the local ports from which a tier can dial one upstream address and port. Each connection takes one for its
+//! life, and for its TIME_WAIT where the dialling side closes first.
+
+mod ceiling;
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Logged;
+use crate::facts::cores::limiting;
+use crate::facts::cores::{kernel_share, utilization_of};
+use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::profile::{PORT_SEARCH, Profiled, Share, is_of};
+use crate::facts::suffered::{answers_with, turned_away};
+use crate::judge::causes::{CouplingDef, Relation};
+use crate::judge::findings::{PORTS_EXHAUSTED, TABLE_FULL, TIME_WAIT_SEARCH};
+use crate::judge::harm::Cost;
+use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["widen-port-range", "reuse-time-wait"],
+    graph: &[CouplingDef::found(TABLE_FULL, PORTS_EXHAUSTED, Relation::Edge, "coupling-ports-table")],
+    ..StationDef::new("ephemeral-ports", StationKind::Rate, &[PORTS_EXHAUSTED, TIME_WAIT_SEARCH], read, judge)
+};
+
+/// Sysctl with the range of ports.
+pub(crate) const KEY_RANGE: &str = "net.ipv4.ip_local_port_range";
+/// Sysctl that lets a new connection take a port over from one in TIME_WAIT.
+pub(crate) const KEY_REUSE: &str = "net.ipv4.tcp_tw_reuse";
+const KEY_RESERVED: &str = "net.ipv4.ip_local_reserved_ports";
+const KEY_TIMESTAMPS: &str = "net.ipv4.tcp_timestamps";
+/// The range where it could not be read (Documentation/networking/ip-sysctl.rst).
+const RANGE_DEFAULT: (u32, u32) = (32_768, 60_999);
+/// Share of the ports that counts as all of them: sockets are read about once a second and move meanwhile.
+const FULL_SHARE: f64 = 0.9;
+/// Share from which the headroom is told as small.
+const NEAR_SHARE: f64 = 0.8;
+/// Share of the ports that must have been seen taken where the server's log says that none was left, and not towards whom.
+const LOGGED_SHARE: f64 = 0.5;
+/// Kind of line in an error log: connect() failed with EADDRNOTAVAIL.
+const KIND_NO_PORT: &str = "connect 99";
+/// Statuses with which a gateway answers when it cannot reach its upstream.
+const GATEWAY_ERRORS: &[u16] = &[500, 502, 503];
+/// Busy share of the dialling tier's cores from which the search for a free port can be what they do.
+const SEARCH_CPU_SHARE: f64 = 0.9;
+/// Share of those cores that the dialling tier itself must use in the kernel, where the search is. Kernels differ in what it costs, and other
+/// tiers share the cores; a tier that does little else than pass on stays below this where it does not search.
+const SEARCH_KERNEL_SHARE_MIN: f64 = 0.1;
+
+/// The ports of one edge.
+pub(crate) struct Ports {
+    /// Namespace of the dialling tier.
+    pub(crate) netns: NetnsId,
+    /// "nginx->php-fpm".
+    pub(crate) edge: String,
+    /// The upstream's address and port.
+    pub(crate) remote: String,
+    /// Its addresses to which connections were seen, live or in TIME_WAIT, and its port.
+    dialled: BTreeSet<IpAddr>,
+    port: u16,
+    /// First and last port of the range.
+    pub(crate) range: (u32, u32),
+    /// Ports that may be used: the range without those reserved.
+    pub(crate) usable: u32,
+    /// Most live connections seen from one local address.
+    pub(crate) live: u64,
+    /// The same on average over the window.
+    live_mean: f64,
+    /// Live connections of the tier to this upstream from and to everywhere, on average.
+    live_all: f64,
+    /// Of the live ones those that wait, on average, in the queues of the upstream and of the tiers behind it.
+    queued: f64,
+    /// Most sockets in TIME_WAIT seen from one local address on the dialling side.
+    pub(crate) time_wait: u64,
+    /// What these grew by in the window.
+    time_wait_grown: u64,
+    /// True where a port in TIME_WAIT can be taken over for this remote address.
+    pub(crate) reuses: bool,
+    /// Failed connects for want of a port (errno 99, EADDRNOTAVAIL) in the dialling tier's error log, where this edge is the one that they
+    /// can be about.
+    pub(crate) logged: Option<Logged>,
+    /// True where that log names an address to which other connections were made meanwhile: it is one that can be reached, and connect(2) then has no other
+    /// reason for EADDRNOTAVAIL than that all ports were taken.
+    is_named: bool,
+    /// True where that log was read whole: what it does not tell did not happen.
+    is_told: bool,
+    /// True where no other edge of the dialling tier has a larger share of its ports taken: samples do not tell edges apart.
+    is_fullest: bool,
+}
+
+impl Ports {
+    fn used(&self) -> u64 {
+        // A port in TIME_WAIT that can be taken over is not taken; but that is so after a second alone (tcp_twsk_unique()), and where the server found none left
+        // they were not.
+        self.live + if self.reuses && self.logged.is_none() { 0 } else { self.time_wait }
+    }
+
+    fn share(&self) -> f64 {
+        self.used() as f64 / f64::from(self.usable.max(1))
+    }
+
+    /// True where the server itself logged that no port was left, or where all are taken and a gateway failed. Sockets are read about once a
+    /// second and the ports may have been full in between, so that a logged errno which names no address counts from half of them on.
+    fn is_exhausted(&self, ctx: &Context<'_>) -> bool {
+        let is_this = self.is_named || self.share() >= LOGGED_SHARE;
+        let is_logged = |logged: &Logged| is_this && turned_away(ctx, None, logged.count).hurts();
+        self.logged.as_ref().is_some_and(is_logged) || (!self.is_told && self.share() >= FULL_SHARE && refused(ctx))
+    }
+
+    /// Connects that failed for want of a port: as many as the server logged, else, where all ports were taken, as many as a gateway's answers
+    /// tell. Nothing where neither was read.
+    fn refused(&self, ctx: &Context<'_>) -> Option<u64> {
+        let answered = || ctx.obs.load.as_ref().map(|load| if self.share() >= FULL_SHARE { answers_with(load, GATEWAY_ERRORS) } else { 0 });
+        self.logged.as_ref().filter(|_| self.is_exhausted(ctx)).map(|logged| logged.count).or_else(answered)
+    }
+
+    /// True where a line of nginx's error log is about a connection to this upstream (ngx_event_connect.c: "connect() to ADDRESS failed").
+    fn is_in(&self, line: &str) -> bool {
+        self.dialled.iter().any(|ip| line.contains(&format!("connect() to {} failed", SocketAddr::new(ip.to_canonical(), self.port))))
+    }
+
+    /// connect() prefers ports of one parity and looks at each of them before it tries the other (net/ipv4/inet_hashtables.c,
+    /// `__inet_hash_connect`): when as many are in TIME_WAIT, each connect walks them all.
+    fn searches(&self) -> bool {
+        !self.reuses && self.time_wait as f64 >= FULL_SHARE * f64::from(self.usable) / 2.0
+    }
+}
+
+/// The ports of every TCP edge of the path.
+pub(crate) fn all(ctx: &Context<'_>) -> Vec<Ports> {
+    let mut ports = Vec::new();
+    for tier in &ctx.path.tiers {
+        let from = ports.len();
+        for upstream in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
+            let edge = ports.len();
+            for placed in &upstream.listeners {
+                if let Some(found) = of(ctx, tier, upstream, placed) {
+                    ports.push(found);
+                }
+            }
+            let live_all = ports[edge..].iter().map(|ports: &Ports| ports.live_all).sum();
+            ports[edge..].iter_mut().for_each(|ports| ports.live_all = live_all);
+        }
+        let fullest = ports[from..].iter_mut().max_by(|a: &&mut Ports, b| a.share().total_cmp(&b.share()));
+        if let Some(fullest) = fullest {
+            fullest.is_fullest = true;
+        }
+        if let Some(logged) = ctx.logged(tier, KIND_NO_PORT) {
+            let named = ports[from..].iter().position(|ports| ports.is_in(&logged.line));
+            let fullest = || ports[from..].iter().position(|ports| ports.is_fullest);
+            if let Some(at) = named.or_else(fullest) {
+                (ports[from + at].logged, ports[from + at].is_named) = (Some(logged), named.is_some());
+            }
+        }
+        let is_told = is_told(ctx, tier);
+        ports[from..].iter_mut().for_each(|ports| ports.is_told = is_told);
+    }
+    ports
+}
+
+fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) -> Option<Ports> {
+    let ListenerAddress::Tcp(bound, port) = placed.listener.address else { return None };
+    let view = ctx.obs.netns.get(&tier.netns)?;
+    let is_remote =
+        |remote: &(IpAddr, u16)| remote.1 == port && (bound.is_unspecified() || bound.to_canonical() == remote.0.to_canonical());
+    let (mut live, mut live_sum, mut live_all, mut samples) = (0, 0, 0, 0_u32);
+    let mut dialled: BTreeSet<IpAddr> = BTreeSet::new();
+    for (_, sockets) in ctx.in_window(&view.sockets) {
+        let mut from: std::collections::BTreeMap<(IpAddr, IpAddr), u64> = std::collections::BTreeMap::new();
+        for socket in sockets {
+            if let SocketAddress::Tcp { local, remote } = &socket.address
+                && is_remote(remote)
+            {
+                *from.entry((local.0, remote.0)).or_default() += 1;
+                dialled.insert(remote.0);
+            }
+        }
+        let fullest = from.values().copied().max().unwrap_or(0);
+        (live, live_sum) = (live.max(fullest), live_sum + fullest);
+        (live_all, samples) = (live_all + from.values().sum::<u64>(), samples + 1);
+    }
+    let waits = view.time_waits.values().flat_map(|waits| &waits.dialled).filter(|wait| is_remote(&wait.remote)).collect::<Vec<_>>();
+    let time_wait = waits.iter().map(|wait| wait.count).max().unwrap_or(0);
+    dialled.extend(waits.iter().map(|wait| wait.remote.0));
+    if live == 0 && time_wait == 0 {
+        return None;
+    }
+    let mean = |sum: u64| sum as f64 / f64::from(samples.max(1));
+    let range = range(view);
+    let loopback = dialled.iter().all(IpAddr::is_loopback);
+    Some(Ports {
+        netns: tier.netns,
+        edge: format!("{}->{}", tier.name, upstream.name),
+        remote: placed.listener.address.to_string(),
+        range,
+        usable: usable(view, range),
+        live,
+        live_mean: mean(live_sum),
+        live_all: mean(live_all),
+        queued: ctx.queued_mean([upstream]) + ctx.queued_mean(ctx.behind(upstream)),
+        time_wait,
+        time_wait_grown: time_wait_grown(ctx, view, is_remote),
+        reuses: reuses(view, loopback),
+        dialled,
+        port,
+        logged: None,
+        is_named: false,
+        is_told: false,
+        is_fullest: false,
+    })
+}
+
+/// True where every error log of a tier's nginx was read whole, and at least one. nginx logs a connect() that failed for want of a port as
+/// critical (ngx_event_connect.c), so that hardly any level keeps it out; of other servers nothing is known.
+fn is_told(ctx: &Context<'_>, tier: &Tier) -> bool {
+    let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)).filter(|server| server.nginx().is_some());
+    let mut logs = servers.flat_map(|server| server.error_logs.values()).filter_map(|log| log.last()).peekable();
+    logs.peek().is_some() && logs.all(|log| log.extent.is_whole())
+}
+
+/// What the largest group of sockets in TIME_WAIT towards a remote grew by in the window.
+fn time_wait_grown(ctx: &Context<'_>, view: &NetnsView, is_remote: impl Fn(&(IpAddr, u16)) -> bool) -> u64 {
+    let Some((first, last, _)) = ctx.around(&view.time_waits) else { return 0 };
+    let most = |waits: &TimeWaits| waits.dialled.iter().filter(|wait| is_remote(&wait.remote)).map(|wait| wait.count).max().unwrap_or(0);
+    most(last).saturating_sub(most(first))
+}
+
+fn range(view: &NetnsView) -> (u32, u32) {
+    let parsed = view.sysctl(KEY_RANGE).and_then(|text| {
+        let mut words = text.split_whitespace().map(str::parse);
+        Some((words.next()?.ok()?, words.next()?.ok()?))
+    });
+    parsed.filter(|(low, high)| low <= high).unwrap_or(RANGE_DEFAULT)
+}
+
+/// Ports of the range that are not reserved ("8080,9000-9010").
+pub(crate) fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
+    let reserved = view.sysctl(KEY_RESERVED).unwrap_or_default();
+    let count = |part: &str| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (u32, u32) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        Some((to.min(high) + 1).saturating_sub(from.max(low)))
+    };
+    let taken: u32 = reserved.split(',').filter_map(count).sum();
+    (high - low + 1).saturating_sub(taken)
+}
+
+/// tcp_tw_reuse: 1 for all, 2 (the default) for loopback alone, and only with timestamps (ip-sysctl.rst).
+pub(crate) fn reuses(view: &NetnsView, loopback: bool) -> bool {
+    let stamped = view.sysctl_number(KEY_TIMESTAMPS).is_none_or(|value| value != 0);
+    let allowed = match view.sysctl_number(KEY_REUSE) {
+        Some(1) => true,
+        Some(2) => loopback,
+        Some(_) => false,
+        // Not read: nothing may be concluded from ports in TIME_WAIT.
+        None => true,
+    };
+    stamped && allowed
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    all(ctx).iter().map(|ports| StationReading { netns: Some(ports.netns), station: reading(ctx, ports) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
+    let tier = ports.edge.split("->").next().unwrap_or_default().to_owned();
+    let at = At {
+        netns: Some(ctx.netns_name(ports.netns)),
+        edge: Some(ports.edge.clone()),
+        listener: Some(ports.remote.clone()),
+        ..At::default()
+    };
+    let mut station = blank(&STATION, tier, at, "ports");
+    station.limit = Some(f64::from(ports.usable));
+    station.used = Some(ports.used() as f64);
+    station.utilization = Some(ports.share());
+    station.refused_per_s = ports.refused(ctx).map(|count| count as f64 / ctx.seconds().max(1e-6));
+    station.ceiling_rps = ceiling::of(ctx, ports);
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("used", ports.used()).with("usable", ports.usable).with("remote", ports.remote.as_str());
+        message.with("waiting", ports.time_wait)
+    };
+    let (state, why) = if ports.is_exhausted(ctx) {
+        (StationState::Refusing, args("state-ports-refusing"))
+    } else if is_searching(ctx, ports) {
+        (StationState::Saturated, args("state-ports-searching"))
+    } else if ports.share() >= NEAR_SHARE {
+        (StationState::Near, args("state-ports-near"))
+    } else {
+        (StationState::Ok, args("state-ports-ok"))
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+/// True where connects to an upstream failed: the gateway answered 502 or the like. A full table of ports alone refuses nobody yet.
+fn refused(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.as_ref().is_some_and(|load| Cost::of_requests(answers_with(load, GATEWAY_ERRORS), load.requests).hurts())
+}
+
+/// What a profile says of the search: its share of the CPU time of what limits the dialling tier.
+fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(Share, String)> {
+    let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
+    let dials = |tier: &&&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
+    limiting(ctx).iter().find_map(|limiting| {
+        let tier = limiting.tiers.iter().find(dials)?;
+        let share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, PORT_SEARCH))?;
+        Some((share, profiled.hottest(tier, PORT_SEARCH).unwrap_or("inet_hash_connect").to_owned()))
+    })
+}
+
+/// True where the cores of the dialling tier are busy, and it is its own work in the kernel that they do, as far as that was read: pages that
+/// compute keep them busy as well.
+fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
+    if !ports.is_fullest && !ports.searches() {
+        return false;
+    }
+    // Kernels differ in what the search costs and in what makes them search: where it was sampled, that decides, unless the samples are too few to tell it
+    // from noise.
+    if let Some((share, _)) = sampled(ctx, ports) {
+        if Cost::of_time(share.low).hurts() {
+            return ports.is_fullest;
+        }
+        if !Cost::of_time(share.high).hurts() {
+            return false;
+        }
+    }
+    if !ports.searches() {
+        return false;
+    }
+    let dials = |tier: &&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
+    ctx.path.tiers.iter().find(dials).is_some_and(|tier| {
+        let busy = utilization_of(ctx, tier).is_some_and(|share| share >= SEARCH_CPU_SHARE);
+        busy && kernel_share(ctx, tier).is_none_or(|share| share >= SEARCH_KERNEL_SHARE_MIN)
+    })
+}
+
+fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let pairs = all(ctx).into_iter().zip(read);
+    pairs
+        .filter_map(|(ports, placed)| match placed.station.state {
+            StationState::Refusing => Some(finding(ctx, placed, &ports, PORTS_EXHAUSTED)),
+            StationState::Saturated => Some(finding(ctx, placed, &ports, TIME_WAIT_SEARCH)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, placed: &StationReading, ports: &Ports, id: &'static str) -> Finding {
+    let station = &placed.station;
+    let exhausted = id == PORTS_EXHAUSTED;
+    let (title, explanation) = match exhausted {
+        true => ("finding-ephemeral-ports-exhausted-title", "finding-ephemeral-ports-exhausted-explanation"),
+        false if !ports.searches() => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation-sampled"),
+        false => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation"),
+    };
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("edge", ports.edge.as_str()).with("usable", ports.usable).with("remote", ports.remote.as_str());
+        message.with("tier", station.tier.as_str()).with("live", ports.live).with("waiting", ports.time_wait)
+    };
+    let netns = ctx.netns_name(ports.netns);
+    let used =
+        Message::new("evidence-ports-used").with("live", ports.live).with("waiting", ports.time_wait).with("remote", ports.remote.as_str());
+    let range = Message::new("evidence-ports-range").with("low", ports.range.0).with("high", ports.range.1).with("usable", ports.usable);
+    let mut proofs = vec![
+        evidence(ctx.text(used), format!("sock_diag ({netns})"), Some(ports.used() as f64)),
+        evidence(ctx.text(range), format!("{KEY_RANGE}, {KEY_RESERVED} ({netns})"), Some(f64::from(ports.usable))),
+    ];
+    let logged = ports.logged.as_ref().filter(|_| exhausted);
+    proofs.extend(logged.map(|logged| logged.proof(ctx)));
+    if exhausted && let Some(load) = &ctx.obs.load {
+        let gateway = answers_with(load, GATEWAY_ERRORS);
+        let text = Message::new("evidence-ports-gateway").with("count", gateway).with("requests", load.requests);
+        proofs.push(evidence(ctx.text(text), "load", Some(gateway as f64)));
+    }
+    let mut is_sampled = false;
+    if !exhausted {
+        if !ports.reuses {
+            proofs.push(evidence(ctx.text(Message::new("evidence-ports-no-reuse")), format!("{KEY_REUSE} ({netns})"), None));
+        }
+        if let Some((share, function)) = sampled(ctx, ports) {
+            is_sampled = Cost::of_time(share.low).hurts();
+            let text = Message::new("evidence-ports-search").with("share", share.value * 100.0).with("function", function);
+            let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
+            proofs.push(evidence(ctx.text(text.with("tier", station.tier.as_str())), "profile", Some(share.value)));
+        }
+    }
+    Finding {
+        id: id.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: station.tier.clone(),
+        at: station.at.clone(),
+        // The errno of the failed connect is in the server's log and not in any counter: without it, 502s and full ports point to it together.
+        confidence: if logged.is_some() || is_sampled { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(args(title)),
+        evidence: proofs,
+        explanation: ctx.text(args(explanation)),
+        ..unjudged()
+    }
+}

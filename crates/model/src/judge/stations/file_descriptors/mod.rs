@@ -1,0 +1,205 @@
+//! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and
+//! connections stand in the queue, or an upstream or a file cannot be opened and the answer is an error.
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Logged;
+use crate::facts::path::Tier;
+use crate::facts::suffered::{answers_with, in_flight_peak, slower_by, turned_away};
+use crate::facts::sum::per_second;
+use crate::judge::causes::{CouplingDef, Relation};
+use crate::judge::findings::{FILES_EXHAUSTED, TABLE_FULL};
+use crate::judge::harm::Cost;
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["raise-nofile", "raise-nofile-by-hand"],
+    graph: &[CouplingDef::found(TABLE_FULL, FILES_EXHAUSTED, Relation::Edge, "coupling-held-table")],
+    ..StationDef::new("file-descriptors", StationKind::Cliff, &[FILES_EXHAUSTED], read, judge)
+};
+
+/// Kinds of lines in an error log, of accepting and of opening what an answer needs: a call failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's and not counted here.
+const KIND_ACCEPT: &str = "accept 24";
+const KINDS_OPEN: &[&str] = &["socket 24", "open 24"];
+/// Descriptors that may be free for a moment in a process at its limit: one, or this share of many.
+const CHURN_SHARE: f64 = 0.01;
+/// Samples at the limit that are asked for where no log tells of it.
+const SAMPLES_MIN: usize = 2;
+/// Share from which the headroom is told as small.
+const NEAR_SHARE: f64 = 0.8;
+/// nginx stops to accept for so long when accept() fails for want of a descriptor (`accept_mutex_delay`), and whoever waits longer suffers.
+const ACCEPT_PAUSE_US: u64 = 500_000;
+/// Statuses of an answer for which no upstream or file could be opened.
+const NOT_OPENED: &[u16] = &[500, 502, 503];
+
+/// The descriptors of the process of a tier that is nearest to its limit.
+pub(crate) struct Files {
+    /// The process.
+    pub(crate) pid: u32,
+    /// Its soft limit.
+    pub(crate) limit: u64,
+    /// Most descriptors that it had open.
+    pub(crate) peak: u64,
+    /// Samples of it at the limit.
+    full_samples: usize,
+    samples: usize,
+    /// What the tier's servers logged: connections that could not be accepted,
+    not_accepted: Option<Logged>,
+    /// and what could not be opened for an answer.
+    not_opened: Vec<Logged>,
+    /// Mean number of connections that waited to be accepted by the tier.
+    waiting: f64,
+}
+
+impl Files {
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let processes = tier.pids.iter().filter_map(|pid| {
+            let process = ctx.obs.processes.get(pid)?;
+            let limits = process.limits.last()?;
+            let limit = limits.open_files_soft?;
+            let looks = ctx.in_window(&process.files).map(|(at, files)| (*at, files.count));
+            let in_window = per_second(looks.chain(ctx.in_window(&process.fd_count).map(|(at, count)| (*at, *count))));
+            let counts = if in_window.is_empty() { vec![process.files.last()?.count] } else { in_window };
+            let counts: Vec<u64> = counts.into_iter().map(u64::from).collect();
+            let room = ((limit as f64 * CHURN_SHARE) as u64).max(1);
+            Some(Self {
+                pid: *pid,
+                limit,
+                // A directory that changes while it is read may show one entry too many.
+                peak: counts.iter().copied().max()?.min(limit),
+                full_samples: counts.iter().filter(|count| **count + room >= limit).count(),
+                samples: counts.len(),
+                not_accepted: None,
+                not_opened: Vec::new(),
+                waiting: 0.0,
+            })
+        });
+        let mut fullest = processes.max_by(|a, b| a.share().total_cmp(&b.share()))?;
+        fullest.not_accepted = ctx.logged(tier, KIND_ACCEPT);
+        fullest.not_opened = KINDS_OPEN.iter().filter_map(|kind| ctx.logged(tier, kind)).collect();
+
+        fullest.waiting = ctx.queued_mean([tier]);
+        Some(fullest)
+    }
+
+    fn share(&self) -> f64 {
+        self.peak as f64 / self.limit.max(1) as f64
+    }
+
+    fn logged(&self) -> impl Iterator<Item = &Logged> {
+        self.not_accepted.iter().chain(&self.not_opened)
+    }
+
+    fn logged_count(&self) -> u64 {
+        self.logged().map(|logged| logged.count).sum()
+    }
+
+    fn is_logged(&self) -> bool {
+        self.logged().next().is_some()
+    }
+
+    /// Of the time in which nobody was accepted.
+    fn paused(&self, ctx: &Context<'_>) -> Cost {
+        let paused_us = self.not_accepted.as_ref().map_or(0, |logged| logged.count.saturating_mul(ACCEPT_PAUSE_US));
+        Cost::of_time((paused_us as f64 / 1e6 / ctx.seconds().max(1e-6)).min(1.0))
+    }
+
+    /// What could not be opened for an answer.
+    fn failed_to_open(&self) -> u64 {
+        self.not_opened.iter().map(|logged| logged.count).sum()
+    }
+
+    fn is_exhausted(&self, ctx: &Context<'_>, tier: &Tier) -> bool {
+        let Some(load) = &ctx.obs.load else {
+            // Without load of our own a queue before a process that stays at its limit is harm, too.
+            let logged = self.paused(ctx).or(turned_away(ctx, ctx.obs.netns.get(&tier.netns), self.failed_to_open()));
+            return logged.hurts() || (self.full_samples >= SAMPLES_MIN && self.waiting >= 1.0);
+        };
+        let lost = load.requests.saturating_sub(load.good);
+        // Clients that nobody accepts send few requests: neither the share that failed nor a percentile of those answered tells of them.
+        let stands = self.not_accepted.as_ref().map_or(Cost::default(), |_| Cost::of_time(self.waiting / in_flight_peak(load).max(1.0)));
+        let suffers = Cost::of_requests(lost, load.requests).or(slower_by(load, ACCEPT_PAUSE_US)).or(stands).hurts();
+        if self.is_logged() {
+            return suffers && self.paused(ctx).or(Cost::of_requests(self.failed_to_open().min(lost), load.requests)).hurts();
+        }
+        // A full process that nobody waits for and that opens all it needs has just what it wants.
+        let stuck = self.waiting >= 1.0 || Cost::of_requests(answers_with(load, NOT_OPENED), load.requests).hurts();
+        self.full_samples >= SAMPLES_MIN && stuck && suffers
+    }
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let files = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Files::of(ctx, tier)?)));
+    files.map(|(tier, files)| StationReading { netns: Some(tier.netns), station: reading(ctx, tier, &files) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, files: &Files) -> Station {
+    let at = At { netns: Some(ctx.netns_name(tier.netns)), pid: Some(files.pid), ..At::default() };
+    let mut station = blank(&STATION, tier.name.clone(), at, "files");
+    station.limit = Some(files.limit as f64);
+    station.used = Some(files.peak as f64);
+    station.utilization = Some(files.share());
+    // Lines are no count of connections: after a failed accept() nginx pauses, and all that come meanwhile wait.
+    station.refused_per_s = files.is_logged().then(|| files.logged_count() as f64 / ctx.seconds().max(1e-6));
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("peak", files.peak).with("limit", files.limit).with("pid", files.pid.to_string());
+        message.with("count", files.logged_count())
+    };
+    let (state, why) = match (files.is_exhausted(ctx, tier), !files.is_logged()) {
+        (true, false) => (StationState::Refusing, args("state-file-descriptors-logged")),
+        (true, true) => (StationState::Refusing, args("state-file-descriptors-full")),
+        (false, false) => (StationState::Near, args("state-file-descriptors-harmless")),
+        (false, true) if files.share() >= NEAR_SHARE => (StationState::Near, args("state-file-descriptors-near")),
+        (false, true) => (StationState::Ok, args("state-file-descriptors-ok")),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    refusing
+        .filter_map(|placed| {
+            let tier = ctx.tier(&placed.station.tier)?;
+            Some(finding(ctx, placed, tier, &Files::of(ctx, tier)?))
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, files: &Files) -> Finding {
+    let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", files.limit);
+    Finding {
+        id: FILES_EXHAUSTED.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: tier.name.clone(),
+        at: placed.station.at.clone(),
+        // Only the failed call's errno is a proof; it stands in the server's log and in no counter.
+        confidence: if files.is_logged() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(args("finding-file-descriptors-exhausted-title")),
+        evidence: proofs(ctx, files),
+        explanation: ctx.text(args("finding-file-descriptors-exhausted-explanation")),
+        ..unjudged()
+    }
+}
+
+fn proofs(ctx: &Context<'_>, files: &Files) -> Vec<Evidence> {
+    let mut proofs: Vec<Evidence> = files.logged().map(|logged| logged.proof(ctx)).collect();
+    let text = Message::new("evidence-file-descriptors-open")
+        .with("peak", files.peak)
+        .with("limit", files.limit)
+        .with("pid", files.pid.to_string())
+        .with("full", files.full_samples as f64)
+        .with("samples", files.samples as f64);
+    proofs.push(evidence(ctx.text(text), format!("/proc/{0}/fd, /proc/{0}/limits", files.pid), Some(files.peak as f64)));
+    if files.waiting > 0.0 {
+        let text = Message::new("evidence-file-descriptors-waiting").with("waiting", files.waiting);
+        proofs.push(evidence(ctx.text(text), "sock_diag", Some(files.waiting)));
+    }
+    if let Some(load) = &ctx.obs.load {
+        let lost = load.requests.saturating_sub(load.good);
+        let text = Message::new("evidence-file-descriptors-harm").with("failed", lost).with("requests", load.requests);
+        proofs.push(evidence(ctx.text(text.with("p99", load.latency_us.p99 as f64 / 1e3)), "load", Some(lost as f64)));
+    }
+    proofs
+}

@@ -1,0 +1,90 @@
+//! Station `rate-limit`: the requests a second, or connections, that the configuration itself allows on this request's way (nginx's limit_req and
+//! limit_conn). Somebody meant it; what it takes from this traffic is told all the same.
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::limit::{Held, Limit, narrowest, place, told};
+use crate::facts::path::Tier;
+use crate::facts::suffered::answers_with;
+use crate::judge::findings::LIMITED_BY_CONFIG;
+use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef =
+    StationDef { remedies: &["ask-limit-owner"], ..StationDef::new("rate-limit", StationKind::Rate, &[LIMITED_BY_CONFIG], read, judge) };
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let limits = ctx.path.tiers.iter().filter_map(|tier| Some((tier, narrowest(ctx, tier)?)));
+    limits.map(|(tier, limit)| StationReading { netns: Some(tier.netns), station: reading(ctx, tier, &limit) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> Station {
+    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
+    let unit = if limit.config.rate_per_s.is_some() { "requests/s" } else { "connections" };
+    let mut station = blank(&STATION, tier.name.clone(), at, unit);
+    station.limit = limit.config.rate_per_s.or(limit.config.connections.map(|count| count as f64));
+    let load = ctx.obs.load.as_ref();
+    if let (Some(load), Some(allowed)) = (load, load.and_then(|load| limit.allowed_rps(load))) {
+        station.used = Some(load.goodput_rps());
+        station.utilization = Some(load.goodput_rps() / allowed.value.max(f64::MIN_POSITIVE));
+        // One load comes from one address: one key.
+        station.ceiling_rps = (limit.applies == Some(true)).then_some(allowed);
+    }
+    let answers = load.map(|load| answers_with(load, &[limit.config.status]));
+    let refused = limit.refused.as_ref().map(|logged| logged.count).or(answers.filter(|_| limit.held == Some(Held::Refused)));
+    station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
+    let args = |id: &'static str| told(id, tier, limit.config).with("count", refused.unwrap_or(0));
+    let (state, why) = match limit.held {
+        Some(Held::Refused) => (StationState::Refusing, args("state-rate-limit-refusing")),
+        Some(Held::Delayed) => (StationState::Saturated, args("state-rate-limit-delaying")),
+        None if refused.is_some_and(|count| count > 0) => (StationState::Near, args("state-rate-limit-harmless")),
+        None => (StationState::Ok, args("state-rate-limit-ok")),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    read.iter()
+        .filter_map(|placed| {
+            let tier = ctx.tier(&placed.station.tier)?;
+            let limit = narrowest(ctx, tier)?;
+            Some(finding(ctx, placed, tier, &limit, limit.held?))
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, limit: &Limit<'_>, held: Held) -> Finding {
+    let (title, explanation) = match (held, limit.config.connections) {
+        (Held::Refused, None) => ("finding-rate-limited-by-config-title", "finding-rate-limited-by-config-explanation"),
+        (Held::Refused, Some(_)) => {
+            ("finding-rate-limited-by-config-title-connections", "finding-rate-limited-by-config-explanation-connections")
+        }
+        (Held::Delayed, _) => ("finding-rate-limited-by-config-title-delay", "finding-rate-limited-by-config-explanation-delay"),
+    };
+    Finding {
+        id: LIMITED_BY_CONFIG.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: tier.name.clone(),
+        at: placed.station.at.clone(),
+        confidence: if limit.is_logged { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(told(title, tier, limit.config)),
+        evidence: proofs(ctx, tier, limit, held),
+        explanation: ctx.text(told(explanation, tier, limit.config)),
+        ..unjudged()
+    }
+}
+
+fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, held: Held) -> Vec<Evidence> {
+    let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof(ctx)).collect();
+    let id = if limit.config.connections.is_some() { "evidence-rate-limit-connections" } else { "evidence-rate-limit-rate" };
+    proofs.push(evidence(ctx.text(told(id, tier, limit.config)), place(&limit.config.origin), limit.config.rate_per_s));
+    if let Some(load) = &ctx.obs.load {
+        let (id, count) = match held {
+            Held::Refused => ("evidence-rate-limit-answers", answers_with(load, &[limit.config.status]) as f64),
+            Held::Delayed => ("evidence-rate-limit-waits", load.latency_us.p50 as f64 / 1e3),
+        };
+        let text = told(id, tier, limit.config).with("count", count).with("requests", load.requests).with("goodput", load.goodput_rps());
+        proofs.push(evidence(ctx.text(text), "load", Some(count)));
+    }
+    proofs
+}

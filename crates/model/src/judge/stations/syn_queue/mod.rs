@@ -1,0 +1,250 @@
+//! Station `syn-queue`: handshakes that a listener has begun and whose last packet has not come. Where it is full and SYN cookies are off, SYNs are
+//! dropped.
+//!
+//! A listener drops a SYN where as many handshakes are open as may wait to be accepted, and counts TCPReqQFullDrop. With cookies off it also
+//! keeps the last quarter of `tcp_max_syn_backlog` for peers that it knows, and then counts ListenDrops alone (net/ipv4/tcp_input.c,
+//! `tcp_conn_request`). With cookies on neither drops: what finds the queue full is answered without being kept.
+
+mod proofs;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::{Context, StationDef, StationReading, blank, unjudged};
+use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::queue::{self, KEY_COOKIES};
+use crate::facts::suffered;
+use crate::facts::sum::mean;
+use crate::judge::causes::{CouplingDef, Relation, Standing};
+use crate::judge::findings::{ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL};
+use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["send-syn-cookies", "raise-syn-backlog"],
+    graph: &[CouplingDef::judged(ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL, Relation::Listener, "coupling-syn-queue-accept")],
+    standing,
+    ..StationDef::new("syn-queue", StationKind::Cliff, &[SYN_QUEUE_FULL], read, judge)
+};
+
+/// Sysctl that, with cookies off, bounds the handshakes of peers that are not known.
+pub(crate) const KEY_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
+/// Share of its limit from which a queue counts as full where it was seen once a second only.
+const FULL_UTILIZATION: f64 = 0.80;
+/// Share of it from which one that is counted to have dropped may have been full between two looks: while it is half full or more, the kernel sends
+/// fewer SYN-ACKs and gives handshakes up early (net/ipv4/inet_connection_sock.c, `reqsk_timer_handler`), and it is thousands of handshakes that are
+/// looked at most rarely.
+const THINNED_UTILIZATION: f64 = 0.50;
+
+/// The handshakes that are open at one address: those of all listeners that share it (SO_REUSEPORT).
+pub(crate) struct Queue<'a> {
+    pub(crate) netns: NetnsId,
+    view: &'a NetnsView,
+    pub(crate) address: &'a ListenerAddress,
+    /// Connections that may wait to be accepted, of all its listeners.
+    pub(crate) listen_limit: u64,
+    /// The handshakes that `tcp_max_syn_backlog` leaves to peers that are not known, where that is what bounds it.
+    pub(crate) backlog_limit: Option<u64>,
+    /// Handshakes that were open in each look; nothing where the sockets were not read.
+    open: Vec<u64>,
+    /// SYNs that were dropped for want of room; nothing where nothing tells.
+    refused: Option<u64>,
+    /// Connections of the same listeners that found the accept queue full.
+    overflows: u64,
+    /// True where that queue was seen at its limit.
+    is_accept_full: bool,
+}
+
+impl Queue<'_> {
+    pub(crate) fn limit(&self) -> u64 {
+        self.backlog_limit.unwrap_or(self.listen_limit)
+    }
+
+    fn peak(&self) -> Option<u64> {
+        self.open.iter().copied().max()
+    }
+
+    fn was_full(&self) -> bool {
+        self.held(FULL_UTILIZATION)
+    }
+
+    fn held(&self, utilization: f64) -> bool {
+        let limit = self.limit();
+        limit > 0 && self.peak().is_some_and(|peak| peak as f64 >= utilization * limit as f64)
+    }
+
+    /// True where what stands in this queue waits for room in the next one: a handshake whose connection finds the accept queue full stays open.
+    fn waits_for_accept(&self) -> bool {
+        self.overflows > 0 && (self.is_accept_full || self.overflows >= self.refused.unwrap_or(0))
+    }
+}
+
+/// The queues of a tier's TCP listeners, each address once.
+fn queues<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Vec<Queue<'a>> {
+    let mut groups: BTreeMap<(NetnsId, &ListenerAddress), Vec<&PlacedListener>> = BTreeMap::new();
+    for placed in tier.listeners.iter().filter(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(..))) {
+        groups.entry((placed.netns, &placed.listener.address)).or_default().push(placed);
+    }
+    groups.into_values().filter_map(|group| queue(ctx, tier, &group)).collect()
+}
+
+fn queue<'a>(ctx: &Context<'a>, tier: &'a Tier, group: &[&'a PlacedListener]) -> Option<Queue<'a>> {
+    let (first, count) = (*group.first()?, group.len() as u64);
+    let view = ctx.obs.netns.get(&first.netns)?;
+    let watched: Vec<(&PlacedListener, queue::Queue)> =
+        group.iter().filter_map(|placed| Some((*placed, queue::watch(ctx, view, placed)?))).collect();
+    let overflows = watched.iter().filter_map(|(placed, queue)| queue::refused(ctx, tier, placed, view, *queue)).sum();
+    let listen_limit = watched.iter().map(|(_, queue)| u64::from(queue.limit)).sum();
+    let backlog = view.sysctl_number(KEY_BACKLOG).filter(|_| view.sysctl(KEY_COOKIES) == Some("0"));
+    // A SYN is dropped where less than a quarter is left before it.
+    let backlog = backlog.map(|backlog| (backlog - backlog / 4).saturating_add(1).saturating_mul(count));
+    let mut queue = Queue {
+        netns: first.netns,
+        view,
+        address: &first.listener.address,
+        listen_limit,
+        backlog_limit: backlog.filter(|limit| *limit < listen_limit),
+        open: looks(ctx, view, &first.listener).map(|look| look.open()).collect(),
+        refused: None,
+        overflows,
+        is_accept_full: watched.iter().any(|(_, queue)| queue.is_full()),
+    };
+    let own: Option<u64> = watched.iter().map(|(_, queue)| queue.drops).sum();
+    queue.refused = refused(ctx, &queue, own);
+    Some(queue)
+}
+
+/// What one look at the sockets of a namespace showed of one listener.
+struct Look {
+    /// The remote ends of the handshakes that were open.
+    remotes: Vec<IpAddr>,
+    /// The share of all that was read.
+    share: f64,
+}
+
+impl Look {
+    fn open(&self) -> u64 {
+        (self.remotes.len() as f64 / self.share) as u64
+    }
+}
+
+/// Each look of the window at a listener's handshakes: the sockets of the namespace, which are read as they can be paid for, and the samples of requests.
+fn looks<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> impl Iterator<Item = Look> + use<'a> {
+    let others: Vec<&Listener> = view.listeners.last().into_iter().flatten().collect();
+    // The listener that is bound to the very address is asked before one that is bound to all.
+    let has = move |address: &SocketAddress| {
+        let nearer = || others.iter().any(|other| other.is_bound_to_one() && other.accepts(address));
+        listener.accepts(address) && (listener.is_bound_to_one() || !nearer())
+    };
+    let begun = move |state: TcpState, address: &SocketAddress| match address {
+        SocketAddress::Tcp { remote, .. } if state.is_handshake() && has(address) => Some(remote.0.to_canonical()),
+        _ => None,
+    };
+    let of_sample = begun.clone();
+    let all = ctx.in_window(&view.sockets).map(move |(_, sockets)| Look {
+        remotes: sockets.iter().filter_map(|socket| begun(socket.state, &socket.address)).collect(),
+        share: 1.0,
+    });
+    all.chain(ctx.in_window(&view.request_samples).map(move |(_, sample)| Look {
+        remotes: sample.sockets.iter().filter_map(|socket| of_sample(socket.state, &socket.address)).collect(),
+        share: sample.handshake_share,
+    }))
+}
+
+/// SYNs that found this queue full. The counters are the namespace's and a listener's own count tells no reason: what both allow is this queue's
+/// where it was seen full; else what the overflows of accept queues cannot have been.
+fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64> {
+    let counted = |name: &str| ctx.counted(queue.view, name);
+    let overflows = counted("TcpExt.ListenOverflows");
+    let full = if queue.backlog_limit.is_some() && queue.held(THINNED_UTILIZATION) {
+        counted("TcpExt.ListenDrops")?.saturating_sub(overflows?)
+    } else {
+        counted("TcpExt.TCPReqQFullDrop")?
+    };
+    match own {
+        _ if full == 0 => Some(0),
+        Some(own) if queue.was_full() => Some(own.min(full)),
+        Some(own) => Some(own.saturating_sub(overflows?).min(full)),
+        None => queue.was_full().then_some(full),
+    }
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let tiers = ctx.path.tiers.iter().flat_map(|tier| queues(ctx, tier).into_iter().map(move |queue| (tier, queue)));
+    tiers.map(|(tier, queue)| StationReading { netns: Some(queue.netns), station: reading(ctx, tier, &queue) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
+    let name = queue.address.to_string();
+    let at = At { netns: Some(ctx.netns_name(queue.netns)), listener: Some(name.clone()), ..At::default() };
+    let mut station = blank(&STATION, tier.name.clone(), at, "handshakes");
+    let limit = queue.limit();
+    let peak = queue.peak();
+    station.limit = Some(limit as f64);
+    station.used = peak.map(|peak| peak as f64);
+    station.waiting = (!queue.open.is_empty()).then(|| mean(queue.open.iter().copied()));
+    station.utilization = peak.filter(|_| limit > 0).map(|peak| peak as f64 / limit as f64);
+    station.refused_per_s = queue.refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
+    let sent = ctx.counted(queue.view, "TcpExt.TCPReqQFullDoCookies").filter(|sent| *sent > 0 && queue.was_full());
+    let (state, why) = match (queue.refused, sent) {
+        (Some(lost @ 1..), _) if harmed(ctx, tier, queue.view, lost) => (StationState::Refusing, "state-syn-queue-refusing"),
+        (Some(1..), _) => (StationState::Near, "state-syn-queue-harmless"),
+        (_, Some(_)) => (StationState::Near, "state-syn-queue-cookies"),
+        (None, _) => (StationState::Unknown, "state-syn-queue-unknown"),
+        (Some(0), _) if queue.was_full() => (StationState::Near, "state-syn-queue-near"),
+        (Some(0), _) if peak.is_none() => (StationState::Ok, "state-syn-queue-unseen"),
+        (Some(0), _) => (StationState::Ok, "state-syn-queue-ok"),
+    };
+    let why = Message::new(why).with("listener", name).with("peak", peak.unwrap_or(0)).with("limit", limit);
+    station.state = state;
+    station.why = ctx.text(why.with("count", queue.refused.unwrap_or(0)).with("sent", sent.unwrap_or(0)));
+    station
+}
+
+/// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller.
+fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, lost: u64) -> bool {
+    let seen = if ctx.path.is_first(tier) { suffered::waited_to_connect } else { suffered::lost_first_packets };
+    ctx.obs.load.as_ref().map_or_else(|| suffered::dropped(ctx, view, lost), seen).hurts()
+}
+
+fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    refusing.filter_map(|placed| Some(finding(ctx, placed, &queue_of(ctx, placed)?))).collect()
+}
+
+fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) -> Standing {
+    match own.and_then(|own| queue_of(ctx, own)).filter(Queue::waits_for_accept) {
+        Some(queue) => {
+            let told = Message::new("finding-syn-queue-full-symptom").with("tier", finding.tier.as_str());
+            Standing::Behind(told.with("listener", queue.address.to_string()))
+        }
+        None => Standing::Alone,
+    }
+}
+
+/// The queue of a reading.
+pub(crate) fn queue_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<Queue<'a>> {
+    let tier = ctx.tier(&placed.station.tier)?;
+    let named = placed.station.at.listener.as_deref();
+    queues(ctx, tier).into_iter().find(|queue| Some(queue.netns) == placed.netns && Some(queue.address.to_string().as_str()) == named)
+}
+
+fn finding(ctx: &Context<'_>, placed: &StationReading, queue: &Queue<'_>) -> Finding {
+    let station = &placed.station;
+    let listener = queue.address.to_string();
+    let args = |id: &'static str| {
+        Message::new(id).with("listener", listener.as_str()).with("limit", queue.limit()).with("tier", station.tier.as_str())
+    };
+    Finding {
+        id: SYN_QUEUE_FULL.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: station.tier.clone(),
+        at: station.at.clone(),
+        confidence: if ctx.obs.load.is_some() && queue.was_full() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(args("finding-syn-queue-full-title")),
+        evidence: proofs::proofs(ctx, queue),
+        explanation: ctx.text(args("finding-syn-queue-full-explanation")),
+        ..unjudged()
+    }
+}

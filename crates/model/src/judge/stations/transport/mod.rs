@@ -1,0 +1,123 @@
+//! Station `transport`: what TCP had to send again on the request's path, by the namespace that sent it.
+
+mod harm;
+mod innocent;
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::suffered::segments;
+use crate::judge::findings::PACKET_LOSS;
+use crate::observation::{NetnsId, NetnsView};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef =
+    StationDef { remedies: &["find-lossy-link"], ..StationDef::new("transport", StationKind::Cliff, &[PACKET_LOSS], read, judge) };
+
+/// Segments that must have been lost for a word about loss.
+const LOST_MIN: u64 = 20;
+
+/// What one namespace of the path sent in the window.
+struct Sent<'a> {
+    netns: NetnsId,
+    /// The tier whose connections these are; for the client's namespace, the first tier.
+    tier: &'a str,
+    /// True of the client's namespace where no tier is in it.
+    is_client: bool,
+    /// Segments, those that were sent again left out.
+    segments: u64,
+    /// Segments that were sent again because they were lost, as far as counters tell: without SYNs, which full queues lose as well, and without
+    /// those that the peer reports to have had already (RFC 2883).
+    lost: u64,
+    /// Times that a sender waited for a timeout or a probe, with what it sent then really lost; SYNs left out.
+    waits: u64,
+}
+
+impl Sent<'_> {
+    fn share(&self) -> f64 {
+        self.lost as f64 / self.segments.max(1) as f64
+    }
+
+    fn at(&self, ctx: &Context<'_>) -> At {
+        let edge = self.is_client.then(|| format!("client->{}", self.tier));
+        At { netns: Some(ctx.netns_name(self.netns)), edge, ..At::default() }
+    }
+
+    fn args(&self, ctx: &Context<'_>, id: &'static str) -> Message {
+        let message = Message::new(id).with("netns", ctx.netns_name(self.netns)).with("tier", self.tier);
+        message.with("lost", self.lost).with("segments", self.segments).with("share", self.share() * 100.0).with("waits", self.waits)
+    }
+}
+
+/// Every namespace in which the client or a tier of the path is, and of which all counters were read.
+fn senders<'a>(ctx: &Context<'a>) -> Vec<Sent<'a>> {
+    let Some(first) = ctx.path.tiers.first() else { return Vec::new() };
+    let mut found: Vec<Sent<'a>> = Vec::new();
+    // A namespace in which both are is the tier's.
+    let own = ctx.path.tiers.iter().map(|tier| (tier.netns, tier.name.as_str(), false));
+    for (netns, tier, is_client) in own.chain([(ctx.obs.request.client_netns, first.name.as_str(), true)]) {
+        if found.iter().all(|sent| sent.netns != netns) {
+            let view = ctx.obs.netns.get(&netns);
+            found.extend(view.and_then(|view| Some(Sent { is_client, ..sent(ctx, netns, tier, view)? })));
+        }
+    }
+    found
+}
+
+fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a str, view: &'a NetnsView) -> Option<Sent<'a>> {
+    let count = |name: &str| ctx.counted(view, name);
+    let (segments, lost) = segments(ctx, view)?;
+    let timeouts = count("TcpExt.TCPTimeouts")?.saturating_sub(count("TcpExt.TCPSynRetrans")?);
+    let waits = timeouts.saturating_add(count("TcpExt.TCPLossProbes").unwrap_or(0)).min(lost);
+    Some(Sent { netns, tier, is_client: false, segments, lost, waits })
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let senders = senders(ctx);
+    let worst = culprit(ctx, &senders).map(|(worst, _)| worst.netns);
+    senders.iter().map(|sent| StationReading { netns: Some(sent.netns), station: reading(ctx, sent, worst == Some(sent.netns)) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, sent: &Sent<'_>, is_found: bool) -> Station {
+    let mut station = blank(&STATION, sent.tier.to_owned(), sent.at(ctx), "segments/s");
+    let seconds = ctx.seconds().max(1e-6);
+    station.used = Some(sent.segments as f64 / seconds);
+    station.refused_per_s = is_found.then_some(sent.lost as f64 / seconds);
+    station.state = if is_found { StationState::Refusing } else { StationState::Ok };
+    let id = if sent.lost == 0 { "state-transport-none" } else { "state-transport-again" };
+    station.why = ctx.text(sent.args(ctx, id));
+    station
+}
+
+/// The namespace whose segments were lost most, and the harm that it did; nothing where it did none, or something else explains it.
+fn culprit<'s, 'a>(ctx: &Context<'_>, senders: &'s [Sent<'a>]) -> Option<(&'s Sent<'a>, harm::Harm)> {
+    let worst = senders.iter().max_by_key(|sent| sent.lost)?;
+    let lost: u64 = senders.iter().map(|sent| sent.lost).sum();
+    if lost < LOST_MIN || innocent::explains(ctx, senders.iter().map(|sent| sent.netns), lost) {
+        return None;
+    }
+    Some((worst, harm::of(ctx, senders)?))
+}
+
+fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
+    let senders = senders(ctx);
+    let Some((worst, harm)) = culprit(ctx, &senders) else { return Vec::new() };
+    let mut proofs: Vec<Evidence> = senders.iter().filter(|sent| sent.lost > 0).map(|sent| counted(ctx, sent)).collect();
+    proofs.push(harm.proof(ctx));
+    proofs.extend(innocent::dropped_here(ctx, senders.iter().map(|sent| sent.netns)));
+    vec![Finding {
+        id: PACKET_LOSS.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: worst.tier.to_owned(),
+        at: worst.at(ctx),
+        confidence: if harm.is_measured() { Confidence::High } else { Confidence::Medium },
+        title: ctx.text(worst.args(ctx, "finding-packet-loss-title")),
+        evidence: proofs,
+        explanation: ctx.text(worst.args(ctx, harm.explanation())),
+        ..unjudged()
+    }]
+}
+
+fn counted(ctx: &Context<'_>, sent: &Sent<'_>) -> Evidence {
+    let source = format!("/proc/net/snmp Tcp.RetransSegs, /proc/net/netstat ({})", ctx.netns_name(sent.netns));
+    evidence(ctx.text(sent.args(ctx, "evidence-loss-counted")), source, Some(sent.lost as f64))
+}

@@ -1,0 +1,285 @@
+//! Station `upstream-connect`: the connections that a tier opens towards an upstream. One for each request costs the time of a handshake and
+//! the CPU of both ends; kept ones are opened once.
+
+mod race;
+
+use std::collections::BTreeMap;
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
+use crate::facts::path::{PlacedListener, Tier, names_listener};
+use crate::judge::findings::{CHURN, CLOSE_RACE};
+use crate::judge::harm::Cost;
+use crate::observation::load::{INITIAL_RTO_S, Loop};
+use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &[
+        "reuse-upstream-connections-short",
+        "reuse-upstream-connections-medium",
+        "reuse-upstream-connections-long",
+        "reuse-upstream-connections",
+        "keep-idle-longer",
+    ],
+    ..StationDef::new("upstream-connect", StationKind::Rate, &[CHURN, CLOSE_RACE], read, judge)
+};
+
+/// Connections a request from which on each request has one of its own: the counters' edges lie up to a sampling interval apart.
+const EACH_MIN: f64 = 0.9;
+/// Samples of the sockets below which nothing is said of the time: they are read about once a second.
+const SAMPLES_MIN: usize = 3;
+
+/// The way from one tier to one upstream, as its configuration has it.
+pub(crate) struct Edge<'a> {
+    /// The tier that dials.
+    pub(crate) tier: &'a Tier,
+    /// The tier that answers, where it is on this host.
+    pub(crate) upstream: Option<&'a Tier>,
+    /// The address that is dialled.
+    pub(crate) address: &'a ListenerAddress,
+    /// The passes that lead there; none of a server whose configuration nobody reads.
+    pub(crate) passes: Vec<&'a NginxPass>,
+    /// Connections opened in the dialling namespace for each request; nothing where no counter tells it (unix sockets have none).
+    pub(crate) opened: Option<f64>,
+    /// False where nothing but the configuration says that requests go there.
+    is_seen: bool,
+    at: At,
+}
+
+impl Edge<'_> {
+    /// True where each request has a connection of its own: so it is configured, and the counters do not contradict.
+    pub(crate) fn churns(&self) -> bool {
+        let counted = match (self.address, self.opened) {
+            (ListenerAddress::Tcp(..), opened) => opened.is_some_and(|opened| opened >= EACH_MIN),
+            (ListenerAddress::Unix(_), _) => self.is_seen,
+        };
+        !self.is_kept() && counted
+    }
+
+    /// True where connections are reused: as configured, or, where no configuration tells, as counted.
+    fn is_kept(&self) -> bool {
+        match self.passes.as_slice() {
+            [] => self.opened.is_some_and(|opened| opened < EACH_MIN),
+            passes => passes.iter().any(|pass| pass.reuses),
+        }
+    }
+
+    /// True where this reading is about this edge.
+    pub(crate) fn is_at(&self, placed: &StationReading) -> bool {
+        placed.station.at == self.at && placed.station.tier == self.tier.name
+    }
+
+    fn name(&self) -> String {
+        let to = self.upstream.map_or_else(|| self.address.to_string(), |upstream| upstream.name.clone());
+        format!("{}->{to}", self.tier.name)
+    }
+
+    /// With where it is.
+    fn placed(mut self, ctx: &Context<'_>) -> Self {
+        let (netns, listener) = (ctx.netns_name(self.tier.netns), self.address.to_string());
+        self.at = At { netns: Some(netns), edge: Some(self.name()), listener: Some(listener), ..At::default() };
+        self
+    }
+
+    /// The sentences' arguments.
+    pub(crate) fn args(&self, id: &'static str) -> Message {
+        let message = Message::new(id).with("tier", self.tier.name.as_str()).with("remote", self.address.to_string());
+        message.with("edge", self.name()).with("opened", self.opened.unwrap_or(0.0))
+    }
+
+    /// What shows that nothing is reused.
+    pub(crate) fn proofs(&self, ctx: &Context<'_>) -> Vec<Evidence> {
+        let configured = |pass: &&NginxPass| {
+            let text = self.args("evidence-churn-configured").with("kind", pass.kind.as_str());
+            evidence(ctx.text(text), format!("{}:{}", pass.origin.file, pass.origin.line), None)
+        };
+        let mut proofs: Vec<Evidence> = self.passes.iter().map(configured).collect();
+        if let (ListenerAddress::Tcp(..), Some(opened)) = (self.address, self.opened) {
+            let source = format!("/proc/net/snmp Tcp.ActiveOpens ({})", ctx.netns_name(self.tier.netns));
+            proofs.push(evidence(ctx.text(self.args("evidence-churn-opened")), source, Some(opened)));
+        }
+        proofs
+    }
+
+    /// The finding, for where something follows from it.
+    pub(crate) fn finding(&self, ctx: &Context<'_>, proofs: Vec<Evidence>, explanation: &'static str) -> Finding {
+        Finding {
+            id: CHURN.to_owned(),
+            station: STATION.id.to_owned(),
+            tier: self.tier.name.clone(),
+            at: self.at.clone(),
+            // Of a unix socket only the configuration tells.
+            confidence: if self.opened.is_some() { Confidence::High } else { Confidence::Medium },
+            title: ctx.text(self.args("finding-upstream-connection-churn-title")),
+            evidence: proofs,
+            explanation: ctx.text(self.args(explanation)),
+            ..unjudged()
+        }
+    }
+}
+
+/// Every edge of the path that a known configuration tells of, and that can reuse its connections; of other servers the one whose connections a counter
+/// tells of.
+pub(crate) fn edges<'a>(ctx: &Context<'a>) -> Vec<Edge<'a>> {
+    let mut found = Vec::new();
+    for (index, tier) in ctx.path.tiers.iter().enumerate() {
+        let mut known = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()).peekable();
+        if known.peek().is_none() {
+            found.extend(counted(ctx, tier));
+        }
+        for nginx in known {
+            found.extend(edges_of(ctx, index, tier, nginx));
+        }
+    }
+    found
+}
+
+/// The edge of a server that nobody knows, where it alone opens TCP connections in its namespace, and to one other server alone: then those that the namespace
+/// counts are the edge's. Nothing where requests failed: they may never have come so far.
+fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
+    ctx.failed_share().filter(|share| !Cost::share_of_requests(*share).hurts())?;
+    let here = || ctx.path.tiers.iter().filter(|other| other.netns == tier.netns);
+    let dialled = here().flat_map(|dialling| dialling.upstreams.iter().map(|upstream| &ctx.path.tiers[*upstream]));
+    let is_tcp = |placed: &&PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
+    let mut ends = dialled.filter_map(|upstream| Some((upstream, upstream.listeners.iter().find(is_tcp)?)));
+    let (upstream, placed) = ends.next().filter(|_| ends.next().is_none())?;
+    let opened = opened(ctx, tier).filter(|_| tier.upstreams.iter().any(|index| ctx.path.tiers[*index].id == upstream.id))?;
+    let address = &placed.listener.address;
+    let edge = Edge { tier, upstream: Some(upstream), address, passes: Vec::new(), opened: Some(opened), is_seen: true, at: At::default() };
+    Some(edge.placed(ctx))
+}
+
+fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a NginxConfig) -> Vec<Edge<'a>> {
+    let mut passes: BTreeMap<&ListenerAddress, Vec<&NginxPass>> = BTreeMap::new();
+    for pass in nginx.passes.iter().filter(|pass| ["fastcgi", "proxy"].contains(&pass.kind.as_str())) {
+        for address in &pass.servers {
+            passes.entry(address).or_default().push(pass);
+        }
+    }
+    let opened = opened(ctx, tier);
+    let mut edges: Vec<Edge<'a>> = Vec::new();
+    for (address, passes) in passes {
+        let upstream = answering(ctx, index, tier, address);
+        let is_dialled =
+            upstream.is_some_and(|upstream| !tier.configured.contains(&upstream)) || dialled(ctx, tier, address).next().is_some();
+        // An upstream elsewhere counts where connections to it were seen; one on this host is on the path or it is not.
+        if upstream.is_none() && !is_dialled {
+            continue;
+        }
+        let upstream = upstream.map(|upstream| &ctx.path.tiers[upstream]);
+        // Two addresses of one listener ("localhost") are one edge.
+        if let Some(upstream) = upstream
+            && edges.iter().any(|edge| edge.upstream == Some(upstream) && edge.passes == passes)
+        {
+            continue;
+        }
+        edges.push(Edge { tier, upstream, address, passes, opened, is_seen: is_dialled, at: At::default() }.placed(ctx));
+    }
+    edges
+}
+
+/// The tier of the path that answers at an address, by its index.
+fn answering(ctx: &Context<'_>, index: usize, tier: &Tier, address: &ListenerAddress) -> Option<usize> {
+    let answers = |upstream: &&usize| {
+        let listeners = &ctx.path.tiers[**upstream].listeners;
+        listeners.iter().any(|placed| {
+            let view = ctx.obs.netns.get(&placed.netns);
+            view.is_some_and(|view| names_listener(view, placed.netns == tier.netns, &placed.listener, address))
+        })
+    };
+    tier.upstreams.iter().filter(|upstream| **upstream != index).find(answers).copied()
+}
+
+/// The sockets of a tier's namespace that dial an address, sample by sample.
+fn dialled<'c, 'a>(
+    ctx: &'c Context<'a>,
+    tier: &Tier,
+    address: &'c ListenerAddress,
+) -> impl Iterator<Item = &'c crate::observation::Socket> + use<'c, 'a> {
+    let view = ctx.obs.netns.get(&tier.netns);
+    let sockets = view.into_iter().flat_map(|view| ctx.in_window(&view.sockets)).flat_map(|(_, sockets)| sockets);
+    sockets.filter(move |socket| match (&socket.address, address) {
+        (SocketAddress::Tcp { remote, .. }, ListenerAddress::Tcp(ip, port)) => {
+            remote.1 == *port && remote.0.to_canonical() == ip.to_canonical()
+        }
+        _ => false,
+    })
+}
+
+/// How much a counter of a namespace grew in the window.
+fn grown(ctx: &Context<'_>, view: &NetnsView, name: &str) -> Option<f64> {
+    let (first, last, _) = ctx.around(&view.netstat)?;
+    Some((last.get(name)? - first.get(name)?).max(0) as f64)
+}
+
+/// Connections opened in a tier's namespace for each request; those of a generator in the same namespace are not the tier's.
+fn opened(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|load| load.requests > 0)?;
+    let all = grown(ctx, ctx.obs.netns.get(&tier.netns)?, "Tcp.ActiveOpens")?;
+    let own = if ctx.obs.request.client_netns == tier.netns { load.connections as f64 } else { 0.0 };
+    Some((all - own).max(0.0) / load.requests as f64)
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    edges(ctx).iter().map(|edge| StationReading { netns: Some(edge.tier.netns), station: reading(ctx, edge) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> Station {
+    let mut station = blank(&STATION, edge.tier.name.clone(), edge.at.clone(), "connects/s");
+    let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
+    let opened = edge.opened.filter(|_| is_tcp);
+    station.used = opened.and_then(|opened| Some(opened * ctx.obs.load.as_ref()?.throughput_rps()));
+    station.state = StationState::Ok;
+    station.why = ctx.text(edge.args(match (!edge.is_kept(), opened) {
+        (true, Some(_)) => "state-upstream-connect-each",
+        (true, None) => "state-upstream-connect-each-configured",
+        (false, Some(_)) => "state-upstream-connect-kept",
+        (false, None) => "state-upstream-connect-kept-configured",
+    }));
+    if let Some(race) = race::of(ctx, edge) {
+        station.state = StationState::Refusing;
+        station.refused_per_s = Some(race.met as f64 / ctx.seconds().max(1e-6));
+        station.why = race::state(ctx, edge, &race);
+    }
+    station
+}
+
+/// Churn is a cause only where it holds the server back whatever its cores do: a far upstream, whose connects take a large part of the response time
+/// of a closed loop.
+fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
+    let far = edges(ctx).into_iter().filter_map(|edge| Some((time_share(ctx, &edge)?, edge)));
+    let far = far.filter(|(share, edge)| Cost::of_time(*share).hurts() && edge.churns() && is_idle(ctx, edge.tier));
+    far.map(|(share, edge)| {
+        let mut proofs = edge.proofs(ctx);
+        let text = edge.args("evidence-churn-time").with("share", share * 100.0);
+        proofs.push(evidence(ctx.text(text), format!("sock_diag SYN-SENT ({})", ctx.netns_name(edge.tier.netns)), Some(share)));
+        edge.finding(ctx, proofs, "finding-upstream-connection-churn-explanation-far")
+    })
+    .chain(race::findings(ctx))
+    .collect()
+}
+
+fn is_idle(ctx: &Context<'_>, tier: &Tier) -> bool {
+    utilization_of(ctx, tier).is_some_and(|share| share < NEAR_UTILIZATION)
+}
+
+/// Share of the response time for which a request waits for its connection, by Little's law: those in SYN-SENT on average, of all that are
+/// under way. Nothing where lost SYNs are harm: what is waited for then is the next SYN. What the few wait for that are lost in any case is taken off.
+fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
+    let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
+    let Loop::Closed { connections } = load.shape else { return None };
+    let view = ctx.obs.netns.get(&edge.tier.netns)?;
+    let samples = ctx.in_window(&view.sockets).count();
+    let retried = grown(ctx, view, "TcpExt.TCPSynRetrans")?;
+    let opened = grown(ctx, view, "Tcp.ActiveOpens")?;
+    // What is sent again waited for the first retransmission timeout at the least.
+    let lost = retried * INITIAL_RTO_S / ctx.seconds().max(1e-6);
+    let lost = Cost { requests: retried / opened.max(1.0), time: lost / f64::from(connections.max(1)) };
+    if samples < SAMPLES_MIN || lost.hurts() {
+        return None;
+    }
+    let connecting = dialled(ctx, edge.tier, edge.address).filter(|socket| socket.state == TcpState::SynSent).count();
+    Some((connecting as f64 / samples as f64 / f64::from(connections.max(1)) - lost.time).max(0.0))
+}

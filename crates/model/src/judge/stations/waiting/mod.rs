@@ -1,0 +1,128 @@
+//! Station `waiting`: requests that stand inside a program which neither computes nor waits for anything that is seen: for a lock, an inner limit, a
+//! connection of its pool, a timer.
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::path::Tier;
+use crate::judge::causes::{Attribution, CouplingDef, Relation, Standing};
+use crate::judge::findings::WAITS_INSIDE;
+use crate::ledger::{Inside, Shown, tenths};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, LedgerPlaceKind, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["allow-more-connections", "look-inside"],
+    graph: &[
+        CouplingDef::any(WAITS_INSIDE, Relation::Behind, "coupling-inside-found"),
+        CouplingDef::station("cpu", WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
+        CouplingDef::station("link", WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
+    ],
+    standing: |ctx, _, _| if want_cores(ctx) { Standing::Perhaps } else { Standing::Alone },
+    ..StationDef::new("waiting", StationKind::Rate, &[WAITS_INSIDE], read, judge)
+};
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let Some(account) = ctx.account() else { return Vec::new() };
+    let found = found(ctx);
+    let placed = |(index, tier): (usize, &Tier)| {
+        let mean = account.inside(index).value;
+        let mut station = blank(&STATION, tier.name.clone(), at(ctx, tier), "requests");
+        station.waiting = Some(mean);
+        let own = found.as_ref().filter(|found| found.tier == index);
+        let (state, id) = match own {
+            Some(_) => (StationState::Saturated, "state-waiting-most"),
+            None => (StationState::Ok, "state-waiting-ok"),
+        };
+        station.state = state;
+        let why = Message::new(id).with("tier", tier.name.as_str()).with("number", tenths(mean));
+        station.why = ctx.text(why.with("under_way", tenths(account.under_way())));
+        StationReading { netns: Some(tier.netns), station }
+    };
+    ctx.path.tiers.iter().enumerate().map(placed).collect()
+}
+
+fn at(ctx: &Context<'_>, tier: &Tier) -> At {
+    At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() }
+}
+
+/// Where most requests stand and wait for each other.
+pub(crate) fn found(ctx: &Context<'_>) -> Option<Inside> {
+    ctx.account()?.most_inside(ctx).filter(|inside| inside.shown.is_some())
+}
+
+fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
+    let judged = found(ctx).and_then(|inside| Some((inside.shown.clone()?, inside)));
+    judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().collect()
+}
+
+/// The sentences' arguments.
+pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Message {
+    let under_way = ctx.account().map_or(0.0, |account| account.under_way());
+    let message = Message::new(id).with("tier", ctx.path.tiers[inside.tier].name.as_str());
+    let message = message.with("number", inside.mean.value.round()).with("under_way", under_way.round());
+    match &inside.shown {
+        Some(Shown::Calls(calls)) => {
+            let (ip, port) = calls.remote;
+            message.with("remote", std::net::SocketAddr::new(ip, port).to_string()).with("connections", calls.usual().round())
+        }
+        _ => message,
+    }
+}
+
+fn finding(ctx: &Context<'_>, inside: &Inside, shown: &Shown) -> Finding {
+    let tier = &ctx.path.tiers[inside.tier];
+    let (title, explanation, confidence) = match shown {
+        Shown::Calls(_) => ("finding-waits-inside-title-calls", "finding-waits-inside-explanation-calls", Confidence::High),
+        Shown::Alone(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-alone", Confidence::High),
+        Shown::Even => ("finding-waits-inside-title", "finding-waits-inside-explanation-even", Confidence::Medium),
+    };
+    Finding {
+        id: WAITS_INSIDE.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: tier.name.clone(),
+        at: at(ctx, tier),
+        confidence,
+        title: ctx.text(args(ctx, title, inside)),
+        evidence: proofs(ctx, inside, shown),
+        explanation: ctx.text(args(ctx, explanation, inside)),
+        ..unjudged()
+    }
+}
+
+/// True where those of the requests that are worked on stand at the cores for half of that time or more: of as many as there would be if each took as long as one
+/// alone. Where that is not known, cores that are full explain whatever waits.
+fn want_cores(ctx: &Context<'_>) -> bool {
+    let Some((account, alone)) = ctx.account().and_then(|account| Some((account, account.alone(ctx)?))) else { return true };
+    2.0 * account.at(|place| matches!(place, LedgerPlaceKind::Cpu | LedgerPlaceKind::Ready)) >= alone
+}
+
+fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &Shown) -> Vec<Evidence> {
+    let Some(account) = ctx.account() else { return Vec::new() };
+    let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(ctx.path.tiers[inside.tier].netns));
+    let under_way = account.under_way();
+    let mean = inside.mean;
+    let stands = args(ctx, "evidence-waits-inside", inside).with("low", tenths(mean.low)).with("high", tenths(mean.high.min(under_way)));
+    let mut proofs = vec![evidence(ctx.text(stands), format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(tenths(mean.value)))];
+    match shown {
+        Shown::Calls(calls) => {
+            let used = calls.in_use(ctx.window_us);
+            let text = args(ctx, "evidence-waits-inside-calls", inside).with("used", tenths(used));
+            proofs.push(evidence(ctx.text(text), sockets.as_str(), Some(tenths(used))));
+        }
+        Shown::Alone(_) => {}
+        Shown::Even => proofs.push(evidence(ctx.text(args(ctx, "evidence-waits-inside-even", inside)), sockets.as_str(), None)),
+    }
+    if let Some((alone_us, loaded_us)) = ctx.answer_us() {
+        let text = args(ctx, "evidence-waits-inside-alone", inside).with("alone", alone_us / 1e3).with("loaded", loaded_us / 1e3);
+        proofs.push(evidence(ctx.text(text), "load", Some(alone_us / 1e3)));
+    }
+    // What stands there without a queue stays.
+    let alone = if let Shown::Alone(alone) = shown { *alone } else { 0.0 };
+    let gain = |number: f64| (number - alone < under_way).then(|| tenths(under_way / (under_way - (number - alone).max(0.0))));
+    // Where all of a request's time may pass there, nothing bounds it.
+    if let (Some(low), Some(high)) = (gain(mean.low), gain(mean.high)) {
+        let id = if low < high { "evidence-waits-inside-bound" } else { "evidence-waits-inside-bound-exact" };
+        let text = ctx.text(args(ctx, id, inside).with("low", low).with("high", high));
+        proofs.push(evidence(text, "1 / (1 - share of the response time)", gain(mean.value)));
+    }
+    proofs
+}

@@ -1,0 +1,339 @@
+//! Station `worker-connections`: the connections that one nginx worker may hold at once, those to upstreams included. What comes when they are
+//! used up is closed unanswered and never reaches the access log.
+
+use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Logged;
+use crate::facts::path::Tier;
+use crate::facts::suffered::{answers_with, in_flight_peak, turned_away};
+use crate::facts::sum::per_second;
+use crate::facts::table::is_filled_by_cuts;
+use crate::judge::causes::{CouplingDef, Relation, Standing};
+use crate::judge::findings::{CONNECTIONS_EXHAUSTED, TABLE_FULL, THROTTLED};
+use crate::judge::harm::Cost;
+use crate::observation::load::LoadResult;
+use crate::observation::{OpenFiles, Origin};
+use crate::output::message::Message;
+use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["raise-worker-connections"],
+    graph: &[
+        CouplingDef::found(THROTTLED, CONNECTIONS_EXHAUSTED, Relation::Tier, "coupling-held-quota"),
+        CouplingDef::judged(TABLE_FULL, CONNECTIONS_EXHAUSTED, Relation::Edge, "coupling-held-table"),
+    ],
+    // Who is cut off and comes again fills tables, and is not held up by them.
+    standing: |ctx, _, _| if is_filled_by_cuts(ctx) { Standing::Alone } else { Standing::Perhaps },
+    ..StationDef::new("worker-connections", StationKind::Cliff, &[CONNECTIONS_EXHAUSTED], read, judge)
+};
+
+/// Kind of line in the error log: a connection was turned away, or an answer failed, for want of a connection.
+const KIND_REFUSED: &str = "worker_connections";
+/// Kind of line in the error log: kept and fresh connections were closed to make room; at most one line a second and worker.
+const KIND_REUSED: &str = "worker_connections reused";
+/// From this share of its connections on a worker closes kept and fresh ones to make room (ngx_connection.c, `ngx_drain_connections`).
+const DRAIN_SHARE: f64 = 15.0 / 16.0;
+/// How many it closes at a time: one of so many of its connections, and at the most that number. It is seen with any number between.
+const DRAIN_PART: u32 = 8;
+const DRAIN_MAX: u32 = 32;
+/// By what part of its connections the number of a worker's other files may change for it to be known between two looks.
+const OTHERS_PART: u32 = 32;
+/// Samples in which a worker must have been there where no log tells it.
+const SAMPLES_MIN: usize = 2;
+/// Share from which the headroom is told as small.
+const NEAR_SHARE: f64 = 0.8;
+/// Share of the connections accepted that were cut off with a request in them, from which one look at a worker that is full is enough.
+const CUT_SHARE_MANY: f64 = 0.1;
+/// Counters of connections that were closed with data unread, and of those that were accepted (/proc/net/netstat, snmp).
+const ABORTED: &str = "TcpExt.TCPAbortOnClose";
+const OPENED: &str = "Tcp.PassiveOpens";
+/// Statuses with which nginx, or a gateway before it, answers when it has no connection left for the upstream.
+const NO_CONNECTION: &[u16] = &[500, 502, 503];
+
+/// The connections of one nginx's workers in the window.
+pub(crate) struct Held {
+    /// Connections that a worker may have: as its own log names the limit in force, else as the configuration says.
+    pub(crate) limit: u32,
+    /// Where the configuration sets it.
+    origin: Origin,
+    /// Connections that a request takes: its own, and one to an upstream where requests are passed on.
+    pub(crate) each: f64,
+    /// Workers that run.
+    pub(crate) workers: usize,
+    /// Most sockets seen of one worker that take a connection; nothing where they could not be read.
+    pub(crate) peak: Option<u32>,
+    /// That worker.
+    pid: Option<u32>,
+    /// Samples of it in which it had to make room, and all of them.
+    full_samples: usize,
+    samples: usize,
+    /// Connections that were turned away, as the error log or the status page tells; nothing where neither could be read.
+    refused: Option<u64>,
+    /// Those that were accepted and closed at once, as the status page counts them (accepts - handled).
+    dropped: Option<u64>,
+    refused_log: Option<Logged>,
+    reused_log: Option<Logged>,
+}
+
+/// What shows that connections ran out.
+enum Shown {
+    /// The server logged what it turned away.
+    Refused,
+    /// The server logged that it made room, or was seen with hardly a connection left.
+    Drained,
+}
+
+impl Held {
+    /// The first nginx of a tier whose configuration was read.
+    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let (master, nginx) = tier.pids.iter().find_map(|pid| Some((*pid, ctx.obs.servers.get(pid)?.nginx()?)))?;
+        let is_worker = |pid: &&u32| {
+            let identity = ctx.obs.processes.get(pid).and_then(|process| process.identity.first());
+            identity.is_some_and(|identity| identity.parent == master)
+        };
+        let workers: Vec<u32> = tier.pids.iter().filter(is_worker).copied().collect();
+        let refused_log = ctx.logged(tier, KIND_REFUSED);
+        let reused_log = ctx.logged(tier, KIND_REUSED);
+        let logs = ctx.obs.servers.get(&master).into_iter().flat_map(|view| view.error_logs.values());
+        let is_logged = logs.filter_map(|log| log.last()).next().is_some();
+        let in_force = [&refused_log, &reused_log].into_iter().flatten().find_map(|logged| limit_in(&logged.line));
+        let dropped = ctx.dropped_accepts(tier);
+        let mut held = Self {
+            limit: in_force.unwrap_or(nginx.worker_connections.value),
+            origin: nginx.worker_connections.origin.clone(),
+            each: if nginx.passes.is_empty() { 1.0 } else { 2.0 },
+            workers: workers.len().max(1),
+            peak: None,
+            pid: None,
+            full_samples: 0,
+            samples: 0,
+            refused: dropped.max(is_logged.then(|| refused_log.as_ref().map_or(0, |logged| logged.count))),
+            dropped: dropped.filter(|count| *count > 0),
+            refused_log,
+            reused_log,
+        };
+        workers.iter().for_each(|pid| held.watch(ctx, *pid));
+        Some(held)
+    }
+
+    /// Counts the sockets of one worker. Those through which the master and its workers talk are sockets too: a worker's own end takes a
+    /// connection, the others' ends that it inherited do not. Between two looks at which descriptors are sockets their number tells: of those that
+    /// are none, at the most as many are open as were ever seen.
+    fn watch(&mut self, ctx: &Context<'_>, pid: u32) {
+        let Some(process) = ctx.obs.processes.get(&pid) else { return };
+        let sockets_of = |files: &OpenFiles| u32::try_from(files.sockets.len()).unwrap_or(u32::MAX);
+        let others: Vec<u32> = process.files.values().map(|files| files.count.saturating_sub(sockets_of(files))).collect();
+        // Where their number changes, as of a worker that opens a file for each answer, it tells nothing of the sockets.
+        let least = others.iter().min().copied().unwrap_or(0);
+        let others = others.into_iter().max().filter(|most| most - least <= self.limit / OTHERS_PART);
+        let looks = ctx.in_window(&process.files).map(|(at, files)| (*at, sockets_of(files)));
+        let told = ctx.in_window(&process.fd_count).filter_map(|(at, count)| Some((*at, count.saturating_sub(others?).min(self.limit))));
+        let siblings = u32::try_from(self.workers.saturating_sub(1)).unwrap_or(u32::MAX);
+        let counts = per_second(looks.chain(told).map(|(at, count)| (at, count.saturating_sub(siblings))));
+        let Some(peak) = counts.iter().copied().max() else { return };
+        if self.peak.is_none_or(|known| peak > known) {
+            let drained = (self.limit / DRAIN_PART).min(DRAIN_MAX);
+            let full = |count: &&u32| f64::from(**count + drained) >= DRAIN_SHARE * f64::from(self.limit);
+            (self.peak, self.pid, self.samples) = (Some(peak), Some(pid), counts.len());
+            self.full_samples = counts.iter().filter(full).count();
+        }
+    }
+
+    fn share(&self) -> Option<f64> {
+        Some(f64::from(self.peak?) / f64::from(self.limit.max(1)))
+    }
+
+    fn turned_away(&self) -> u64 {
+        self.refused.unwrap_or(0)
+    }
+
+    /// Connections that the load would have its workers hold at once.
+    fn asked(&self, load: &LoadResult) -> f64 {
+        in_flight_peak(load) * self.each
+    }
+
+    /// Two signals of their own make it sure: what was logged, and what was held or answered.
+    fn confidence(&self, shown: &Shown) -> Confidence {
+        let is_logged = self.turned_away() > 0 || self.reused_log.is_some();
+        match shown {
+            Shown::Refused => Confidence::High,
+            Shown::Drained if is_logged && self.full_samples > 0 => Confidence::High,
+            Shown::Drained => Confidence::Medium,
+        }
+    }
+
+    fn shown(&self, ctx: &Context<'_>, tier: &Tier) -> Option<Shown> {
+        let Some(load) = &ctx.obs.load else {
+            // That it closes kept connections to make room may be noticed by nobody, unless requests were under way in them.
+            let drained = match cut_off(ctx, tier) {
+                Some(cut) if cut.share >= CUT_SHARE_MANY => self.full_samples > 0,
+                Some(_) => self.full_samples >= SAMPLES_MIN && self.full_samples * 2 >= self.samples,
+                None => false,
+            };
+            let refused = turned_away(ctx, ctx.obs.netns.get(&tier.netns), self.turned_away()).hurts();
+            return refused.then_some(Shown::Refused).or(drained.then_some(Shown::Drained));
+        };
+        let hurts = |count: u64| Cost::of_requests(count, load.requests).hurts();
+        let failed = closed(load) + answers_with(load, NO_CONNECTION);
+        let refused = self.turned_away();
+        if hurts(failed.min(refused)) {
+            return Some(Shown::Refused);
+        }
+        // Most of those that are closed to make room are told by no line of their own, and at nginx's default level by none at all; the kernel
+        // counts those in which a request stood unread. Where the load needs more than all workers may hold, that is enough.
+        let all = f64::from(self.limit) * self.workers as f64;
+        let samples = match cut_off(ctx, tier) {
+            Some(_) if self.asked(load) >= all => 0,
+            Some(_) => 1,
+            None if refused > 0 => 1,
+            None => SAMPLES_MIN,
+        };
+        let drained =
+            self.reused_log.is_some() || (self.full_samples >= samples && self.asked(load) >= DRAIN_SHARE * f64::from(self.limit));
+        (drained && hurts(seen_closed(ctx, tier, load))).then_some(Shown::Drained)
+    }
+}
+
+/// Connections that were closed in the tier's namespace with a request in them that nobody had read (RFC 2525, 2.17: the kernel resets them),
+/// where they are more than a few of those that were accepted.
+fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
+    let grew = |name: &str| {
+        let (first, last, _) = ctx.around(&ctx.obs.netns.get(&tier.netns)?.netstat)?;
+        u64::try_from(last.get(name)?.saturating_sub(*first.get(name)?)).ok()
+    };
+    let (aborted, opened) = (grew(ABORTED)?, grew(OPENED)?);
+    let share = aborted as f64 / opened.max(1) as f64;
+    Cost::share_of_requests(share).hurts().then_some(CutOff { count: aborted, share })
+}
+
+/// Connections that were cut off, and their share of those that were accepted.
+struct CutOff {
+    count: u64,
+    share: f64,
+}
+
+/// Requests whose connection ended before the answer.
+fn closed(load: &LoadResult) -> u64 {
+    load.errors.reset + load.errors.closed_before_answer
+}
+
+/// What the load saw of connections that a tier closed unanswered: those of the first tier as such, those of an inner one as a bad gateway.
+fn seen_closed(ctx: &Context<'_>, tier: &Tier, load: &LoadResult) -> u64 {
+    let is_first = ctx.path.is_first(tier);
+    if is_first { closed(load) } else { answers_with(load, &[502]) }
+}
+
+/// The number in "768 worker_connections are not enough": the limit in force, whatever the file says by now.
+fn limit_in(line: &str) -> Option<u32> {
+    line.split_once(" worker_connections")?.0.rsplit(' ').next()?.parse().ok()
+}
+
+fn read(ctx: &Context<'_>) -> Vec<StationReading> {
+    let held = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Held::of(ctx, tier)?)));
+    held.map(|(tier, held)| StationReading { netns: Some(tier.netns), station: reading(ctx, tier, &held) }).collect()
+}
+
+fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Station {
+    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
+    let mut station = blank(&STATION, tier.name.clone(), at, "connections");
+    station.limit = Some(f64::from(held.limit));
+    station.used = held.peak.map(f64::from);
+    station.utilization = held.share();
+    let shown = held.shown(ctx, tier);
+    // What was closed to make room is counted by nobody but those who lost it.
+    let refused = match (&shown, &ctx.obs.load) {
+        (Some(Shown::Drained), Some(load)) => Some(seen_closed(ctx, tier, load)),
+        (Some(Shown::Drained), None) => cut_off(ctx, tier).map(|cut| cut.count),
+        _ => held.refused,
+    };
+    station.refused_per_s = refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("limit", held.limit).with("peak", held.peak.unwrap_or(0));
+        message.with("count", held.refused.unwrap_or(0))
+    };
+    let (state, why) = match shown {
+        Some(Shown::Refused) => (StationState::Refusing, args("state-worker-connections-refusing")),
+        Some(Shown::Drained) => (StationState::Refusing, args("state-worker-connections-drained")),
+        None if held.turned_away() > 0 => (StationState::Near, args("state-worker-connections-harmless")),
+        None if held.reused_log.is_some() || held.share().is_some_and(|share| share >= NEAR_SHARE) => {
+            (StationState::Near, args("state-worker-connections-near"))
+        }
+        None if held.peak.is_none() && held.refused.is_none() => (StationState::Unknown, args("state-worker-connections-unknown")),
+        None => (StationState::Ok, args("state-worker-connections-ok")),
+    };
+    station.state = state;
+    station.why = ctx.text(why);
+    station
+}
+
+fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
+    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    refusing
+        .filter_map(|placed| {
+            let tier = ctx.tier(&placed.station.tier)?;
+            let held = Held::of(ctx, tier)?;
+            let shown = held.shown(ctx, tier)?;
+            Some(finding(ctx, placed, tier, &held, &shown))
+        })
+        .collect()
+}
+
+fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, held: &Held, shown: &Shown) -> Finding {
+    let args =
+        |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", held.limit).with("workers", held.workers as f64);
+    Finding {
+        id: CONNECTIONS_EXHAUSTED.to_owned(),
+        station: STATION.id.to_owned(),
+        tier: tier.name.clone(),
+        at: placed.station.at.clone(),
+        confidence: held.confidence(shown),
+        title: ctx.text(args("finding-worker-connections-exhausted-title")),
+        evidence: proofs(ctx, tier, held),
+        explanation: ctx.text(args("finding-worker-connections-exhausted-explanation")),
+        ..unjudged()
+    }
+}
+
+fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
+    let mut proofs: Vec<Evidence> = [&held.refused_log, &held.reused_log].into_iter().flatten().map(|logged| logged.proof(ctx)).collect();
+    if let Some(dropped) = held.dropped {
+        let text = Message::new("evidence-worker-connections-dropped").with("count", dropped);
+        proofs.push(evidence(ctx.text(text), "stub_status", Some(dropped as f64)));
+    }
+    let limit = Message::new("evidence-worker-connections-limit").with("limit", held.limit).with("workers", held.workers as f64);
+    let source = match held.origin.file.is_empty() {
+        true => "nginx, default".to_owned(),
+        false => format!("{}:{}", held.origin.file, held.origin.line),
+    };
+    proofs.push(evidence(ctx.text(limit), source, Some(f64::from(held.limit))));
+    if let (Some(peak), Some(pid)) = (held.peak, held.pid) {
+        let text = Message::new("evidence-worker-connections-held").with("peak", peak).with("limit", held.limit);
+        proofs.push(evidence(ctx.text(text), format!("/proc/{pid}/fd"), Some(f64::from(peak))));
+    }
+    if let (None, Some(CutOff { count, .. })) = (&ctx.obs.load, cut_off(ctx, tier)) {
+        let text = Message::new("evidence-worker-connections-cut").with("count", count);
+        proofs.push(evidence(ctx.text(text), format!("/proc/net/netstat: {ABORTED} ({})", ctx.netns_name(tier.netns)), Some(count as f64)));
+    }
+    if let Some(load) = &ctx.obs.load {
+        let text = Message::new("evidence-worker-connections-harm")
+            .with("closed", closed(load))
+            .with("answers", answers_with(load, NO_CONNECTION))
+            .with("requests", load.requests)
+            .with("tier", tier.name.as_str());
+        proofs.push(evidence(ctx.text(text), "load", Some(load.requests.saturating_sub(load.good) as f64)));
+    }
+    proofs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limit_in;
+
+    #[test]
+    fn the_limit_in_force_is_in_the_line() {
+        assert_eq!(limit_in("2026/11/20 07:17:47 [alert] 9#9: *5 768 worker_connections are not enough"), Some(768));
+        assert_eq!(limit_in("2026/11/20 07:17:47 [alert] 9#9: 64 worker_connections are not enough, reusing connections"), Some(64));
+        for other in ["", "worker_connections", " worker_connections", "x worker_connections are", "99999999999 worker_connections"] {
+            assert_eq!(limit_in(other), None, "{other}");
+        }
+    }
+}
