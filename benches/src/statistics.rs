@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use chokepoint_statistics::median;
+
 /// One column: the runs of each generator, round by round.
 pub(crate) struct Column {
     title: String,
@@ -36,17 +38,6 @@ impl Column {
 
 fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::MAX, 0f64), |(low, high), value| (low.min(*value), high.max(*value)))
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        len if len % 2 == 1 => Some(sorted[middle]),
-        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-    }
 }
 
 /// The table in Markdown: requests per CPU-second in thousands as median and range, ratio to the first row and memory likewise.
@@ -97,7 +88,6 @@ mod tests {
         let table = table(&["bare", "x"], &[column], &memory);
         assert!(table.contains("| bare | 100.0k (50.0-200.0), 1.000 | 1.5 (1.2-2.0) |"), "{table}");
         assert!(table.contains("| x | 90.0k (25.0-180.0), 0.900 (0.500-0.900) | 2.5 (2.5-2.8) |"), "{table}");
-        assert_eq!((median(&[]), median(&[4.0, 2.0])), (None, Some(3.0)));
     }
 
     #[test]

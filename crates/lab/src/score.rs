@@ -1,4 +1,4 @@
-//! Statistics of scores: the middle of some figures, and how sure a share is that was counted in a few trials.
+//! Shares of right answers with the interval that their number of trials leaves.
 
 use serde::Serialize;
 
@@ -22,14 +22,6 @@ pub fn wilson(right: u64, of: u64) -> Share {
     Share { right, of, low, high }
 }
 
-/// The middle of some figures, the mean of the two in the middle of an even number of them; nothing of none.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = *sorted.get(sorted.len() / 2)?;
-    Some(if sorted.len() % 2 == 1 { middle } else { (middle + sorted[sorted.len() / 2 - 1]) / 2.0 })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,12 +33,5 @@ mod tests {
         // Newcombe 1998, table I.
         let share = wilson(81, 263);
         assert!((share.low - 0.2553).abs() < 1e-4 && (share.high - 0.3662).abs() < 1e-4, "{share:?}");
-    }
-
-    #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
     }
 }

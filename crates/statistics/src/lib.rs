@@ -1,4 +1,4 @@
-//! How sure a share is that was counted in a few trials: the one thing that the model, the profiler and the lab all ask, none of which may know another.
+//! Statistics that several crates need, none of which may know another: the interval of a share counted in few trials, and medians.
 
 /// The standard normal quantile of a two-sided 95 % interval.
 const Z_95: f64 = 1.959_963_984_540_054;
@@ -15,9 +15,29 @@ pub fn wilson(share: f64, of: u64) -> (f64, f64) {
     ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
+/// The median; the mean of the two middle values of an even number of them. None for an empty list.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = *sorted.get(sorted.len() / 2)?;
+    Some(if sorted.len() % 2 == 1 { middle } else { (middle + sorted[sorted.len() / 2 - 1]) / 2.0 })
+}
+
+/// The median of whole numbers; the higher of the two middle values of an even number of them. None for an empty list.
+pub fn median_high(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_even_number_of_values_has_two_in_the_middle() {
+        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0, 2.0, 3.0]), median(&[])), (Some(2.0), Some(2.5), None));
+        assert_eq!((median_high(vec![3, 1, 2]), median_high(vec![4, 1, 2, 3]), median_high(vec![])), (Some(2), Some(3), None));
+    }
 
     #[test]
     fn the_interval_is_that_of_the_tables() {

@@ -1,8 +1,7 @@
 //! Whether what was injected did harm: runs with it against runs without, by turns. Nothing is judged here but the lab's own fault.
 
+use chokepoint_statistics::median;
 use serde::Serialize;
-
-use crate::score::median;
 
 /// Share of the goodput whose loss hurts.
 const GOODPUT_LOST: f64 = 0.10;

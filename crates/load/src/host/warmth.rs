@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use chokepoint_model::observation::{AfterRest, Warmth};
+use chokepoint_statistics::median_high;
 
 use crate::host;
 
@@ -46,14 +47,9 @@ fn tried() -> io::Result<Warmth> {
             // Right behind it, so that both are of a core that is as fast: others on the machine make that change from one moment to the next.
             busy.push(work.cost_ns()?);
         }
-        rested.push(AfterRest { rest_us: rest_ms * 1_000, cost_ns: median(after) });
+        rested.push(AfterRest { rest_us: rest_ms * 1_000, cost_ns: median_high(after).unwrap_or_default() });
     }
-    Ok(Warmth { busy_ns: median(busy), rested })
-}
-
-fn median(mut costs_ns: Vec<u64>) -> u64 {
-    costs_ns.sort_unstable();
-    costs_ns.get(costs_ns.len() / 2).copied().unwrap_or_default()
+    Ok(Warmth { busy_ns: median_high(busy).unwrap_or_default(), rested })
 }
 
 /// Many short steps through different parts of the kernel, as an answer is: each is cold for itself after a rest.

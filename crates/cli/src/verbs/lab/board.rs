@@ -9,7 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_lab::score::{Share, median, wilson};
+use chokepoint_lab::score::{Share, wilson};
+use chokepoint_statistics::median;
 use serde::{Deserialize, Serialize};
 
 use self::predictions::Predictions;

@@ -4,8 +4,9 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_lab::scenario::Reference;
-use chokepoint_lab::{Lab, Scenario, score};
+use chokepoint_lab::{Lab, Scenario};
 use chokepoint_model::report::LoadReport;
+use chokepoint_statistics::median;
 use serde::{Deserialize, Serialize};
 
 use crate::run::interrupt::Interrupt;
@@ -65,7 +66,7 @@ fn by_turns(own: &Setup, other: &Setup, wanted: &Reference, interrupt: &Interrup
         comparison.latency_us_p99.push(result.latency_us.p99);
         comparison.failed.push(failed(&result));
     }
-    comparison.times = median(&comparison.goodput_rps) / median(&comparison.goodput_rps_reference).max(f64::MIN_POSITIVE);
+    comparison.times = median_or_zero(&comparison.goodput_rps) / median_or_zero(&comparison.goodput_rps_reference).max(f64::MIN_POSITIVE);
     Ok(comparison)
 }
 
@@ -79,9 +80,9 @@ fn measured(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<LoadRep
     Ok(chokepoint_model::traffic::load_report(&load))
 }
 
-/// The middle of what was measured; no turn measured nothing.
-fn median(values: &[f64]) -> f64 {
-    score::median(values).unwrap_or(0.0)
+/// The median; 0 before the first turn.
+fn median_or_zero(values: &[f64]) -> f64 {
+    median(values).unwrap_or(0.0)
 }
 
 /// Requests that got no expected answer.
@@ -100,7 +101,7 @@ impl Comparison {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (own, other) = (median(&self.goodput_rps), median(&self.goodput_rps_reference));
+        let (own, other) = (median_or_zero(&self.goodput_rps), median_or_zero(&self.goodput_rps_reference));
         write!(f, "by turns with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)
     }
 }

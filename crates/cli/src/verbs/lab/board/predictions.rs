@@ -1,8 +1,9 @@
 //! What was predicted before a change against what was measured after it.
 
-use chokepoint_lab::score::{Share, median, wilson};
+use chokepoint_lab::score::{Share, wilson};
 use chokepoint_model::remedies::group_of;
 use chokepoint_model::report::{Prediction, RoundKind};
+use chokepoint_statistics::median;
 use serde::Serialize;
 
 use super::super::outcome::{RoundOutcome, RunOutcome};

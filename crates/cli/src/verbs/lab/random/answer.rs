@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 use chokepoint_lab::random::proof::{Figures, Harm, Proof};
 use chokepoint_lab::random::{Draw, Expected};
-use chokepoint_lab::score::{Share, median, wilson};
+use chokepoint_lab::score::{Share, wilson};
 use chokepoint_model::report::{Diagnosis, Finding, Role};
+use chokepoint_statistics::median;
 use serde::Serialize;
 
 use super::super::expectation;

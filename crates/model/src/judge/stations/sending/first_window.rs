@@ -1,7 +1,9 @@
 //! A first congestion window that is smaller than usual: each new connection needs more round trips for its answer than the way asks for.
 
+use chokepoint_statistics::median_high;
+
 use super::super::{Context, evidence};
-use super::flow::{Flow, median};
+use super::flow::Flow;
 use super::{Held, ROUND_TRIP_MIN_US};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::cores_are_spare;
@@ -35,7 +37,7 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
     // Routes may differ: nearly the largest accuses least, and what a few clients are granted silences nothing.
     first.sort_unstable();
     let window = first.get(first.len() - 1 - first.len() / OTHERS_PART).copied().filter(|window| *window < USUAL_SEGMENTS)?;
-    let mss = median(flow.samples().map(|sample| sample.mss).collect())?;
+    let mss = median_high(flow.samples().map(|sample| sample.mss).collect())? as f64;
     let segments = load.received_bytes as f64 / load.requests as f64 / mss.max(1.0);
     let (trips, usual) = (trips(segments, window), trips(segments, USUAL_SEGMENTS));
     let shortest_us = flow.round_trips_us()?.0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use chokepoint_statistics::wilson;
+use chokepoint_statistics::{median_high, wilson};
 
 use super::super::Context;
 use crate::facts::path::Tier;
@@ -113,8 +113,9 @@ impl<'a> Flow<'a> {
     /// Median of the shortest round trips, and of the smoothed ones, microseconds.
     pub(super) fn round_trips_us(&self) -> Option<(f64, f64)> {
         let measured = |us: &u64| *us > 0 && *us < u64::from(u32::MAX);
-        let shortest = median(self.samples().filter_map(|sample| sample.min_rtt_us.filter(measured)).collect())?;
-        Some((shortest, median(self.samples().map(|sample| sample.rtt_us).filter(|us| *us > 0).collect())?))
+        let shortest = median_high(self.samples().filter_map(|sample| sample.min_rtt_us.filter(measured)).collect())?;
+        let smoothed = median_high(self.samples().map(|sample| sample.rtt_us).filter(|us| *us > 0).collect())?;
+        Some((shortest as f64, smoothed as f64))
     }
 
     /// The sentences' arguments.
@@ -138,11 +139,6 @@ fn in_flight(load: &LoadResult) -> f64 {
         Loop::Closed { connections } => f64::from(connections),
         Loop::Open { .. } => load.under_way().unwrap_or(0.0).max(1.0),
     }
-}
-
-pub(super) fn median(mut values: Vec<u64>) -> Option<f64> {
-    values.sort_unstable();
-    values.get(values.len() / 2).map(|value| *value as f64)
 }
 
 /// The answers that each tier sends from each port at which requests reach it, and the requests that it sends to each TCP upstream.
