@@ -6,41 +6,41 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel does not let this user sample what was asked for.
+    /// The kernel does not let this user sample what was requested.
     #[error("{what} needs {needs}: {hint}")]
     Privilege {
-        /// What was asked for.
+        /// What was requested.
         what: String,
         /// The capability or setting that allows it.
         needs: &'static str,
-        /// What can be done.
+        /// What the user can do.
         hint: String,
     },
-    /// `perf_event_open` is not there at all (a kernel without `CONFIG_PERF_EVENTS`, or a container's seccomp filter).
+    /// `perf_event_open` does not exist (a kernel without `CONFIG_PERF_EVENTS`, or a container's seccomp filter).
     #[error("this kernel, or the container's seccomp filter, offers no perf_event_open: {0}")]
     Unsupported(io::Error),
-    /// This kernel lacks what it takes.
+    /// This kernel lacks something that is needed.
     #[error("{0}")]
     Missing(String),
-    /// None of the processes asked for exists.
+    /// None of the given processes exists.
     #[error("there is no process {0}")]
     NoProcess(String),
-    /// More threads than file descriptors, where each thread needs one for each core.
+    /// More threads than file descriptors: each thread needs one for each core.
     #[error(
         "sampling {threads} threads on {cores} cores one by one needs {needed} file descriptors and the limit is {limit}: \
          raise it (ulimit -n), or give CAP_PERFMON, with which one descriptor for each core is enough"
     )]
     TooManyThreads {
-        /// Threads to be sampled.
+        /// Threads to sample.
         threads: usize,
-        /// Cores to be sampled.
+        /// Cores to sample.
         cores: usize,
-        /// File descriptors that would be needed.
+        /// File descriptors needed.
         needed: usize,
         /// The hard limit of this process.
         limit: u64,
     },
-    /// A core that was asked for is not online.
+    /// A given core is not online.
     #[error("core {0} is not online")]
     NoCore(u32),
     /// Another error of a system call.

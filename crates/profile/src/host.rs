@@ -1,4 +1,4 @@
-//! What the profiler reads of processes in `/proc`: names, mappings, parents, threads, cgroups. A process that is gone reads as absent.
+//! What the profiler reads of processes in `/proc`: names, mappings, parents, threads, cgroups. A process that has ended reads as absent.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use chokepoint_foreign::within;
 
-/// Bytes of one file of `/proc` at most.
+/// Maximum bytes of one file of `/proc`.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Time for what the kernel takes out of a process's memory; it has it at once, or after a page was brought in from a disk.
+/// Time limit for files that the kernel fills from a process's memory. It has the memory at once, or after reading a page from disk.
 const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
-/// Processes at most that a scan takes in; `pid_max` is 4,194,304 at most.
+/// Maximum number of processes in a scan; `pid_max` is at most 4,194,304.
 const PROCESSES_MAX: usize = 1 << 20;
 
-/// The text of a file of the kernel's, up to a bound; none where it cannot be read.
+/// The text of one of the kernel's files, up to a bound; none if it cannot be read.
 pub(crate) fn text(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
     open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
@@ -26,22 +26,20 @@ fn open(path: &str) -> Option<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
 }
 
-/// [`text`] of what the kernel takes out of a process's memory, or under the lock of its mappings: the process may hold that up.
+/// [`text`] of a file that the kernel fills from a process's memory, or under the lock of its mappings. The process may delay the read.
 fn text_of_memory(path: String) -> Option<String> {
     within(MEMORY_TIME_MAX, move || text(&path)).ok()?
 }
 
-/// What a descriptor of a process leads to, in the kernel's words (proc_pid_fd(5)).
+/// What a descriptor of a process refers to, as the kernel writes it (proc_pid_fd(5)).
 pub(crate) fn descriptor(pid: u32, number: u64) -> Option<String> {
     fs::read_link(format!("/proc/{pid}/fd/{number}")).ok()?.into_os_string().into_string().ok()
 }
 
-/// The descriptors of a process.
 pub(crate) fn descriptors(pid: u32) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/fd"))
 }
 
-/// True where the kernel has a file.
 pub(crate) fn exists(path: impl AsRef<std::path::Path>) -> bool {
     fs::metadata(path).is_ok()
 }
@@ -56,12 +54,12 @@ pub(crate) fn namespace_names() -> HashMap<u64, String> {
     named.take(1 << 16).collect()
 }
 
-/// A word of another process's memory (process_vm_readv(2)); none where it is gone, or this user may not trace it.
+/// A word of another process's memory (process_vm_readv(2)); none if it has ended or this user may not trace it.
 pub(crate) fn word(pid: u32, address: u64) -> Option<u64> {
     let mut word = [0_u8; 8];
     let local = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: word.len() };
     let remote = libc::iovec { iov_base: usize::try_from(address).ok()? as *mut libc::c_void, iov_len: word.len() };
-    // SAFETY: the kernel writes into `word` alone, which lives through the call; the remote address is never followed here.
+    // SAFETY: the kernel writes only into `word`, which lives through the call; the remote address is never dereferenced here.
     let read = unsafe { libc::process_vm_readv(libc::pid_t::try_from(pid).ok()?, &raw const local, 1, &raw const remote, 1, 0) };
     (usize::try_from(read) == Ok(word.len())).then(|| u64::from_ne_bytes(word))
 }
@@ -71,36 +69,35 @@ pub(crate) fn comm(pid: u32, tid: u32) -> Option<String> {
     text(&format!("/proc/{pid}/task/{tid}/comm")).map(|name| name.trim_end_matches('\n').to_owned())
 }
 
-/// The text of its mappings.
+/// The text of a process's mappings.
 pub(crate) fn maps(pid: u32) -> Option<String> {
     text_of_memory(format!("/proc/{pid}/maps"))
 }
 
-/// The threads of a process.
 pub(crate) fn threads(pid: u32) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// Whether a process is a thread of the kernel: it has no memory of its own, and so no mappings.
+/// Whether a process is a kernel thread. Kernel threads have no memory of their own, and so no mappings.
 pub(crate) fn is_kernel_thread(pid: u32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
         && text_of_memory(format!("/proc/{pid}/cmdline")).is_some_and(|line| line.is_empty())
 }
 
-/// Its number in the innermost PID namespace (NSpid of proc_pid_status(5)): the name that a program in a container writes.
+/// A process's number in the innermost PID namespace (NSpid of proc_pid_status(5)): the number that a program in a container writes.
 pub(crate) fn pid_inside(pid: u32) -> Option<u32> {
     let status = text(&format!("/proc/{pid}/status"))?;
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
 }
 
-/// True where one of a process's cgroups (proc_pid_cgroup(5)) is this one or lies below it; with or without the hierarchy's mount point.
+/// Whether a process is in this cgroup or below it (proc_pid_cgroup(5)). `cgroup` may include the hierarchy's mount point.
 pub(crate) fn in_cgroup(pid: u32, cgroup: &str) -> bool {
     let wanted = cgroup.strip_prefix("/sys/fs/cgroup").unwrap_or(cgroup).trim_end_matches('/');
-    text(&format!("/proc/{pid}/cgroup")).is_some_and(|text| text.lines().any(|line| lies_in(line, wanted)))
+    text(&format!("/proc/{pid}/cgroup")).is_some_and(|text| text.lines().any(|line| is_in_cgroup(line, wanted)))
 }
 
-/// "4:memory:/a/b" lies in "/a", and in "/memory/a", which is where version 1 mounts it.
-fn lies_in(line: &str, wanted: &str) -> bool {
+/// "4:memory:/a/b" lies in "/a", and in "/memory/a", where version 1 mounts it.
+fn is_in_cgroup(line: &str, wanted: &str) -> bool {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return false };
     let below = |wanted: &str| path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -109,7 +106,7 @@ fn lies_in(line: &str, wanted: &str) -> bool {
         || mounted.is_some_and(|(mount, rest)| (mount == controllers || mount == "unified") && below(&format!("/{rest}")))
 }
 
-/// Whether the processor's counters are to be had: perf's "cpu" (x86), "cpu_core" (hybrid), "armv8_pmuv3..." (Arm) and the like.
+/// Whether the processor's counters are available: perf's "cpu" (x86), "cpu_core" (hybrid), "armv8_pmuv3..." (Arm) and the like.
 pub(crate) fn has_pmu() -> bool {
     let Ok(devices) = fs::read_dir("/sys/bus/event_source/devices") else { return false };
     let names = devices.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -131,18 +128,18 @@ pub(crate) fn network_namespace(pid: u32) -> Option<u64> {
     link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Time that a thread waited for a core so far though it was ready to run, nanoseconds (the second number of its schedstat).
+/// Time that a thread has been ready to run but waited for a core, nanoseconds (the second number of its schedstat).
 pub(crate) fn thread_delay_ns(pid: u32, tid: u32) -> Option<u64> {
     text(&format!("/proc/{pid}/task/{tid}/schedstat"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// All processes with their parents.
+/// The parent of each process.
 pub(crate) fn parents() -> HashMap<u32, u32> {
     let processes = numbers("/proc");
     processes.into_iter().take(PROCESSES_MAX).filter_map(|pid| Some((pid, parent(&text(&format!("/proc/{pid}/stat"))?)?))).collect()
 }
 
-/// The fourth field of `/proc/PID/stat`, behind a name that may contain anything.
+/// The fourth field of `/proc/PID/stat`. The name in front of it may contain anything.
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
@@ -164,7 +161,7 @@ fn ranges(text: &str) -> Vec<u32> {
     cores
 }
 
-/// Time of each core so far, in clock ticks: (all, idle, stolen) by its number. proc_stat(5); idle is idle and waiting for a disk.
+/// Time of each core so far, in clock ticks: (all, idle, stolen) by core number (proc_stat(5)). Idle includes waiting for disks.
 pub(crate) fn core_times() -> HashMap<u32, (u64, u64, u64)> {
     core_times_of(&text("/proc/stat").unwrap_or_default())
 }
@@ -176,7 +173,7 @@ fn core_times_of(stat: &str) -> HashMap<u32, (u64, u64, u64)> {
         let Some(core) = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok()) else { continue };
         let ticks: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
         let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
-        // Guest time is in user time already.
+        // Guest time is already part of user time.
         let all = ticks.iter().take(8).fold(0_u64, |sum, ticks| sum.saturating_add(*ticks));
         times.insert(core, (all, at(3).saturating_add(at(4)), at(7)));
     }
@@ -188,29 +185,59 @@ fn numbers(directory: &str) -> Vec<u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// The monotonic clock, nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of this thread, seconds.
+pub(crate) fn thread_cpu_s() -> f64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 / 1e9
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives through the call.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Raises the soft limit of file descriptors to the hard one. Returns the new limit.
+pub(crate) fn raise_descriptors() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get a structure that lives through them.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return 0;
+        }
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 { raised.rlim_cur } else { limit.rlim_cur }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn cgroups_of_both_versions() {
-        assert!(lies_in("0::/system.slice/nginx.service", "/system.slice"));
-        assert!(lies_in("0::/system.slice/nginx.service", "/system.slice/nginx.service"));
-        assert!(lies_in("4:cpu,cpuacct:/web", "/cpu,cpuacct/web"));
-        assert!(lies_in("0::/web/a", "/unified/web"));
-        assert!(!lies_in("0::/system.slice2", "/system.slice"));
-        assert!(!lies_in("0::/web", "") && !lies_in("0::/web", "/memory/web") && !lies_in("nonsense", "/web"));
+    fn a_cgroup_path_matches_in_both_versions() {
+        assert!(is_in_cgroup("0::/system.slice/nginx.service", "/system.slice"));
+        assert!(is_in_cgroup("0::/system.slice/nginx.service", "/system.slice/nginx.service"));
+        assert!(is_in_cgroup("4:cpu,cpuacct:/web", "/cpu,cpuacct/web"));
+        assert!(is_in_cgroup("0::/web/a", "/unified/web"));
+        assert!(!is_in_cgroup("0::/system.slice2", "/system.slice"));
+        assert!(!is_in_cgroup("0::/web", "") && !is_in_cgroup("0::/web", "/memory/web") && !is_in_cgroup("nonsense", "/web"));
     }
 
     #[test]
-    fn names_with_brackets_hide_no_parent() {
+    fn a_process_name_with_brackets_does_not_hide_the_parent() {
         assert_eq!(parent("7 (a) b) (c) S 42 7 7 0"), Some(42));
         assert_eq!(parent("7 (a"), None);
         assert_eq!(parent(""), None);
     }
 
     #[test]
-    fn cores_and_their_times() {
+    fn core_lists_and_times_are_parsed() {
         assert_eq!(ranges("0-2,5\n"), [0, 1, 2, 5]);
         assert!(ranges("x,1-,-").is_empty());
         assert!(ranges("0-4000000000").len() < 10_000);
@@ -221,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_there_and_no_other_with_its_number() {
+    fn this_process_is_found_and_an_unused_number_is_not() {
         let pid = std::process::id();
         assert!(threads(pid).contains(&pid));
         assert!(comm(pid, pid).is_some() && maps(pid).is_some());

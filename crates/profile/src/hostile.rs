@@ -4,14 +4,19 @@
 use chokepoint_hostile::{Allocator, Chance, Corpus, run, run_each, run_made};
 use object::{Object, ObjectSection};
 
-use crate::image::{Bytes, Image};
-use crate::jit::PerfMap;
-use crate::kernel::Kallsyms;
-use crate::maps::{Backing, Mapping, Mappings};
-use crate::names::{self, Raw};
+use crate::analysis::{difference, parts, report};
+use crate::naming::demangle::demangle;
+use crate::naming::kallsyms::Kallsyms;
+use crate::naming::names::{self, Raw};
+use crate::naming::perf_map::PerfMap;
+use crate::output::{firefox, folded, html, pprof, svg, text};
 use crate::profile::Profile;
-use crate::unwind::{Space, Unwinder};
-use crate::{difference, folded, parts, pictures, record, report, text, tracefs, waits_text};
+use crate::sampling::record;
+use crate::unwinding::image::Image;
+use crate::unwinding::mappings::{Backing, Mapping, Mappings};
+use crate::unwinding::tables::Bytes;
+use crate::unwinding::unwinder::{Space, Unwinder};
+use crate::{tracefs, waits_text};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -107,9 +112,9 @@ fn text_that_other_programs_write() {
             let _ = (format.number(name, input), format.bytes(name, &[7; 40]).map(<[u8]>::len));
         }
     });
-    run("name", &Corpus::text(NAMES), |input| drop(names::demangle(&String::from_utf8_lossy(input))));
+    run("name", &Corpus::text(NAMES), |input| drop(demangle(&String::from_utf8_lossy(input))));
     run("samples", &Corpus::bytes(vec![vec![9, 0, 0, 0, 2, 0, 40, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]]), |input| {
-        record::parse(input, &mut Vec::new());
+        let _ = record::parse(input, &mut Vec::new());
     });
 }
 
@@ -122,10 +127,10 @@ fn show(profile: &Profile, way: usize) {
         1 => drop((waits_text::render(profile, &layout), profile.quality())),
         2 => drop((parts::parts(profile, 8), parts::functions(profile, 8))),
         3 => drop(folded::write(profile)),
-        4 => drop(pictures::svg::picture(profile, "t")),
-        5 => drop(pictures::html::page(profile, "t", "")),
-        6 => drop(pictures::pprof::file(profile)),
-        7 => drop(pictures::firefox::file(profile, "p")),
+        4 => drop(svg::picture(profile, "t")),
+        5 => drop(html::page(profile, "t", "")),
+        6 => drop(pprof::file(profile)),
+        7 => drop(firefox::file(profile, "p")),
         8 => drop((difference::layers(profile, &before()), difference::functions(profile, &before()))),
         _ => drop(difference::join(profile, &before())),
     }

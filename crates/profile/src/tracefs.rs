@@ -1,39 +1,38 @@
-//! The kernel's tracepoints: their numbers and the layout of what they carry, read from tracefs, which need not be mounted for that.
+//! The kernel's tracepoints: their numbers and data layouts, read from tracefs. It need not be mounted.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 
-/// Bytes of a file of tracefs at most; the longest format is that of a tracepoint with hundreds of named values.
+/// Maximum bytes of a file of tracefs. The longest formats list hundreds of named values.
 const FILE_BYTES_MAX: u64 = 256 << 10;
-/// Where it is mounted, newest place first (Documentation/trace/ftrace.rst).
+/// Where tracefs is mounted, newest location first (Documentation/trace/ftrace.rst).
 const MOUNTED: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// `FSCONFIG_CMD_CREATE` of linux/mount.h.
 const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 
-/// An open tracefs.
 #[derive(Debug)]
 pub(crate) struct Tracefs {
     directory: PathBuf,
-    /// A mount of our own that is attached nowhere and goes with its descriptor.
-    _detached: Option<OwnedFd>,
+    /// Our own mount, attached nowhere. It disappears with its descriptor.
+    _mount: Option<OwnedFd>,
 }
 
-/// Why no tracepoint can be looked up.
+/// Why tracepoints cannot be looked up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tracepoints cannot be looked up: tracefs is {0}")]
 pub(crate) struct NoTracefs(String);
 
 impl Tracefs {
-    /// Opens the mounted one, or one of its own that is mounted nowhere (fsopen(2), Linux 5.2; takes CAP_SYS_ADMIN).
+    /// Opens the mounted tracefs, or mounts one that is attached nowhere (fsopen(2), Linux 5.2; needs CAP_SYS_ADMIN).
     pub(crate) fn open() -> Result<Self, NoTracefs> {
         let mounted = MOUNTED.iter().map(PathBuf::from).find(|directory| crate::host::exists(directory.join("events/header_page")));
         if let Some(directory) = mounted {
-            return Ok(Self { directory, _detached: None });
+            return Ok(Self { directory, _mount: None });
         }
-        match detached() {
-            Ok(fd) => Ok(Self { directory: PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd())), _detached: Some(fd) }),
+        match mount_detached() {
+            Ok(fd) => Ok(Self { directory: PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd())), _mount: Some(fd) }),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => Err(NoTracefs(
                 "not readable for this user: run as root, or mount it (mount -t tracefs tracefs /sys/kernel/tracing) and give read access"
                     .to_owned(),
@@ -45,13 +44,13 @@ impl Tracefs {
         }
     }
 
-    /// What is told where there is none, for tests.
+    /// The error of a host without tracefs, for tests.
     #[cfg(test)]
     pub(crate) fn absent() -> NoTracefs {
         NoTracefs("not here".to_owned())
     }
 
-    /// The number of a tracepoint; none where the kernel has no such one. Names are looked up as they are: those of [`is_name`] alone.
+    /// The number of a tracepoint; none if the kernel has none of this name. Only names that pass [`is_name`] are looked up.
     pub(crate) fn id(&self, category: &str, name: &str) -> Option<u64> {
         self.file(category, name, "id")?.trim().parse().ok()
     }
@@ -72,7 +71,7 @@ impl Tracefs {
     }
 }
 
-/// True for what the kernel calls tracepoints and functions: nothing that leads out of a directory.
+/// Whether this is a valid name of a tracepoint or kernel function. Such a name cannot leave its directory.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 128
@@ -80,16 +79,16 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.'))
 }
 
-fn detached() -> std::io::Result<OwnedFd> {
+fn mount_detached() -> std::io::Result<OwnedFd> {
     let owned = |fd: libc::c_long| {
         if fd < 0 {
             return Err(std::io::Error::last_os_error());
         }
         let fd = i32::try_from(fd).map_err(|_| std::io::Error::from_raw_os_error(libc::EBADF))?;
-        // SAFETY: a descriptor that the kernel just gave and that nobody else holds.
+        // SAFETY: the kernel has just returned this descriptor and nobody else holds it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     };
-    // SAFETY: the name is a string that ends with NUL; the flag is FSOPEN_CLOEXEC.
+    // SAFETY: the name is a NUL-terminated string; the flag is FSOPEN_CLOEXEC.
     let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), 1) })?;
     let none = std::ptr::null::<libc::c_void>();
     // SAFETY: the descriptor is open; this command takes neither key nor value.
@@ -108,29 +107,29 @@ pub(crate) struct Field {
     pub(crate) size: usize,
 }
 
-/// The layout of a tracepoint's data, and the names that it gives to numbers.
+/// The layout of a tracepoint's data, and its names for numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Format {
     pub(crate) fields: Vec<Field>,
-    /// The pairs `{ number, "name" }` of what it prints, in their order.
+    /// The pairs `{ number, "name" }` of the print format, in order.
     pub(crate) symbols: Vec<(u64, String)>,
 }
 
 impl Format {
-    /// Parses "field:TYPE NAME;  offset:N;  size:N;  signed:N;" line by line, and the names within "print fmt". Other lines are left out.
+    /// Parses lines such as "field:TYPE NAME;  offset:N;  size:N;  signed:N;" and the names in "print fmt". Other lines are skipped.
     pub(crate) fn parse(text: &str) -> Self {
         let fields = text.lines().filter_map(field).collect();
         let print = text.lines().find_map(|line| line.strip_prefix("print fmt:")).unwrap_or_default();
         Self { fields, symbols: symbols(print) }
     }
 
-    /// The bytes of a field within the data of a tracepoint.
+    /// The bytes of a field.
     pub(crate) fn bytes<'a>(&self, name: &str, data: &'a [u8]) -> Option<&'a [u8]> {
         let field = self.fields.iter().find(|field| field.name == name)?;
         data.get(field.offset..field.offset.checked_add(field.size)?)
     }
 
-    /// An unsigned number within the data of a tracepoint.
+    /// An unsigned number.
     pub(crate) fn number(&self, name: &str, data: &[u8]) -> Option<u64> {
         let bytes = self.bytes(name, data)?;
         match *bytes {
@@ -184,7 +183,7 @@ print fmt: \"reason: %s\", __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" 
 ";
 
     #[test]
-    fn fields_and_names_are_read() {
+    fn fields_and_names_are_parsed() {
         let format = Format::parse(TEXT);
         let names: Vec<&str> = format.fields.iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names, ["common_type", "location", "comm", "reason"]);
@@ -196,7 +195,7 @@ print fmt: \"reason: %s\", __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" 
     }
 
     #[test]
-    fn names_lead_nowhere_else() {
+    fn names_cannot_leave_their_directory() {
         for wrong in ["", "..", ".", "a/b", "../x", "a b", "é"] {
             assert!(!is_name(wrong), "{wrong}");
         }
@@ -204,7 +203,7 @@ print fmt: \"reason: %s\", __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" 
     }
 
     #[test]
-    fn a_kernel_with_tracepoints_tells_their_numbers() {
+    fn tracepoints_of_this_kernel_have_numbers_and_layouts() {
         let tracefs = match Tracefs::open() {
             Ok(tracefs) => tracefs,
             Err(error) => return eprintln!("skipped: {error}"),
@@ -218,7 +217,7 @@ print fmt: \"reason: %s\", __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" 
 
     proptest! {
         #[test]
-        fn any_text_is_taken(text in "(\tfield:[a-z *\\[\\]]{0,20};?\t?(offset|size)?:?[0-9]{0,30};?\tsize:[0-9]{0,30};\n|print fmt: [{},\" 0-9xa-f]{0,60}\n){0,5}", data: Vec<u8>) {
+        fn arbitrary_text_is_parsed(text in "(\tfield:[a-z *\\[\\]]{0,20};?\t?(offset|size)?:?[0-9]{0,30};?\tsize:[0-9]{0,30};\n|print fmt: [{},\" 0-9xa-f]{0,60}\n){0,5}", data: Vec<u8>) {
             let format = Format::parse(&text);
             for field in &format.fields {
                 format.number(&field.name, &data);
@@ -226,7 +225,7 @@ print fmt: \"reason: %s\", __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" 
         }
 
         #[test]
-        fn text_cut_anywhere_is_taken(length in 0..TEXT.len()) {
+        fn text_cut_at_any_length_is_parsed(length in 0..TEXT.len()) {
             prop_assert!(Format::parse(&TEXT[..length]).fields.len() <= 4);
         }
     }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chokepoint_model::observation::{CpuProfile, ProfileFunction, ProfilePart};
-use chokepoint_profile::{Error, Options, Profile, Sampler, Scope, StackEnd, parts};
+use chokepoint_profile::analysis::parts;
+use chokepoint_profile::{Error, Options, Profile, Sampler, Scope, StackEnd};
 use chokepoint_recording::Outcome;
 
 use crate::run::background_task::BackgroundTask;
@@ -43,7 +44,7 @@ fn take(window: Duration, begin_us: u64, stop: &AtomicBool) -> Outcome {
     let at_us = |since: Duration| begin_us.saturating_add(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     let from_us = at_us(begin.elapsed());
     let sampled = Sampler::open(Options { scope: Scope::System, cores: None, frequency_hz: FREQUENCY_HZ })
-        .and_then(|sampler| sampler.sparing(SHARE_MAX).run(|_| begin.elapsed() < window && !stop.load(Ordering::Relaxed)));
+        .and_then(|sampler| sampler.with_cpu_limit(SHARE_MAX).run(|_| begin.elapsed() < window && !stop.load(Ordering::Relaxed)));
     match sampled {
         Ok(profile) if profile.duration_s < SPAN_MIN.as_secs_f64() => early(),
         Ok(profile) => match serde_json::to_vec(&counted(&profile, from_us)) {
@@ -99,9 +100,9 @@ pub(crate) fn counted(profile: &Profile, from_us: u64) -> CpuProfile {
 mod tests {
     use chokepoint_model::catalogue::Catalogue;
     use chokepoint_model::profile::NAMED;
-    use chokepoint_profile::folded;
+    use chokepoint_profile::analysis::report::aspects;
     use chokepoint_profile::layers::LAYERS;
-    use chokepoint_profile::report::aspects;
+    use chokepoint_profile::output::folded;
 
     use super::*;
 

@@ -8,10 +8,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_profile::pictures::{firefox, html, pprof, svg};
-use chokepoint_profile::report::{Report, report};
-use chokepoint_profile::text::{Layout, changes, render};
-use chokepoint_profile::{Clock, Options, Profile, Sampler, Scope, Waiting, difference, folded, waits_text};
+use chokepoint_profile::analysis::difference;
+use chokepoint_profile::analysis::report::{Report, report};
+use chokepoint_profile::output::text::{Layout, changes, render};
+use chokepoint_profile::output::{firefox, folded, html, pprof, svg};
+use chokepoint_profile::{Clock, Options, Profile, Sampler, Scope, Waiting, waits_text};
 use serde::Serialize;
 
 use crate::args;

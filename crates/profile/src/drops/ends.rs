@@ -1,87 +1,86 @@
-//! At which address and port of this host a packet was dropped: skb:kfree_skb tells neither, but other tracepoints tell both of the same packet a moment
-//! before it is dropped. Packets of which none does remain without.
+//! The local address and port of dropped packets. skb:kfree_skb has neither, but other tracepoints report both for some packets a moment before they are
+//! dropped.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use crate::peers::socket_address;
 use crate::tracefs::{Format, Tracefs};
+use crate::waiting::peers::socket_address;
 
-/// Time between what told of a packet and its drop at most, nanoseconds: both happen in one go, and its memory is used again soon after.
-const APART_NS_MAX: u64 = 100_000;
-/// Packets at most that are remembered; of one core, so that few are under way.
-const REMEMBERED_MAX: usize = 16;
+/// Maximum time between such a report and the drop, nanoseconds. Both happen in one call, and the packet's memory is reused soon after.
+const REPORT_AGE_NS_MAX: u64 = 100_000;
+/// Maximum number of remembered reports, for each core.
+const REPORTS_MAX: usize = 16;
 
-/// A tracepoint that tells of packets which are dropped next.
-struct Telling {
+/// A tracepoint that reports packets which are about to be dropped.
+struct ReportingTracepoint {
     category: &'static str,
     name: &'static str,
-    /// The field with the packet's address in the kernel; without one it is the next packet that the core drops.
+    /// The field with the packet's kernel address. Without it, the report is about the next packet that the core drops.
     packet: Option<&'static str>,
     local: Local,
 }
 
-/// Where the address and port of this host's end are.
+/// Where the local address and port are.
 enum Local {
     /// A `struct sockaddr_in` or `sockaddr_in6` in this field.
     Socket(&'static str),
-    /// An IPv4 address in the order of the network, and a port in the order of this machine.
+    /// An IPv4 address in network byte order, and a port in this machine's byte order.
     Fields(&'static str, &'static str),
 }
 
-/// Those of include/trace/events/tcp.h (of packets without a socket since Linux 6.10), icmp.h (6.11) and udp.h (with addresses since 6.10). All of them
-/// happen where something goes wrong, so that they cost nothing else.
-const TELLING: &[Telling] = &[
-    Telling { category: "tcp", name: "tcp_send_reset", packet: Some("skbaddr"), local: Local::Socket("saddr") },
-    Telling { category: "icmp", name: "icmp_send", packet: Some("skbaddr"), local: Local::Fields("daddr", "dport") },
-    Telling { category: "udp", name: "udp_fail_queue_rcv_skb", packet: None, local: Local::Socket("daddr") },
+/// From include/trace/events/tcp.h (for packets without a socket since Linux 6.10), icmp.h (6.11) and udp.h (with addresses since 6.10). They only fire when
+/// something goes wrong, so they cost nothing otherwise.
+const REPORTING: &[ReportingTracepoint] = &[
+    ReportingTracepoint { category: "tcp", name: "tcp_send_reset", packet: Some("skbaddr"), local: Local::Socket("saddr") },
+    ReportingTracepoint { category: "icmp", name: "icmp_send", packet: Some("skbaddr"), local: Local::Fields("daddr", "dport") },
+    ReportingTracepoint { category: "udp", name: "udp_fail_queue_rcv_skb", packet: None, local: Local::Socket("daddr") },
 ];
 
-/// The tracepoints of this kernel that tell, by their numbers.
+/// The reporting tracepoints of this kernel, by their numbers.
 #[derive(Default)]
-pub(super) struct Ends(Vec<(u64, Format, &'static Telling)>);
+pub(super) struct ReportingTracepoints(Vec<(u64, Format, &'static ReportingTracepoint)>);
 
-impl std::fmt::Debug for Ends {
+impl std::fmt::Debug for ReportingTracepoints {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_list().entries(self.0.iter().map(|(_, _, telling)| telling.name)).finish()
+        out.debug_list().entries(self.0.iter().map(|(_, _, tracepoint)| tracepoint.name)).finish()
     }
 }
 
-impl Ends {
-    /// Those that this kernel has in a form that is known.
+impl ReportingTracepoints {
+    /// Finds those that this kernel has in a known layout.
     pub(super) fn find(tracefs: &Tracefs) -> Self {
-        let found = TELLING.iter().filter_map(|telling| {
-            let (id, format) = (tracefs.id(telling.category, telling.name)?, tracefs.format(telling.category, telling.name)?);
-            Self::fits(&format, telling).then_some((id, format, telling))
+        let found = REPORTING.iter().filter_map(|tracepoint| {
+            let (id, format) = (tracefs.id(tracepoint.category, tracepoint.name)?, tracefs.format(tracepoint.category, tracepoint.name)?);
+            Self::fits(&format, tracepoint).then_some((id, format, tracepoint))
         });
         Self(found.collect())
     }
 
-    fn fits(format: &Format, telling: &Telling) -> bool {
+    fn fits(format: &Format, tracepoint: &ReportingTracepoint) -> bool {
         let has = |name: &str, size: usize| format.fields.iter().any(|field| field.name == name && field.size == size);
-        let local = match &telling.local {
+        let local = match &tracepoint.local {
             Local::Socket(field) => has(field, SOCKET_ADDRESS_BYTES),
             Local::Fields(address, port) => has(address, 4) && has(port, 2),
         };
-        local && telling.packet.is_none_or(|packet| has(packet, 8))
+        local && tracepoint.packet.is_none_or(|packet| has(packet, 8))
     }
 
-    /// Their numbers.
     pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|(id, ..)| *id)
     }
 
-    /// What the data of one of them tells: the packet, and the end on this host; none for other tracepoints.
-    fn told(&self, id: u64, data: &[u8]) -> Option<(Option<u64>, SocketAddr)> {
-        let (_, format, telling) = self.0.iter().find(|(known, ..)| *known == id)?;
-        let end = match &telling.local {
+    /// The packet and its local end from the data of a reporting tracepoint; none for other tracepoints.
+    fn reports(&self, id: u64, data: &[u8]) -> Option<(Option<u64>, SocketAddr)> {
+        let (_, format, tracepoint) = self.0.iter().find(|(known, ..)| *known == id)?;
+        let end = match &tracepoint.local {
             Local::Socket(field) => socket_address(format.bytes(field, data)?)?,
             Local::Fields(address, port) => {
                 let address: [u8; 4] = format.bytes(address, data)?.try_into().ok()?;
                 SocketAddr::new(Ipv4Addr::from(address).into(), u16::try_from(format.number(port, data)?).ok()?)
             }
         };
-        let packet = match telling.packet {
+        let packet = match tracepoint.packet {
             Some(field) => Some(format.number(field, data)?),
             None => None,
         };
@@ -89,21 +88,21 @@ impl Ends {
     }
 }
 
-/// Bytes of the address fields: those of a `struct sockaddr_in6`.
+/// Bytes of the address fields: a `struct sockaddr_in6`.
 const SOCKET_ADDRESS_BYTES: usize = 28;
 
-/// What was told on one core and not dropped yet.
+/// The reports of one core whose packets have not been dropped yet: time, packet, local end.
 #[derive(Debug, Default)]
-pub(super) struct SocketsOfDrops(VecDeque<(u64, Option<u64>, SocketAddr)>);
+pub(super) struct DropReports(VecDeque<(u64, Option<u64>, SocketAddr)>);
 
-impl SocketsOfDrops {
-    /// Remembers what a tracepoint tells; false where it is not one that does.
-    pub(super) fn take(&mut self, ends: &Ends, time: u64, id: u64, data: &[u8]) -> bool {
+impl DropReports {
+    /// Remembers a report; false if the tracepoint is not a reporting one.
+    pub(super) fn take(&mut self, ends: &ReportingTracepoints, time: u64, id: u64, data: &[u8]) -> bool {
         if !ends.0.iter().any(|(known, ..)| *known == id) {
             return false;
         }
-        if let Some((packet, end)) = ends.told(id, data) {
-            if self.0.len() >= REMEMBERED_MAX {
+        if let Some((packet, end)) = ends.reports(id, data) {
+            if self.0.len() >= REPORTS_MAX {
                 self.0.pop_front();
             }
             self.0.push_back((time, packet, end));
@@ -111,12 +110,12 @@ impl SocketsOfDrops {
         true
     }
 
-    /// The end of a packet that is dropped now.
+    /// The local end of a packet that is dropped now.
     pub(super) fn of(&mut self, time: u64, packet: u64) -> Option<SocketAddr> {
-        self.0.retain(|(told, ..)| time.saturating_sub(*told) <= APART_NS_MAX);
+        self.0.retain(|(reports, ..)| time.saturating_sub(*reports) <= REPORT_AGE_NS_MAX);
         let last = self.0.len().checked_sub(1);
         let found = self.0.iter().position(|(_, known, _)| *known == Some(packet));
-        // One that names no packet is the last thing before the drop.
+        // A report without a packet is the last event before the drop.
         let found = found.or_else(|| last.filter(|last| self.0.get(*last).is_some_and(|(_, known, _)| known.is_none())))?;
         self.0.remove(found).map(|(.., end)| end)
     }
@@ -130,15 +129,15 @@ mod tests {
 
     use super::*;
 
-    /// The three as Linux 6.18 writes them, with the numbers 1, 2 and 3.
-    fn ends() -> Ends {
+    /// The three tracepoints as Linux 6.18 describes them, numbered 1, 2 and 3.
+    fn ends() -> ReportingTracepoints {
         let texts = [
             "\tfield:const void * skbaddr;\toffset:8;\tsize:8;\n\tfield:__u8 saddr[28];\toffset:32;\tsize:28;\n",
             "\tfield:const void * skbaddr;\toffset:8;\tsize:8;\n\tfield:__u8 daddr[4];\toffset:28;\tsize:4;\n\tfield:__u16 dport;\toffset:34;\tsize:2;\n",
             "\tfield:__u8 daddr[28];\toffset:46;\tsize:28;\n",
         ];
         let formats = texts.iter().map(|text| Format::parse(text));
-        Ends((1..).zip(formats).zip(TELLING).map(|((id, format), telling)| (id, format, telling)).collect())
+        ReportingTracepoints((1..).zip(formats).zip(REPORTING).map(|((id, format), tracepoint)| (id, format, tracepoint)).collect())
     }
 
     fn data(parts: &[(usize, &[u8])]) -> Vec<u8> {
@@ -150,39 +149,39 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_was_told_of_has_an_end_once_and_soon() {
-        let (ends, mut told) = (ends(), SocketsOfDrops::default());
-        assert!(ends.0.iter().all(|(_, format, telling)| Ends::fits(format, telling)));
+    fn a_report_names_the_end_of_one_packet_for_a_short_time() {
+        let (ends, mut reports) = (ends(), DropReports::default());
+        assert!(ends.0.iter().all(|(_, format, tracepoint)| ReportingTracepoints::fits(format, tracepoint)));
         let reset = data(&[(8, &7_u64.to_ne_bytes()), (32, &[2, 0, 0, 80, 10, 78, 0, 2])]);
         let icmp = data(&[(8, &9_u64.to_ne_bytes()), (28, &[127, 0, 0, 1]), (34, &53_u16.to_ne_bytes())]);
-        assert!(told.take(&ends, 1000, 1, &reset) && told.take(&ends, 1001, 2, &icmp) && !told.take(&ends, 1002, 4, &icmp));
-        assert_eq!(told.of(1100, 8), None);
-        assert_eq!(told.of(1100, 7), Some("10.78.0.2:80".parse().unwrap()));
-        assert_eq!(told.of(1100, 7), None);
-        assert_eq!(told.of(1001 + APART_NS_MAX + 1, 9), None);
-        // Without a packet it is the next drop alone.
+        assert!(reports.take(&ends, 1000, 1, &reset) && reports.take(&ends, 1001, 2, &icmp) && !reports.take(&ends, 1002, 4, &icmp));
+        assert_eq!(reports.of(1100, 8), None);
+        assert_eq!(reports.of(1100, 7), Some("10.78.0.2:80".parse().unwrap()));
+        assert_eq!(reports.of(1100, 7), None);
+        assert_eq!(reports.of(1001 + REPORT_AGE_NS_MAX + 1, 9), None);
+        // Without a packet, a report is only about the next drop.
         let mut six = vec![10, 0, 0, 53, 0, 0, 0, 0];
         six.extend(Ipv6Addr::LOCALHOST.octets());
-        told.take(&ends, 200_000, 3, &data(&[(46, &six)]));
-        assert_eq!(told.of(200_010, 5), Some("[::1]:53".parse().unwrap()));
-        assert_eq!(told.of(200_010, 5), None);
+        reports.take(&ends, 200_000, 3, &data(&[(46, &six)]));
+        assert_eq!(reports.of(200_010, 5), Some("[::1]:53".parse().unwrap()));
+        assert_eq!(reports.of(200_010, 5), None);
     }
 
     #[test]
-    fn a_form_that_is_not_known_is_left_out() {
+    fn tracepoints_with_unknown_layouts_are_skipped() {
         let odd = Format::parse("\tfield:const void * skbaddr;\toffset:8;\tsize:8;\n\tfield:__u8 saddr[4];\toffset:32;\tsize:4;\n");
-        assert!(!Ends::fits(&odd, &TELLING[0]) && !Ends::fits(&Format::default(), &TELLING[2]));
+        assert!(!ReportingTracepoints::fits(&odd, &REPORTING[0]) && !ReportingTracepoints::fits(&Format::default(), &REPORTING[2]));
     }
 
     proptest! {
         #[test]
-        fn any_data_is_taken(id in 0u64..5, bytes in proptest::collection::vec(any::<u8>(), 0..90), packet: u64) {
-            let (ends, mut told) = (ends(), SocketsOfDrops::default());
+        fn arbitrary_data_is_read(id in 0u64..5, bytes in proptest::collection::vec(any::<u8>(), 0..90), packet: u64) {
+            let (ends, mut reports) = (ends(), DropReports::default());
             for time in 0..40 {
-                told.take(&ends, time, id, &bytes);
+                reports.take(&ends, time, id, &bytes);
             }
-            prop_assert!(told.0.len() <= REMEMBERED_MAX);
-            told.of(40, packet);
+            prop_assert!(reports.0.len() <= REPORTS_MAX);
+            reports.of(40, packet);
         }
     }
 }

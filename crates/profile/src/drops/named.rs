@@ -1,32 +1,32 @@
-//! Names for the numbers of drops, and one line for many connections that share an end: what both ways of reading them have in common.
+//! Names for the numbers of drops, and one line for connections that share an end. Both methods of counting use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::Drop;
+use super::dropped::Drop;
 use super::reasons::meaning;
 use crate::host::namespace_names;
-use crate::kernel::Kallsyms;
+use crate::naming::kallsyms::Kallsyms;
 use crate::tracefs::Format;
 
-/// A kind of drops as the kernel tells it.
+/// A kind of drops, by the kernel's numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Kind {
+pub(super) struct DropKey {
     pub(super) reason: u64,
     /// An address within the kernel's code.
     pub(super) location: u64,
     /// An EtherType.
     pub(super) protocol: u64,
     pub(super) socket: Option<bool>,
-    /// What ran.
+    /// The program that ran.
     pub(super) program: String,
     /// The number of its namespace.
     pub(super) program_namespace: Option<u64>,
     pub(super) end: DropSocket,
 }
 
-/// The socket of a drop, or what the packet says of it.
+/// The socket of a drop, or what the packet's headers say about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DropSocket {
     pub(super) transport: Option<&'static str>,
@@ -38,23 +38,23 @@ pub(super) struct DropSocket {
     pub(super) inode: Option<u64>,
 }
 
-/// All that was counted.
+/// All counted drops.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
-    pub(super) kinds: Vec<(Kind, u64)>,
+pub(super) struct DropCounts {
+    pub(super) kinds: Vec<(DropKey, u64)>,
     pub(super) lost: u64,
     pub(super) duration: Duration,
 }
 
-/// What one line tells: all of [`Kind`] but ends and sockets, with the name of the location.
-type Line = (u64, String, u64, Option<bool>, String, Option<u64>, Option<&'static str>, Option<&'static str>, Option<u64>);
+/// What drops of one line have in common: everything of [`DropKey`] except ends and sockets, with the name of the location.
+type LineKey = (u64, String, u64, Option<bool>, String, Option<u64>, Option<&'static str>, Option<&'static str>, Option<u64>);
 
-/// The drops with their names, the most first, and what could not be told.
-pub(super) fn drops(kinds: Vec<(Kind, u64)>, format: &Format, kallsyms: &str) -> (Vec<Drop>, Vec<String>) {
+/// The drops with their names, most packets first, and notes on what is not known.
+pub(super) fn drops(kinds: Vec<(DropKey, u64)>, format: &Format, kallsyms: &str) -> (Vec<Drop>, Vec<String>) {
     let functions = Kallsyms::parse(kallsyms);
-    let mut lines: BTreeMap<Line, Vec<(DropSocket, u64)>> = BTreeMap::new();
+    let mut lines: BTreeMap<LineKey, Vec<(DropSocket, u64)>> = BTreeMap::new();
     for (kind, count) in kinds {
-        let Kind { reason, location, protocol, socket, program, program_namespace, end } = kind;
+        let DropKey { reason, location, protocol, socket, program, program_namespace, end } = kind;
         let location = functions.find(location).map_or_else(|| "[kernel]".to_owned(), |(name, _)| name.to_owned());
         let line = (reason, location, protocol, socket, program, program_namespace, end.transport, end.state, end.namespace);
         lines.entry(line).or_default().push((end, count));
@@ -65,7 +65,7 @@ pub(super) fn drops(kinds: Vec<(Kind, u64)>, format: &Format, kallsyms: &str) ->
     for ((reason, location, protocol, for_socket, program, program_namespace, transport, state, namespace), ends) in lines {
         let name = format.symbols.iter().find(|(number, _)| *number == reason).map(|(_, name)| name.clone());
         let reason = name.unwrap_or_else(|| format!("reason {reason}"));
-        drops.extend(together(ends).into_iter().map(|((local, remote), shared)| Drop {
+        drops.extend(join_connections(ends).into_iter().map(|((local, remote), shared)| Drop {
             reason: reason.clone(),
             meaning: meaning(&reason),
             location: location.clone(),
@@ -92,20 +92,20 @@ pub(super) fn drops(kinds: Vec<(Kind, u64)>, format: &Format, kallsyms: &str) ->
     (drops, notes)
 }
 
-/// An address and port of each side.
+/// The local and the remote end.
 type Pair = (Option<SocketAddr>, Option<SocketAddr>);
 
-/// What is told of connections together.
+/// Connections that are reported join_connections.
 #[derive(Debug, Default)]
-struct Shared {
+struct JoinedConnections {
     pairs: u64,
     inodes: BTreeSet<u64>,
     count: u64,
 }
 
-/// Connections that share their end here (those of a server) become one, and then those that share the other end (those to a server).
-fn together(ends: Vec<(DropSocket, u64)>) -> BTreeMap<Pair, Shared> {
-    let mut pairs: BTreeMap<Pair, Shared> = BTreeMap::new();
+/// Joins connections that share their local end (those of a server), then those that share the remote end (those to a server).
+fn join_connections(ends: Vec<(DropSocket, u64)>) -> BTreeMap<Pair, JoinedConnections> {
+    let mut pairs: BTreeMap<Pair, JoinedConnections> = BTreeMap::new();
     for (end, count) in ends {
         let shared = pairs.entry((end.local, end.remote)).or_default();
         shared.pairs = u64::from(end.local.is_some() || end.remote.is_some());
@@ -116,15 +116,15 @@ fn together(ends: Vec<(DropSocket, u64)>) -> BTreeMap<Pair, Shared> {
     join(by_local, |(local, remote)| if remote.is_some() { (None, remote) } else { (local, None) })
 }
 
-/// Makes one of all pairs that are the same in short, where there are several.
-fn join(pairs: BTreeMap<Pair, Shared>, short: impl Fn(Pair) -> Pair) -> BTreeMap<Pair, Shared> {
-    let mut alike: BTreeMap<Pair, u64> = BTreeMap::new();
+/// Joins all pairs with the same `short` form, if there are several.
+fn join(pairs: BTreeMap<Pair, JoinedConnections>, short: impl Fn(Pair) -> Pair) -> BTreeMap<Pair, JoinedConnections> {
+    let mut shared_by: BTreeMap<Pair, u64> = BTreeMap::new();
     for pair in pairs.keys() {
-        *alike.entry(short(*pair)).or_default() += 1;
+        *shared_by.entry(short(*pair)).or_default() += 1;
     }
-    let mut joined: BTreeMap<Pair, Shared> = BTreeMap::new();
+    let mut joined: BTreeMap<Pair, JoinedConnections> = BTreeMap::new();
     for (pair, shared) in pairs {
-        let into = joined.entry(if alike.get(&short(pair)) > Some(&1) { short(pair) } else { pair }).or_default();
+        let into = joined.entry(if shared_by.get(&short(pair)) > Some(&1) { short(pair) } else { pair }).or_default();
         into.pairs += shared.pairs;
         into.inodes.extend(shared.inodes);
         into.count += shared.count;
@@ -132,7 +132,7 @@ fn join(pairs: BTreeMap<Pair, Shared>, short: impl Fn(Pair) -> Pair) -> BTreeMap
     joined
 }
 
-/// EtherTypes (IEEE 802, as in linux/if_ether.h).
+/// EtherTypes (IEEE 802, linux/if_ether.h).
 fn protocol_name(protocol: u64) -> String {
     match protocol {
         0x0800 => "IPv4".to_owned(),
@@ -152,11 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_told_by_the_end_that_they_share() {
+    fn connections_are_joined_by_the_end_they_share() {
         let server = "10.0.0.1:80";
         let behind = "10.0.0.2:9000";
         let lonely = ("10.0.0.1:22", "10.0.0.9:1");
-        let told = together(vec![
+        let joined_ends = join_connections(vec![
             end(server, "10.0.0.3:1000", 1),
             end(server, "10.0.0.4:1000", 2),
             end("10.0.0.1:5001", behind, 3),
@@ -164,7 +164,7 @@ mod tests {
             end(lonely.0, lonely.1, 5),
             (DropSocket::default(), 7),
         ]);
-        let told: Vec<(String, u64, usize, u64)> = told
+        let joined_ends: Vec<(String, u64, usize, u64)> = joined_ends
             .into_iter()
             .map(|((local, remote), shared)| {
                 let name = |end: Option<SocketAddr>| end.map_or_else(|| "-".to_owned(), |end| end.to_string());
@@ -177,6 +177,6 @@ mod tests {
             (format!("{} {}", lonely.0, lonely.1), 1, 1, 1),
             (format!("{server} -"), 2, 2, 2),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(joined_ends, expected);
     }
 }

@@ -1,7 +1,10 @@
-//! What the kernel's reasons for dropping a packet mean (include/net/dropreason-core.h), for those that a server meets.
+//! What the kernel's reasons for dropping a packet mean (include/net/dropreason-core.h), for the reasons that servers meet.
 
-/// Reasons that are no loss: buffers given back in the ordinary course, and where nobody said why.
-pub(super) const ORDINARY: &[&str] = &["NOT_SPECIFIED", "QUEUE_PURGE", "CONSUMED", "SKB_CONSUMED", "NOT_DROPPED_YET"];
+use crate::error::Error;
+use crate::tracefs::{Format, Tracefs};
+
+/// DropTracepoint that are no loss: buffers freed in the no_loss course, and drops without a stated reason.
+const NO_LOSS: &[&str] = &["NOT_SPECIFIED", "QUEUE_PURGE", "CONSUMED", "SKB_CONSUMED", "NOT_DROPPED_YET"];
 
 const MEANINGS: &[(&str, &str)] = &[
     ("NO_SOCKET", "nobody listens there, or the connection is no more"),
@@ -55,7 +58,33 @@ const MEANINGS: &[(&str, &str)] = &[
     ("IPV6DISABLED", "IPv6 is off"),
 ];
 
-/// What a reason means.
+/// The tracepoint's number and layout, and the numbers of the reasons that are no loss.
+#[derive(Debug)]
+pub(super) struct DropTracepoint {
+    pub(super) id: u64,
+    pub(super) format: Format,
+    pub(super) no_loss: Vec<(u64, String)>,
+}
+
+impl DropTracepoint {
+    /// Opens tracefs and reads them.
+    pub(super) fn find() -> Result<(Tracefs, Self), Error> {
+        let tracefs = Tracefs::open().map_err(|none| Error::Missing(none.to_string()))?;
+        let reasons = Self::read(&tracefs)?;
+        Ok((tracefs, reasons))
+    }
+
+    fn read(tracefs: &Tracefs) -> Result<Self, Error> {
+        let id = tracefs.id("skb", "kfree_skb").ok_or_else(|| Error::Missing("this kernel has no tracepoint skb:kfree_skb".to_owned()))?;
+        let format = tracefs.format("skb", "kfree_skb").unwrap_or_default();
+        if !format.fields.iter().any(|field| field.name == "reason") {
+            return Err(Error::Missing("this kernel tells no reasons of drops: that takes Linux 5.17".to_owned()));
+        }
+        let no_loss = format.symbols.iter().filter(|(_, name)| NO_LOSS.contains(&name.as_str())).cloned().collect();
+        Ok(Self { id, format, no_loss })
+    }
+}
+
 pub(super) fn meaning(reason: &str) -> Option<&'static str> {
     MEANINGS.iter().find(|(name, _)| *name == reason).map(|(_, meaning)| *meaning)
 }
@@ -65,9 +94,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_reason_stands_twice_or_is_both() {
+    fn every_reason_is_listed_once() {
         for (index, (name, meaning)) in MEANINGS.iter().enumerate() {
-            assert!(!meaning.is_empty() && !ORDINARY.contains(name), "{name}");
+            assert!(!meaning.is_empty() && !NO_LOSS.contains(name), "{name}");
             assert!(MEANINGS[index + 1..].iter().all(|(other, _)| other != name), "{name}");
         }
         assert_eq!(meaning("X"), None);

@@ -1,8 +1,8 @@
-//! The records of `socket.bpf.c`: a kind of drops (`struct kind`) and how many there were (`struct counted`).
+//! Parses the records of `socket.bpf.c`: a kind of drops (`struct kind`) and its count (`struct counted`).
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use super::named::{DropSocket, Kind};
+use super::named::{DropKey, DropSocket};
 
 /// Bytes of `struct kind` and `struct counted`.
 pub(super) const KIND_BYTES: usize = 80;
@@ -10,14 +10,14 @@ pub(super) const COUNTED_BYTES: usize = 16;
 
 /// `flags` of a kind.
 const FOR_SOCKET: u8 = 1;
-const TELLS_SOCKETS: u8 = 2;
+const KNOWS_SOCKETS: u8 = 2;
 const KERNEL_THREAD: u8 = 4;
 const IDLE: u8 = 8;
-/// The lowest number of a namespace; those of the first ones are just below 0xf0000000, all others above (linux/proc_ns.h). Less was read of something else:
-/// the place of a packet's interface holds other things while it waits in a queue.
+/// The lowest number of a namespace. The initial ones are just below 0xf0000000, all others above (linux/proc_ns.h). A lower number is not a namespace: the
+/// packet's field for the interface holds other data while it waits in a queue.
 const NAMESPACE_MIN: u32 = 0xefff_fff0;
 
-/// Names of include/net/tcp_states.h, from 1 on.
+/// Names of include/net/tcp_states.h, starting with 1.
 const STATES: &[&str] = &[
     "ESTABLISHED",
     "SYN_SENT",
@@ -33,13 +33,13 @@ const STATES: &[&str] = &[
     "NEW_SYN_RECV",
 ];
 
-/// A kind of drops, and how many packets.
-pub(super) fn read(kind: &[u8; KIND_BYTES], counted: &[u8; COUNTED_BYTES]) -> (Kind, u64) {
+/// A kind of drops and its number of packets.
+pub(super) fn read(kind: &[u8; KIND_BYTES], counted: &[u8; COUNTED_BYTES]) -> (DropKey, u64) {
     let flags = kind[28];
-    let word = |at: usize| u32::from_ne_bytes(part(kind, at));
-    let half = |at: usize| u16::from_ne_bytes(part(kind, at));
+    let word = |at: usize| u32::from_ne_bytes(field(kind, at));
+    let half = |at: usize| u16::from_ne_bytes(field(kind, at));
     let namespace = |at: usize| Some(word(at)).filter(|number| *number >= NAMESPACE_MIN).map(u64::from);
-    let address = |at: usize, port: u16| (port != 0).then(|| SocketAddr::new(Ipv6Addr::from(part::<16>(kind, at)).to_canonical(), port));
+    let address = |at: usize, port: u16| (port != 0).then(|| SocketAddr::new(Ipv6Addr::from(field::<16>(kind, at)).to_canonical(), port));
     let transport = match kind[26] {
         6 => Some("tcp"),
         17 => Some("udp"),
@@ -51,11 +51,11 @@ pub(super) fn read(kind: &[u8; KIND_BYTES], counted: &[u8; COUNTED_BYTES]) -> (K
         (0, _) => (format!("[{}]", name(kind)), None),
         _ => ("[idle]".to_owned(), None),
     };
-    let read = Kind {
+    let read = DropKey {
         reason: word(8).into(),
-        location: u64::from_ne_bytes(part(kind, 0)),
+        location: u64::from_ne_bytes(field(kind, 0)),
         protocol: half(20).into(),
-        socket: if flags & FOR_SOCKET != 0 { Some(true) } else { (flags & TELLS_SOCKETS != 0).then_some(false) },
+        socket: if flags & FOR_SOCKET != 0 { Some(true) } else { (flags & KNOWS_SOCKETS != 0).then_some(false) },
         program,
         program_namespace,
         end: DropSocket {
@@ -64,20 +64,20 @@ pub(super) fn read(kind: &[u8; KIND_BYTES], counted: &[u8; COUNTED_BYTES]) -> (K
             namespace: namespace(16),
             local: address(32, half(22)),
             remote: address(48, half(24)),
-            inode: Some(u64::from_ne_bytes(part(counted, 8))).filter(|inode| *inode != 0),
+            inode: Some(u64::from_ne_bytes(field(counted, 8))).filter(|inode| *inode != 0),
         },
     };
-    (read, u64::from_ne_bytes(part(counted, 0)))
+    (read, u64::from_ne_bytes(field(counted, 0)))
 }
 
-/// Bytes of a field; zeroes beyond the end.
-fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+/// The bytes of a field; zeros beyond the end.
+fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|index| bytes.get(at + index).copied().unwrap_or(0))
 }
 
 /// The program's name, up to its first NUL.
 fn name(kind: &[u8; KIND_BYTES]) -> String {
-    let bytes = part::<16>(kind, 64);
+    let bytes = field::<16>(kind, 64);
     String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_of_a_server_is_read_whole() {
+    fn all_fields_of_a_server_connection_are_read() {
         let (here, there) = (mapped([10, 0, 0, 1]), mapped([10, 0, 0, 2]));
         let parts: [(usize, &[u8]); 11] = [
             (0, &0xffff_ffff_8100_0010_u64.to_ne_bytes()),
@@ -110,7 +110,7 @@ mod tests {
             (20, &0x0800_u16.to_ne_bytes()),
             (22, &80_u16.to_ne_bytes()),
             (24, &4000_u16.to_ne_bytes()),
-            (26, &[6, 1, FOR_SOCKET | TELLS_SOCKETS]),
+            (26, &[6, 1, FOR_SOCKET | KNOWS_SOCKETS]),
             (32, &here),
             (48, &there),
             (64, b"nginx\0x"),
@@ -125,7 +125,7 @@ mod tests {
             remote: "10.0.0.2:4000".parse().ok(),
             inode: Some(4711),
         };
-        let expected = Kind {
+        let expected = DropKey {
             reason: 6,
             location: 0xffff_ffff_8100_0010,
             protocol: 0x0800,
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_absent() {
+    fn unknown_fields_are_absent() {
         let (empty, count) = read(&[0; KIND_BYTES], &[0; COUNTED_BYTES]);
-        assert_eq!((empty, count), (Kind::default(), 0));
-        // An interface that was something else, a wildcard of IPv6 without another end, threads of the kernel, and a kernel that knows there is no socket.
+        assert_eq!((empty, count), (DropKey::default(), 0));
+        // A field that is no namespace, an IPv6 wildcard address without a remote end, a kernel thread, and a kernel that knows there is no socket.
         let odd = kind(&[
             (16, &17_u32.to_ne_bytes()),
             (22, &53_u16.to_ne_bytes()),
-            (26, &[17, 7, TELLS_SOCKETS | KERNEL_THREAD]),
+            (26, &[17, 7, KNOWS_SOCKETS | KERNEL_THREAD]),
             (64, b"ksoftirqd/0"),
         ]);
         let (odd, _) = read(&odd, &[0; COUNTED_BYTES]);
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_taken(kind: [u8; KIND_BYTES], counted: [u8; COUNTED_BYTES]) {
+        fn arbitrary_bytes_are_read(kind: [u8; KIND_BYTES], counted: [u8; COUNTED_BYTES]) {
             let (read, count) = read(&kind, &counted);
             prop_assert_eq!(count, u64::from_ne_bytes(counted[..8].try_into().unwrap()));
             prop_assert!(read.end.state.is_none() || read.end.transport == Some("tcp"));

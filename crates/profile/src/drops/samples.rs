@@ -1,4 +1,4 @@
-//! Drops by samples of the tracepoint skb:kfree_skb (perf_event_open(2)): what any kernel with reasons tells, without sockets.
+//! Counts drops by samples of the tracepoint skb:kfree_skb (perf_event_open(2)): everything that a kernel with drop drop_tracepoint reports, without sockets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
@@ -9,35 +9,34 @@ use std::time::{Duration, Instant};
 use perf_event_open_sys as sys;
 use perf_event_open_sys::bindings as b;
 
-use super::Reasons;
-use super::ends::{Ends, SocketsOfDrops};
-use super::named::{Counted, DropSocket, Kind};
+use super::ends::{DropReports, ReportingTracepoints};
+use super::named::{DropCounts, DropKey, DropSocket};
+use super::reasons::DropTracepoint;
 use crate::error::Error;
-use crate::event;
 use crate::host;
-use crate::ring::{Ring, bytes_of_each};
-use crate::sampler::{is_refusal, privilege, wait};
+use crate::sampling::event::{self, is_refusal, privilege, wait};
+use crate::sampling::ring::{Ring, bytes_of_each};
 use crate::tracefs::{Format, Tracefs};
 
-/// Kinds of drops at most that are told apart; those beyond are counted together with the lost ones.
+/// Maximum number of kinds. Drops of further kinds count as lost.
 const KINDS_MAX: usize = 1 << 14;
 /// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE` of linux/perf_event.h.
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 
-/// Events that are open and do not count yet.
+/// Open events that do not count yet.
 #[derive(Debug)]
 pub(super) struct Sampling {
     fds: Vec<OwnedFd>,
-    /// The tracepoints that tell where packets came for, and their events, whose samples go to the rings of `fds`.
-    ends: Ends,
+    /// Tracepoints that report local ends. Their events are the `followers`, whose samples go to the rings of `fds`.
+    ends: ReportingTracepoints,
     followers: Vec<OwnedFd>,
     rings: Vec<Ring>,
 }
 
-/// What is told apart while packets are counted.
+/// What distinguishes drops while they are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Sampled {
+struct SampledDrop {
     reason: u64,
     location: u64,
     protocol: u64,
@@ -48,13 +47,13 @@ struct Sampled {
 
 impl Sampling {
     /// Opens the tracepoint on each core.
-    pub(super) fn open(tracefs: &Tracefs, reasons: &Reasons) -> Result<Self, Error> {
-        let filter: Vec<String> = reasons.ordinary.iter().map(|(number, _)| format!("reason != {number}")).collect();
+    pub(super) fn open(tracefs: &Tracefs, drop_tracepoint: &DropTracepoint) -> Result<Self, Error> {
+        let filter: Vec<String> = drop_tracepoint.no_loss.iter().map(|(number, _)| format!("reason != {number}")).collect();
         let filter = CString::new(filter.join(" && ")).unwrap_or_default();
         let cores = host::cores_online();
         let bytes = bytes_of_each(cores.len());
-        let attr = attributes(reasons.id, bytes);
-        let ends = Ends::find(tracefs);
+        let attr = attributes(drop_tracepoint.id, bytes);
+        let ends = ReportingTracepoints::find(tracefs);
         let (mut fds, mut rings, mut followers) = (Vec::new(), Vec::new(), Vec::new());
         for core in cores {
             let fd = match event::open(&attr, -1, core) {
@@ -69,9 +68,9 @@ impl Sampling {
                 return Err(io("the kernel takes no condition for skb:kfree_skb"));
             }
             rings.push(Ring::map(&fd, bytes).map_err(|error| Error::Io("the drops' buffer cannot be mapped".to_owned(), error))?);
-            for telling in ends.ids() {
-                // One that cannot be had tells nothing; drops are counted all the same.
-                let follower = event::open(&attributes(telling, bytes), -1, core).ok();
+            for tracepoint in ends.ids() {
+                // Drops are counted even if a reporting tracepoint cannot be opened.
+                let follower = event::open(&attributes(tracepoint, bytes), -1, core).ok();
                 followers.extend(follower.filter(|follower| event::redirect(follower, &fd).is_ok()));
             }
             fds.push(fd);
@@ -79,13 +78,18 @@ impl Sampling {
         Ok(Self { fds, ends, followers, rings })
     }
 
-    /// Counts for as long as `go_on` says so, which is asked ten times a second.
-    pub(super) fn run(mut self, reasons: &Reasons, begin: Instant, mut go_on: impl FnMut(Duration) -> bool) -> Result<Counted, Error> {
+    /// Counts while `go_on` returns true; it is called ten times a second.
+    pub(super) fn run(
+        mut self,
+        drop_tracepoint: &DropTracepoint,
+        begin: Instant,
+        mut go_on: impl FnMut(Duration) -> bool,
+    ) -> Result<DropCounts, Error> {
         for fd in self.followers.iter().chain(&self.fds) {
             event::enable(fd).map_err(|error| Error::Io("counting cannot be started".to_owned(), error))?;
         }
         let mut tally = Tally::default();
-        let mut told: Vec<SocketsOfDrops> = self.rings.iter().map(|_| SocketsOfDrops::default()).collect();
+        let mut reports: Vec<DropReports> = self.rings.iter().map(|_| DropReports::default()).collect();
         let mut buffer = Vec::new();
         loop {
             let more = go_on(begin.elapsed());
@@ -93,16 +97,16 @@ impl Sampling {
                 wait(&self.fds);
             } else {
                 for fd in self.fds.iter().chain(&self.followers) {
-                    // One that cannot be stopped is closed in a moment.
+                    // An event that cannot be stopped is closed in a moment anyway.
                     let _ = event::disable(fd);
                 }
             }
-            for (ring, told) in self.rings.iter_mut().zip(&mut told) {
+            for (ring, reports) in self.rings.iter_mut().zip(&mut reports) {
                 buffer.clear();
                 if !ring.take(&mut buffer) {
                     tally.lost += 1;
                 }
-                tally.take(&buffer, &Layout { id: reasons.id, format: &reasons.format, ends: &self.ends }, told);
+                tally.take(&buffer, &Layout { id: drop_tracepoint.id, format: &drop_tracepoint.format, ends: &self.ends }, reports);
             }
             if !more {
                 break;
@@ -129,25 +133,25 @@ fn attributes(id: u64, ring_bytes: usize) -> b::perf_event_attr {
     attr
 }
 
-/// What the samples of a ring are: drops by their number, and what tells of them.
+/// How to read the samples of a ring: the number and layout of the drop tracepoint, and the reporting tracepoints.
 struct Layout<'a> {
     id: u64,
     format: &'a Format,
-    ends: &'a Ends,
+    ends: &'a ReportingTracepoints,
 }
 
 /// Packets by kind.
 #[derive(Debug, Default)]
 struct Tally {
-    kinds: BTreeMap<Sampled, u64>,
-    /// Program and namespace of a process, looked up when it is first seen: it may be gone a moment later.
+    kinds: BTreeMap<SampledDrop, u64>,
+    /// Program and namespace of each process, looked up when it is first seen, since it may end soon after.
     programs: HashMap<u32, (String, Option<u64>)>,
     lost: u64,
 }
 
 impl Tally {
-    /// Takes the records of a ring; stops where they make no sense, and counts that as one lost.
-    fn take(&mut self, mut bytes: &[u8], layout: &Layout<'_>, told: &mut SocketsOfDrops) {
+    /// Reads the records of a ring. Stops at a malformed one and counts it as lost.
+    fn take(&mut self, mut bytes: &[u8], layout: &Layout<'_>, reports: &mut DropReports) {
         while !bytes.is_empty() {
             let header = bytes.first_chunk::<8>().map(|head| (u32_at(head, 0), usize::from(u16::from_ne_bytes([head[6], head[7]]))));
             let Some((kind, size)) = header.filter(|(_, size)| (8..=bytes.len()).contains(size)) else {
@@ -156,9 +160,9 @@ impl Tally {
             };
             let (record, rest) = bytes.split_at(size);
             match kind {
-                SAMPLE => match sample(&record[8..], layout, told) {
+                SAMPLE => match sample(&record[8..], layout, reports) {
                     Some(Sample::Drop(kind)) => self.count(kind),
-                    Some(Sample::SocketsOfDrops) => {}
+                    Some(Sample::Report) => {}
                     None => self.lost += 1,
                 },
                 LOST => self.lost = self.lost.saturating_add(record.get(16..24).map_or(1, |word| u64_at(word, 0))),
@@ -168,7 +172,7 @@ impl Tally {
         }
     }
 
-    fn count(&mut self, kind: Sampled) {
+    fn count(&mut self, kind: SampledDrop) {
         if self.kinds.len() >= KINDS_MAX && !self.kinds.contains_key(&kind) {
             self.lost += 1;
             return;
@@ -177,15 +181,15 @@ impl Tally {
         *self.kinds.entry(kind).or_default() += 1;
     }
 
-    fn finish(self, duration: Duration) -> Counted {
-        let mut kinds: BTreeMap<Kind, u64> = BTreeMap::new();
+    fn finish(self, duration: Duration) -> DropCounts {
+        let mut kinds: BTreeMap<DropKey, u64> = BTreeMap::new();
         for (sampled, count) in self.kinds {
             let (program, program_namespace) = self.programs.get(&sampled.pid).cloned().unwrap_or_default();
-            let Sampled { reason, location, protocol, socket, local, .. } = sampled;
+            let SampledDrop { reason, location, protocol, socket, local, .. } = sampled;
             let end = DropSocket { local, ..DropSocket::default() };
-            *kinds.entry(Kind { reason, location, protocol, socket, program, program_namespace, end }).or_default() += count;
+            *kinds.entry(DropKey { reason, location, protocol, socket, program, program_namespace, end }).or_default() += count;
         }
-        Counted { kinds: kinds.into_iter().collect(), lost: self.lost, duration }
+        DropCounts { kinds: kinds.into_iter().collect(), lost: self.lost, duration }
     }
 }
 
@@ -197,28 +201,28 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
-/// What a sample was.
+/// A parsed sample.
 enum Sample {
-    Drop(Sampled),
-    /// It told of a packet that is dropped in a moment.
-    SocketsOfDrops,
+    Drop(SampledDrop),
+    /// A report on a packet that is about to be dropped.
+    Report,
 }
 
-/// pid, tid, time, size of the tracepoint's data, the data, which begins with the tracepoint's number.
-fn sample(body: &[u8], layout: &Layout<'_>, told: &mut SocketsOfDrops) -> Option<Sample> {
+/// Parses pid, tid, time, size of the tracepoint's data, then the data, which starts with the tracepoint's number.
+fn sample(body: &[u8], layout: &Layout<'_>, reports: &mut DropReports) -> Option<Sample> {
     let head = body.first_chunk::<20>()?;
     let data = body.get(20..20_usize.checked_add(usize::try_from(u32_at(head, 16)).ok()?)?)?;
     let (time, id) = (u64_at(head, 8), u64::from(u16::from_ne_bytes(*data.first_chunk()?)));
     if id != layout.id {
-        return told.take(layout.ends, time, id, data).then_some(Sample::SocketsOfDrops);
+        return reports.take(layout.ends, time, id, data).then_some(Sample::Report);
     }
     let number = |name: &str| layout.format.number(name, data);
-    Some(Sample::Drop(Sampled {
+    Some(Sample::Drop(SampledDrop {
         reason: number("reason")?,
         location: number("location").unwrap_or(0),
         protocol: number("protocol").unwrap_or(0),
         socket: number("rx_sk").map(|socket| socket != 0),
-        local: number("skbaddr").and_then(|packet| told.of(time, packet)),
+        local: number("skbaddr").and_then(|packet| reports.of(time, packet)),
         pid: u32_at(head, 0),
     }))
 }
@@ -228,7 +232,7 @@ fn of_process(pid: u32) -> (String, Option<u64>) {
         return ("[idle]".to_owned(), None);
     }
     let program = host::comm(pid, pid).unwrap_or_else(|| "(gone)".to_owned());
-    // Threads of the kernel are in the first namespace whatever they work on.
+    // Kernel threads are in the initial namespace, whatever they work on.
     if host::is_kernel_thread(pid) { (format!("[{program}]"), None) } else { (program, host::network_namespace(pid)) }
 }
 
@@ -247,12 +251,12 @@ mod tests {
         )
     }
 
-    /// The number of the tracepoint in the records below.
+    /// The tracepoint's number in the records below.
     const ID: u64 = 17;
 
     fn take(tally: &mut Tally, bytes: &[u8]) {
-        let (format, ends) = (format(), Ends::default());
-        tally.take(bytes, &Layout { id: ID, format: &format, ends: &ends }, &mut SocketsOfDrops::default());
+        let (format, ends) = (format(), ReportingTracepoints::default());
+        tally.take(bytes, &Layout { id: ID, format: &format, ends: &ends }, &mut DropReports::default());
     }
 
     fn record(pid: u32, reason: u32, location: u64) -> Vec<u8> {
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_counted_by_reason_and_place() {
+    fn drops_are_counted_by_reason_and_location() {
         let mut bytes = record(0, 3, 0x1010);
         bytes.extend(record(0, 3, 0x1020));
         bytes.extend(record(0, 99, 0x2000));
@@ -285,15 +289,15 @@ mod tests {
         let counted = tally.finish(Duration::ZERO);
         assert_eq!(counted.lost, 5);
         let (drops, _) = named::drops(counted.kinds, &format(), "0000000000001000 T udp_rcv\n0000000000002000 T other\n");
-        let told: Vec<_> = drops.iter().map(|drop| (drop.reason.as_str(), drop.location.as_str(), drop.count)).collect();
-        assert_eq!(told, [("NO_SOCKET", "udp_rcv", 2), ("reason 99", "other", 1)]);
+        let reports: Vec<_> = drops.iter().map(|drop| (drop.reason.as_str(), drop.location.as_str(), drop.count)).collect();
+        assert_eq!(reports, [("NO_SOCKET", "udp_rcv", 2), ("reason 99", "other", 1)]);
         let first = &drops[0];
         assert_eq!((first.protocol.as_str(), first.for_socket, first.program.as_str()), ("IPv4", Some(false), "[idle]"));
         assert!(first.meaning.is_some());
     }
 
     #[test]
-    fn records_cut_at_every_byte_are_taken() {
+    fn records_cut_at_any_byte_count_as_lost() {
         let bytes = record(0, 3, 0x1010);
         for length in 1..bytes.len() {
             let mut tally = Tally::default();
@@ -304,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_taken(bytes: Vec<u8>, at in 0usize..60, byte: u8) {
+        fn arbitrary_bytes_are_read(bytes: Vec<u8>, at in 0usize..60, byte: u8) {
             let mut tally = Tally::default();
             take(&mut tally, &bytes);
             let mut damaged = record(0, 3, 1);

@@ -1,8 +1,38 @@
 //! The rules that put functions into layers, as data: names, what these functions do, and where one can read that. Where several rules name a
 //! function the first counts; where several functions of a stack are named, the one nearest to the leaf.
 
-use super::On::{Kernel, KernelLeaf, KernelModule, User, UserFile};
-use super::{Layer, On, Rule};
+use self::On::{Kernel, KernelLeaf, KernelModule, User, UserFile};
+use super::layer::Layer;
+
+/// Where a rule looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum On {
+    /// At any kernel function of the stack.
+    Kernel,
+    /// At the kernel function that runs, not at its callers.
+    KernelLeaf,
+    /// At the kernel module of any kernel function.
+    KernelModule,
+    /// At any user function.
+    User,
+    /// At the file that a user function lies in.
+    UserFile,
+}
+
+/// A rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// The layer that it leads to.
+    pub layer: Layer,
+    /// Where it looks.
+    pub on: On,
+    /// Names, with `*` for anything.
+    pub names: &'static [&'static str],
+    /// What these functions do.
+    pub meaning: &'static str,
+    /// Where one can read that.
+    pub source: &'static str,
+}
 
 const fn rule(layer: Layer, on: On, names: &'static [&'static str], meaning: &'static str, source: &'static str) -> Rule {
     Rule { layer, on, names, meaning, source }

@@ -2,9 +2,10 @@
 //!
 //! Deterministic: recorded stacks.
 
+use chokepoint_profile::Profile;
+use chokepoint_profile::analysis::report::{Bound, Report, report};
 use chokepoint_profile::layers::{LAYERS, Layer};
-use chokepoint_profile::report::{Bound, Report, report};
-use chokepoint_profile::{Profile, folded};
+use chokepoint_profile::output::folded;
 
 /// nginx and php-fpm, a connection for each request, both on one core (Debian 12, kernel 6.18): sampled by this program.
 const NGINX_PHP: &str = include_str!("../data/nginx-php-fpm.folded");

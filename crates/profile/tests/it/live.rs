@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chokepoint_profile::report::report;
+use chokepoint_profile::analysis::report::report;
 use chokepoint_profile::{Options, Profile, Sampler, Scope, StackEnd};
 
 /// A child that is ended with the test.

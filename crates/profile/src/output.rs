@@ -1,0 +1,9 @@
+//! A profile as text, as flame graphs, and in the forms of other programs.
+
+mod escape;
+pub mod firefox;
+pub mod folded;
+pub mod html;
+pub mod pprof;
+pub mod svg;
+pub mod text;

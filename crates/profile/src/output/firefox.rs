@@ -1,0 +1,215 @@
+//! The processed form of the Firefox Profiler (github.com/firefox-devtools/profiler, docs-developer/processed-profile-format.md), version 55: a
+//! track for each thread, layers as categories. It is opened at profiler.firefox.com, which keeps it in the browser.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::layers::{LAYERS, Layer};
+use crate::profile::{Frame, Profile, Sample, Thread};
+
+/// Version of the form.
+const VERSION: u32 = 55;
+
+/// Columns of one thread while they are filled.
+#[derive(Default)]
+struct Track {
+    strings: Vec<String>,
+    strings_known: HashMap<String, usize>,
+    funcs: Vec<(usize, Option<usize>)>,
+    funcs_known: HashMap<u32, usize>,
+    resources: Vec<usize>,
+    resources_known: HashMap<String, usize>,
+    frames: Vec<(usize, usize)>,
+    frames_known: HashMap<(usize, usize), usize>,
+    stacks: Vec<(Option<usize>, usize)>,
+    stacks_known: HashMap<(Option<usize>, usize), usize>,
+    samples: Vec<(Option<usize>, u32)>,
+    /// The last function of each stack of the profile that was seen, by the stack's number.
+    known: HashMap<u32, Option<usize>>,
+}
+
+/// The file's text.
+pub fn file(profile: &Profile, product: &str) -> String {
+    let mut tracks: Vec<Track> = profile.threads.iter().map(|_| Track::default()).collect();
+    let mut samples: Vec<&Sample> = profile.samples.iter().collect();
+    samples.sort_by_key(|sample| sample.time_ms);
+    for sample in samples {
+        let track = usize::try_from(sample.thread).ok().and_then(|index| tracks.get_mut(index));
+        let Some((track, (stack, _))) = track.zip(profile.of(sample)) else { continue };
+        if stack.layer == Layer::Idle {
+            continue;
+        }
+        let category = LAYERS.iter().position(|def| def.layer == stack.layer).unwrap_or(0);
+        let at = match track.known.get(&sample.stack) {
+            Some(at) => *at,
+            None => {
+                let mut at = None;
+                for (index, frame) in stack.frames.iter().zip(profile.frames_of(stack)) {
+                    at = Some(track.stack(at, *index, frame, category));
+                }
+                track.known.insert(sample.stack, at);
+                at
+            }
+        };
+        track.samples.push((at, sample.time_ms));
+    }
+    let threads: Vec<Value> = (profile.threads.iter().zip(&tracks))
+        .filter(|(_, track)| !track.samples.is_empty())
+        .map(|(thread, track)| track.json(thread, profile.duration_s * 1000.0))
+        .collect();
+    let categories: Vec<Value> =
+        LAYERS.iter().map(|def| json!({ "name": def.title, "color": color(def.layer), "subcategories": ["Other"] })).collect();
+    let interval = if profile.frequency_hz > 0 { 1000.0 / f64::from(profile.frequency_hz) } else { 1.0 };
+    let file = json!({
+        "meta": {
+            "categories": categories, "debug": false, "extensions": { "length": 0, "baseURL": [], "id": [], "name": [] },
+            "interval": interval, "preprocessedProfileVersion": VERSION, "version": 24, "processType": 0, "product": product, "oscpu": "Linux",
+            "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs" }, "startTime": 0.0, "symbolicated": true,
+            "pausedRanges": [], "usesOnlyOneStackType": true, "sourceCodeIsNotOnSearchfox": true, "markerSchema": [],
+        },
+        "libs": [], "threads": threads, "pages": [], "profilerOverhead": [], "counters": [],
+    });
+    file.to_string()
+}
+
+/// The nearest of the colours that the profiler knows.
+fn color(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Application | Layer::Interpreter => "green",
+        Layer::Allocator | Layer::Scheduler => "orange",
+        Layer::Tls | Layer::Compression => "purple",
+        Layer::Netfilter | Layer::PortSearch | Layer::Lock => "red",
+        Layer::PageFault => "lightred",
+        Layer::FileSystem => "lightblue",
+        Layer::SyscallEntry => "brown",
+        Layer::Polling => "yellow",
+        Layer::Interrupt | Layer::KernelOther | Layer::Unknown | Layer::Idle => "grey",
+        _ => "blue",
+    }
+}
+
+impl Track {
+    fn string(&mut self, text: &str) -> usize {
+        if let Some(index) = self.strings_known.get(text) {
+            return *index;
+        }
+        self.strings.push(text.to_owned());
+        self.strings_known.insert(text.to_owned(), self.strings.len() - 1);
+        self.strings.len() - 1
+    }
+
+    /// The number of a stack that is another one and a function more.
+    fn stack(&mut self, prefix: Option<usize>, index: u32, frame: &Frame, category: usize) -> usize {
+        let func = match self.funcs_known.get(&index) {
+            Some(func) => *func,
+            None => {
+                let (name, resource) = (self.string(&frame.name), self.resource(&frame.module));
+                self.funcs.push((name, resource));
+                self.funcs_known.insert(index, self.funcs.len() - 1);
+                self.funcs.len() - 1
+            }
+        };
+        let (frames, stacks) = (&mut self.frames, &mut self.stacks);
+        let frame = *self.frames_known.entry((func, category)).or_insert_with(|| {
+            frames.push((func, category));
+            frames.len() - 1
+        });
+        *self.stacks_known.entry((prefix, frame)).or_insert_with(|| {
+            stacks.push((prefix, frame));
+            stacks.len() - 1
+        })
+    }
+
+    fn resource(&mut self, module: &str) -> Option<usize> {
+        if module.is_empty() {
+            return None;
+        }
+        if let Some(index) = self.resources_known.get(module) {
+            return Some(*index);
+        }
+        let name = self.string(module);
+        self.resources.push(name);
+        self.resources_known.insert(module.to_owned(), self.resources.len() - 1);
+        Some(self.resources.len() - 1)
+    }
+
+    fn json(&self, thread: &Thread, duration_ms: f64) -> Value {
+        let same = |value: Value, length: usize| vec![value; length];
+        let (funcs, frames, resources) = (self.funcs.len(), self.frames.len(), self.resources.len());
+        let mut before = 0;
+        let deltas: Vec<u32> = (self.samples.iter())
+            .map(|(_, time)| {
+                let delta = time.saturating_sub(before);
+                before = *time;
+                delta
+            })
+            .collect();
+        json!({
+            "name": thread.name, "isMainThread": thread.pid == thread.tid, "processName": thread.program, "processType": "default",
+            "pid": thread.pid.to_string(), "tid": thread.tid, "registerTime": 0.0, "unregisterTime": duration_ms, "processStartupTime": 0.0,
+            "processShutdownTime": duration_ms, "pausedRanges": [], "showMarkersInTimeline": false, "stringArray": self.strings,
+            "samples": {
+                "length": self.samples.len(), "weightType": "samples", "timeDeltas": deltas,
+                "stack": self.samples.iter().map(|(stack, _)| *stack).collect::<Vec<_>>(), "weight": null,
+            },
+            "stackTable": {
+                "length": self.stacks.len(), "prefix": self.stacks.iter().map(|(prefix, _)| *prefix).collect::<Vec<_>>(),
+                "frame": self.stacks.iter().map(|(_, frame)| *frame).collect::<Vec<_>>(),
+            },
+            "frameTable": {
+                "length": frames, "func": self.frames.iter().map(|(func, _)| *func).collect::<Vec<_>>(),
+                "category": self.frames.iter().map(|(_, category)| *category).collect::<Vec<_>>(), "subcategory": same(json!(0), frames),
+                "address": same(json!(-1), frames), "inlineDepth": same(json!(0), frames), "nativeSymbol": same(Value::Null, frames),
+                "innerWindowID": same(json!(0), frames), "line": same(Value::Null, frames), "column": same(Value::Null, frames),
+            },
+            "funcTable": {
+                "length": funcs, "name": self.funcs.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                "resource": self.funcs.iter().map(|(_, resource)| resource.map_or(json!(-1), |index| json!(index))).collect::<Vec<_>>(),
+                "isJS": same(json!(false), funcs), "relevantForJS": same(json!(false), funcs), "fileName": same(Value::Null, funcs),
+                "lineNumber": same(Value::Null, funcs), "columnNumber": same(Value::Null, funcs),
+            },
+            "resourceTable": {
+                "length": resources, "name": self.resources, "lib": same(Value::Null, resources), "host": same(Value::Null, resources),
+                "type": same(json!(1), resources),
+            },
+            "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },
+            "markers": { "length": 0, "category": [], "data": [], "endTime": [], "name": [], "phase": [], "startTime": [] },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::folded;
+
+    #[test]
+    fn every_column_is_as_long_as_its_table_says() {
+        let mut profile = folded::read("a;f;g_[k] 3\na;f;h 2\n[idle];do_idle_[k] 9\n").unwrap();
+        for (time, sample) in (0..).zip(&mut profile.samples) {
+            sample.time_ms = 10 * time;
+        }
+        let file: Value = serde_json::from_str(&file(&profile, "x")).unwrap();
+        let threads = file["threads"].as_array().unwrap();
+        assert_eq!(threads.len(), 1);
+        for (name, table) in threads[0].as_object().unwrap().iter().filter(|(_, value)| value.is_object()) {
+            let length = table["length"].as_u64().unwrap();
+            for (column, value) in table.as_object().unwrap().iter().filter(|(_, value)| value.is_array()) {
+                assert_eq!(u64::try_from(value.as_array().unwrap().len()).unwrap(), length, "{name}.{column}");
+            }
+        }
+        // Following the numbers from a sample leads back to its functions.
+        let at =
+            |table: &str, column: &str, index: &Value| threads[0][table][column][usize::try_from(index.as_u64().unwrap()).unwrap()].clone();
+        let mut stack = threads[0]["samples"]["stack"][0].clone();
+        let mut names = Vec::new();
+        while !stack.is_null() {
+            let func = at("frameTable", "func", &at("stackTable", "frame", &stack));
+            names.push(threads[0]["stringArray"][usize::try_from(at("funcTable", "name", &func).as_u64().unwrap()).unwrap()].clone());
+            stack = at("stackTable", "prefix", &stack);
+        }
+        assert_eq!(names, ["g", "f"]);
+        assert_eq!(threads[0]["samples"]["timeDeltas"], json!([0, 10, 10, 10, 10]));
+    }
+}

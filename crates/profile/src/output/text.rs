@@ -1,0 +1,263 @@
+//! A profile as text: what was sampled and how well, layers by program, bounds, the hottest functions, the tree.
+
+use chokepoint_foreign::printable;
+use std::fmt::Write;
+
+use crate::analysis::difference::Change;
+use crate::analysis::report::{Bound, Limit, Report};
+use crate::analysis::tree::{Node, build};
+use crate::profile::Profile;
+
+/// Programs that get a column of their own.
+const COLUMNS_MAX: usize = 4;
+/// Cores that are told one by one.
+const CORES_MAX: usize = 16;
+/// Share below which a layer has no line, and a branch of the tree neither.
+const LINE_SHARE_MIN: f64 = 0.005;
+/// Share of broken stacks, or of names made of addresses, from which it is said aloud.
+const FLAW_SHARE: f64 = 0.02;
+
+/// How the text is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Columns.
+    pub width: usize,
+    /// Whether lines may be drawn with more than ASCII.
+    pub unicode: bool,
+    /// Branches of the tree below this share are left out.
+    pub tree_share_min: f64,
+}
+
+/// The whole text.
+pub fn render(profile: &Profile, report: &Report, layout: &Layout) -> String {
+    let mut text = head(profile, report);
+    if report.samples_busy == 0 {
+        text.push_str("\nNothing ran but the idle thread: there is nothing to tell.\n");
+        return text;
+    }
+    text.push_str(&layers(report, layout));
+    text.push_str(&bounds(report));
+    text.push_str(&hottest(report, layout));
+    text.push_str(&tree(profile, layout));
+    text
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}", 100.0 * share)
+}
+
+fn head(profile: &Profile, report: &Report) -> String {
+    let quality = &report.quality;
+    let mut text = format!(
+        "{} at {} Hz for {:.1} s, {}: {} samples, {} of them busy; {} lost\n",
+        profile.clock.name(),
+        profile.frequency_hz,
+        profile.duration_s,
+        profile.scope,
+        profile.samples.len(),
+        report.samples_busy,
+        profile.lost
+    );
+    let cores: Vec<String> = (profile.cores.iter().take(CORES_MAX))
+        .map(|core| {
+            let busy = core.busy.map_or_else(|| "not read".to_owned(), |busy| format!("{:.0} %", 100.0 * busy));
+            let stolen = core.stolen.filter(|stolen| *stolen >= LINE_SHARE_MIN);
+            let stolen = stolen.map_or_else(String::new, |stolen| format!(" (of it {:.1} % stolen)", 100.0 * stolen));
+            format!("core {} {busy}{stolen}", core.cpu)
+        })
+        .collect();
+    // Writing to a string cannot fail, here and below.
+    if !cores.is_empty() {
+        let more = profile.cores.len().saturating_sub(CORES_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(text, "busy: {}{more}", cores.join(", "));
+    }
+    let _ = writeln!(
+        text,
+        "user stacks: {}, {} % broken, {} % deeper than a sample carries, {} % completed a moment later\nwithout a name: {} % of user functions, {} % of the kernel's",
+        quality.user_samples,
+        percent(quality.broken),
+        percent(quality.deep),
+        percent(quality.completed),
+        percent(quality.unnamed_user),
+        percent(quality.unnamed_kernel)
+    );
+    if quality.unread > 0.0 {
+        let _ = writeln!(
+            text,
+            "note: {} % of the user stacks are of 32-bit programs or of none that can be walked here",
+            percent(quality.unread)
+        );
+    }
+    if quality.broken > FLAW_SHARE {
+        let _ = writeln!(text, "note: the tree shows broken stacks below their program's name, without what called them");
+    }
+    if profile.throttled > 0 {
+        let _ = writeln!(text, "note: the kernel left samples out {} times, for they took too long", profile.throttled);
+    }
+    if profile.outside > 0 {
+        let _ = writeln!(text, "note: {} samples fell on other processes", profile.outside);
+    }
+    for note in &profile.notes {
+        let _ = writeln!(text, "note: {}", printable(note));
+    }
+    let _ = writeln!(text, "sampling, unwinding and naming took {:.2} s of CPU time in this program", profile.cost_cpu_s);
+    text
+}
+
+fn layers(report: &Report, layout: &Layout) -> String {
+    let programs: Vec<_> = report.programs.iter().take(COLUMNS_MAX).collect();
+    let names: Vec<String> = programs.iter().map(|program| printable(&program.program).chars().take(14).collect()).collect();
+    let widths: Vec<usize> = names.iter().map(|name| name.chars().count().max(6)).collect();
+    let title = layout.width.saturating_sub(10 + widths.iter().map(|width| width + 2).sum::<usize>()).clamp(20, 48);
+    let row = |first: &str, all: String, cells: &[String]| {
+        let mut line = format!("{first:title$} {all:>6}");
+        for (cell, width) in cells.iter().zip(&widths) {
+            let _ = write!(line, "  {cell:>width$}");
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let mut text = "\n".to_owned() + &row("layer, % of busy time", "all".to_owned(), &names);
+    for layer in report.layers.iter().filter(|layer| layer.share >= LINE_SHARE_MIN) {
+        let title: String = layer.layer.def().title.chars().take(title).collect();
+        let cells: Vec<String> =
+            layer.of_programs.iter().map(|share| if *share > 0.0 { percent(*share) } else { "-".to_owned() }).collect();
+        text.push_str(&row(&title, percent(layer.share), &cells));
+    }
+    let cores: Vec<String> =
+        programs.iter().map(|program| program.cores.map_or_else(|| "-".to_owned(), |cores| format!("{cores:.2}"))).collect();
+    if report.programs.iter().all(|program| program.cores.is_none()) {
+        return text;
+    }
+    let all: f64 = report.programs.iter().filter_map(|program| program.cores).sum();
+    text.push_str(&row("cores kept busy", format!("{all:.2}"), &cores));
+    text
+}
+
+fn bounds(report: &Report) -> String {
+    let about = match &report.limit {
+        Limit::AllCores => "all cores are busy all the time".to_owned(),
+        Limit::Cores(cores) => {
+            let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
+            format!("of core {}, which is busy all the time", cores.join(", "))
+        }
+        Limit::None => "no core is busy all the time: CPU time is not what limits yet, and these hold once it does".to_owned(),
+        Limit::Unknown => "it is not known whether a core is busy all the time".to_owned(),
+    };
+    let mut text = format!("\nMost to be gained if it cost nothing ({about}):\n");
+    let mut any = false;
+    for bound in report.bounds.iter().filter(|bound| bound.share >= 0.02) {
+        any = true;
+        let _ = writeln!(text, "  {}", sentence(bound));
+    }
+    if any { text } else { String::new() }
+}
+
+fn sentence(bound: &Bound) -> String {
+    let program =
+        bound.program.as_ref().map_or_else(String::new, |(name, share)| format!(", {} % of {}'s time", percent(*share), printable(name)));
+    let by = bound.by.map_or_else(String::new, |by| format!(" with {by}"));
+    let gain = if bound.factor < 1.5 { format!("+{:.0} %", 100.0 * (bound.factor - 1.0)) } else { format!("{:.1}x", bound.factor) };
+    format!("{} {} % ({} to {}){program}: at most {gain}{by}", bound.what, percent(bound.share), percent(bound.low), percent(bound.high))
+}
+
+fn hottest(report: &Report, layout: &Layout) -> String {
+    let mut text = "\nhottest functions, own time\n".to_owned();
+    let room = layout.width.saturating_sub(60).clamp(24, 60);
+    for function in report.hottest.iter().take(10) {
+        let name: String = printable(&function.name).chars().take(room).collect();
+        let module: String = printable(&function.module).chars().take(20).collect();
+        let _ = writeln!(text, "{:>6} %  {name:room$} {module:20} {}", percent(function.share), function.layer.def().id);
+    }
+    text
+}
+
+/// The tree, heaviest branches first. A chain of functions of which each only calls the next is one line.
+pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
+    let root = build(profile, |_, _| true);
+    let mut text = format!("\nwho called what, branches from {} %\n", percent(layout.tree_share_min));
+    let whole = root.total.max(1) as f64;
+    let (bar, corner) = if layout.unicode { ("│", "└ ") } else { ("|", "` ") };
+    let mut left: Vec<(&Node, usize)> = root.children.iter().rev().map(|child| (child, 0)).collect();
+    while let Some((mut node, depth)) = left.pop() {
+        let share = node.total as f64 / whole;
+        if share < layout.tree_share_min {
+            continue;
+        }
+        let mut names = vec![printable(node.name(profile))];
+        while let [only] = node.children.as_slice()
+            && only.total == node.total
+        {
+            node = only;
+            names.push(printable(node.name(profile)));
+        }
+        let indent = if depth == 0 { String::new() } else { bar.repeat(depth - 1) + corner };
+        let line = format!("{:>6} % {indent}{}", percent(share), names.join(" > "));
+        text.push_str(&cut(&line, layout.width));
+        text.push('\n');
+        left.extend(node.children.iter().rev().map(|child| (child, depth + 1)));
+    }
+    text
+}
+
+/// What changed against an earlier profile.
+pub fn changes(layers: &[Change], functions: &[Change], before: &str) -> String {
+    let mut text = format!("\nagainst {}, % of busy time (* beyond what chance does with so many samples)\n", printable(before));
+    for (title, changes) in [("layers", layers), ("functions, own time", functions)] {
+        let _ = writeln!(text, "{title:48} before     now");
+        for change in changes.iter().filter(|change| (change.now - change.before).abs() >= LINE_SHARE_MIN).take(12) {
+            let name: String = printable(&change.name).chars().take(48).collect();
+            let mark = if change.beyond_chance { " *" } else { "" };
+            let _ = writeln!(text, "{name:48} {:>6}  {:>6}{mark}", percent(change.before), percent(change.now));
+        }
+    }
+    text
+}
+
+/// A line of at most so many letters; of a longer one the middle is left out, for both ends tell something.
+fn cut(line: &str, width: usize) -> String {
+    let letters: Vec<char> = line.chars().collect();
+    if letters.len() <= width || width < 20 {
+        return line.to_owned();
+    }
+    let head = width / 2;
+    let tail = letters.len() - (width - head - 3);
+    letters[..head].iter().chain(&['.'; 3]).chain(&letters[tail..]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::report::report;
+    use crate::output::folded;
+
+    const LAYOUT: Layout = Layout { width: 100, unicode: false, tree_share_min: 0.01 };
+
+    #[test]
+    fn everything_is_told() {
+        let profile = folded::read("nginx;main;a;b 60\nnginx;main;malloc 30\nphp;execute_ex 10\n").unwrap();
+        let text = render(&profile, &report(&profile), &LAYOUT);
+        for part in [
+            "application                                        60.0    66.7       -",
+            "allocator (user space) 30.0 % (21.9 to 39.6), ",
+            "33.3 % of nginx's time: at most +43 % with an allocator that costs nothing",
+            "  60.0 %  b",
+            "  90.0 % nginx > main\n  60.0 % ` a > b\n  30.0 % ` malloc\n  10.0 % php > execute_ex\n",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 160));
+    }
+
+    #[test]
+    fn an_empty_profile_says_so() {
+        let profile = folded::read("[idle];do_idle_[k] 5\n").unwrap();
+        assert!(render(&profile, &report(&profile), &LAYOUT).ends_with("there is nothing to tell.\n"));
+    }
+
+    #[test]
+    fn long_lines_lose_their_middle() {
+        assert_eq!(cut(&"x".repeat(50), 20).len(), 20);
+        assert_eq!(cut("short", 20), "short");
+    }
+}

@@ -1,0 +1,76 @@
+//! Profiles read back from their stored form, and sorted into layers by today's rules.
+
+use crate::layers::layer::Layer;
+use crate::layers::{Rules, layer_of};
+use crate::profile::{Profile, SCHEMA, STACK_FRAMES_MAX, Stack};
+use crate::sampling::event::Clock;
+use crate::waiting::waits::Wait;
+
+/// Entries of each of its lists at most when it is read back.
+const LIST_MAX: usize = 1 << 22;
+
+/// Why a stored profile cannot be read back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// It is no JSON of this shape.
+    #[error("it is no profile: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is of another version.
+    #[error("it is of the form \"{0}\", and this program reads {SCHEMA}")]
+    Schema(String),
+    /// It refers to what is not there.
+    #[error("it refers to a {0} that is not in it")]
+    Reference(&'static str),
+    /// It is larger than any recording of ours.
+    #[error("it has more than {LIST_MAX} entries in a list, or {STACK_FRAMES_MAX} functions in a stack")]
+    Size,
+}
+
+impl Profile {
+    /// Reads a stored profile, checks that it refers to nothing that is not there, and puts its stacks into layers by today's rules.
+    ///
+    /// # Errors
+    /// Where it is none, or of another version.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        let mut profile: Self = serde_json::from_str(text)?;
+        if profile.schema != SCHEMA {
+            return Err(ReadError::Schema(profile.schema));
+        }
+        if [profile.frames.len(), profile.stacks.len(), profile.threads.len(), profile.samples.len()].iter().any(|len| *len > LIST_MAX) {
+            return Err(ReadError::Size);
+        }
+        if profile.stacks.iter().any(|stack| stack.frames.len() > STACK_FRAMES_MAX) {
+            return Err(ReadError::Size);
+        }
+        let within = |index: u32, length: usize| usize::try_from(index).is_ok_and(|index| index < length);
+        if !profile.stacks.iter().flat_map(|stack| &stack.frames).all(|frame| within(*frame, profile.frames.len())) {
+            return Err(ReadError::Reference("function"));
+        }
+        if !profile.samples.iter().all(|sample| within(sample.stack, profile.stacks.len())) {
+            return Err(ReadError::Reference("stack"));
+        }
+        if !profile.samples.iter().all(|sample| within(sample.thread, profile.threads.len())) {
+            return Err(ReadError::Reference("thread"));
+        }
+        profile.classify();
+        Ok(profile)
+    }
+
+    /// Puts every stack into its layer.
+    pub fn classify(&mut self) {
+        let rules = Rules::new();
+        // A function stands in many stacks, and to compare its name with all patterns is dear.
+        let matches: Vec<_> =
+            if self.clock == Clock::OffCpu { Vec::new() } else { self.frames.iter().map(|frame| rules.of(frame)).collect() };
+        let of = |frame: &u32| matches.get(usize::try_from(*frame).ok()?).copied();
+        let layer = |stack: &Stack| match self.clock {
+            Clock::OffCpu => Wait::of(&self.frames_of(stack)).layer(),
+            Clock::Cycles | Clock::CpuClock => layer_of(&stack.frames.iter().filter_map(of).collect::<Vec<_>>()),
+        };
+        let layers: Vec<Layer> = self.stacks.iter().map(layer).collect();
+        for (stack, layer) in self.stacks.iter_mut().zip(layers) {
+            stack.layer = layer;
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! User stacks: mappings of processes, program files with their unwind tables, and the walk up the stack.
+
+pub(crate) mod image;
+pub(crate) mod mappings;
+pub(crate) mod tables;
+pub(crate) mod unwinder;

@@ -1,0 +1,355 @@
+//! What is at the other end of what a thread waits for: the descriptor that it gave to its system call, and the socket behind that. Both are looked up a
+//! moment after the thread went to sleep; a descriptor that was given away meanwhile may be another by then.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::host;
+use crate::profile::{Frame, FrameKind};
+use crate::sampling::event::{Registers, arguments};
+use crate::sampling::record::Sample;
+use chokepoint_foreign::printable;
+
+/// Sockets at most of which it is kept what they are; beyond it all are looked up anew.
+const SOCKETS_MAX: usize = 1 << 16;
+/// Descriptors of a process at most among which its listeners are looked for, and that one call waits for at once.
+const DESCRIPTORS_MAX: usize = 512;
+/// A number beyond is no descriptor (`fs.nr_open` is 1,048,576 by default).
+const DESCRIPTOR_MAX: u64 = 1 << 24;
+/// For so long what an event loop waits for is taken to be the same.
+const LOOP_TIME: Duration = Duration::from_millis(500);
+/// Servers at most that are named of one event loop.
+const SERVERS_MAX: usize = 3;
+/// The "module" of the functions that stand for what is waited for.
+const MODULE: &str = "peer";
+
+/// The innermost function of a stack that waits for this.
+pub(crate) fn frame(peer: &str) -> Frame {
+    Frame { name: format!("[{peer}]"), module: MODULE.to_owned(), kind: FrameKind::Kernel, named: true }
+}
+
+/// What a stack waits for, by its innermost function.
+pub(crate) fn of_frame(frame: &Frame) -> Option<&str> {
+    let name = frame.name.strip_prefix('[')?.strip_suffix(']')?;
+    (frame.module == MODULE).then_some(name)
+}
+
+/// What a socket is to the program that holds it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum SocketRole {
+    /// It asks one there.
+    Server(String),
+    /// It was asked there.
+    Client(String),
+    Listener(String),
+}
+
+/// When an event loop was looked at, and what it waits for.
+type Loop = (Instant, Option<Rc<str>>);
+
+/// What is known of sockets.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    /// By inode, which no two sockets have at one time.
+    sockets: HashMap<u64, Option<SocketRole>>,
+    /// Ports at which a process listens.
+    listening: HashMap<u32, HashSet<u16>>,
+    loops: HashMap<(u32, u64), Loop>,
+}
+
+impl Peers {
+    /// What the thread of a sample waits for, if it is in a system call that waits for descriptors: that is seen by its kernel functions, later.
+    pub(crate) fn of(&mut self, sample: &Sample<'_>) -> Option<Rc<str>> {
+        let [first, second] = arguments(sample.registers.as_ref()?);
+        if self.sockets.len() >= SOCKETS_MAX || self.loops.len() >= SOCKETS_MAX {
+            *self = Self::default();
+        }
+        if first < DESCRIPTOR_MAX {
+            return self.of_descriptor(sample.pid, first);
+        }
+        // poll(2): an array of descriptors with the events that are waited for.
+        let count = usize::try_from(second).ok().filter(|count| (1..=DESCRIPTORS_MAX).contains(count))?;
+        let descriptors = (0_u64..).step_by(8).take(count).map_while(|offset| word(sample, first.checked_add(offset)?));
+        let descriptors: Vec<u64> = descriptors.map(|word| word & 0xffff_ffff).collect();
+        let ends = descriptors.into_iter().filter_map(|descriptor| self.end(sample.pid, descriptor)).collect();
+        told(ends).map(Into::into)
+    }
+
+    fn of_descriptor(&mut self, pid: u32, descriptor: u64) -> Option<Rc<str>> {
+        let link = host::descriptor(pid, descriptor)?;
+        if link != "anon_inode:[eventpoll]" {
+            return told(self.end(pid, descriptor).into_iter().collect()).map(Into::into);
+        }
+        if let Some((seen, known)) = self.loops.get(&(pid, descriptor))
+            && seen.elapsed() < LOOP_TIME
+        {
+            return known.clone();
+        }
+        let watched = descriptors_watched(&host::text(&format!("/proc/{pid}/fdinfo/{descriptor}")).unwrap_or_default());
+        let ends = watched.into_iter().filter_map(|descriptor| self.end(pid, descriptor)).collect();
+        let found: Option<Rc<str>> = told(ends).map(Into::into);
+        self.loops.insert((pid, descriptor), (Instant::now(), found.clone()));
+        found
+    }
+
+    /// What is behind a descriptor; none where it is no socket of a network or of a path, or may not be looked at.
+    fn end(&mut self, pid: u32, descriptor: u64) -> Option<SocketRole> {
+        let link = host::descriptor(pid, descriptor)?;
+        let inode: u64 = link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
+        if let Some(known) = self.sockets.get(&inode) {
+            return known.clone();
+        }
+        let listening = self.listening.entry(pid).or_insert_with(|| ports_listened_at(pid));
+        let found = duplicate(pid, descriptor).ok().and_then(|socket| end_of(&socket, listening));
+        self.sockets.insert(inode, found.clone());
+        found
+    }
+}
+
+/// A word of the memory of a sample's process: of the stack that came with it, or as it is by now.
+fn word(sample: &Sample<'_>, address: u64) -> Option<u64> {
+    let pointer = stack_pointer(sample.registers.as_ref()?);
+    let at = address.checked_sub(pointer).and_then(|offset| usize::try_from(offset).ok());
+    let copied = at.and_then(|at| sample.stack.get(at..at.checked_add(8)?)?.try_into().ok());
+    copied.map(u64::from_ne_bytes).or_else(|| host::word(sample.pid, address))
+}
+
+fn stack_pointer(registers: &Registers) -> u64 {
+    if cfg!(target_arch = "x86_64") { registers[3] } else { registers[4] }
+}
+
+/// The descriptors that an epoll instance watches: "tfd: 7 events: 19 ..." (Documentation/filesystems/proc.rst, "Eventpoll files").
+fn descriptors_watched(text: &str) -> Vec<u64> {
+    let watched = text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_ascii_whitespace().next()?.parse().ok());
+    watched.take(DESCRIPTORS_MAX).collect()
+}
+
+/// What is waited for, in words: servers that are asked before clients, for it is not seen which of them the program needs.
+fn told(ends: BTreeSet<SocketRole>) -> Option<String> {
+    let mut servers = Vec::new();
+    let (mut clients, mut listeners) = (BTreeSet::new(), BTreeSet::new());
+    for end in ends {
+        match end {
+            SocketRole::Server(at) => servers.push(at),
+            SocketRole::Client(at) => drop(clients.insert(at)),
+            SocketRole::Listener(at) => drop(listeners.insert(at)),
+        }
+    }
+    let more = servers.len().saturating_sub(SERVERS_MAX);
+    servers.truncate(SERVERS_MAX);
+    let mut parts: Vec<String> = servers.into_iter().map(|at| format!("the server at {at}")).collect();
+    if more > 0 {
+        parts.push(format!("{more} more servers"));
+    }
+    let joined = |all: BTreeSet<String>| all.into_iter().take(SERVERS_MAX).collect::<Vec<_>>().join(", ");
+    match (clients.is_empty(), listeners.is_empty()) {
+        (false, _) => parts.push(format!("clients of {}", joined(clients))),
+        (true, false) => parts.push(format!("new clients of {}", joined(listeners))),
+        (true, true) => {}
+    }
+    (!parts.is_empty()).then(|| parts.join(" or "))
+}
+
+/// The ports at which a process listens.
+fn ports_listened_at(pid: u32) -> HashSet<u16> {
+    let descriptors = host::descriptors(pid).into_iter().map(u64::from).take(DESCRIPTORS_MAX);
+    let sockets = descriptors.filter(|descriptor| host::descriptor(pid, *descriptor).is_some_and(|link| link.starts_with("socket:")));
+    let listeners = sockets.filter_map(|descriptor| duplicate(pid, descriptor).ok()).filter(listens);
+    listeners.filter_map(|socket| address(&socket, libc::getsockname)?.port()).collect()
+}
+
+/// The same socket as a descriptor of our own, for a moment (pidfd_getfd(2), Linux 5.6; takes CAP_SYS_PTRACE for programs of others).
+fn duplicate(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
+    let owned = |number: libc::c_long| {
+        let fd = i32::try_from(number).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: a descriptor that the kernel just gave and that nobody else holds.
+        Ok::<OwnedFd, io::Error>(unsafe { OwnedFd::from_raw_fd(fd) })
+    };
+    // SAFETY: both calls take numbers alone and give a new descriptor, or fail.
+    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: as above; the first descriptor is open.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
+}
+
+/// What a socket is.
+fn end_of(socket: &OwnedFd, listening: &HashSet<u16>) -> Option<SocketRole> {
+    let local = address(socket, libc::getsockname)?;
+    if listens(socket) {
+        return Some(SocketRole::Listener(local.named()?));
+    }
+    let accepted = match &local {
+        Address::Inet(local) => listening.contains(&local.port()),
+        Address::Path(path) => !path.is_empty(),
+    };
+    if accepted {
+        // One client is like another: what counts is where they came in.
+        return Some(SocketRole::Client(local.named()?));
+    }
+    Some(SocketRole::Server(address(socket, libc::getpeername)?.named()?))
+}
+
+fn listens(socket: &OwnedFd) -> bool {
+    let mut listens: libc::c_int = 0;
+    let mut length = libc::socklen_t::try_from(size_of_val(&listens)).unwrap_or(0);
+    let place = (&raw mut listens).cast();
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which the number has.
+    unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ACCEPTCONN, place, &raw mut length) == 0 && listens != 0 }
+}
+
+/// An address of a kind that can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Address {
+    Inet(SocketAddr),
+    /// A unix socket's; empty where it has none.
+    Path(String),
+}
+
+impl Address {
+    fn port(&self) -> Option<u16> {
+        if let Self::Inet(address) = self { Some(address.port()) } else { None }
+    }
+
+    fn named(&self) -> Option<String> {
+        match self {
+            Self::Inet(address) => (address.port() != 0).then(|| address.to_string()),
+            Self::Path(path) => (!path.is_empty()).then(|| path.clone()),
+        }
+    }
+}
+
+type NameCall = unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
+
+fn address(socket: &OwnedFd, call: NameCall) -> Option<Address> {
+    let mut bytes = [0_u8; size_of::<libc::sockaddr_storage>()];
+    let mut length = libc::socklen_t::try_from(bytes.len()).ok()?;
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which the buffer has, byte by byte.
+    if unsafe { call(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), &raw mut length) } != 0 {
+        return None;
+    }
+    parse_address(bytes.get(..usize::try_from(length).ok()?)?)
+}
+
+/// `struct sockaddr_in`, `sockaddr_in6` or `sockaddr_un`.
+fn parse_address(bytes: &[u8]) -> Option<Address> {
+    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    if family != libc::AF_UNIX {
+        return socket_address(bytes).map(Address::Inet);
+    }
+    // A name that begins with NUL lies in no file system; it is told with an @, as by ss(8).
+    let name = &bytes[2..];
+    let text = match name.split_first() {
+        Some((0, hidden)) if !hidden.is_empty() => format!("@{}", String::from_utf8_lossy(hidden)),
+        _ => String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or(name)).into_owned(),
+    };
+    Some(Address::Path(printable(&text).into_owned()))
+}
+
+/// `struct sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)); nothing of another family.
+pub(crate) fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
+    let address: IpAddr = match family {
+        libc::AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
+        libc::AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(address, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    fn descriptor(of: &impl AsRawFd) -> u64 {
+        u64::try_from(of.as_raw_fd()).unwrap()
+    }
+
+    #[test]
+    fn own_sockets_are_told_by_what_they_are() {
+        let pid = std::process::id();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let asking = TcpStream::connect(at).unwrap();
+        let (asked, _) = listener.accept().unwrap();
+        if let Err(error) = duplicate(pid, descriptor(&asking)) {
+            return eprintln!("skipped: {error} (pidfd_getfd)");
+        }
+        // The listener of this test is among them, others of this process may be.
+        assert!(ports_listened_at(pid).contains(&at.port()));
+        let listening = HashSet::from([at.port()]);
+        let mut peers = Peers { listening: HashMap::from([(pid, listening)]), ..Peers::default() };
+        assert_eq!(peers.end(pid, descriptor(&listener)), Some(SocketRole::Listener(at.to_string())));
+        assert_eq!(peers.end(pid, descriptor(&asked)), Some(SocketRole::Client(at.to_string())));
+        assert_eq!(peers.end(pid, descriptor(&asking)), Some(SocketRole::Server(at.to_string())));
+        assert_eq!(peers.of_descriptor(pid, descriptor(&asking)).as_deref(), Some(format!("the server at {at}").as_str()));
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(peers.of_descriptor(pid, descriptor(&file)), None);
+        assert_eq!(peers.of_descriptor(u32::MAX, 0), None);
+    }
+
+    #[test]
+    fn poll_waits_for_what_its_array_says() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let asking = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let pid = std::process::id();
+        if let Err(error) = duplicate(pid, descriptor(&asking)) {
+            return eprintln!("skipped: {error} (pidfd_getfd)");
+        }
+        let stack: Vec<u8> = [descriptor(&ours), descriptor(&asking) | 1 << 32].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let pointer = 0x7fff_0000_0000;
+        let registers = if cfg!(target_arch = "x86_64") { [2, pointer, 0, pointer, 0, 0] } else { [pointer, 2, 0, 0, pointer, 0] };
+        let sample = Sample { pid, tid: pid, registers: Some(registers), stack: &stack, ..Sample::default() };
+        let mut peers = Peers { listening: HashMap::from([(pid, HashSet::new())]), ..Peers::default() };
+        let expected = format!("the server at {}", listener.local_addr().unwrap());
+        assert_eq!(peers.of(&sample).as_deref(), Some(expected.as_str()));
+        drop(theirs);
+    }
+
+    #[test]
+    fn words_and_frames() {
+        let server = |at: &str| SocketRole::Server(at.to_owned());
+        let all = [
+            server("a:1"),
+            server("b:2"),
+            server("c:3"),
+            server("d:4"),
+            SocketRole::Client("e:5".to_owned()),
+            SocketRole::Listener("e:5".to_owned()),
+        ];
+        let text = told(all.into_iter().collect()).unwrap();
+        assert_eq!(text, "the server at a:1 or the server at b:2 or the server at c:3 or 1 more servers or clients of e:5");
+        assert_eq!(told(BTreeSet::from([SocketRole::Listener("/run/x".to_owned())])).as_deref(), Some("new clients of /run/x"));
+        assert_eq!(told(BTreeSet::new()), None);
+        assert_eq!(of_frame(&frame(&text)), Some(text.as_str()));
+        assert_eq!(descriptors_watched("pos:\t0\ntfd:        7 events:       19 data: 7\ntfd: x\ntfd:\n"), [7]);
+    }
+
+    #[test]
+    fn addresses_of_all_kinds() {
+        let unix = |name: &[u8]| parse_address(&[&1_u16.to_ne_bytes(), name].concat());
+        assert_eq!(unix(b"/run/x\0"), Some(Address::Path("/run/x".to_owned())));
+        assert_eq!(unix(b"\0hidden"), Some(Address::Path("@hidden".to_owned())));
+        assert_eq!(unix(b""), Some(Address::Path(String::new())));
+        let inet = parse_address(&[2, 0, 0, 80, 127, 0, 0, 1]);
+        assert_eq!(
+            inet.and_then(|address| address.named()).as_deref(),
+            if cfg!(target_endian = "little") { Some("127.0.0.1:80") } else { None }
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken(bytes: Vec<u8>, text: String) {
+            parse_address(&bytes);
+            prop_assert!(descriptors_watched(&text).len() <= DESCRIPTORS_MAX);
+        }
+    }
+}

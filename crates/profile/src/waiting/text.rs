@@ -1,0 +1,94 @@
+//! What threads wait for, as text: by program and kind of wait, and the tree of stacks by time.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::output::text::{Layout, tree};
+use crate::profile::Profile;
+use crate::waiting::waits::{WaitShare, waits};
+use chokepoint_foreign::printable;
+
+/// Programs at most, those that waited longest.
+const PROGRAMS_MAX: usize = 12;
+/// Share of a program's waiting below which a kind has no line.
+const LINE_SHARE_MIN: f64 = 0.005;
+
+/// The whole text.
+pub fn render(profile: &Profile, layout: &Layout) -> String {
+    let mut text = head(profile);
+    let shares = waits(profile);
+    if shares.is_empty() {
+        text.push_str("\nNothing ran and waited meanwhile: there is nothing to tell.\n");
+        return text;
+    }
+    let mut programs: BTreeMap<&str, (f64, Vec<&WaitShare>)> = BTreeMap::new();
+    for share in &shares {
+        let (seconds, lines) = programs.entry(&share.program).or_default();
+        *seconds += share.seconds;
+        lines.push(share);
+    }
+    let mut programs: Vec<_> = programs.into_iter().collect();
+    programs.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then_with(|| a.0.cmp(b.0)));
+    let left_out = programs.len().saturating_sub(PROGRAMS_MAX);
+    // Writing to a string cannot fail, here and below.
+    for (program, (seconds, lines)) in programs.into_iter().take(PROGRAMS_MAX) {
+        let program = printable(program);
+        let _ = writeln!(text, "\n{program}: its threads waited {seconds:.2} s together, for");
+        for line in lines.into_iter().filter(|line| line.share >= LINE_SHARE_MIN) {
+            let peer = line.peer.as_ref().map_or_else(String::new, |peer| format!(": {peer}"));
+            let _ = writeln!(text, "{:>9.3} s {:>6.1} %  {}{peer}", line.seconds, 100.0 * line.share, line.title);
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(text, "\nand {left_out} more programs");
+    }
+    text.push_str(&tree(profile, layout));
+    text
+}
+
+/// What was sampled, and how.
+pub fn head(profile: &Profile) -> String {
+    let waited = profile.samples.iter().fold(0_u64, |sum, sample| sum.saturating_add(sample.weight)) as f64 / 1e9;
+    let mut text = format!(
+        "waiting (off-cpu) for {:.1} s, {}: {waited:.1} s in {} stacks; {} lost\n",
+        profile.duration_s,
+        profile.scope,
+        profile.samples.len(),
+        profile.lost
+    );
+    for note in &profile.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let _ = writeln!(text, "sampling, unwinding and naming took {:.2} s of CPU time in this program", profile.cost_cpu_s);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::folded;
+    use crate::sampling::event::Clock;
+
+    #[test]
+    fn programs_with_what_they_wait_for() {
+        let mut profile = folded::read("php-fpm;main;sk_wait_data_[k] 3\nphp-fpm;main;do_nanosleep_[k] 1\nnginx;ep_poll_[k] 9\n").unwrap();
+        profile.clock = Clock::OffCpu;
+        for sample in &mut profile.samples {
+            sample.weight = 500_000_000;
+        }
+        profile.classify();
+        let text = render(&profile, &Layout { width: 100, unicode: true, tree_share_min: 0.01 });
+        for part in [
+            "6.5 s in 13 stacks",
+            "php-fpm: its threads waited 2.00 s",
+            "1.500 s   75.0 %  data from the other end",
+            "a timer",
+            "epoll",
+            "ep_poll",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        profile.samples.clear();
+        assert!(render(&profile, &Layout { width: 80, unicode: false, tree_share_min: 0.01 }).contains("nothing to tell"));
+    }
+}
