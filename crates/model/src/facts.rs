@@ -1,16 +1,18 @@
-//! Typed facts of one observation, on which stations, causes and remedies build: tiers, listeners, cores, quotas, queues, pools, ports, edges, tables.
+//! Typed facts of one observation, the base of stations, causes and remedies: tiers, listeners, cores, quotas, queues, pools, ports, edges, tables.
 //!
-//! A fact says what was read and holds no verdict. Each is worked out once an observation, when it is first asked for. No fact knows a station.
+//! A fact states what was read, without a verdict. Each is computed once per observation, when it is first needed. No fact depends on a station.
 
 pub(crate) mod ceiling;
 mod context;
 pub(crate) mod cores;
+pub mod harm;
 mod id;
 pub(crate) mod limit;
 mod listener;
 pub(crate) mod owner;
 pub mod path;
 pub(crate) mod pool;
+pub(crate) mod port_range;
 pub mod profile;
 pub(crate) mod queue;
 pub(crate) mod quota;
@@ -30,10 +32,9 @@ pub(crate) use context::GOOD_MIN;
 pub use context::{Context, Logged};
 pub(crate) use cores::CoreGroup;
 pub use id::{CoreGroupId, TierId};
-pub(crate) use listener::is_end_of;
 pub(crate) use quota::Quota;
 
-/// What was worked out so far.
+/// Facts computed so far.
 #[derive(Default)]
 pub(crate) struct Facts<'a> {
     core_groups: OnceCell<Vec<CoreGroup<'a>>>,
@@ -42,17 +43,17 @@ pub(crate) struct Facts<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The path's tiers by the cores on which they may run.
+    /// The path's tiers, grouped by the cores that they may run on.
     pub(crate) fn core_groups(&self) -> &[CoreGroup<'a>] {
         self.facts.core_groups.get_or_init(|| cores::groups(self))
     }
 
-    /// The CPU quotas that hold the path's tiers.
+    /// The CPU quotas that limit the path's tiers.
     pub(crate) fn quotas(&self) -> &[Quota<'a>] {
         self.facts.quotas.get_or_init(|| quota::limited(self))
     }
 
-    /// Where requests stood; nothing where no sample was taken.
+    /// Where requests were. `None` without samples.
     pub(crate) fn account(&self) -> Option<&Account> {
         self.facts.account.get_or_init(|| Account::of(self)).as_ref()
     }

@@ -24,7 +24,7 @@ use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, Kept, Remedy, Round};
 
-pub use crate::judge::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
+pub use crate::facts::harm::{FAILED_SHARE_NOISE, LATENCY_NOISE_SHARE, NOISE_SHARE};
 use chain::{Attempt, Trial};
 pub use judge::Objective;
 use leave_out::LeaveOut;

@@ -3,7 +3,6 @@
 pub mod causes;
 pub mod diagnose;
 pub(crate) mod findings;
-pub mod harm;
 pub(crate) mod improvements;
 pub mod settle;
 pub mod stations;

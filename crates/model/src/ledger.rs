@@ -1,7 +1,7 @@
-//! The ledger: where the requests under way stood on average. By Little's law the mean number at a place is the client-seconds a second that are spent there,
-//! and its share of all is its share of the response time.
+//! The ledger: where the requests under way are on average. By Little's law the mean number of requests at a place is the client time spent there per second,
+//! and its share of all requests is its share of the response time.
 //!
-//! It makes no verdict: station `waiting` judges by it, and `watched` says what it means where no load was applied.
+//! It makes no verdict: station `waiting` judges by it, and `judge/watched.rs` interprets it for watched traffic.
 
 mod account;
 mod calls;
@@ -18,7 +18,6 @@ mod standing;
 mod starved;
 #[cfg(test)]
 mod tests;
-mod watched;
 
 use crate::facts::Context;
 use crate::facts::spread::half_interval;
@@ -32,32 +31,32 @@ use count::Counted;
 pub(crate) use inside::{Inside, Shown};
 pub(crate) use starved::{Starved, starved};
 
-/// Batches that the window is divided into at most.
+/// Most batches that the window is divided into.
 const BATCHES_MAX: u64 = 10;
-/// Samples of a batch at least.
+/// Fewest samples of a batch.
 const SAMPLES_MIN: u64 = 3;
-/// Response times that a batch lasts at least: samples that follow each other see the same requests.
+/// Least length of a batch in response times: consecutive samples see the same requests.
 const BATCH_TIMES_MIN: f64 = 10.0;
-/// Clients that are told.
+/// Most clients in the report.
 const CLIENTS_MAX: usize = 32;
-/// Batches that are made of shorter ones, though of a response time at least, where there would be fewer: Student's t of one or two degrees of freedom tells
+/// If there would be fewer batches than this, shorter batches are used, of at least one response time each: Student's t of one or two degrees of freedom says
 /// nothing.
 const BATCHES_MIN: u64 = 5;
-/// The share of a kind of trouble among all from which on it is told.
+/// Share of all requests from which a kind of uncertain connection is reported.
 const TOLD_SHARE_MIN: f64 = 0.02;
 
-/// The account of one observation, before it is told.
+/// The account of one observation.
 pub(crate) struct Account {
     counted: Counted,
-    /// Over the whole window, and over each batch of it.
+    /// For the whole window, and for each batch of it.
     whole: Vec<Stood>,
     parts: Vec<Vec<Stood>>,
-    /// Requests under way in each batch that stood nowhere; of batches of which it is not known how many were under way there is none.
+    /// For each batch the requests under way that were found at no place. Batches with an unknown number of requests under way are left out.
     missed: Vec<f64>,
-    /// What the numbers of each tier's samples are multiplied by, see [`Counted::ratio`].
+    /// Correction factor of each tier's samples, see [`Counted::ratio`].
     ratios: Vec<f64>,
     spans_us: Vec<(u64, u64)>,
-    /// Mean number of requests under way, as the load generator counted them, else the sum of what sockets told.
+    /// Mean number of requests under way: counted by the load generator, else the sum found by the sockets.
     under_way: f64,
     sum: f64,
     rate_rps: Option<f64>,
@@ -80,7 +79,7 @@ impl Mean {
 }
 
 impl Account {
-    /// Nothing where no sample was taken, or no listener of this host answers for the target.
+    /// `None` if no sample was taken, or no listener on this host answers for the target.
     pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
         let tiers = &ctx.path.tiers;
         let first = tiers.first()?.netns;
@@ -99,19 +98,19 @@ impl Account {
         let spans_us: Vec<(u64, u64)> = spans_us.filter(|span| counted.is_sampled(first, *span)).collect();
         let parts: Vec<Vec<Stood>> = spans_us.iter().map(|span| accountant.between(*span)).collect();
         let missed = |(span, part): (&(u64, u64), &Vec<Stood>)| Some(accountant.under_way(*span)? - sum_of(part));
-        // Of samples that met no request nothing can be told.
+        // Samples without any request say nothing.
         let missed = spans_us.iter().zip(&parts).filter_map(missed).filter(|_| accountant.meets_requests()).collect();
         let ratios = tiers.iter().map(|tier| counted.ratio(tier.netns, (0, u64::MAX), offered)).collect();
         Some(Self { whole, parts, missed, ratios, spans_us, under_way, sum, rate_rps, response_s, counted })
     }
 }
 
-/// The account as the report tells it, and what it cannot tell, a sentence each; nothing where there is none.
+/// The account for the report, and a sentence for everything that it leaves uncertain. `None` if there is no account.
 pub(crate) fn of(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>)> {
     with_clients(ctx).map(|(report, warnings, _)| (report, warnings))
 }
 
-/// The same, with the clients that have most requests under way.
+/// The same, with the clients that have the most requests under way.
 pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>, Vec<LedgerClient>)> {
     let account = ctx.account()?;
     let under_way = account.under_way;
@@ -137,7 +136,7 @@ pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<Strin
     Some((report, warnings, clients))
 }
 
-/// What does not balance, and how far chance alone may make it so.
+/// The part of the requests that was found nowhere, with the interval that chance explains.
 fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
     let mean = account.under_way - account.sum;
     let half = half_interval(&account.missed).filter(|half| half.is_finite() && ctx.obs.load.is_some());
@@ -149,7 +148,7 @@ fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
     }
 }
 
-/// The clients by their requests under way, the most first.
+/// The clients, those with the most requests under way first.
 fn clients(counted: &Counted, under_way: f64) -> Vec<LedgerClient> {
     let client = |(address, mean): (&std::net::IpAddr, &f64)| LedgerClient {
         address: *address,
@@ -157,13 +156,13 @@ fn clients(counted: &Counted, under_way: f64) -> Vec<LedgerClient> {
         share: rounded(share(*mean, under_way)),
     };
     let mut clients: Vec<LedgerClient> = counted.clients.iter().map(client).filter(|client| client.mean > 0.0).collect();
-    // Stable: those with as many keep the order of their addresses.
+    // A stable sort: clients with equal numbers keep the order of their addresses.
     clients.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     clients.truncate(CLIENTS_MAX);
     clients
 }
 
-/// What the account cannot tell.
+/// Warnings about what the account leaves uncertain.
 fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<String> {
     let means = counted.found(ctx.path.tiers.len());
     let mut told = Vec::new();
@@ -180,12 +179,12 @@ fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<
     told
 }
 
-/// Requests at all places together.
+/// Sum of the requests at all places.
 fn sum_of(all: &[Stood]) -> f64 {
     all.iter().map(|stood| stood.mean).sum()
 }
 
-/// Batches of whole response times; none where there are too few samples.
+/// Number of batches, each of several response times. Below two if there are too few samples.
 fn batches(ctx: &Context<'_>, counted: &Counted, response_s: Option<f64>) -> u64 {
     let samples = counted.samples.values().map(Vec::len).min().unwrap_or(0) as u64;
     let last = |times: f64| response_s.map_or(u64::MAX, |seconds| (ctx.seconds() / (times * seconds).max(1e-9)) as u64);
@@ -224,12 +223,12 @@ fn share(part: f64, of: f64) -> f64 {
     if of > 0.0 { part / of } else { 0.0 }
 }
 
-/// Numbers of requests are means: in a sentence a tenth is enough.
+/// Rounds to a tenth: numbers of requests in sentences are means.
 pub(crate) fn tenths(number: f64) -> f64 {
     (10.0 * number).round() / 10.0
 }
 
-/// To a thousandth: more is noise.
+/// Rounds to a thousandth: further digits are noise.
 fn rounded(value: f64) -> f64 {
     let value = (value * 1e3).round() / 1e3;
     if value == 0.0 { 0.0 } else { value }

@@ -1,7 +1,6 @@
-//! What chokepoint knows, as pure functions over data: readings, the request path and its stations, findings, remedies and the report.
+//! The model: pure functions from readings to the request path, its stations, findings, remedies and the report.
 //!
-//! This crate never does any input or output, reads no clock and starts no thread. Everything that it is told comes in an
-//! [`observation::Observation`]; everything that it says goes out in a [`report::Diagnosis`].
+//! This crate does no input or output, reads no clock and starts no thread. Its input is an [`observation::Observation`], its output a [`report::Diagnosis`].
 #![forbid(unsafe_code)]
 
 pub mod facts;
@@ -13,9 +12,9 @@ mod output;
 pub mod predict;
 mod tools;
 
-pub use facts::{path, profile, spread, traffic, url};
+pub use facts::{harm, path, profile, spread, traffic, url};
 pub use fix::{change, remedies};
-pub use judge::{causes, diagnose, harm, settle, stations};
+pub use judge::{causes, diagnose, settle, stations};
 pub use observation::{load, reading, series};
 pub use output::{catalogue, explain, message, readings, report, whereabouts};
 pub use tools::{bench, bisect, edge, tcp};

@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod explain;
 pub mod message;
+pub(crate) mod profile;
 pub mod readings;
 pub mod report;
 pub mod whereabouts;

@@ -1,7 +1,7 @@
-//! What a remedy should give, from what it lifts: the one place where goodput is predicted, or where that is refused with its reason.
+//! Predictions: the goodput that a remedy should give, from what it lifts, or the reason why none is made. The only place that predicts goodput.
 //!
-//! The prediction is the lowest ceiling of what remains once the station's limit is the new one (operational analysis, Denning & Buzen 1978). A
-//! ceiling that agrees with what was measured in the same run proves nothing; only the measurement after the change does.
+//! The prediction is the lowest remaining ceiling once the station has its new limit (operational analysis, Denning & Buzen 1978). A ceiling that agrees with
+//! a measurement of the same run proves nothing; only the measurement after the change does.
 
 mod bound;
 mod network;
@@ -13,15 +13,15 @@ use crate::observation::load::{LoadResult, Loop};
 use crate::output::message::Message;
 use crate::output::report::{Ceiling, Finding, Prediction, StationKind};
 
-/// Times that the upper bound of a prediction may be the lower one: beyond, nothing that is measured could contradict it.
+/// Largest ratio of a prediction's upper to its lower bound. No measurement could contradict a wider one.
 const WIDTH_MAX: f64 = 2.5;
-/// Squared coefficient of variation of what the cores are asked for at once: usual, least and most of it. One event loop hands over all that came while it
-/// was busy, and workers that were begun together end together: 1 to 8 where it was measured, on a page that waits (docs/measuring.md), the middle of which
-/// as factors go is the square root of 8.
+/// Squared coefficient of variation of the work offered to the cores at once: usual, smallest and largest. An event loop hands over all that came while it was
+/// busy, and workers that started together end together: 1 to 8 as measured on a page that waits (docs/measuring.md). The geometric mean of these is the
+/// square root of 8.
 const BURSTS: (f64, f64, f64) = (2.8, 1.0, 8.0);
-/// Share of the cores from which the wait for them, and no longer the number of requests, decides.
+/// Share of the cores' capacity from which the wait for cores is the limit and no longer the number of requests.
 const CORES_DECIDE: f64 = 0.8;
-/// Stations whose limit is a number of requests under way: the rest of the path is a delay to them, and the cores a queue.
+/// Stations whose limit is a number of requests under way. The rest of the path is a delay for them, and the cores are a queue.
 const COUNTED: &[&str] = &["clients", "ephemeral-ports", "worker-pool"];
 
 /// Stations whose limit is a number of cores: a queue for those requests.
@@ -30,23 +30,23 @@ const CORES: &[&str] = &["cpu", "cpu-quota"];
 /// What a remedy lifts at the station of its finding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Lift {
-    /// The station's limit becomes this, in the station's own unit: workers, ports, requests a second.
+    /// The station gets this limit, in its own unit: workers, ports, requests a second.
     Limit(f64),
-    /// A limit goes away, or so far off that all that this load asks for has room: a table, a queue, file descriptors.
+    /// The limit disappears, or is far enough for all that this load asks for: a table, a queue, file descriptors.
     Away,
-    /// A cliff moves further off, and nothing tells whether far enough.
+    /// A cliff moves further away; whether far enough is unknown.
     Further,
-    /// Each request becomes cheaper by an amount that the readings do not tell: a search, a connection less.
+    /// Each request becomes cheaper by an unknown amount: a port search or a connection less.
     Cost,
 }
 
 impl Lift {
-    /// A limit that is raised to where this load has room, or not.
+    /// A limit raised to a value that has room for this load, or not.
     pub fn to_room(has_room: bool) -> Self {
         if has_room { Lift::Away } else { Lift::Further }
     }
 
-    /// The new limit, or none at all; an error where what remains cannot be told.
+    /// The new limit, or `None` for no limit. An error if the remaining limits cannot be known.
     fn limit(self, placed: &StationReading) -> Result<Option<f64>, Message> {
         match self {
             Lift::Limit(limit) => Ok(Some(limit)),
@@ -57,9 +57,9 @@ impl Lift {
     }
 }
 
-/// All that was read and judged of one observation: what a prediction follows from.
+/// The readings and findings of one observation that a prediction needs.
 pub struct Scene<'s, 'a> {
-    /// What the stations read from.
+    /// The input of the stations.
     pub ctx: &'s Context<'a>,
     /// Every station's reading, in the order of the path.
     pub stations: &'s [StationReading],
@@ -67,7 +67,7 @@ pub struct Scene<'s, 'a> {
     pub findings: &'s [Finding],
 }
 
-/// The most requests a second that a station will pass after the change.
+/// The most requests a second that a station passes after the change.
 #[derive(Debug, Clone, Copy)]
 struct Remaining<'a> {
     station: &'a str,
@@ -76,7 +76,7 @@ struct Remaining<'a> {
     ceiling: Ceiling,
 }
 
-/// The goodput that lifting this finding's station should give.
+/// The goodput to expect after this finding's station was lifted.
 pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, lift: Lift) -> Prediction {
     let refused = |why| Prediction::Refused {
         refused: scene.ctx.text(why),
@@ -86,7 +86,7 @@ pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading
     outlook(scene, finding, placed, lift).unwrap_or_else(refused)
 }
 
-/// What would have been predicted where that is refused.
+/// What a refused prediction would have said.
 fn unsaid(scene: &Scene<'_, '_>, placed: &StationReading, lift: Lift) -> Option<Ceiling> {
     let load = refusal::measured(scene).ok()?;
     let limit = match lift {
@@ -113,7 +113,7 @@ fn outlook(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, li
     Ok(Prediction::Goodput { goodput_rps: value, low, high, next_station: next.to_owned() })
 }
 
-/// The ceilings of every rate station that has one, with that of the lifted station at its new limit, or without it where it has none any more.
+/// The ceilings of all rate stations. The lifted station has its new limit, or is left out if it has none any more.
 fn remaining<'a>(scene: &Scene<'a, '_>, lifted: &StationReading, new_limit: Option<f64>) -> Vec<Remaining<'a>> {
     let rates = scene.stations.iter().filter(|placed| placed.station.kind == StationKind::Rate);
     let after = |placed: &'a StationReading| {
@@ -131,7 +131,7 @@ fn is_same(placed: &StationReading, other: &StationReading) -> bool {
     a.station == b.station && a.at == b.at && a.tier == b.tier
 }
 
-/// The one with the lowest of these.
+/// The entry with the lowest ceiling.
 fn lowest<'r, 'a>(remaining: impl Iterator<Item = &'r Remaining<'a>>) -> Option<&'r Remaining<'a>>
 where
     'a: 'r,
@@ -139,9 +139,8 @@ where
     remaining.min_by(|a, b| a.ceiling.value.total_cmp(&b.ceiling.value))
 }
 
-/// The lowest ceiling, and whose it is. Where requests under way are counted and the cores come near their limit together, less gets through than
-/// either would pass alone: some wait for a core while others, that could use it, wait for their turn to be under way. From four fifths of the cores on
-/// it is they that decide.
+/// The lowest ceiling and its station. If the requests under way are limited and the cores are close to their limit too, fewer pass than either would allow
+/// alone: some wait for a core while others wait to be under way. From four fifths of the cores' capacity on the cores decide.
 fn expected<'a>(remaining: &[Remaining<'a>], load: &LoadResult) -> (Ceiling, &'a str) {
     let mut next = lowest(remaining.iter()).map_or("", |station| station.station);
     let least = |part: fn(&Ceiling) -> f64| remaining.iter().map(|station| part(&station.ceiling)).fold(f64::INFINITY, f64::min);
@@ -151,7 +150,7 @@ fn expected<'a>(remaining: &[Remaining<'a>], load: &LoadResult) -> (Ceiling, &'a
     let fewest = lowest(remaining.iter().filter(is_counted));
     let cores = lowest(remaining.iter().filter(|station| CORES.contains(&station.station)));
     if let (Some(fewest), Some(cores)) = (fewest, cores) {
-        // A part of a core is a slower one.
+        // A fraction of a core counts as a slower core.
         let number = cores.limit.max(1.0);
         let together = |counted_rps: f64, cores_rps: f64, bursts: f64| {
             network::throughput(fewest.limit, fewest.limit / counted_rps, number, number / cores_rps, bursts)
@@ -163,7 +162,7 @@ fn expected<'a>(remaining: &[Remaining<'a>], load: &LoadResult) -> (Ceiling, &'a
             next = cores_name;
         }
         value = value.min(joint);
-        // That two of them are as low or as high as may be is much less likely than that one of them is.
+        // Both at their bound at once is much less likely than one of them.
         let lower = [(counted.low, cores.value, usual), (counted.value, cores.low, usual), (counted.value, cores.value, most_bursts)];
         let higher = [(counted.high, cores.value, usual), (counted.value, cores.high, usual), (counted.value, cores.value, least_bursts)];
         low = lower.into_iter().map(|(counted, cores, bursts)| together(counted, cores, bursts)).fold(low, f64::min);

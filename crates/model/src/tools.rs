@@ -1,4 +1,4 @@
-//! What the verbs beside `diagnose` tell: a load, a server's tiers one by one, captures, and the kernel's account of connections.
+//! The model of verbs other than `diagnose`: a load by itself, each tier by itself, captures, and the kernel's TCP measurements.
 
 pub mod bench;
 pub mod bisect;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use chokepoint_model::edge::{Closes, EdgeFacts, EdgeProtocol};
+use chokepoint_model::observation::{Closes, EdgeFacts, EdgeProtocol};
 use serde::{Serialize, Serializer};
 
 use crate::application::{Sample, Spoken};

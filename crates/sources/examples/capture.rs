@@ -1,6 +1,6 @@
 //! Writes what each binary source reads in a network namespace into a directory, as fixtures for tests: `capture DIRECTORY NETNS`.
 
-use chokepoint_model::report::Request;
+use chokepoint_model::observation::Request;
 use chokepoint_recording::{Outcome, Scope};
 use chokepoint_sources::{ObserveOptions, Observer, Redact, Root, netns, source};
 

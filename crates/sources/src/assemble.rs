@@ -1,9 +1,9 @@
 //! Entries into an observation: the same pure fold for what was read just now and for what a recording holds.
 
 use chokepoint_model::load::LoadResult;
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{CpuProfile, NetnsId, NetnsView, Observation, Warmth, WireView};
 use chokepoint_model::reading::{Lack, Reading};
-use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::room::{Overfull, Room};

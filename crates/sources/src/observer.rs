@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use chokepoint_model::observation::NetnsId;
-use chokepoint_model::report::Request;
+use chokepoint_model::observation::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::netns::NetnsError;

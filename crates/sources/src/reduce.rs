@@ -71,8 +71,8 @@ mod tests {
 
     /// What the model gets of a configuration that was read as it is, and of what a recording keeps of it.
     fn both(server: &str, text: &str) -> Option<[chokepoint_model::observation::ServerConfig; 2]> {
+        use chokepoint_model::observation::Request;
         use chokepoint_model::observation::{Observation, ServerConfig};
-        use chokepoint_model::report::Request;
         let mut dump = format!("server {server}\nprefix /etc/x\nversion 8.2\naccess_log \nerror_log \nchanged 1 /etc/x/x.conf\n");
         chokepoint_config::dump::add(&mut dump, "/etc/x/x.conf", text);
         let entry = Entry {

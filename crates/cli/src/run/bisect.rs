@@ -10,7 +10,8 @@ use chokepoint_model::bisect::{Part, Session};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::Observation;
-use chokepoint_model::report::{Diagnosis, PartKind, Request};
+use chokepoint_model::observation::Request;
+use chokepoint_model::report::{Diagnosis, PartKind};
 use chokepoint_sources::{Root, netns};
 
 use crate::run::interrupt::Interrupt;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{WireCount, WireEdge, WireSign, WireView};
-use chokepoint_model::report::Request;
 use chokepoint_packets::filter::Filter;
 use chokepoint_packets::summary::{ConnectionEnd, Direction, Manner, Moment};
 use chokepoint_packets::{Analyzer, Capture, Edge, Limits, Packet, StreamSummary};

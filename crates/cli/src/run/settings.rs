@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use chokepoint_load::{Address, Protocol};
-use chokepoint_model::report::Request;
+use chokepoint_model::observation::Request;
 use chokepoint_model::url::without_values;
 
 /// A target as given and resolved.

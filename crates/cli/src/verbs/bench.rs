@@ -11,7 +11,7 @@ use chokepoint_load::{Judged, Options, Order, Plan, Stages, Targets, Threshold, 
 use chokepoint_model::bench::{self, Asked, BenchOutcome, Ramp, RampStage, TargetList, TcpConnection, ThresholdFailed};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Loop;
-use chokepoint_model::report::Request;
+use chokepoint_model::observation::Request;
 use chokepoint_model::url::without_values;
 use chokepoint_sources::{Root, TcpInfo, netns};
 

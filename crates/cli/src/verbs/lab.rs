@@ -17,7 +17,8 @@ use chokepoint_lab::{DownOptions, Lab, LeftoverKind, Options, Scenario};
 use chokepoint_load::{Control, Plan, Tls, Trust};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::{LoadResult, Loop};
-use chokepoint_model::report::{Diagnosis, Request};
+use chokepoint_model::observation::Request;
+use chokepoint_model::report::Diagnosis;
 use chokepoint_sources::{Root, netns};
 
 use self::outcome::{Course, RunOutcome};

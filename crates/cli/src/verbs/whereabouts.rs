@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, bail};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::{Request, SourceReport, Whereabouts};
+use chokepoint_model::observation::Request;
+use chokepoint_model::report::{SourceReport, Whereabouts};
 use chokepoint_sources::{Root, netns};
 
 use crate::Usage;

@@ -1,18 +1,18 @@
-//! Ceilings with the bounds between which they lie.
+//! Ceilings with lower and upper bounds.
 
 use crate::output::report::Ceiling;
 
-/// How far a rate that was predicted from a ceiling may be off: the worst of the prototype's undisturbed predictions was 14 to 18 %, the
-/// median 1 to 2 % (DESIGN.md). The noise of the two runs that were compared there is in it.
+/// Error of a rate predicted from a ceiling. The worst of the prototype's undisturbed predictions was off by 14 to 18 %, the median by 1 to 2 % (DESIGN.md).
+/// This includes the noise of the two runs compared.
 const CEILING_SPREAD: f64 = 0.15;
 
-/// A ceiling that lies between two others, each of them off by the usual spread; nothing where that gives no rate. What makes it uncertain and the spread
-/// have nothing to do with each other, so that their factors add up like the sides of a right angle.
+/// A ceiling between two bounds, each widened by the usual spread. `None` if there is no positive rate. The bounds and the spread are independent, so their
+/// logarithms add in quadrature.
 pub(crate) fn ceiling_between(value: f64, low: f64, high: f64) -> Option<Ceiling> {
     ceiling_spread(value, low, high, CEILING_SPREAD)
 }
 
-/// As [`ceiling_between`], with a spread of its own.
+/// Like [`ceiling_between`], with a given spread.
 pub(crate) fn ceiling_spread(value: f64, low: f64, high: f64, spread: f64) -> Option<Ceiling> {
     let times = |bound: f64, spread: f64| (bound / value).ln().hypot(spread.ln()).exp();
     let (low, high) = (value / times(low.min(value), 1.0 - spread), value * times(high.max(value), 1.0 + spread));

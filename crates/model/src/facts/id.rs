@@ -1,9 +1,9 @@
-//! Ids of what an observation shows: they are compared, names are for the report alone.
+//! Ids of what an observation shows. Code compares ids; names are for the report only.
 
-/// A tier of the path, by its place there.
+/// A tier by its index on the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TierId(pub usize);
 
-/// Cores on which the same tiers may run, by their place among the path's groups.
+/// A group of cores with the same tiers, by its index among the path's groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoreGroupId(pub usize);

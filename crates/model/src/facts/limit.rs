@@ -1,59 +1,60 @@
-//! Limits that a server's configuration sets: which one holds this traffic, and how.
+//! Limits set in a server's configuration: which one limits this traffic, and how.
 
 use super::suffered::answers_with;
 use super::{Context, Logged};
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::judge::harm::Cost;
 use crate::observation::load::LoadResult;
 use crate::observation::{AccessLog, ListenerAddress, NginxLimit, Origin};
 use crate::output::message::Message;
 use crate::output::report::Ceiling;
 
-/// Share of those answers that the limit's own lines in the log must explain.
+/// Share of the answers with the limit's status that the limit's own log lines must explain.
 pub(crate) const LOGGED_SHARE: f64 = 0.5;
-/// Share of the requests that were logged as delayed, from which the median waits too.
+/// Share of the requests that were logged as delayed from which the median request waits too.
 pub(crate) const DELAYED_SHARE: f64 = 0.5;
-/// How far goodput may lie from what a limit lets through: nginx counts in thousandths of a request and milliseconds, the window has two ends.
+/// Largest difference between goodput and the rate that a limit allows: nginx counts in thousandths of a request and in milliseconds, and the window has two
+/// ends.
 pub(crate) const RATE_SPREAD: f64 = 0.03;
-/// The same for traffic that is watched: a log is read a little before and after the window.
+/// The same for watched traffic: a log is read a little before and after the window.
 pub(crate) const WATCHED_SPREAD: f64 = 0.05;
-/// What an event loop under load adds to the milliseconds of a turn: it looks at the clock once for all that came.
+/// What an event loop under load adds to each interval between requests, milliseconds: it reads the clock once for all pending events.
 pub(crate) const LOOP_MS: f64 = 1.0;
-/// Turns that half of the requests must have waited for where nothing else tells that they did: fewer may be one that is just served.
+/// Intervals that half of the requests must have waited if nothing else shows that they waited. Fewer may be a request in service.
 pub(crate) const TURNS_WAITED: f64 = 5.0;
 
-/// What a limit did to this traffic.
+/// The effect of a limit on this traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It refused.
+    /// It refused requests.
     Refused,
-    /// It let requests wait.
+    /// It delayed requests.
     Delayed,
 }
 
-/// One limit on the request's way.
+/// One limit on the path of the request.
 pub(crate) struct Limit<'a> {
     pub(crate) config: &'a NginxLimit,
-    /// Whether this request passes it, where that is known.
+    /// Whether this request is subject to it, if known.
     pub(crate) applies: Option<bool>,
     pub(crate) refused: Option<Logged>,
     pub(crate) delayed: Option<Logged>,
     pub(crate) held: Option<Held>,
-    /// True where the server's own words show it.
+    /// True if the server's log shows it.
     pub(crate) is_logged: bool,
 }
 
 impl<'a> Limit<'a> {
     pub(crate) fn of(ctx: &Context<'a>, tier: &Tier, config: &'a NginxLimit) -> Option<Self> {
         let applies = applies(ctx, tier, config);
-        // Lines of a zone that the configuration keeps from this request are another traffic's, unless the log shows this very path.
+        // Log lines of a zone that does not apply to this request belong to other traffic, unless the line shows this request's path.
         let is_ours = |logged: &Logged| applies != Some(false) || requested_path(&logged.line) == Some(ctx.obs.request.path());
         let line = |what: &str| ctx.logged(tier, &format!("{what} {}", config.zone)).filter(is_ours);
         let (refused, delayed) = match config.kind.as_str() {
             "limit_conn" => (line("limiting connections"), None),
             _ => (line("limiting requests"), line("delaying requests")),
         };
-        // A limit elsewhere is none of this request's.
+        // A limit for other requests only.
         if applies == Some(false) && refused.is_none() && delayed.is_none() {
             return None;
         }
@@ -69,7 +70,7 @@ impl<'a> Limit<'a> {
             (self.held, self.is_logged) = self.watched(ctx, tier, refused, delayed);
             return;
         };
-        // A status that was expected is no failure.
+        // An answer with an expected status is no failure.
         let failed = load.requests.saturating_sub(load.good);
         let answers = answers_with(load, &[self.config.status]).min(failed);
         let requests = load.requests as f64;
@@ -77,7 +78,7 @@ impl<'a> Limit<'a> {
         (self.held, self.is_logged) = if Cost::of_requests(answers, load.requests).hurts() {
             match refused >= LOGGED_SHARE * answers as f64 {
                 true => (Some(Held::Refused), true),
-                // A log that is not readable or not that talkative: the status and the very rate.
+                // The log is not readable or does not record it: the status and the exact rate are the evidence.
                 false => ((is_surely_here && self.passes_all_it_may(load)).then_some(Held::Refused), false),
             }
         } else if self.config.burst > self.config.burst_at_once && load.wants_more() {
@@ -90,7 +91,7 @@ impl<'a> Limit<'a> {
         };
     }
 
-    /// The same without load of our own.
+    /// The same for watched traffic.
     pub(crate) fn watched(&self, ctx: &Context<'_>, tier: &Tier, refused: f64, delayed: f64) -> (Option<Held>, bool) {
         let Some(seen) = Watched::of(ctx, tier) else { return (None, false) };
         if Cost::share_of_requests(refused / seen.requests.max(1.0)).hurts() {
@@ -102,7 +103,7 @@ impl<'a> Limit<'a> {
         if delayed >= DELAYED_SHARE * seen.requests {
             return (Some(Held::Delayed), true);
         }
-        // All of one client's, and nginx itself had them for longer than its turns are apart.
+        // All requests come from one client, and nginx held them for longer than the interval between requests.
         let is_at_rate = self.config.rate_per_s.is_some_and(|rate| {
             let waits = seen.own_wait_s.is_some_and(|wait| wait >= TURNS_WAITED / rate);
             waits && (seen.requests / ctx.seconds().max(1e-6) / rate - 1.0).abs() <= WATCHED_SPREAD
@@ -110,9 +111,9 @@ impl<'a> Limit<'a> {
         ((self.applies == Some(true) && is_at_rate).then_some(Held::Delayed), false)
     }
 
-    /// The requests a second that it lets one client have who always wants more: the rate, and in a short window as much more as passes at once at its
-    /// beginning. Those that wait leave at the rate. Without any burst it is less, for what was not used is lost then: nginx counts in whole milliseconds
-    /// (ngx_http_limit_req_module.c), and a request passes that comes a whole turn after the last one, in one of the next turns of its event loop.
+    /// Requests a second that the limit lets pass for one client that always has more to send: the rate, and in a short window in addition the burst that
+    /// passes at the beginning. Delayed requests pass at the rate. Without a burst fewer pass, because unused time is lost: nginx counts in whole milliseconds
+    /// (ngx_http_limit_req_module.c), and a request passes if it comes a whole interval after the last one, in one of the next iterations of the event loop.
     pub(crate) fn allowed_rps(&self, load: &LoadResult) -> Option<Ceiling> {
         let rate = self.config.rate_per_s?;
         if self.config.burst == 0 {
@@ -123,7 +124,7 @@ impl<'a> Limit<'a> {
         Some(Ceiling { value: rate, low: rate, high: rate + burst })
     }
 
-    /// True where goodput is just what the limit allows to one client address.
+    /// True if goodput is exactly what the limit allows one client address.
     pub(crate) fn passes_all_it_may(&self, load: &LoadResult) -> bool {
         self.allowed_rps(load)
             .is_some_and(|allowed| (allowed.low * (1.0 - RATE_SPREAD)..=allowed.high * (1.0 + RATE_SPREAD)).contains(&load.goodput_rps()))
@@ -134,8 +135,8 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// Whether the request passes a limit. Where the first server is reached by an address that is none of its own, as behind a published port, this is as
-/// its configuration says of the sockets through which it is reached.
+/// Whether the request is subject to a limit. If clients reach the first server by an address that is not its own, as with a published port, this follows from
+/// the configuration of the sockets that they reach.
 pub(crate) fn applies(ctx: &Context<'_>, tier: &Tier, config: &NginxLimit) -> Option<bool> {
     let at = |address: &ListenerAddress| config.applies_at.iter().find(|(known, _)| known == address).map(|(_, applies)| *applies);
     let reached = || tier.listeners.iter().map(|placed| at(&placed.listener.address)).reduce(|a, b| a.filter(|_| a == b)).flatten();
@@ -148,11 +149,11 @@ pub(crate) fn requested_path(line: &str) -> Option<&str> {
     request.split(' ').nth(1)?.split('?').next()
 }
 
-/// What is known of the traffic that was watched at a tier.
+/// Traffic watched at a tier.
 pub(crate) struct Watched {
     pub(crate) requests: f64,
-    /// The tier itself had requests for this long, the upstreams' time taken off, seconds: half of them by its log, or all in the mean by samples of their sockets where
-    /// the log tells no times. Nothing where neither tells.
+    /// Time that the tier itself held a request, without the upstreams' time, seconds: the median from its log, or else the mean from samples of sockets.
+    /// `None` if neither is known.
     pub(crate) own_wait_s: Option<f64>,
 }
 
@@ -161,15 +162,16 @@ impl Watched {
         Self::by_logs(ctx, tier).or_else(|| Self::by_sockets(ctx, tier))
     }
 
-    /// By the connections that the namespace accepted and by samples of them: on kept ones there are more requests than connections.
+    /// From the connections that the namespace accepted and from socket samples: kept connections carry more than one request.
     fn by_sockets(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let accepted = ctx.obs.netns.get(&tier.netns).and_then(|view| ctx.counted(view, "Tcp.PassiveOpens")).map(|count| count as f64);
+        let accepted =
+            ctx.obs.netns.get(&tier.netns).and_then(|view| ctx.netstat_growth(view, "Tcp.PassiveOpens")).map(|count| count as f64);
         let ended = ctx.account().and_then(|account| Some(account.rate_rps()? * ctx.seconds()));
         let requests = accepted.into_iter().chain(ended).reduce(f64::max).filter(|requests| *requests > 0.0)?;
         Some(Self { requests, own_wait_s: mean_wait_s(ctx, tier, requests) })
     }
 
-    /// By the tier's access logs, where is known how much they gained.
+    /// From the tier's access logs, if their growth is known.
     fn by_logs(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.lines > 0).collect();
         let requests = logs.iter().map(|log| log.gained()).sum::<Option<f64>>()?;
@@ -180,12 +182,12 @@ impl Watched {
     }
 }
 
-/// How long a tier had each of so many requests itself, by samples of their sockets (Little's law), seconds.
+/// Mean time that a tier itself held each of `requests` requests, from socket samples (Little's law), seconds.
 fn mean_wait_s(ctx: &Context<'_>, tier: &Tier, requests: f64) -> Option<f64> {
     ctx.account().filter(|_| requests > 0.0).map(|account| account.inside(tier.id.0).value * ctx.seconds() / requests)
 }
 
-/// The limit of a tier that holds this traffic, else the lowest of those that it passes.
+/// The limit that limits a tier's traffic, else the lowest limit that applies.
 pub(crate) fn narrowest<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<Limit<'a>> {
     let configured = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.nginx()).flat_map(|nginx| &nginx.limits);
     let limits = configured.filter_map(|config| Limit::of(ctx, tier, config));
@@ -194,7 +196,7 @@ pub(crate) fn narrowest<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<Limit<'a>>
     limits.min_by(|a, b| weight(b).cmp(&weight(a)).then(rate(a).total_cmp(&rate(b))))
 }
 
-/// A message with all that is known of a limit.
+/// A message with all values of a limit.
 pub(crate) fn told(id: &'static str, tier: &Tier, config: &NginxLimit) -> Message {
     Message::new(id)
         .with("tier", tier.name.as_str())
@@ -213,7 +215,7 @@ pub(crate) fn place(origin: &Origin) -> String {
     format!("{}:{}", origin.file, origin.line)
 }
 
-/// The limit that holds a tier's traffic; nothing where none does.
+/// The limit that limits a tier's traffic, if one does.
 pub(crate) fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxLimit> {
     narrowest(ctx, tier).filter(|limit| limit.held.is_some()).map(|limit| limit.config)
 }

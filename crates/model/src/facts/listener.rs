@@ -1,33 +1,32 @@
-//! Which sockets are connections of which listener.
+//! Which socket belongs to which listener: the only definition.
 
 use std::net::IpAddr;
 
 use crate::observation::{Listener, ListenerAddress, SocketAddress};
 
-/// True where a socket whose local end is this one can be a connection that a listener bound to `address` accepted. One on `::` may take those of IPv4
-/// too (ipv6(7)).
-pub(crate) fn is_end_of(address: &ListenerAddress, local: (IpAddr, u16)) -> bool {
-    let ListenerAddress::Tcp(bound, port) = *address else { return false };
-    let (bound, own) = (bound.to_canonical(), local.0.to_canonical());
-    port == local.1 && (bound == own || (bound.is_unspecified() && (bound.is_ipv6() || own.is_ipv4())))
-}
-
 impl Listener {
-    /// True where a socket of the listener's own namespace is a connection that it accepted, or that waits for that: by the local end for TCP, where
-    /// an unspecified address stands for all; by the path for unix sockets, which accepted ones inherit (unix(7)).
+    /// True if the listener is bound to this TCP address and port, or to all addresses of a family that has it. A listener on `::` takes IPv4 connections
+    /// too unless IPV6_V6ONLY is set (ipv6(7)).
+    pub(crate) fn covers(&self, (ip, port): (IpAddr, u16)) -> bool {
+        let ListenerAddress::Tcp(bound, bound_port) = self.address else { return false };
+        let (bound, ip) = (bound.to_canonical(), ip.to_canonical());
+        let covers_family = bound.is_ipv4() == ip.is_ipv4() || (bound.is_ipv6() && !self.v6_only);
+        port == bound_port && (bound == ip || (bound.is_unspecified() && covers_family))
+    }
+
+    /// True if a socket of the listener's own namespace is a connection that the listener accepted or that waits in its accept queue. A TCP socket is matched
+    /// by its local end. A unix socket is matched by its path, which accepted sockets inherit (unix(7)).
     ///
-    /// Handshakes are another matter: of several listeners the nearest one has them (`syn-queue`).
+    /// If several listeners match, the one bound to a single address has the connection ([`Listener::is_bound_to_one`]).
     pub fn accepts(&self, address: &SocketAddress) -> bool {
         match (&self.address, address) {
-            (bound @ ListenerAddress::Tcp(..), SocketAddress::Tcp { local, .. }) => {
-                is_end_of(bound, *local) && !(self.v6_only && local.0.to_canonical().is_ipv4())
-            }
+            (ListenerAddress::Tcp(..), SocketAddress::Tcp { local, .. }) => self.covers(*local),
             (ListenerAddress::Unix(bound), SocketAddress::Unix { path: Some(path), .. }) => bound == path,
             _ => false,
         }
     }
 
-    /// True where it is bound to one address, and not to all of the host's: of several that a connection may be of, it has it.
+    /// True if it is bound to a single address and not to all addresses of the host.
     pub fn is_bound_to_one(&self) -> bool {
         !matches!(self.address, ListenerAddress::Tcp(ip, _) if ip.is_unspecified())
     }

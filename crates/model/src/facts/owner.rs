@@ -1,24 +1,24 @@
-//! Whom a reading or a finding is about: tiers by their ids, or who is none of the path's tiers.
+//! What a reading or a finding is about: tiers by id, or something outside the path.
 
 use super::{Context, TierId};
 use crate::facts::path::Tier;
 
-/// Whom a reading or a finding is about.
+/// What a reading or a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// These tiers: several where they share cores or a quota.
+    /// These tiers: more than one if they share cores or a quota.
     Tiers(Vec<TierId>),
-    /// The client, the host, a router: none of the path's tiers, by its name in the report.
+    /// The client, the host or a router, by its name in the report.
     Outside(String),
 }
 
 impl Owner {
-    /// True for what is about this tier, alone or among others.
+    /// True if it is about this tier, alone or with others.
     pub(crate) fn has(&self, tier: TierId) -> bool {
         self.tiers().contains(&tier)
     }
 
-    /// The tiers, in the order of the path; none for who is outside of it.
+    /// The tiers, in the order of the path; empty for something outside the path.
     pub(crate) fn tiers(&self) -> &[TierId] {
         match self {
             Owner::Tiers(tiers) => tiers,
@@ -26,25 +26,25 @@ impl Owner {
         }
     }
 
-    /// True where both are about one tier, among others or not, or are the same outside of the path.
+    /// True if both are about a common tier, or are the same thing outside the path.
     pub(crate) fn shares(&self, other: &Self) -> bool {
         self == other || self.tiers().iter().any(|tier| other.has(*tier))
     }
 
-    /// True where whatever the other one is about is among what this one is about.
+    /// True if this one includes everything that the other one is about.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self == other || (!other.tiers().is_empty() && other.tiers().iter().all(|tier| self.has(*tier)))
     }
 }
 
-/// The names of tiers that share something, as the report tells them.
+/// The joined names of tiers that share something, as in the report.
 pub(crate) fn joined(tiers: &[&Tier]) -> String {
     tiers.iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
 impl Context<'_> {
-    /// Whom a name of the report stands for: a tier, those that share cores or a quota, or who is outside of the path. Names are never taken apart: they
-    /// are looked up where they were made.
+    /// The owner behind a name of the report: a tier, tiers that share cores or a quota, or something outside the path. Joined names are never split; they are
+    /// compared with the names of the known groups.
     pub(crate) fn owner(&self, name: &str) -> Owner {
         if let Some(tier) = self.path.tiers.iter().find(|tier| tier.name == name) {
             return Owner::Tiers(vec![tier.id]);

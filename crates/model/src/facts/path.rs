@@ -1,4 +1,4 @@
-//! The request's path, discovered from what was read: URL -> listener -> processes -> their outgoing peers -> the next listener, and so on.
+//! The request's path, discovered from readings: URL -> listener -> processes -> their outgoing connections -> the next listener, and so on.
 
 mod target;
 mod translation;
@@ -9,56 +9,63 @@ use std::net::IpAddr;
 pub use translation::{ArrivalAddress, Endpoint, Hop, Translations};
 
 use crate::facts::TierId;
+use crate::observation::Request;
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Socket, SocketAddress, UnixPeer};
-use crate::output::report::Request;
 
-/// Tiers followed at most, so that a ring of servers ends.
+/// Most tiers followed in a row, so that a ring of servers ends.
 const DEPTH_MAX: usize = 8;
 
-/// Connections of a user that must have been seen for them to be taken for a tier's of the same user.
+/// Connections of a user that must be seen before they are attributed to a tier of the same user.
 const SEEN_MIN: usize = 5;
 
 /// A listener in its namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedListener {
-    /// The namespace.
+    /// Its namespace.
     pub netns: NetnsId,
     /// The listener as last seen.
     pub listener: Listener,
 }
 
-/// A group of processes that share listeners: one server of the path.
+/// A server on the path: a group of processes that share listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tier {
-    /// Its place on the path.
+    /// Its index on the path.
     pub id: TierId,
-    /// Name, unique on the path: the program's name, with a number where two tiers run the same program.
+    /// Name, unique on the path: the program's name, with a number if several tiers run the same program.
     pub name: String,
     /// The namespace of its first listener.
     pub netns: NetnsId,
-    /// The listeners through which requests reach it.
+    /// The listeners that receive the requests.
     pub listeners: Vec<PlacedListener>,
-    /// Its processes; empty where they could not be read.
+    /// Its processes; empty if they could not be read.
     pub pids: Vec<u32>,
     /// Indices of the tiers it calls.
     pub upstreams: Vec<usize>,
-    /// Those of `upstreams` to which no connection was seen: its configuration names them.
+    /// The members of `upstreams` known only from its configuration: no connection to them was seen.
     pub configured: Vec<usize>,
 }
 
 /// The request's path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Path {
-    /// Tiers, outermost first. Empty where no listener on this host answers for the target.
+    /// Tiers, outermost first. Empty if no listener on this host answers for the target.
     pub tiers: Vec<Tier>,
-    /// Namespaces that all have a listener for the target, where more than one has and none is nearer: the path is not followed then.
+    /// Namespaces that each have a listener for the target, if there is more than one and none is nearer. The path is not followed then.
     pub ambiguous: Vec<NetnsId>,
-    /// The translations that connections pass on their way to the first tier and between tiers.
+    /// Translations of addresses on the way to the first tier and between tiers.
     pub translated: Vec<Hop>,
 }
 
+impl Tier {
+    /// True if a socket of the tier's namespace is a connection that one of its listeners accepted or will accept.
+    pub(crate) fn accepts(&self, address: &SocketAddress) -> bool {
+        self.listeners.iter().any(|placed| placed.listener.accepts(address))
+    }
+}
+
 impl Path {
-    /// True for the tier that the clients call.
+    /// True for the tier that the clients connect to.
     pub fn is_first(&self, tier: &Tier) -> bool {
         self.tiers.first().is_some_and(|first| first.id == tier.id)
     }
@@ -79,20 +86,12 @@ pub fn discover(obs: &Observation) -> Path {
     path
 }
 
-/// True where a connection to `target` made in namespace `client` ends at `listener` of namespace `netns`.
+/// True if a connection to `target` reaches `listener`. `view` is the listener's namespace; `same_netns` says whether the connection is made in it.
 pub fn answers(view: &NetnsView, same_netns: bool, listener: &Listener, target: IpAddr, port: u16) -> bool {
-    let ListenerAddress::Tcp(bound, bound_port) = listener.address else { return false };
-    if bound_port != port {
-        return false;
-    }
-    let target = target.to_canonical();
-    let bound = bound.to_canonical();
-    let covers =
-        bound == target || (bound.is_unspecified() && (bound.is_ipv4() == target.is_ipv4() || (bound.is_ipv6() && !listener.v6_only)));
-    covers && is_local(view, same_netns, target)
+    listener.covers((target, port)) && is_local(view, same_netns, target.to_canonical())
 }
 
-/// True where `ip` is an address of the namespace itself. Loopback is local everywhere, but only to a client inside.
+/// True if `ip` is an address of the namespace itself. A loopback address is local only to a client in the same namespace.
 pub fn is_local(view: &NetnsView, same_netns: bool, ip: IpAddr) -> bool {
     if ip.is_loopback() || ip.is_unspecified() {
         return same_netns;
@@ -100,7 +99,7 @@ pub fn is_local(view: &NetnsView, same_netns: bool, ip: IpAddr) -> bool {
     view.addresses.last().is_some_and(|addresses| addresses.iter().any(|address| address.ip.to_canonical() == ip))
 }
 
-/// The listeners of a namespace as last seen; one that was there at first and went away still counts, for its queue was on the path.
+/// The listeners of a namespace as last seen. A listener that disappeared still counts, because its queue was on the path.
 fn newest_listeners(view: &NetnsView) -> impl Iterator<Item = &Listener> {
     let mut newest: BTreeMap<u64, &Listener> = BTreeMap::new();
     for listener in view.listeners.values().flatten() {
@@ -117,17 +116,16 @@ fn all_listeners(obs: &Observation) -> Vec<PlacedListener> {
     all
 }
 
-/// How it is known that a tier calls another.
+/// How the call of one tier to another is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
-    /// A connection was seen.
+    /// From a connection.
     Seen,
-    /// The configuration names it.
+    /// From the configuration.
     Configured,
 }
 
-/// True where a configured address names a listener: the namespaces' addresses decide for TCP; /var/run is /run (Filesystem Hierarchy
-/// Standard 3.0).
+/// True if a configured address reaches a listener. The namespaces' addresses decide for TCP. /var/run is /run (Filesystem Hierarchy Standard 3.0).
 pub fn names_listener(view: &NetnsView, same_netns: bool, listener: &Listener, target: &ListenerAddress) -> bool {
     match (target, &listener.address) {
         (ListenerAddress::Tcp(ip, port), _) => answers(view, same_netns, listener, *ip, *port),
@@ -136,8 +134,8 @@ pub fn names_listener(view: &NetnsView, same_netns: bool, listener: &Listener, t
     }
 }
 
-/// True where the request's own unix socket may be this listener's. A path is one in every network namespace (unix(7)); an abstract name is its
-/// namespace's own.
+/// True if the request's own unix socket may be this listener's. A path is the same in every network namespace (unix(7)); an abstract name belongs to one
+/// namespace.
 pub fn is_asked(request: &Request, netns: NetnsId, listener: &Listener) -> bool {
     let ListenerAddress::Unix(bound) = &listener.address else { return false };
     let named = request.unix.iter().any(|name| plain(name) == plain(bound));
@@ -145,12 +143,12 @@ pub fn is_asked(request: &Request, netns: NetnsId, listener: &Listener) -> bool 
     named && reaches && request.server_netns.is_none_or(|server| server == netns)
 }
 
-/// A path as the kernel binds it: /var/run is a link to /run.
+/// A path without the link /var/run, which leads to /run.
 pub(crate) fn plain(path: &str) -> &str {
     path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path)
 }
 
-/// True where a configured address is the one that a listener is bound to.
+/// True if a configured address is the one that a listener is bound to.
 pub(crate) fn is_bound_to(configured: &ListenerAddress, bound: &ListenerAddress) -> bool {
     match (configured, bound) {
         (ListenerAddress::Tcp(ip, port), ListenerAddress::Tcp(bound, bound_port)) => {
@@ -169,7 +167,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Adds the tiers behind `listeners` and what they call; `from` is the tier that calls them.
+    /// Adds the tiers behind `listeners` and what they call. `from` is the calling tier.
     fn follow(&mut self, listeners: Vec<PlacedListener>, from: Option<(usize, Edge)>, depth: usize) {
         for (pids, listeners) in self.by_owner(listeners) {
             let (index, fresh) = self.tier_index(pids, listeners);
@@ -183,7 +181,7 @@ impl Walk<'_> {
                 }
             }
             if fresh && depth < DEPTH_MAX {
-                // Connections that live a millisecond are easily missed. Where some were seen they tell which of the targets this request has.
+                // Connections that live for a millisecond are easily missed. Connections that were seen show which of the configured targets this request has.
                 let (mut called, mut edge) = (self.called_by(index), Edge::Seen);
                 if called.listeners.is_empty() {
                     called = self.called_by_user(index);
@@ -200,13 +198,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Groups listeners by the processes that hold them.
+    /// Groups listeners by the processes that own them.
     fn by_owner(&self, listeners: Vec<PlacedListener>) -> Vec<(Vec<u32>, Vec<PlacedListener>)> {
         let mut groups: Vec<(Vec<u32>, Vec<PlacedListener>)> = Vec::new();
         for placed in listeners {
             let pids = self.owners(placed.listener.inode);
             let shares = |group: &&mut (Vec<u32>, Vec<PlacedListener>)| {
-                // Workers with a listener each (SO_REUSEPORT) are one tier: they listen on one address and are one family.
+                // Workers with a listener each (SO_REUSEPORT) are one tier: they listen on the same address.
                 let same_address =
                     group.1.iter().any(|other| other.netns == placed.netns && other.listener.address == placed.listener.address);
                 same_address || pids.iter().any(|pid| group.0.contains(pid))
@@ -229,7 +227,7 @@ impl Walk<'_> {
         self.obs.processes.iter().filter(|(_, process)| process.files.values().any(holds)).map(|(&pid, _)| pid).collect()
     }
 
-    /// The tier of these processes, and whether it was made just now.
+    /// The tier of these processes, and whether it is new.
     fn tier_index(&mut self, pids: Vec<u32>, listeners: Vec<PlacedListener>) -> (usize, bool) {
         let known = self.path.tiers.iter().position(|tier| {
             tier.listeners.iter().any(|placed| listeners.contains(placed)) || pids.iter().any(|pid| tier.pids.contains(pid))
@@ -261,13 +259,13 @@ impl Walk<'_> {
         }
     }
 
-    /// The inodes of all sockets that some of the processes were seen to hold.
+    /// The inodes of all sockets that some of the processes were seen to own.
     fn held_by(&self, is_one: impl Fn(&u32) -> bool) -> BTreeSet<u64> {
         let processes = self.obs.processes.iter().filter(|(pid, _)| is_one(pid)).map(|(_, process)| process);
         processes.flat_map(|process| process.files.values()).flat_map(|files| files.sockets.iter().copied()).collect()
     }
 
-    /// The listeners to which the processes of a tier hold outgoing connections.
+    /// The listeners that the processes of a tier have outgoing connections to.
     fn called_by(&self, index: usize) -> Called {
         let tier = &self.path.tiers[index];
         let held = self.held_by(|pid| tier.pids.contains(pid));
@@ -286,9 +284,9 @@ impl Walk<'_> {
         called
     }
 
-    /// Where no connection could be told to be the tier's own, because each lives for less than a reading takes: the listeners to which
-    /// connections of its user go, if many were seen, and none of them is held by others: a web server and the application behind it often run as one user. Root's are
-    /// everybody's and tell nothing.
+    /// The listeners that connections of the tier's user lead to, if many were seen and no other process owns one of them. For tiers whose connections are too
+    /// short to be attributed by process: a web server and the application behind it often run as the same user. Root's connections may be anybody's and are
+    /// not used.
     fn called_by_user(&self, index: usize) -> Called {
         let tier = &self.path.tiers[index];
         let identity = |pid: &u32| self.obs.processes.get(pid).and_then(|process| process.identity.first());
@@ -312,7 +310,7 @@ impl Walk<'_> {
         called
     }
 
-    /// The listeners to which the configuration of a tier's master passes requests.
+    /// The listeners that the configuration of a tier's master passes requests to.
     fn configured_for(&self, index: usize) -> Vec<PlacedListener> {
         let tier = &self.path.tiers[index];
         let servers = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.nginx());
@@ -325,8 +323,8 @@ impl Walk<'_> {
         self.listeners.iter().filter(named).cloned().collect()
     }
 
-    /// The unix listeners at which one of the held sockets still waits to be accepted: the kernel shows the waiting end under the
-    /// listener's path, with the dialling end as its peer.
+    /// The unix listeners that one of the owned sockets still waits to be accepted by. The kernel shows the waiting end under the listener's path, with the
+    /// connecting end as its peer.
     fn waited_for(&self, address: &SocketAddress, held: &BTreeSet<u64>) -> Vec<&PlacedListener> {
         match address {
             SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } if held.contains(peer) => self.bound_to(path),
@@ -339,11 +337,11 @@ impl Walk<'_> {
         self.listeners.iter().filter(bound).collect()
     }
 
-    /// The listeners at the other end of a socket held in `netns`.
+    /// The listeners at the other end of a socket in `netns`.
     fn peers(&self, netns: NetnsId, address: &SocketAddress, unix_paths: &BTreeMap<u64, &String>) -> Vec<Reached<'_>> {
         match address {
             SocketAddress::Tcp { remote, .. } => {
-                // A socket whose local end is a listener's is an accepted one: its peer called us.
+                // An accepted socket: its peer called this tier.
                 if self.listeners.iter().any(|placed| placed.netns == netns && placed.listener.accepts(address)) {
                     return Vec::new();
                 }
@@ -357,7 +355,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The listeners at which a connection ends that is made in `netns`.
+    /// The listeners that a connection from `netns` reaches.
     fn answering(&self, netns: NetnsId, (ip, port): Endpoint) -> impl Iterator<Item = &PlacedListener> {
         let reached = move |placed: &&PlacedListener| {
             let view = &self.obs.netns[&placed.netns];
@@ -366,7 +364,7 @@ impl Walk<'_> {
         self.listeners.iter().filter(reached)
     }
 
-    /// The same for one whose address is translated on its way.
+    /// The same for a connection whose address is translated on the way.
     fn sent_on(&self, netns: NetnsId, remote: Endpoint) -> Vec<Reached<'_>> {
         let mut reached = Vec::new();
         for place in self.translations.places(netns, remote).into_iter().filter(|place| !place.hops.is_empty() && !place.is_passed) {
@@ -380,7 +378,7 @@ impl Walk<'_> {
 /// A listener at the other end of a connection.
 struct Reached<'a> {
     placed: &'a PlacedListener,
-    /// The translations on the way there.
+    /// The translations on the way to it.
     hops: Vec<Hop>,
 }
 
@@ -410,7 +408,7 @@ impl Called {
     }
 }
 
-/// True where a listener is one of the tier's own.
+/// True if a listener belongs to the tier.
 fn is_own(tier: &Tier, placed: &PlacedListener) -> bool {
     tier.listeners.iter().any(|own| own.netns == placed.netns && own.listener.inode == placed.listener.inode)
 }
@@ -424,7 +422,7 @@ fn unix_paths<'a>(sockets: &'a [Socket]) -> BTreeMap<u64, &'a String> {
     sockets.iter().filter_map(path).collect()
 }
 
-/// Names each tier after its program: the oldest process's command, without a trailing version ("php-fpm8.2" is "php-fpm").
+/// Names each tier after its program: the command of its oldest process without a trailing version ("php-fpm8.2" is "php-fpm").
 fn name_tiers(obs: &Observation, path: &mut Path) {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for tier in &mut path.tiers {

@@ -1,4 +1,4 @@
-//! Pools: what serves one connection at a time, how much of it was busy, and who waited for it.
+//! Pools of workers that each serve one connection at a time: how many were busy, and who waited for them.
 
 mod idle;
 pub(crate) mod looks;
@@ -13,59 +13,59 @@ pub(crate) use service::Service;
 use super::cores::are_spent;
 use super::sum::mean;
 use super::{Context, Logged, setting};
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::judge::harm::Cost;
 use crate::observation::{Identity, ListenerAddress, NetnsView, PhpFpmPool, SocketAddress, TcpState};
 
-/// The unit where connections are counted and no workers: the limit of event loops.
+/// The unit of event loops, whose limit is a number of connections and not of workers.
 pub(crate) const CONNECTIONS: &str = "connections";
-/// Share of the samples in which somebody must wait for a worker: a pool at its limit is waited for all the time, one that touches it is not.
+/// Share of the samples in which connections must wait for a worker. A pool at its limit always has some waiting; one that only touches it does not.
 pub(crate) const WAITED_SHARE: f64 = 0.9;
-/// The same where none is ever seen free: with hardly more clients than workers the last one is on its way to the queue now and then.
+/// The same for a pool without a free worker: with hardly more clients than workers, the last one is now and then on its way to the queue.
 pub(crate) const WAITED_SHARE_TAKEN: f64 = 0.5;
-/// Share of the workers busy on average from which none is free.
+/// Mean busy share of the workers from which none is free.
 pub(crate) const TAKEN_SHARE: f64 = 0.95;
-/// Share of the workers that must be busy on average. Between two requests a worker is free until it has a core, so that rarely all are busy at
-/// once, the less so where others take the cores.
+/// Least mean busy share of the workers. Between two requests a worker is free until it has a core, so all are rarely busy at once, and less so if other
+/// programs take the cores.
 pub(crate) const BUSY_SHARE: f64 = 0.75;
-/// Share of the samples in which as many threads must be taken for their number to be the limit: between two connections one is seen free.
+/// Share of the samples in which as many threads must be taken for their number to be the limit: between two connections a thread is seen free.
 pub(crate) const STEADY_SHARE: f64 = 0.75;
-/// Times the workers that may seem to hold a connection on average: the sockets are not all read in the same moment, and one may be seen closed
-/// and its successor too. More than that is served by threads or event loops.
+/// Largest mean number of connections in service per worker. The sockets are not all read at the same moment, so a closing connection and its successor may
+/// both be counted. Above this number threads or event loops serve them.
 pub(crate) const BUSY_TIMES_MAX: f64 = 1.1;
-/// Samples below which nothing is said.
+/// Fewest samples for a statement.
 pub(crate) const SAMPLES_MIN: usize = 3;
 
 /// What serves one connection at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// Each process.
+    /// Processes.
     Processes,
-    /// Threads of one process or of several. Their number is no limit by itself (some are helpers): it is as many connections as were in service
-    /// at once, where that stayed the same while others waited.
+    /// Threads of one or several processes. The number of threads is no limit by itself, as some are helpers. The limit is the number of connections in
+    /// service at once, if it stayed the same while others waited.
     Threads,
-    /// Event loops that take no more connections than they were told to, however idle they are.
+    /// Event loops that accept no more connections than configured, even while idle.
     Loops,
 }
 
-/// What a pool did in the window.
+/// A pool in the window.
 pub(crate) struct Pool {
     pub(crate) of: Of,
-    /// Those that may be: as many as there are, or as the configuration of a pool that grows allows.
+    /// Number of workers: those that exist, or the configured maximum of a pool that grows.
     pub(crate) workers: usize,
     /// Connections in service in each sample.
     pub(crate) busy: Vec<usize>,
     /// Mean number of connections that waited to be accepted.
     pub(crate) waiting: f64,
-    /// Share of the samples in which any did.
+    /// Share of the samples with at least one waiting connection.
     pub(crate) waited_share: f64,
-    /// True where workers were still being started late in the window: the pool may grow further.
+    /// True if workers were still being started late in the window, so that the pool may grow further.
     pub(crate) grows: bool,
-    /// The server's own words that the limit was reached.
+    /// The server's log line that the limit was reached.
     pub(crate) reached: Option<Logged>,
 }
 
-/// The pools of php-fpm that listen where this tier does.
+/// The php-fpm pools that listen at this tier's addresses.
 pub(crate) fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPool> {
     let servers = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.php_fpm());
     let here = |pool: &&PhpFpmPool| {
@@ -79,8 +79,8 @@ pub(crate) fn configured<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a PhpFpmPo
     servers.flat_map(|php_fpm| &php_fpm.pools).filter(here).collect()
 }
 
-/// Workers that a pool may have which starts them as they are needed; nothing for a static one, whose workers are all there, nor where the
-/// file was changed after it was read: its limit is another one, which only the workers show.
+/// The most workers of a pool that starts them on demand. `None` for a static pool, whose workers all exist, and if the file was changed after it was read:
+/// then only the existing workers show the limit.
 pub(crate) fn allowed(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
     let pools = configured(ctx, tier);
     if setting::unforced_pool(ctx, tier, 0.0).is_some() {
@@ -94,7 +94,7 @@ pub(crate) fn reached(ctx: &Context<'_>, tier: &Tier) -> Option<Logged> {
     configured(ctx, tier).iter().find_map(|pool| ctx.logged(tier, &format!("max_children {}", pool.name)))
 }
 
-/// The processes of a tier that are nobody's parent there: its workers.
+/// The workers of a tier: its processes that are not the parent of another one.
 pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity> {
     let mut all: Vec<&Identity> = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first()).collect();
     let parents: BTreeSet<u32> = all.iter().map(|identity| identity.parent).collect();
@@ -115,7 +115,7 @@ impl Pool {
         if held == 0.0 {
             return None;
         }
-        // A single process may be anything, but where its configuration calls it a pool it is one of one worker.
+        // A single process may be anything. If its configuration calls it a pool, it is a pool of one worker.
         let is_pool = workers.len() >= 2 || (workers.len() == 1 && !configured(ctx, tier).is_empty());
         if !is_pool || held > BUSY_TIMES_MAX * workers.len() as f64 {
             return Self::of_threads(ctx, tier, &workers, busy);
@@ -133,15 +133,14 @@ impl Pool {
             busy: busy.into_iter().map(|busy| busy.min(most)).collect(),
             waiting: mean(queued.iter().copied()),
             waited_share: waited_share(&queued),
-            // Where the configuration tells the limit, a pool that has reached it grows no further.
+            // If the configuration shows the limit, a pool that has reached it grows no further.
             grows: allowed.is_none_or(|allowed| workers.len() < allowed) && grew,
             reached: reached(ctx, tier),
         })
     }
 
-    /// One process, or more connections than processes: threads, or an event loop. Threads that take connections themselves leave the others in
-    /// the accept queue as soon as each has one; an event loop goes on accepting, up to a limit of its own where it has one. Only where they are all
-    /// taken can their number be told.
+    /// A pool of threads or event loops: one process, or more connections than processes. Threads that accept connections leave the rest in the accept queue
+    /// once each has one. An event loop keeps accepting, up to its own limit if it has one. Their number is known only while all are taken.
     pub(crate) fn of_threads(ctx: &Context<'_>, tier: &Tier, workers: &[&Identity], busy: Vec<usize>) -> Option<Self> {
         let threads = |identity: &&Identity| Some(ctx.obs.processes.get(&identity.pid)?.cpu.last()?.threads as usize);
         let threads: usize = workers.iter().map(threads).sum::<Option<usize>>()?;
@@ -165,13 +164,13 @@ impl Pool {
         (pool.is_steady(TAKEN_SHARE) && loops::are_capped(ctx, tier, &pool)).then_some(Self { of: Of::Loops, ..pool })
     }
 
-    /// True where hardly a sample found less than this share of the most that were ever in service.
+    /// True if hardly a sample had fewer in service than this share of the maximum.
     pub(crate) fn is_steady(&self, share: f64) -> bool {
         let taken = self.busy.iter().filter(|busy| **busy as f64 >= share * self.workers as f64).count();
         taken as f64 >= STEADY_SHARE * self.busy.len() as f64
     }
 
-    /// What is counted.
+    /// The unit of `workers`.
     pub(crate) fn unit(&self) -> &'static str {
         if self.of == Of::Loops { CONNECTIONS } else { "workers" }
     }
@@ -180,31 +179,31 @@ impl Pool {
         self.busy.iter().sum::<usize>() as f64 / self.busy.len().max(1) as f64
     }
 
-    /// The workers busy and connections waiting for them all the time, or none of them ever free and most of the time somebody waiting: the
-    /// pool's definition of full, whatever the reason.
+    /// The definition of a full pool: nearly all workers are busy and connections always wait, or no worker is ever free and connections wait most of the
+    /// time.
     pub(crate) fn is_full(&self) -> bool {
         let busy = self.busy_mean() / self.workers as f64;
         let waited = busy >= BUSY_SHARE && self.waited_share >= WAITED_SHARE && self.waiting >= 1.0;
         let taken = busy >= TAKEN_SHARE && self.waited_share >= WAITED_SHARE_TAKEN;
-        // With a worker for each that waits none would: what is spent in the queue is so much of what is spent there and with a worker.
+        // With a worker for each connection nothing would wait: the queue's share of the total time is the cost.
         let queued = Cost::of_time(self.waiting / (self.waiting + self.workers as f64));
         self.busy.len() >= SAMPLES_MIN && (waited || taken) && queued.hurts()
     }
 }
 
-/// Share of the samples in which somebody waited.
+/// Share of the samples with a waiting connection.
 pub(crate) fn waited_share(queued: &[u64]) -> f64 {
     queued.iter().filter(|queued| **queued > 0).count() as f64 / queued.len().max(1) as f64
 }
 
-/// True where a worker was first seen in the window's second half: servers look about once a second whether they need more of them.
+/// True if a worker was first seen in the window's second half. Servers check about once a second whether they need more workers.
 pub(crate) fn started_late(ctx: &Context<'_>, tier: &Tier) -> bool {
     let first_us = |pid: &u32| ctx.obs.processes.get(pid)?.identity.points().first().map(|(at, _)| *at);
     let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
     tier.pids.iter().filter_map(first_us).any(|at| at > half_us)
 }
 
-/// Connections in service in each reading of all sockets, and in each sample of those that can hold a request which left none out.
+/// Connections in service in each reading of all sockets and in each complete sample of request sockets.
 fn busy(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Vec<usize> {
     let read = ctx
         .in_window(&view.sockets)
@@ -215,27 +214,26 @@ fn busy(ctx: &Context<'_>, tier: &Tier, view: &NetnsView) -> Vec<usize> {
     read.chain(sampled).collect()
 }
 
-/// Connections that the tier has accepted and not closed: a worker goes on with a request also where its client has given up (CLOSE_WAIT).
+/// Connections that the tier has accepted and not closed. A worker continues with a request after its client has given up (CLOSE_WAIT).
 fn in_service<'s>(tier: &Tier, sockets: impl Iterator<Item = (&'s SocketAddress, TcpState, u64)>) -> usize {
     let is_open = |address: &SocketAddress, state| match address {
         SocketAddress::Tcp { .. } => matches!(state, TcpState::Established | TcpState::CloseWait),
         SocketAddress::Unix { .. } => true,
     };
-    let accepted = |address| tier.listeners.iter().any(|placed| placed.listener.accepts(address));
-    sockets.filter(|(address, state, inode)| *inode != 0 && is_open(address, *state) && accepted(address)).count()
+    sockets.filter(|(address, state, inode)| *inode != 0 && is_open(address, *state) && tier.accepts(address)).count()
 }
 
-/// The longest that a request holds a worker of one of the path's pools, seconds; nothing where there is no pool whose time can be told.
+/// The longest time that a request holds a worker of one of the path's pools, seconds. `None` if no pool's time is known.
 pub(crate) fn held_s(ctx: &Context<'_>) -> Option<f64> {
     let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
     pools.filter_map(|(tier, pool)| Some(Service::of(ctx, tier, &pool)?.held_s)).reduce(f64::max)
 }
 
-/// The pool of a tier whose workers are all taken and wait for something that is no core, with what shows that. On cores that are full of good
-/// answers it takes nothing away: the workers wait for servers that have no core either, as for a web server that closes its connections late.
+/// The pool of a tier whose workers are all taken and wait for something other than a core, with the evidence. On cores that are full of good answers such a
+/// pool costs nothing: the workers wait for servers that have no core either, as for a web server that closes its connections late.
 pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> {
     let pool = Pool::of(ctx, tier).filter(|pool| pool.is_full() && !pool.grows)?;
-    // Whose clients are left out altogether suffers, whatever the others get.
+    // Clients that are never served suffer, whatever the others get.
     if pool.of == Of::Loops && loops::leave_out(ctx, tier, &pool) {
         return Some((pool, Idle::Left));
     }
@@ -246,7 +244,7 @@ pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier) -> Option<(Pool, Idle)> 
     (!looks::callers_lack_cores(ctx, tier)).then_some((pool, idle))
 }
 
-/// True where a tier's workers are all taken and wait.
+/// True if a tier's workers are all taken and wait.
 pub(crate) fn is_exhausted(ctx: &Context<'_>, tier: &Tier) -> bool {
     exhausted(ctx, tier).is_some()
 }

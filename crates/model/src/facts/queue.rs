@@ -1,4 +1,4 @@
-//! Accept queues: how many connections waited in each, and how many were turned away.
+//! Accept queues: how many connections waited in each, and how many were refused.
 
 pub(crate) mod unix;
 
@@ -8,29 +8,29 @@ use super::Context;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::observation::{Listener, NetnsView};
 
-/// How long the burst lasts with which a load begins, all of its connections being opened at once: until those who found no room have tried once
-/// more and a little beyond, microseconds.
+/// Length of the initial burst of a load, which opens all its connections at once, microseconds. It includes the first retry of the refused connections and
+/// some margin.
 pub(crate) const START_US: u64 = 2_000_000;
-/// Times as long the load must last for nothing but that burst to be told apart.
+/// Least length of a load, as a multiple of that burst, for the burst to be separated from the rest.
 pub(crate) const START_TIMES: u64 = 2;
-/// Sysctl that switches SYN cookies: 0 off, 1 where the queue is full, 2 always.
+/// Sysctl of SYN cookies: 0 off, 1 if the queue is full, 2 always.
 pub(crate) const KEY_COOKIES: &str = "net.ipv4.tcp_syncookies";
-/// What a namespace's listeners counted because a queue was full.
+/// Counter of a namespace's connections refused by a full accept queue.
 pub(crate) const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 
-/// What one listener's queue did in the window.
+/// One listener's queue in the window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Queue {
     pub(crate) limit: u32,
     pub(crate) peak: u32,
     pub(crate) mean: f64,
-    /// SYNs and connections that the listener itself dropped, for whatever reason.
+    /// SYNs and connections that the listener itself dropped, for any reason.
     pub(crate) drops: Option<u64>,
-    /// Those of them that came after the burst with which a load begins.
+    /// Drops after the initial burst of the load.
     pub(crate) drops_later: Option<u64>,
 }
 
-/// Follows the listener with this inode through the samples of the window.
+/// Follows a listener, by inode, through the samples of the window.
 pub(crate) fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener) -> Option<Queue> {
     let own = |listeners: &Vec<Listener>| listeners.iter().find(|listener| listener.inode == placed.listener.inode).cloned();
     let inside: Vec<Listener> = ctx.in_window(&view.listeners).filter_map(|(_, listeners)| own(listeners)).collect();
@@ -40,7 +40,7 @@ pub(crate) fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener
         None => BTreeMap::new(),
     };
     let end = ctx.around(&view.listeners).and_then(|(_, last, _)| own(last)).and_then(|listener| listener.drops).or(last.drops);
-    // A listener that was not there at the beginning began to count at zero.
+    // A listener that did not exist at the beginning started to count at zero.
     let begin = by_inode.get(&placed.listener.inode).copied().unwrap_or(Some(0));
     let settled_us = ctx.window_us.0.saturating_add(START_US);
     let settled = ctx.in_window(&view.listeners).find(|(at, _)| *at >= settled_us).and_then(|(_, all)| own(all)?.drops);
@@ -55,34 +55,32 @@ pub(crate) fn watch(ctx: &Context<'_>, view: &NetnsView, placed: &PlacedListener
 }
 
 impl Queue {
-    /// True where all that it dropped came with the burst with which a load begins: who has a connection then keeps it, or the queue has room for
-    /// those who come one by one.
+    /// True if all its drops belong to the initial burst of the load. Afterwards the clients keep their connections, or the queue has room for single ones.
     pub(crate) fn only_began_with(self, ctx: &Context<'_>) -> bool {
         let is_long = ctx.window_us.1.saturating_sub(ctx.window_us.0) >= START_TIMES * START_US;
         ctx.obs.load.is_some() && is_long && self.drops_later == Some(0)
     }
 
-    /// True where it was seen at its limit, at which the next connection is refused or the one after it.
+    /// True if it was seen at its limit, where it refuses the next connection or the one after it.
     pub(crate) fn is_full(self) -> bool {
         self.peak > self.limit || (self.peak == self.limit && self.limit > 0)
     }
 }
 
-/// Connections that were turned away in the window; nothing where nothing tells.
+/// Connections refused in the window. `None` if unknown.
 pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, view: &NetnsView, queue: Queue) -> Option<u64> {
     if let Some(path) = unix::path_of(placed) {
         return unix::refused(ctx, tier, placed.netns, path, queue);
     }
-    // The kernel counts a listener's own drops; where it does not tell them, overflows of the namespace are this listener's only if its
-    // queue was seen full.
-    let overflows = ctx.counted(view, OVERFLOWS);
+    // The kernel counts drops per listener. If it does not report them, overflows of the namespace count as this listener's only if its queue was seen full.
+    let overflows = ctx.netstat_growth(view, OVERFLOWS);
     let Some(drops) = queue.drops else { return if queue.is_full() { overflows } else { overflows.filter(|count| *count == 0) } };
     let Some(overflows) = overflows else {
-        // Without cookies they are as likely SYNs for which the SYN queue had no room.
+        // Without cookies the drops may as well be SYNs that found the SYN queue full.
         let may_be_syns = view.sysctl(KEY_COOKIES) == Some("0") && !queue.is_full();
         return Some(drops).filter(|drops| *drops == 0 || !may_be_syns);
     };
-    // Among them are the SYNs for which the SYN queue had no room: what no accept queue of the namespace overflowed with.
-    let others = ctx.counted(view, "TcpExt.ListenDrops").map_or(0, |all| all.saturating_sub(overflows));
+    // The drops include SYNs that found the SYN queue full: those that the namespace dropped without an overflow of an accept queue.
+    let others = ctx.netstat_growth(view, "TcpExt.ListenDrops").map_or(0, |all| all.saturating_sub(overflows));
     Some(overflows.min(if queue.is_full() { drops } else { drops.saturating_sub(others) }))
 }

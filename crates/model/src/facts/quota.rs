@@ -1,4 +1,4 @@
-//! Which quota holds which tier, and what became of it in the window.
+//! CPU quotas: which one limits which tier, and how often it throttled its cgroup in the window.
 
 use super::owner::joined;
 use super::{Context, cores};
@@ -7,21 +7,21 @@ use crate::observation::series::Series;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
 use crate::output::message::Message;
 
-/// Share of the periods from which it is told that the cgroup is stopped now and then.
+/// Share of throttled periods from which throttling is mentioned.
 pub(crate) const NOTED_SHARE: f64 = 0.01;
-/// Share of the stops of a quota from which one within it counts as alike: both stop their processes in turns.
+/// A nested quota counts as alike if it throttles at least this share as often as the outer one: both throttle their processes in turns.
 const ALIKE_SHARE: f64 = 0.5;
 
-/// How often a cgroup was stopped in the window.
+/// Throttling of a cgroup in the window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Throttled {
-    /// Periods at whose end it was stopped.
+    /// Periods that ended with the cgroup throttled.
     pub(crate) periods: u64,
-    /// Periods in which it ran or wanted to.
+    /// Periods in which a process ran or was runnable.
     of: u64,
-    /// Share of all periods of the window in which it was stopped: one that is mostly idle has few periods of its own.
+    /// Throttled periods as a share of all periods of the window. A mostly idle cgroup has few periods of its own.
     pub(crate) share: f64,
-    /// For how long it was stopped, summed over cores, as a share of the window; nothing where the kernel does not tell.
+    /// Time throttled, summed over cores, as a share of the window. `None` if the kernel does not report it.
     stopped: Option<f64>,
     /// Length of a period, microseconds.
     period_us: f64,
@@ -41,34 +41,34 @@ impl Throttled {
         })
     }
 
-    /// At least this share of the window it was stopped: the kernel sums over the cores on which it was, at most this many.
+    /// Share of the window in which it was throttled, a lower bound: the kernel sums over the throttled cores, at most this many.
     pub(crate) fn stopped_share(&self, cores: f64) -> f64 {
         self.stopped.map_or(0.0, |stopped| (stopped / cores.max(1.0)).min(self.share))
     }
 
-    /// Cores that it was kept from by stops, at the most.
+    /// Cores that throttling kept from it, an upper bound.
     pub(crate) fn stopped_most(&self) -> f64 {
         self.stopped.unwrap_or(f64::MAX)
     }
 
-    /// How long one stop takes at least, microseconds.
+    /// Length of one throttling, microseconds, a lower bound.
     pub(crate) fn stop_us(&self, cores: f64) -> f64 {
         if self.share > 0.0 { (self.stopped_share(cores) / self.share * self.period_us).min(self.period_us) } else { 0.0 }
     }
 }
 
-/// A cgroup with a limit of CPU time, and the tiers that it holds back more than any other of theirs does.
+/// A cgroup with a CPU limit, and the tiers for which it is the tightest limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Quota<'a> {
     pub(crate) id: &'a CgroupId,
-    /// As it was last read.
+    /// Its last reading.
     pub(crate) now: &'a CgroupCpu,
     pub(crate) tiers: Vec<&'a Tier>,
     /// The limit, cores.
     pub(crate) limit: f64,
-    /// Cores that all of its processes used.
+    /// Cores used by all of its processes.
     pub(crate) used: Option<f64>,
-    /// Cores that the tiers' processes used.
+    /// Cores used by the tiers' processes.
     pub(crate) own: Option<f64>,
     pub(crate) throttled: Option<Throttled>,
 }
@@ -79,10 +79,10 @@ impl<'a> Quota<'a> {
         let limit = now.limit_cores()?;
         let seen = cores::own_cores(ctx, tiers.iter().flat_map(|tier| &tier.pids));
         let is_read = |pid: &u32| ctx.obs.processes.get(pid).is_some_and(|process| ctx.inside(&process.cpu).is_some());
-        // What one of them used that was not read may be all of it.
+        // A process that was not read may have used all of it.
         let own = seen.filter(|_| tiers.iter().flat_map(|tier| &tier.pids).all(is_read));
         let window = ctx.inside(series);
-        // Without the cgroup's own account, what was seen of its processes is all that is known.
+        // Without the cgroup's own counter, use is what its read processes used.
         let used = window.and_then(|(first, last, elapsed_us)| used_cores(first, last, elapsed_us)).or(seen);
         let throttled = window.and_then(|(first, last, elapsed_us)| Throttled::of(first, last, elapsed_us));
         Some(Self { id, now, tiers, limit, used, own, throttled })
@@ -93,17 +93,17 @@ impl<'a> Quota<'a> {
         self.used.map(|used| used / self.limit)
     }
 
-    /// Cores that programs in the cgroup used which serve nothing of this path, as far as is known.
+    /// Cores used by programs in the cgroup that are not on this path, as far as known.
     pub(crate) fn others(&self) -> f64 {
         self.used.zip(self.own).map_or(0.0, |(used, own)| (used - own).max(0.0))
     }
 
-    /// The tiers' names.
+    /// The joined names of the tiers.
     pub(crate) fn names(&self) -> String {
         joined(&self.tiers)
     }
 
-    /// A message with all that is known of it.
+    /// A message with all values of the quota.
     pub(crate) fn told(&self, id: &'static str) -> Message {
         let message = Message::new(id)
             .with("tier", self.names())
@@ -116,8 +116,8 @@ impl<'a> Quota<'a> {
         message.with("periods", periods).with("of", of).with("share", share * 100.0)
     }
 
-    /// Cgroups within it that hold the same servers and are stopped about as often by limits of their own: where only the outer limit is raised,
-    /// theirs stop them as before. The outer ones first.
+    /// Nested cgroups of the same servers that their own limits throttle about as often, outer ones first. If only the outer limit is raised, they still
+    /// throttle the servers.
     pub(crate) fn alike_within(&self, ctx: &Context<'a>) -> Vec<&'a CgroupId> {
         let least = ALIKE_SHARE * self.throttled.map_or(1.0, |throttled| throttled.share);
         let all = self.tiers.iter().flat_map(|tier| holding(ctx, tier));
@@ -131,7 +131,7 @@ impl<'a> Quota<'a> {
         alike
     }
 
-    /// How tight it is: how often it stops its processes, and where that is the same, how much of it is used.
+    /// How tight it is: the share of throttled periods, then the share of the limit in use.
     fn tightness(&self) -> (f64, f64) {
         (self.throttled.map_or(0.0, |throttled| throttled.share), self.utilization().unwrap_or(0.0))
     }
@@ -141,7 +141,7 @@ fn used_cores(first: &CgroupCpu, last: &CgroupCpu, elapsed_us: u64) -> Option<f6
     Some(last.used_ns?.saturating_sub(first.used_ns?) as f64 / 1e3 / elapsed_us as f64)
 }
 
-/// The file that holds a cgroup's limit.
+/// The file with a cgroup's limit.
 pub(crate) fn file(id: &CgroupId) -> &'static str {
     match id.version {
         CgroupVersion::V1 => "cpu.cfs_quota_us",
@@ -149,14 +149,14 @@ pub(crate) fn file(id: &CgroupId) -> &'static str {
     }
 }
 
-/// The quotas of the path: of each tier the tightest of those that hold it, tiers with the same one together.
+/// The quotas of the path: the tightest of each tier. Tiers with the same quota share an entry.
 pub(super) fn limited<'a>(ctx: &Context<'a>) -> Vec<Quota<'a>> {
     let mut found: Vec<Quota<'a>> = Vec::new();
     for tier in &ctx.path.tiers {
         let quotas = holding(ctx, tier).into_iter().filter_map(|(id, series)| Quota::of(ctx, id, series, vec![tier]));
         let tighter = |a: &Quota<'_>, b: &Quota<'_>| {
             let ((a_share, a_used), (b_share, b_used)) = (a.tightness(), b.tightness());
-            // Of two that are alike the inner one: it is stopped by its own.
+            // Of two equally tight quotas the inner one throttles first.
             a_share.total_cmp(&b_share).then(a_used.total_cmp(&b_used)).then(a.id.path.len().cmp(&b.id.path.len()))
         };
         let Some(tightest) = quotas.max_by(tighter) else { continue };
@@ -169,7 +169,7 @@ pub(super) fn limited<'a>(ctx: &Context<'a>) -> Vec<Quota<'a>> {
     found.into_iter().filter_map(whole).collect()
 }
 
-/// The cgroups with a limit that hold at least half of a tier's processes.
+/// The cgroups with a limit that contain at least half of a tier's processes.
 fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a CgroupId, &'a Series<CgroupCpu>)> {
     let of = |pid: &u32| CgroupId::of_cpu(ctx.obs.processes.get(pid)?.cgroups.last()?);
     let theirs: Vec<CgroupId> = tier.pids.iter().filter_map(of).collect();
@@ -178,7 +178,7 @@ fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a CgroupId, &'a Series<
     ctx.obs.cgroups.iter().filter(|(id, series)| is_limited(series) && holds(id)).collect()
 }
 
-/// True where a quota stops a tier's processes now and then or all the time: that they were ready to run says nothing about the cores then.
+/// True if a quota throttles a tier's processes at least now and then. Ready processes are then no sign of busy cores.
 pub(crate) fn stops(ctx: &Context<'_>, tier: &Tier) -> bool {
     let holds = |quota: &Quota<'_>| quota.tiers.iter().any(|other| other.id == tier.id);
     ctx.quotas().iter().filter(|quota| holds(quota)).any(|quota| quota.throttled.is_some_and(|throttled| throttled.share >= NOTED_SHARE))

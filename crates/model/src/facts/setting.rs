@@ -1,27 +1,27 @@
-//! Settings of the servers: what is written, and whether it is in force.
+//! Settings of the servers: the configured value, and whether it is active.
 
 use super::Context;
 use crate::facts::path::{PlacedListener, Tier, is_bound_to};
 use crate::fix::change::ServerSetting;
 use crate::observation::{ListenerAddress, Origin, PhpFpmPool, ServerConfig, ServerView};
 
-/// nginx's backlog where `listen` names none (ngx_connection.h, NGX_LISTEN_BACKLOG on Linux).
+/// nginx's default backlog of `listen` (ngx_connection.h, NGX_LISTEN_BACKLOG on Linux).
 const NGINX_BACKLOG: u32 = 511;
-/// How much later than a worker's start a file must have been changed for the server not to have read it, seconds: the times of the boot, of
-/// the start and of the file are whole seconds, and the clock is corrected now and then.
+/// How much later than a worker's start a file must have changed for the server not to have read it, seconds. The times of the boot, of the start and of the
+/// file are whole seconds, and the clock is corrected now and then.
 const LATER_S: i64 = 3;
 
-/// What a server's configuration says about the backlog of one of its listeners.
+/// The configured backlog of a listener.
 pub(crate) struct Backlog {
-    /// The value; negative is as large as may be, because listen(2) takes it for unsigned.
+    /// The value. A negative value means the largest possible backlog, because listen(2) takes it as unsigned.
     pub(crate) value: i64,
     /// The setting that changes it.
     pub(crate) setting: ServerSetting,
-    /// Where it is written.
+    /// Its position in the configuration.
     pub(crate) origin: Origin,
 }
 
-/// The backlog that a server's configuration gives to the listener at this address.
+/// The configured backlog of the listener at this address.
 pub(crate) fn backlog(view: &ServerView, bound: &ListenerAddress) -> Option<Backlog> {
     match view.config.last()? {
         ServerConfig::Nginx(nginx) => {
@@ -37,11 +37,10 @@ pub(crate) fn backlog(view: &ServerView, bound: &ListenerAddress) -> Option<Back
     }
 }
 
-/// A file of a server's configuration that was changed after the server read it for the last time, among those named (all where none is).
+/// A configuration file that changed after the server last read it: the named file, or any file if none is named.
 ///
-/// nginx starts new workers when it reads, so that it read no later than its newest one was started; php-fpm replaces all of its workers,
-/// so that it read no later than the oldest of those that are there was. The masters stay what they are. A file that was put in its place with
-/// an older time is not told.
+/// nginx starts new workers when it reads its configuration, so it last read it no later than the start of its newest worker. php-fpm replaces all workers, so
+/// it last read it no later than the start of its oldest worker. The masters stay. A file replaced by one with an older time is not detected.
 pub(crate) fn changed_since_read(ctx: &Context<'_>, tier: &Tier, master: u32, only: Option<&str>) -> Option<String> {
     let kernel = ctx.obs.kernel.last()?;
     let identities = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.first());
@@ -55,19 +54,19 @@ pub(crate) fn changed_since_read(ctx: &Context<'_>, tier: &Tier, master: u32, on
     files.iter().find(later).map(|(path, _)| path.clone())
 }
 
-/// A backlog that is written and not in force.
+/// A configured backlog that is not active.
 pub(crate) struct UnforcedBacklog {
-    /// The room that there would be: the smaller of the backlog and `net.core.somaxconn` as it is now.
+    /// The limit that would apply: the smaller of the backlog and the current `net.core.somaxconn`.
     pub(crate) limit: u64,
     /// That sysctl.
     pub(crate) somaxconn: u64,
-    /// What is written.
+    /// The configured backlog.
     pub(crate) backlog: Backlog,
-    /// A file that was changed after the server read it: it may hold more than this setting.
+    /// A file that changed after the server read it. It may contain other changes too.
     pub(crate) changed: Option<String>,
 }
 
-/// The backlog of a listener whose limit in force is lower than what is written; nothing where both agree or one was not read.
+/// The backlog of a listener whose active limit is lower than the configured one. `None` if both agree or one was not read.
 pub(crate) fn unforced_backlog(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, in_force: f64) -> Option<UnforcedBacklog> {
     let somaxconn = ctx.obs.netns.get(&placed.netns)?.sysctl_number("net.core.somaxconn")?;
     let (master, backlog) = tier.pids.iter().find_map(|pid| Some((*pid, backlog(ctx.obs.servers.get(pid)?, &placed.listener.address)?)))?;
@@ -76,17 +75,17 @@ pub(crate) fn unforced_backlog(ctx: &Context<'_>, tier: &Tier, placed: &PlacedLi
     (limit as f64 > in_force).then_some(UnforcedBacklog { limit, somaxconn, backlog, changed })
 }
 
-/// A pool of php-fpm that runs with fewer workers than its file says, because the file was changed after it was read.
+/// A php-fpm pool that runs with fewer workers than its file allows, because the file was changed after it was read.
 pub(crate) struct UnforcedPool<'a> {
-    /// The master.
+    /// Process id of the master.
     pub(crate) master: u32,
-    /// The pool as its file has it.
+    /// The pool as configured in the file.
     pub(crate) pool: &'a PhpFpmPool,
     /// The file.
     pub(crate) file: String,
 }
 
-/// The one pool of a tier, where it may have more workers by its file than the `running` ones.
+/// The only pool of a tier, if its file allows more workers than the `running` ones.
 pub(crate) fn unforced_pool<'a>(ctx: &Context<'a>, tier: &Tier, running: f64) -> Option<UnforcedPool<'a>> {
     let here = |pool: &&PhpFpmPool| tier.listeners.iter().any(|placed| is_bound_to(&pool.listen, &placed.listener.address));
     let servers = tier.pids.iter().filter_map(|pid| Some((*pid, ctx.obs.servers.get(pid)?.php_fpm()?)));

@@ -1,16 +1,16 @@
-//! How surely the figures of a load are known: 95 % intervals out of the load itself, by how much its parts differ from each other.
+//! Uncertainty of a load's figures: 95 % intervals from the differences between parts of the load.
 
 use chokepoint_statistics::wilson;
 
 use crate::observation::load::{LoadResult, SLICE_US, Slice};
 
-/// Batches that are held against each other. Ten is the lowest number that is advised for batch means (B. Schmeiser, "Batch size effects in the analysis of
-/// simulation output", 1982): the longer a batch, the less does it depend on the one before.
+/// Number of batches. Ten is the lowest number advised for batch means (B. Schmeiser, "Batch size effects in the analysis of simulation output", 1982): the
+/// longer a batch, the less it depends on the one before.
 const BATCHES: usize = 10;
-/// Student's t of one to nine degrees of freedom, two-sided 95 %.
+/// Student's t for one to nine degrees of freedom, two-sided 95 %.
 const T_95: [f64; BATCHES - 1] = [12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157];
 
-/// Where a figure lies.
+/// The interval of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     /// Lower end.
@@ -20,31 +20,31 @@ pub struct Range {
 }
 
 impl Range {
-    /// The same of a multiple.
+    /// The interval of a multiple of the figure.
     pub fn times(self, factor: f64) -> Self {
         Self { low: self.low * factor, high: self.high * factor }
     }
 
-    /// Wide enough to hold the value.
+    /// The interval, extended to contain the value.
     pub fn around(self, value: f64) -> Self {
         Self { low: self.low.min(value), high: self.high.max(value) }
     }
 }
 
-/// Intervals of what a change is judged by.
+/// Intervals of the figures by which a change is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Expected answers a second: batch means.
+    /// Good answers a second: batch means.
     pub goodput_rps: Range,
-    /// Share of requests that failed, 0 to 1: the interval of a share (Wilson, 1927) of as many requests as would tell as much if each failed by itself
-    /// (the design effect: failures come in bursts).
+    /// Share of failed requests, 0 to 1: the interval of a share (Wilson, 1927). Failures come in bursts, so the number of requests is reduced to as many
+    /// independent requests with the same information (the design effect).
     pub failed_share: Range,
-    /// p99 of the response time, microseconds: order statistics, in the same way; nothing where too few requests ended.
+    /// p99 of the response time, microseconds: order statistics, corrected in the same way. `None` if too few requests ended.
     pub latency_us_p99: Option<Range>,
 }
 
 impl Spread {
-    /// Of a load; nothing where it was shorter than ten slices, or nothing ended in it.
+    /// The intervals of a load. `None` if it was shorter than ten slices or no request ended.
     pub fn of(load: &LoadResult) -> Option<Self> {
         let offered = load.offered();
         let each = offered.len() / BATCHES;
@@ -62,7 +62,7 @@ impl Spread {
     }
 }
 
-/// Expected answers and other ends in a batch.
+/// Good answers and other ends in a batch.
 fn batch(slices: &[Slice]) -> (f64, f64) {
     let sum = |count: fn(&Slice) -> u64| slices.iter().map(count).sum::<u64>() as f64;
     (sum(|slice| slice.good.into()), sum(|slice| u64::from(slice.wrong) + u64::from(slice.failed)))
@@ -74,7 +74,7 @@ fn goodput(mean_rps: f64, batches: &[(f64, f64)], seconds: f64) -> Range {
     Range { low: (mean_rps - half).max(0.0), high: mean_rps + half }
 }
 
-/// Half of the 95 % interval of a mean out of the means of two to ten batches of equal length; nothing of fewer or more.
+/// Half of the 95 % interval of a mean, from the means of two to ten batches of equal length. `None` for fewer or more.
 pub(crate) fn half_interval(batches: &[f64]) -> Option<f64> {
     let t = T_95.get(batches.len().checked_sub(2)?)?;
     let number = batches.len() as f64;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_interval_of_goodput_is_that_of_ten_means() {
-        // Ten batches of 90 and 110 by turns, a tenth of a second each: a mean of 1,000/s, a standard deviation of 105.4.
+        // Ten batches of 90 and 110 in turn, a tenth of a second each: a mean of 1,000/s, a standard deviation of 105.4.
         let spread = Spread::of(&load((0..10).map(|n| slice(if n % 2 == 0 { 90 } else { 110 }, 0)).collect())).unwrap();
         let half = 2.262_157 * 105.409 / 10.0_f64.sqrt();
         assert!(
@@ -144,7 +144,7 @@ mod tests {
             "{spread:?}"
         );
         assert_eq!(spread.latency_us_p99, Some(Range { low: 90.0, high: 110.0 }));
-        // Of a thousand requests none failed: at most 0.4 % do (Wilson).
+        // None of a thousand requests failed: at most 0.4 % fail (Wilson).
         assert!(spread.failed_share.low < 1e-9 && (spread.failed_share.high - 0.00383).abs() < 1e-4, "{spread:?}");
     }
 

@@ -1,23 +1,23 @@
-//! Who suffered: what the load's own requests show of what a cliff turned away, as a cost that [`Cost::hurts`] judges.
+//! What clients suffered: the cost of refusals and drops to the load's own requests, for [`Cost::hurts`] to judge.
 
 use super::Context;
+use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::traffic;
-use crate::judge::harm::Cost;
 use crate::observation::load::{INITIAL_RTO_US, LoadResult, Loop, Percentiles};
 use crate::observation::{ListenerAddress, NetnsView};
 
-/// Microseconds that a request's way into a tier and back out of it may cost in wake-ups: two threads, each on a core that sleeps. Virtual
-/// machines leave to the hypervisor for that, and single requests, whose client and server share a warm core, are spared of it.
+/// Cost in microseconds of the wake-ups on a request's way into a tier and back: two threads, each on a sleeping core. A sleeping core of a virtual machine
+/// returns to the hypervisor. Single requests avoid this cost, because their client and server share a warm core.
 pub(crate) const WAKES_US: f64 = 100.0;
 
-/// What a clock may show of the time after which a SYN that was lost is sent again, microseconds: nine tenths of it.
+/// Shortest measured time that counts as a SYN retransmission, microseconds: nine tenths of the timeout.
 const RETRY_SEEN_US: u64 = INITIAL_RTO_US * 9 / 10;
 
-/// Statuses of a gateway whose upstream turned it away, or did not answer.
+/// Statuses of a gateway whose upstream refused or did not answer.
 const GATEWAY: &[u16] = &[502, 503, 504];
 
-/// Of lost first packets, at whichever tier.
+/// Cost of lost SYNs, at any tier.
 pub(crate) fn lost_first_packets(load: &LoadResult) -> Cost {
     let errors = load.errors;
     let failed = errors.response_timeout + answers_with(load, GATEWAY);
@@ -26,15 +26,15 @@ pub(crate) fn lost_first_packets(load: &LoadResult) -> Cost {
     of_answers.or(given_up).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load))
 }
 
-/// Of connections that found an accept queue full: who sends a request on one is answered by a reset, or not at all.
+/// Cost of connections that found an accept queue full. A request on such a connection is answered with a reset or not at all.
 pub(crate) fn not_accepted(load: &LoadResult, is_first: bool) -> Cost {
     let behind = if is_first { 0 } else { answers_with(load, GATEWAY) };
     let failed = never_connected(load) + load.errors.response_timeout + load.errors.reset + behind;
     Cost::of_requests(failed, load.requests).or(slower_by(load, RETRY_SEEN_US)).or(waited_to_connect(load))
 }
 
-/// Of connections of the load that were not established, or took as long as one does whose SYN was lost. Of those that are kept each serves many requests, and few
-/// of them make all of a client's wait.
+/// Cost of connections of the load that were not established or took as long as one with a lost SYN. A kept connection serves many requests, so a few slow
+/// ones do not make up the clients' wait.
 pub(crate) fn waited_to_connect(load: &LoadResult) -> Cost {
     let slow = share_beyond(&load.connect_us, RETRY_SEEN_US) * load.connections as f64;
     let requests = (never_connected(load) as f64 + slow) / load.requests.max(1) as f64;
@@ -46,25 +46,26 @@ fn never_connected(load: &LoadResult) -> u64 {
     load.errors.connect_timeout + load.errors.connect_failed
 }
 
-/// Of requests that took longer than half of all by at least so much: where all are slow, a slow one is no sign.
+/// Cost of requests that took at least this much longer than the median. If all are slow, a slow one is no sign.
 pub(crate) fn slower_by(load: &LoadResult, longer_us: u64) -> Cost {
     let took = &load.latency_us;
     let share = share_beyond(took, took.p50.saturating_add(longer_us));
     let at_least = of_time(load, share * load.requests as f64 * longer_us as f64);
-    // Percentiles lie far apart; what was lost was summed request by request. One in a thousand that waits for a second is half of the time where others take a millisecond.
+    // Percentiles are far apart, but the lost time was summed request by request. One request in a thousand that waits for a second takes half of the time if
+    // the others take a millisecond.
     let took_longer = took.max >= took.p50.saturating_add(longer_us);
     let lost = load.lost.filter(|lost| took_longer && took.p50 <= lost.patience_us / 2);
     let summed = lost.map_or(Cost::default(), |lost| of_time(load, lost.time_us as f64));
     Cost::share_of_requests(share).or(at_least).or(summed)
 }
 
-/// The largest share that is known to have taken so long or longer.
+/// The largest share known to have taken this long or longer.
 fn share_beyond(took: &Percentiles, us: u64) -> f64 {
     let known = [(0.5, took.p50), (0.25, took.p75), (0.1, took.p90), (0.05, took.p95), (0.01, took.p99), (0.001, took.p999)];
     known.into_iter().find(|(_, least)| *least >= us && *least > 0).map_or(0.0, |(share, _)| share)
 }
 
-/// What so long is of the clients' time: of a closed loop, whose clients stand still meanwhile.
+/// Lost time as a share of the clients' time. Only for a closed loop, whose clients stand still meanwhile.
 pub(crate) fn of_time(load: &LoadResult, lost_us: f64) -> Cost {
     match load.shape {
         Loop::Closed { connections } => {
@@ -74,28 +75,28 @@ pub(crate) fn of_time(load: &LoadResult, lost_us: f64) -> Cost {
     }
 }
 
-/// Connections that a tier accepted in a namespace, which counts them all together: of several tiers that accept there each is taken for having as many.
+/// Connections that a tier accepted in a namespace. The namespace counts them for all tiers, so several tiers count as having equal parts.
 pub(crate) fn accepted(ctx: &Context<'_>, view: &NetnsView) -> Option<u64> {
     let is_here = |placed: &PlacedListener| ctx.obs.netns.get(&placed.netns).is_some_and(|other| std::ptr::eq(other, view));
     let is_tcp = |placed: &PlacedListener| matches!(placed.listener.address, ListenerAddress::Tcp(..));
     let accepts = |tier: &&Tier| tier.listeners.iter().any(|placed| is_tcp(placed) && is_here(placed));
     let tiers = ctx.path.tiers.iter().filter(accepts).count() as u64;
-    Some(ctx.counted(view, "Tcp.PassiveOpens")? / tiers.max(1))
+    Some(ctx.netstat_growth(view, "Tcp.PassiveOpens")? / tiers.max(1))
 }
 
-/// TCP segments that a namespace sent, and how many of them it sent again because they were lost: without handshakes, and without those of which the other side
-/// tells that it got them twice (RFC 2883).
+/// TCP segments that a namespace sent, and how many it retransmitted because they were lost. Excluded are handshakes and segments that the peer reported as
+/// received twice (RFC 2883).
 pub(crate) fn segments(ctx: &Context<'_>, view: &NetnsView) -> Option<(u64, u64)> {
-    let count = |name: &str| ctx.counted(view, name);
-    // Newer kernels count the segments of such reports, older ones the reports.
+    let count = |name: &str| ctx.netstat_growth(view, name);
+    // Newer kernels count the segments in such reports, older ones the reports.
     let twice = count("TcpExt.TCPDSACKRecvSegs")
         .or_else(|| Some(count("TcpExt.TCPDSACKRecv")?.saturating_add(count("TcpExt.TCPDSACKOfoRecv")?)))?;
     let again = count("Tcp.RetransSegs")?.saturating_sub(count("TcpExt.TCPSynRetrans")?).saturating_sub(twice);
     Some((count("Tcp.OutSegs").filter(|sent| *sent > 0)?, again))
 }
 
-/// Of so many requests that were turned away while traffic was only watched: of all that came, as access logs, samples or a namespace's counters tell them. Where
-/// nothing tells who came, they are all.
+/// Cost of refusals in watched traffic, as a share of all requests according to access logs, samples or a namespace's counters. If their number is unknown,
+/// the refused requests count as all.
 pub(crate) fn turned_away(ctx: &Context<'_>, view: Option<&NetnsView>, lost: u64) -> Cost {
     let answered = traffic::of(ctx).map(|traffic| traffic.requests);
     let sampled = ctx.account().and_then(|account| Some((account.rate_rps()? * ctx.seconds()) as u64));
@@ -104,14 +105,14 @@ pub(crate) fn turned_away(ctx: &Context<'_>, view: Option<&NetnsView>, lost: u64
     Cost::of_requests(lost, came.unwrap_or(lost))
 }
 
-/// The same of connections whose packets were dropped, and who each waits until it tries again.
+/// The same for connections whose packets were dropped. Each waits until it tries again.
 pub(crate) fn dropped(ctx: &Context<'_>, view: &NetnsView, lost: u64) -> Cost {
     let under_way_us = ctx.account().map_or(0.0, |account| account.under_way() * ctx.seconds() * 1e6);
     let waited = if under_way_us > 0.0 { lost as f64 * INITIAL_RTO_US as f64 / under_way_us } else { 0.0 };
     turned_away(ctx, Some(view), lost).or(Cost::of_time(waited.min(1.0)))
 }
 
-/// Requests that were under way at once, at the most.
+/// The most requests under way at once.
 pub(crate) fn in_flight_peak(load: &LoadResult) -> f64 {
     match load.shape {
         Loop::Closed { connections } => f64::from(connections),

@@ -1,52 +1,50 @@
-//! Tables of tracked connections: how full each was, what it dropped, and what filled it.
+//! Conntrack tables: how full each was, what it dropped, and what filled it.
 
 use super::Context;
 use crate::observation::load::LoadResult;
-use crate::observation::{ConntrackCpu, KernelLine, NetnsId, NetnsView};
+use crate::observation::{KernelLine, NetnsId, NetnsView};
 
-/// Sysctl with the table's limit.
+/// Column of packets dropped because no entry could be made.
+pub(crate) const DROPS: &str = "drop";
+/// Sysctl with the limit of the table.
 pub(crate) const KEY_MAX: &str = "net.netfilter.nf_conntrack_max";
 
-/// Share of the limit that counts as full: 20 samples a second catch the peak only nearly, and every CPU may hold back a few entries.
+/// Share of the limit that counts as full: 20 samples a second nearly catch the peak, and every CPU may hold back a few entries.
 const FULL_UTILIZATION: f64 = 0.95;
-/// What one namespace's table did in the window.
+/// One namespace's table in the window.
 pub(crate) struct Table {
-    /// Limit in force; zero means none.
+    /// The active limit; zero means none.
     pub(crate) max: u64,
-    /// Highest number of entries seen.
+    /// Highest number of entries.
     pub(crate) peak: u64,
-    /// Packets dropped for want of an entry; nothing where the counters could not be read.
+    /// Packets dropped because no entry was free. `None` if the counters could not be read.
     pub(crate) drops: Option<u64>,
     /// Entries evicted early to make room.
     pub(crate) early_drops: u64,
-    /// Kernel log lines that tell of a full table here.
+    /// Kernel log lines about a full table here.
     pub(crate) log_lines: Option<usize>,
-    /// Microseconds from the window's beginning until the table was first seen full.
+    /// Time from the window's beginning until the table was first seen full, microseconds.
     pub(crate) full_after_us: Option<u64>,
-    /// Fastest growth seen, entries a second, while there was room.
-    pub(crate) growth_per_s: f64,
+    /// Fastest growth between two readings, entries a second.
+    pub(crate) growth_per_s_max: f64,
 }
 
 impl Table {
-    /// The table of a namespace; nothing where connections are not tracked there or the count was not read.
+    /// The table of a namespace. `None` if connections are not tracked there or the count was not read.
     pub(crate) fn of(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> Option<Self> {
         let max = view.sysctl_number(KEY_MAX)?;
         let peak = ctx.in_window(&view.conntrack_count).map(|(_, count)| *count).max().or(view.conntrack_count.last().copied())?;
-        let counter = |name: &str| {
-            let (first, last, _) = ctx.around(&view.conntrack_cpus)?;
-            Some(sum(last, name)?.saturating_sub(sum(first, name)?))
-        };
         let full = |count: u64| max > 0 && count as f64 >= FULL_UTILIZATION * max as f64;
         let full_after_us =
             ctx.in_window(&view.conntrack_count).find(|(_, count)| full(*count)).map(|(at, _)| at.saturating_sub(ctx.window_us.0));
         Some(Self {
             max,
             peak,
-            drops: counter("drop"),
-            early_drops: counter("early_drop").unwrap_or(0),
+            drops: counter_growth(ctx, view, DROPS),
+            early_drops: counter_growth(ctx, view, "early_drop").unwrap_or(0),
             log_lines: log_lines(ctx, id),
             full_after_us,
-            growth_per_s: growth_per_s(view),
+            growth_per_s_max: growth_per_s_max(view),
         })
     }
 
@@ -58,20 +56,18 @@ impl Table {
         self.utilization().is_some_and(|share| share >= FULL_UTILIZATION)
     }
 
-    /// True where the table was full and turned packets away. `drop` alone proves nothing: it also counts clashes that could not be
-    /// resolved, with a table nearly empty.
+    /// True if the table was full and dropped packets. `drop` alone proves nothing: it also counts unresolved clashes in a nearly empty table.
     pub(crate) fn refuses(&self) -> bool {
         self.is_full() && self.drops.map_or(self.log_lines.is_some_and(|lines| lines > 0), |drops| drops > 0)
     }
 }
 
-fn sum(cpus: &[ConntrackCpu], name: &str) -> Option<u64> {
-    let values: Vec<u64> = cpus.iter().filter_map(|cpu| cpu.counters.get(name).copied()).collect();
-    (!values.is_empty()).then(|| values.iter().sum())
+/// Growth in the window of one column of `/proc/net/stat/nf_conntrack`, summed over CPUs. `None` if it was not read or this kernel lacks the column.
+pub(crate) fn counter_growth(ctx: &Context<'_>, view: &NetnsView, name: &str) -> Option<u64> {
+    ctx.growth(&view.conntrack_cpus, |cpus| cpus.iter().filter_map(|cpu| cpu.counters.get(name).copied()).reduce(|sum, more| sum + more))
 }
 
-/// Lines of the kernel log in the observation that tell of this namespace's table. Newer kernels name the namespace; a line that names
-/// another one is not ours.
+/// Number of kernel log lines about this namespace's table. Newer kernels name the namespace; lines about another namespace do not count.
 fn log_lines(ctx: &Context<'_>, id: NetnsId) -> Option<usize> {
     let lines = ctx.obs.kernel_log.last()?;
     let ours = |line: &KernelLine| {
@@ -81,14 +77,14 @@ fn log_lines(ctx: &Context<'_>, id: NetnsId) -> Option<usize> {
     Some(lines.iter().filter(|line| ours(line)).count())
 }
 
-fn growth_per_s(view: &NetnsView) -> f64 {
+fn growth_per_s_max(view: &NetnsView) -> f64 {
     let points = view.conntrack_count.points();
     let steps = points.windows(2).filter(|pair| pair[1].0 > pair[0].0);
     steps.map(|pair| pair[1].1.saturating_sub(pair[0].1) as f64 * 1e6 / (pair[1].0 - pair[0].0) as f64).fold(0.0, f64::max)
 }
 
-/// True where a table was filled by connections that were cut off and opened again: a load that keeps its connections needs no more entries than it has of those, and
-/// without as many as were cut there would have been room.
+/// True if connections that were cut off and reopened filled a table. A load that keeps its connections needs no more entries than connections: without the
+/// cut ones the table would have had room.
 pub(crate) fn is_filled_by_cuts(ctx: &Context<'_>) -> bool {
     let cut = |load: &LoadResult| load.errors.reset + load.errors.closed_before_answer;
     let cut = ctx.obs.load.as_ref().filter(|load| load.keep_alive).map_or(0, cut);

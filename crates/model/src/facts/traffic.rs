@@ -1,4 +1,4 @@
-//! What was asked and answered: as the load counted it, or, in passive mode, as the access logs of the first tier tell it.
+//! Requests and answers: as the load counted them, or, for watched traffic, from the access logs of the first tier.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::observation::AccessLog;
 use crate::observation::load::{Errors, LoadResult};
 use crate::output::report::LoadReport;
 
-/// Of the load, else of the traffic that was watched; nothing where neither can be told.
+/// Traffic of the load, else the watched traffic. `None` if neither is known.
 pub(crate) fn of(ctx: &Context<'_>) -> Option<LoadReport> {
     ctx.obs.load.as_ref().map(load_report).or_else(|| watched(ctx))
 }
 
-/// The load as the report tells it.
+/// The load for the report.
 pub fn load_report(load: &LoadResult) -> LoadReport {
     LoadReport {
         requests: load.requests,
@@ -28,8 +28,8 @@ pub fn load_report(load: &LoadResult) -> LoadReport {
     }
 }
 
-/// Requests, statuses and times out of the access logs of the path's first tier; nothing where no log has statuses, or where one was cut: half a count
-/// would pass for a fall of the throughput. One that is too large to be read whole is taken to go on as its end does.
+/// Requests, statuses and times from the access logs of the path's first tier. `None` if no log has statuses, or if one was truncated: half a count would look
+/// like a drop in throughput. A log too large to be read whole is extrapolated from its end.
 fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     let tier = ctx.path.tiers.first()?;
     let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.lines > 0).collect();
@@ -46,7 +46,7 @@ fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     }
     let requests: u64 = status.values().sum();
     let good: u64 = status.iter().filter(|(code, _)| is_expected(ctx, **code)).map(|(_, count)| count).sum();
-    // Percentiles of several logs cannot be joined: those of the largest are given.
+    // Percentiles of several logs cannot be merged: the largest log's are used.
     let largest = logs.iter().max_by_key(|log| log.lines)?;
     Some(LoadReport {
         requests,
@@ -61,8 +61,8 @@ fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     })
 }
 
-/// Of traffic that is merely watched: answers that say that the server failed (RFC 9110, section 15.6), and all answers. What clients did wrong, such as asking for what
-/// is not there, is no failure of the server.
+/// For watched traffic: answers with a server error (RFC 9110, section 15.6), and all answers. Client errors, such as a missing page, are no failure of the
+/// server.
 pub(crate) fn server_errors(ctx: &Context<'_>) -> Option<(u64, u64)> {
     let traffic = watched(ctx).filter(|_| ctx.obs.load.is_none())?;
     let failed = traffic.status.iter().filter(|(status, _)| status.starts_with('5')).map(|(_, count)| count).sum();

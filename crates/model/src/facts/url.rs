@@ -1,21 +1,21 @@
-//! URLs as reports show them: without user information and without the values of the query, for both may be secrets.
+//! URLs for reports, without user information and query values, which may be secrets.
 
-use crate::output::report::Request;
+use crate::observation::Request;
 
-/// What stands where a value stood.
+/// Replacement of a value.
 const ELLIPSIS: &str = "…";
-/// A part of a query without "=" that is as long as this is taken for a value: no name is (recordings draw the same line).
+/// A query part without "=" of at least this length counts as a value: names are shorter (recordings use the same limit).
 const BARE_VALUE_MIN: usize = 20;
 
 impl Request {
-    /// A URL, or a line that quotes one, as the report shows it: without user information and values of queries, unless all is to be shown.
+    /// A URL, or a line that contains one, for the report: without user information and query values, unless redaction is off.
     pub(crate) fn shown(&self, text: &str) -> String {
         if self.in_clear { text.to_owned() } else { without_values(text) }
     }
 }
 
-/// The text with the values of every query in it, and user information in URLs, left out: `http://h/?token=x` is `http://h/?token=…`. The rest
-/// stays, be it a URL, a path with its query, or a line of a log that quotes one. Doing it twice changes nothing more.
+/// The text without query values and without user information in URLs: `http://h/?token=x` becomes `http://h/?token=…`. The rest stays. The text may be a URL,
+/// a path with its query, or a log line that contains one. A second pass changes nothing.
 pub fn without_values(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -36,7 +36,7 @@ pub fn without_values(text: &str) -> String {
     out
 }
 
-/// Writes "://" and what stands for user information; gives how much of the text that was.
+/// Writes "://" and the replacement of user information. Returns the length of the text consumed.
 fn user_information(authority: &str, out: &mut String) -> usize {
     out.push_str("://");
     let end = authority.find(|c: char| c.is_whitespace() || "/?#\"'<>\\`".contains(c)).unwrap_or(authority.len());
@@ -49,7 +49,7 @@ fn user_information(authority: &str, out: &mut String) -> usize {
     }
 }
 
-/// Writes the query that begins with the text's "?"; gives its length.
+/// Writes the query that begins at the text's "?". Returns its length.
 fn query(text: &str, out: &mut String) -> usize {
     let length = text.find(|c: char| c.is_whitespace() || c.is_control() || "\"'<>`|".contains(c)).unwrap_or(text.len());
     for part in text[..length].split_inclusive(['&', ';', '#', '?']) {

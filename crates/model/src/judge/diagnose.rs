@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::facts::Context;
+use crate::facts::harm::{Cost, FAILED_SHARE_NOISE, NOISE_SHARE};
 use crate::facts::path::{self, Path};
 use crate::facts::suffered::WAKES_US;
 use crate::facts::traffic;
 use crate::fix::remedies::remedies;
 use crate::judge::causes;
-use crate::judge::harm::Cost;
 use crate::judge::improvements::{Faster, faster};
 use crate::judge::settle::{Moment, unsettled};
 use crate::judge::stations::{STATIONS, StationDef, StationReading};
@@ -19,7 +19,8 @@ use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
 use crate::output::readings::readings;
 use crate::output::report::{
-    Cause, Coupling, Diagnosis, Finding, LimitedBy, Mode, Remedy, Role, SourceStatus, Station, StationState, Target, TierReport, Verdict,
+    Cause, Coupling, Diagnosis, Finding, HarmRule, LimitedBy, Mode, Remedy, Role, SourceStatus, Station, StationState, Target, TierReport,
+    Verdict,
 };
 use crate::predict::Scene;
 
@@ -30,6 +31,12 @@ pub const SCHEMA: &str = "chokepoint/diagnosis/1";
 const UNLOADED_TIMES: f64 = 3.0;
 /// Share of its time that the load generator may wait for a core before the times that it measures are its own.
 const GENERATOR_WAITED_MAX: f64 = 0.1;
+/// The rule of harm as the report states it.
+fn harm_rule(words: &Catalogue) -> HarmRule {
+    let text = Message::new("harm-rule").with("goodput", NOISE_SHARE * 100.0).with("requests", FAILED_SHARE_NOISE * 100.0);
+    HarmRule { goodput_share: NOISE_SHARE, requests_share: FAILED_SHARE_NOISE, text: words.text(&text) }
+}
+
 /// The whole diagnosis of one observation; a pure function of it and of the language.
 pub fn diagnose(obs: &Observation, words: &Catalogue) -> Diagnosis {
     by(STATIONS.iter().copied(), obs, words)
@@ -74,11 +81,11 @@ fn by(table: impl Iterator<Item = &'static StationDef>, obs: &Observation, words
         findings,
         couplings,
         order,
-        harm: Some(crate::judge::harm::rule(words)),
+        harm: Some(harm_rule(words)),
         improvements,
         warnings: warnings(&ctx).into_iter().chain(untold.unwrap_or_default()).collect(),
         ledger,
-        profile: crate::facts::profile::report(&ctx),
+        profile: crate::output::profile::report(&ctx),
         wire: crate::output::wire::report(&ctx),
         readings: readings(obs, &discovered),
         bisect: None,
@@ -214,10 +221,7 @@ fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
 /// True where connections came or bytes moved in the passive window.
 fn saw_traffic(ctx: &Context<'_>) -> bool {
     ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns)).is_some_and(|view| {
-        let grew = |name: &str| {
-            ctx.around(&view.netstat)
-                .is_some_and(|(first, last, _)| last.get(name).copied().unwrap_or(0) > first.get(name).copied().unwrap_or(0))
-        };
+        let grew = |name: &str| ctx.netstat_growth(view, name).is_some_and(|count| count > 0);
         grew("Tcp.PassiveOpens")
             || connections_changed(ctx.path, view)
             || (grew("Tcp.InSegs") && view.sockets.values().flatten().any(|socket| accepted(ctx.path, &socket.address)))
@@ -239,8 +243,7 @@ fn connections_changed(path: &Path, view: &NetnsView) -> bool {
 
 /// True where a socket is an accepted connection of the first tier's TCP listeners.
 fn accepted(path: &Path, address: &SocketAddress) -> bool {
-    let mut first = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners);
-    matches!(address, SocketAddress::Tcp { .. }) && first.any(|placed| placed.listener.accepts(address))
+    matches!(address, SocketAddress::Tcp { .. }) && path.tiers.first().is_some_and(|tier| tier.accepts(address))
 }
 
 fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {

@@ -11,7 +11,7 @@ mod handshakes;
 mod polling;
 
 use crate::facts::Context;
-use crate::judge::harm::Cost;
+use crate::facts::harm::Cost;
 use crate::judge::stations::StationReading;
 use crate::observation::load::LoadResult;
 use crate::output::report::{Finding, Role, StationState};

@@ -1,6 +1,7 @@
 //! Whether the host has settled: what an earlier load left behind that would spoil the next measurement.
 
 use crate::facts::path::Path;
+use crate::facts::port_range;
 use crate::facts::table::KEY_MAX;
 use crate::observation::series::Series;
 use crate::observation::{NetnsView, Observation};
@@ -8,8 +9,6 @@ use crate::output::message::Message;
 
 /// Share of a table or port range that leftovers may still hold.
 const LEFT_SHARE_MAX: f64 = 0.5;
-/// Ports of the default range (32768 to 60999), for where it could not be read.
-const PORTS_DEFAULT: f64 = 28_232.0;
 
 /// Which reading is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +68,6 @@ fn conntrack(view: &NetnsView, moment: Moment) -> Option<(u64, u64)> {
 
 /// Ports of the namespace's ephemeral range.
 fn ports(view: &NetnsView) -> f64 {
-    let range = view.sysctl("net.ipv4.ip_local_port_range");
-    let parsed = range.and_then(|text| {
-        let mut words = text.split_whitespace();
-        let (low, high): (f64, f64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        (high >= low).then_some(high - low + 1.0)
-    });
-    parsed.unwrap_or(PORTS_DEFAULT)
+    let (low, high) = port_range::of(view);
+    f64::from(high - low) + 1.0
 }

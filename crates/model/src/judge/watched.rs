@@ -1,7 +1,7 @@
 //! What watched traffic tells where no station found a cause: whether what the requests wait for lets the server pass for healthy.
 
 use crate::facts::Context;
-use crate::judge::harm::Cost;
+use crate::facts::harm::Cost;
 use crate::ledger::{Account, Inside, Starved, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;

@@ -1,4 +1,4 @@
-//! The account: of the counts of one stretch of time, how many requests stood at each place.
+//! The account: from the counts of a time span, the mean number of requests at each place.
 
 use crate::facts::Context;
 use crate::observation::load::Loop;
@@ -8,12 +8,12 @@ use crate::output::report::LedgerPlaceKind;
 use super::count::{Counted, Counts};
 use super::held::Threads;
 
-/// One place and how many stood there.
+/// One place, and the mean number of requests there.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stood {
-    /// The tier by its number on the path; nothing for the client.
+    /// Index of the tier; `None` for the client.
     pub(crate) tier: Option<usize>,
-    /// The tier that calls it.
+    /// Index of the tier that calls it.
     pub(crate) caller: Option<usize>,
     pub(crate) place: LedgerPlaceKind,
     pub(crate) mean: f64,
@@ -21,20 +21,20 @@ pub(crate) struct Stood {
     pub(crate) age_ms: Option<f64>,
 }
 
-/// What stays the same over the whole window.
+/// The parts of the account that hold for the whole window.
 pub(crate) struct Accountant<'c, 'a> {
     pub(crate) ctx: &'c Context<'a>,
     pub(crate) counted: &'c Counted,
     threads: Vec<Threads>,
     callers: Vec<Option<usize>>,
-    /// Share of each tier's accept queue whose client is still there.
+    /// For each tier the share of the accept queue whose client is still there.
     live: Vec<f64>,
-    /// How many times as many requests were under way on average as at the moments of the first tier's samples: 1 where these met none, nothing where it is not known.
+    /// Ratio of the mean number of requests under way to their number at the first tier's samples: 1 if these found none, `None` if unknown.
     scale: Option<f64>,
 }
 
 impl<'c, 'a> Accountant<'c, 'a> {
-    /// `offered`: the mean number of requests that the load generator had under way.
+    /// `offered`: mean number of requests that the load generator had under way.
     pub(crate) fn new(ctx: &'c Context<'a>, counted: &'c Counted, offered: Option<f64>) -> Self {
         let tiers = &ctx.path.tiers;
         let at_samples = tiers.first().and_then(|first| counted.under_way(first.netns, (0, u64::MAX)));
@@ -54,7 +54,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
     }
 
-    /// Connections that waited to be accepted by a tier on average, without those whose client went away. The queues are read 20 times a second.
+    /// Mean number of connections in a tier's accept queues, without those whose client is gone. The queues are read 20 times a second.
     fn queued(&self, tier: usize, (from_us, to_us): (u64, u64)) -> f64 {
         let of = |placed: &crate::facts::path::PlacedListener| {
             let Some(view) = self.ctx.obs.netns.get(&placed.netns) else { return 0.0 };
@@ -68,7 +68,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         self.live[tier] * self.ctx.path.tiers[tier].listeners.iter().map(of).sum::<f64>()
     }
 
-    /// Where requests stood from one time until before another, in the order of the path.
+    /// Where requests were in a time span (end excluded), in the order of the path.
     pub(crate) fn between(&self, span_us: (u64, u64)) -> Vec<Stood> {
         let tiers = self.ctx.path.tiers.len();
         let under_way = self.under_way(span_us);
@@ -113,10 +113,10 @@ impl<'c, 'a> Accountant<'c, 'a> {
         all
     }
 
-    /// Requests at the client, where so many stand nowhere else (`room`). Both ends of a connection tell of the same request, and the server's tells it for certain: of a
-    /// load that asks once on each connection, one that was not asked yet, or is answered and not closed, waits for the client; and in a closed loop each connection has a
-    /// request, at the client where the server has none, has not paused in its answer, and the request was not lost. The client's own end tells of answers that it did
-    /// not read (`unread`).
+    /// Requests at the client, at most `room` of them: those that are nowhere else. Both ends of a connection see the same request, and the server's end is
+    /// certain. With one request per connection, a connection without a request yet, or with a complete answer and not closed, waits for the client. In a
+    /// closed loop each connection has a request: it is at the client if the server has none, has not paused in its answer, and the request was not lost. The
+    /// client's own end shows answers that the client did not read (`unread`).
     fn at_client(&self, unread: f64, first: &Counts, room: f64) -> f64 {
         match self.connections() {
             Some(_) => {
@@ -127,12 +127,12 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
     }
 
-    /// False where none was under way at the moments of the first tier's samples.
+    /// False if no request was under way at any of the first tier's samples.
     pub(crate) fn meets_requests(&self) -> bool {
         self.under_way((0, u64::MAX)).is_none_or(|number| number > 0.0)
     }
 
-    /// Requests under way in a stretch of time: as the load generator told with the samples, else, in a closed loop, always as many.
+    /// Requests under way in a time span: the load generator's numbers at the samples, else the connections of a closed loop.
     pub(crate) fn under_way(&self, span_us: (u64, u64)) -> Option<f64> {
         let first = self.ctx.path.tiers.first()?;
         match self.scale {
@@ -141,13 +141,13 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
     }
 
-    /// True where who waits to be accepted by the first tier is in the samples: the kernel does not list those of unix sockets.
+    /// True if the samples include the connections in the first tier's accept queue. The kernel does not list those of unix sockets.
     fn queue_is_sampled(&self) -> bool {
         let mut listeners = self.ctx.path.tiers.iter().take(1).flat_map(|first| &first.listeners);
         listeners.all(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(..)))
     }
 
-    /// Those of a closed loop.
+    /// Number of connections of a closed loop.
     fn connections(&self) -> Option<f64> {
         match self.ctx.obs.load.as_ref()?.shape {
             Loop::Closed { connections } => Some(f64::from(connections)),
@@ -155,10 +155,10 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
     }
 
-    /// In a closed loop who does not wait at the first queue is elsewhere. That queue is read far more often than sockets are sampled: where more waited in it at the
-    /// moments of the samples than on average, fewer stood at the other places then, and they are counted up by as many (a regression estimate of slope -1;
-    /// Cochran, Sampling Techniques, 7.3). What the samples themselves do not account for stays as it is. In an open loop nobody knows how many requests were under way
-    /// when the queue alone was read: the samples tell it.
+    /// Corrects for samples that met an unusual accept queue. In a closed loop every request that is not in the first queue is elsewhere. That queue is read
+    /// far more often than sockets are sampled. If it was longer at the samples than on average, fewer requests were elsewhere at those moments, and the other
+    /// counts are raised accordingly (a regression estimate of slope -1; Cochran, Sampling Techniques, 7.3). What the samples do not account for stays as it
+    /// is. In an open loop the number of requests under way between samples is unknown, so the queue counts as sampled.
     fn fit(&self, counts: &mut [Counts], queued: &mut [f64]) {
         let (Some(first), Some(queue)) = (counts.first(), queued.first_mut()) else { return };
         if self.connections().is_none() {
@@ -172,8 +172,8 @@ impl<'c, 'a> Accountant<'c, 'a> {
         }
     }
 
-    /// What each tier holds itself: its requests in service less what stands on its edges, never below zero. What cannot be told to be a request is given
-    /// up first where the edges have more than the listener: an idle connection behind, then one in front, whose request the edge proves.
+    /// What each tier holds itself: its requests in service less those on its edges to other tiers, never below zero. If the edges have more than the
+    /// listener, uncertain requests are removed first: idle connections behind the tier, then those in front, whose request the edge proves.
     fn hold(&self, counts: &mut [Counts], queued: &[f64]) -> Vec<f64> {
         let mut held = vec![0.0; counts.len()];
         for tier in 0..counts.len() {
@@ -181,7 +181,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let certain: f64 = behind.iter().map(|other| standing(&counts[*other]) + queued[*other]).sum();
             let unsure: f64 = behind.iter().map(|other| counts[*other].undecided).sum();
             let service = counts[tier].service;
-            // Of those behind that may be idle, no more than requests in front are left for.
+            // At most this many of the uncertain connections behind can belong to requests in front.
             let room = (service - certain).max(0.0);
             if unsure > room {
                 behind.iter().for_each(|other| counts[*other].undecided *= room / unsure);
@@ -190,8 +190,8 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let beyond = (edges - service).max(0.0);
             let undecided = counts[tier].undecided;
             counts[tier].undecided = (undecided - beyond).max(0.0);
-            // Of an answer that is passed on as it comes a part leaves in front while another one leaves behind, where a unix socket does not tell it from a request in
-            // service: one request, and its client waits for the part in front.
+            // An answer that is streamed through is leaving in front and behind at the same time, and a unix socket does not distinguish that from a request
+            // in service. It is one request, and its client waits for the part in front.
             let mut passed_on = (beyond - undecided).clamp(0.0, counts[tier].sending);
             let fields: [fn(&mut Counts) -> &mut f64; 2] = [|counts| &mut counts.sending, |counts| &mut counts.service];
             for field in fields {
@@ -206,9 +206,9 @@ impl<'c, 'a> Accountant<'c, 'a> {
     }
 }
 
-/// Answers that the client has not read. What the server still sends is not yet the client's own. The two ends of a connection are seen at different moments, each
-/// when its reader has a core and the process that it looks at has none: of those that both sides keep, no more wait at the client than have no request at the server.
-/// Of those that might have one as many have none as the client has answers of.
+/// Answers that the client has not read. An answer that the server still sends is not yet at the client. The two ends of a connection are seen at different
+/// moments, each when its reader has a core and the observed process has none. So of the kept connections at most as many wait at the client as have no
+/// request at the server. Of the undecided ones as many have no request as the client has answers.
 fn unread_by_client(first: &mut Counts) -> f64 {
     let closed = first.client - first.client_kept;
     let sent = (first.client - first.sending).max(0.0);
@@ -221,11 +221,11 @@ fn unread_by_client(first: &mut Counts) -> f64 {
     unread
 }
 
-/// Counts what may be a request or none as far as there is room for it among those under way, as the load generator tells them, or as many as ask. A last segment of an answer that is not acknowledged is on its way, or has
-/// arrived and its acknowledgement is delayed until the next request: no more are on their way than the client still waits for. A connection on which data came and
-/// went within one tick of the clock has a request or an answer. Of an answer that the load generator has a part of the server holds the rest, unless
-/// that is on its way. For all others nothing is left to do at the server; whether the client has read its answer, its own end tells. `queued`: those that
-/// wait to be accepted.
+/// Limits uncertain requests to the number under way, from the load generator or from the connections that wait for an answer. The last unacknowledged segment
+/// of an answer is either on its way, or it has arrived and its acknowledgement is delayed until the next request: at most as many are on their way as clients
+/// still wait for. A connection that received and sent within one clock tick has a request or an answer. If the load generator has part of an answer, the
+/// server holds the rest unless it is on its way. The others have nothing left to do at the server; whether the client has read its answer is seen at the
+/// client's end. `queued`: connections waiting to be accepted.
 fn bound(first: &mut Counts, queued: f64, under_way: Option<f64>) {
     let asking = Some(first.asking).filter(|asking| *asking > 0.0);
     if let Some(most) = under_way.into_iter().chain(asking).reduce(f64::min) {
@@ -234,7 +234,7 @@ fn bound(first: &mut Counts, queued: f64, under_way: Option<f64>) {
         first.sending -= arrived;
         first.idle += arrived;
     }
-    // An answer that is leaving and has come may be seen at both ends.
+    // An answer on its way may be seen at both ends.
     let seen = standing(first) - first.sending + first.sending.max(first.client) + queued;
     let room = under_way.map(|all| (all - seen).max(0.0));
     let answered = room.map_or(0.0, |room| (first.undecided - room).max(0.0));
@@ -247,7 +247,7 @@ fn bound(first: &mut Counts, queued: f64, under_way: Option<f64>) {
     first.streaming -= streaming;
 }
 
-/// Requests at a tier and behind it that are known to be under way, without its accept queue.
+/// Requests known to be under way at a tier and behind it, without its accept queue.
 pub(super) fn standing(counts: &Counts) -> f64 {
     counts.connecting + counts.handshake + counts.tls_handshake + counts.unread + counts.receiving + counts.service + counts.sending
 }

@@ -1,4 +1,4 @@
-//! What the tiers ask of others: the connections that a tier made towards one address, and how many of them wait for an answer.
+//! Calls of tiers to other servers: the connections from a tier to one address, and how many of them wait for an answer.
 
 use std::collections::BTreeMap;
 
@@ -14,34 +14,34 @@ use super::standing::{Known, Standing, standing};
 /// The connections of one tier to one address.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Calls {
-    /// The tier that made them, by its number on the path.
+    /// Index of the tier that made them.
     pub(crate) tier: usize,
     /// The address.
     pub(crate) remote: Endpoint,
-    /// The tier that answers there, where it is one of the path.
+    /// Index of the tier that answers there, if it is on the path.
     pub(crate) to: Option<usize>,
-    /// Of each sample of the namespace: how many connections there were, and how many waited for an answer.
+    /// For each sample of the namespace: its time, the number of connections, and the number that wait for an answer.
     samples: Vec<(u64, f64, f64)>,
-    /// Segments of answers that were seen to come in.
+    /// Segments received in answers.
     pub(crate) answered: u64,
 }
 
 impl Calls {
-    /// Mean number that waited for an answer from one time until before another.
+    /// Mean number of connections that wait for an answer in a time span (end excluded).
     pub(crate) fn in_use(&self, (from_us, to_us): (u64, u64)) -> f64 {
         let inside = self.samples.iter().filter(|(at_us, ..)| (from_us..to_us).contains(at_us));
         let (sum, count) = inside.fold((0.0, 0.0), |(sum, count), (_, _, used)| (sum + used, count + 1.0));
         if count > 0.0 { sum / count } else { 0.0 }
     }
 
-    /// How many connections there were, most of the time not more: idle ones from before may take a while to be closed.
+    /// The number of connections that is not exceeded most of the time: idle ones from before may take a while to close.
     pub(crate) fn usual(&self) -> f64 {
         let mut numbers: Vec<f64> = self.samples.iter().map(|(_, number, _)| *number).collect();
         numbers.sort_by(f64::total_cmp);
         numbers.get((STEADY_SHARE * numbers.len() as f64) as usize).copied().unwrap_or(0.0)
     }
 
-    /// True where their number stayed the same and hardly one was seen free, as of a pool's workers: between two requests one is.
+    /// True if their number stays the same and hardly one is seen free, as with a pool's workers, which are free between two requests.
     pub(crate) fn are_all_in_use(&self) -> bool {
         let usual = self.usual();
         let same = self.samples.iter().filter(|(_, number, _)| (*number - usual).abs() < 0.5).count();
@@ -49,7 +49,7 @@ impl Calls {
     }
 }
 
-/// The calls of the tiers of one namespace.
+/// The calls of the tiers in one namespace.
 pub(super) fn of(ctx: &Context<'_>, id: NetnsId, samples: &[&(u64, RequestSample)], tick_ms: u64) -> Vec<Calls> {
     let owners = owners(ctx, id);
     let mirrored: Vec<(u64, RequestSample)> = samples.iter().map(|(at_us, sample)| (*at_us, mirror(ctx, id, sample, &owners))).collect();
@@ -69,7 +69,7 @@ pub(super) fn of(ctx: &Context<'_>, id: NetnsId, samples: &[&(u64, RequestSample
             counts[at].1 += weight;
             counts[at].2 += if is_in_use(socket, before, rhythm.as_ref(), tick_ms) { weight } else { 0.0 };
             let came = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_out).unwrap_or(0);
-            // What came before the first sample came for requests before it.
+            // Segments before the first sample belong to requests before it.
             let earlier = if at == 0 { came(socket) } else { before.map_or(0, came) };
             answered += came(socket).saturating_sub(earlier);
         }
@@ -78,7 +78,7 @@ pub(super) fn of(ctx: &Context<'_>, id: NetnsId, samples: &[&(u64, RequestSample
     groups.into_iter().map(group).collect()
 }
 
-/// The sockets of the tiers of a namespace, by inode.
+/// The tier that owns each socket inode of a namespace.
 fn owners(ctx: &Context<'_>, id: NetnsId) -> BTreeMap<u64, usize> {
     let tiers = ctx.path.tiers.iter().enumerate().filter(|(_, tier)| tier.netns == id);
     let pids = tiers.flat_map(|(index, tier)| tier.pids.iter().map(move |pid| (index, pid)));
@@ -87,7 +87,7 @@ fn owners(ctx: &Context<'_>, id: NetnsId) -> BTreeMap<u64, usize> {
     files.flat_map(|(index, files)| files.sockets.iter().map(move |inode| (*inode, index))).collect()
 }
 
-/// The tier that made a connection: the one whose processes hold it, or the only one here that calls what answers.
+/// The tier that made a connection: the owner of its socket, or else the only tier here that calls that address.
 fn caller(ctx: &Context<'_>, id: NetnsId, mirrored: &RequestSocket, owners: &BTreeMap<u64, usize>) -> Option<usize> {
     owners.get(&mirrored.inode).copied().or_else(|| {
         let to = called(ctx, id, ends(mirrored)?.0)?;
@@ -97,7 +97,7 @@ fn caller(ctx: &Context<'_>, id: NetnsId, mirrored: &RequestSocket, owners: &BTr
     })
 }
 
-/// The connections that tiers made, as the other end sees them: what was sent is what came.
+/// The connections that tiers made, seen from the other end: sent and received exchanged.
 fn mirror(ctx: &Context<'_>, id: NetnsId, sample: &RequestSample, owners: &BTreeMap<u64, usize>) -> RequestSample {
     let is_open = |socket: &&RequestSocket| matches!(socket.state, TcpState::Established | TcpState::SynSent);
     let made = sample.sockets.iter().filter(is_open).filter(|socket| tier_of(ctx, id, &socket.address).is_none());
@@ -126,7 +126,7 @@ fn turn(socket: &RequestSocket) -> Option<RequestSocket> {
     })
 }
 
-/// True where the other side owes an answer, or it came and was not read.
+/// True if the other side owes an answer, or if the answer was not read.
 fn is_in_use(mirrored: &RequestSocket, before: Option<&RequestSocket>, rhythm: Option<&Rhythm>, tick_ms: u64) -> bool {
     if mirrored.state == TcpState::SynSent {
         return true;
@@ -134,7 +134,7 @@ fn is_in_use(mirrored: &RequestSocket, before: Option<&RequestSocket>, rhythm: O
     let mut socket = mirrored.clone();
     if let Some(times) = &mut socket.times {
         let is_within_a_tick = times.last_data_recv_ms == times.last_data_sent_ms;
-        // Asked within a tick of the last answer: no answer can have come since on a way that is longer.
+        // The request was sent within a tick of the last answer. On a path longer than a tick no answer can have come since.
         if is_within_a_tick && times.data_segs_in != Some(0) && times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * tick_ms.max(1)) {
             return true;
         }

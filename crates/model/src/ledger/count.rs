@@ -1,4 +1,4 @@
-//! How many requests stood where in each sample, by tier: one pass over the samples of the path's namespaces and the client's.
+//! The number of requests in each state in each sample, by tier: one pass over the samples of the path's namespaces and the client's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -16,52 +16,53 @@ use super::rhythm::{Rhythm, tick_ms};
 use super::sampled::{busy, nearest, samples};
 use super::standing::{Known, Standing, has_arrived, is_multiplexed, must_have_arrived, never, pending, sends_unasked, standing};
 
-/// Intervals between two samples in which a connection sent without being asked, from which on it streams.
+/// A connection streams if it sent without a request in this many intervals between samples.
 const STREAMS_MIN: u32 = 3;
-/// Intervals in which short messages came to a connection that owed an answer, from which on it carries several requests. One may be a segment sent twice.
+/// A connection is multiplexed if short messages came in this many intervals while it owed an answer. A single one may be a retransmission.
 const MULTIPLEXED_MIN: u32 = 2;
-/// Packets of a handshake that are lost on the way while the server counts it as one: its own answer and what confirms that.
+/// Packets of a handshake that may be lost while the server counts it as open: the server's answer and its confirmation.
 const PACKETS: f64 = 2.0;
 
-/// Requests of one tier in one sample; means over samples likewise.
+/// Requests of one tier in one sample, or means over samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Counts {
-    /// First packets that nobody answered, at the side that calls.
+    /// SYNs without an answer, counted at the calling side.
     pub(crate) connecting: f64,
     pub(crate) handshake: f64,
     pub(crate) tls_handshake: f64,
     pub(crate) unread: f64,
     pub(crate) receiving: f64,
     pub(crate) service: f64,
-    /// Of those in service the ones whose connection had no answer before.
+    /// Requests of `service` that are the first of their connection.
     pub(crate) first: f64,
     pub(crate) sending: f64,
-    /// Of these the ones with one segment that is not acknowledged: it has arrived or not, no part of it.
+    /// Answers of `sending` with one unacknowledged segment: it has arrived or not, never in part.
     pub(crate) last_segment: f64,
     pub(crate) undecided: f64,
-    /// Connections on which nothing was asked.
+    /// Connections without a request.
     pub(crate) idle: f64,
-    /// Connections of a load that asks once on each, where the client has to go on: its request is still to come, or its answer has come and it has not closed.
+    /// Connections of a load with one request per connection that wait for the client: its request is still to come, or its answer has come and it has not
+    /// closed.
     pub(crate) at_client: f64,
-    /// Connections of which the load generator may have a part of an answer alone, though they look idle or stream: the server paused in it.
+    /// Connections that may have delivered part of an answer, though they look idle or stream: the server paused.
     pub(crate) answering: f64,
-    /// Connections that wait to be accepted while their client is still there, and those whose client is gone.
+    /// Connections waiting to be accepted whose client is still there, and those whose client is gone.
     pub(crate) unaccepted: f64,
     pub(crate) abandoned: f64,
-    /// Answers that the client has not read; at the first tier alone.
+    /// Answers that the client has not read; first tier only.
     pub(crate) client: f64,
-    /// Of these the ones that came on connections which both sides keep.
+    /// Answers of `client` on connections that both sides keep.
     pub(crate) client_kept: f64,
-    /// Connections of the client that may wait for an answer, by what it sent and got itself; at the first tier alone.
+    /// Connections of the client that may wait for an answer, by what their own end sent and received; first tier only.
     pub(crate) asking: f64,
-    /// Connections of the client whose request was lost on its way, or was sent again; at the first tier alone.
+    /// Connections of the client whose request was lost or retransmitted; first tier only.
     pub(crate) lost: f64,
-    /// Connections that stream, and those that carry several requests at once.
+    /// Connections that stream, and multiplexed connections.
     pub(crate) streaming: f64,
     pub(crate) multiplexed: f64,
-    /// Sum of the ages of those in service, milliseconds.
+    /// Sum of the ages of requests in service, milliseconds.
     pub(crate) age_ms: f64,
-    /// Connections whose shortest round-trip time is known, and its sum, microseconds.
+    /// Connections with a known shortest round-trip time, and the sum of these times, microseconds.
     pub(crate) ways: f64,
     pub(crate) way_us: f64,
 }
@@ -73,7 +74,7 @@ impl Counts {
         }
     }
 
-    /// Counts requests so many times, and connections without one as they are.
+    /// Multiplies the counts of requests. Counts of connections without a request stay.
     pub(crate) fn multiply(&mut self, times: f64) {
         let (idle, streaming, abandoned) = (self.idle, self.streaming, self.abandoned);
         self.fields().into_iter().for_each(|field| *field *= times);
@@ -113,27 +114,27 @@ impl Counts {
 /// The counts of all samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
-    /// By namespace, in the order of time: the counts of each tier.
+    /// By namespace, in chronological order: the counts of each tier.
     pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
-    /// By namespace: with each sample, requests that the load generator had under way; nothing where it is not told with all of them.
+    /// By namespace: for each sample the requests that the load generator had under way. Missing if not every sample has that number.
     under_way: BTreeMap<NetnsId, Vec<(u64, f64)>>,
-    /// With each sample is told of how many answers the load generator had a part alone.
+    /// True if every sample has the load generator's number of partial answers.
     pub(crate) is_begun_told: bool,
-    /// By namespace, where samples were awaited: the share of the time around each sample in which a request was under way; none for a sample that met none.
+    /// By namespace with awaited samples: the share of time around each sample in which a request was under way; zero for a sample without a request.
     busy: BTreeMap<NetnsId, Vec<f64>>,
-    /// By tier: of each sample that read all connections, the ages of its requests in service, milliseconds.
+    /// By tier: for each sample that read all connections, the ages of the requests in service, milliseconds.
     pub(crate) ages_ms: Vec<Vec<Vec<u64>>>,
-    /// What the tiers ask of others.
+    /// Calls of the tiers to other servers.
     pub(crate) calls: Vec<Calls>,
     pub(crate) tick_ms: u64,
-    /// Begin and end of what is looked at, microseconds.
+    /// Begin and end of the window, microseconds.
     window_us: (u64, u64),
-    /// Requests under way at the first tier by their client's address, the mean of all samples.
+    /// Mean number of requests under way at the first tier, by client address.
     pub(crate) clients: BTreeMap<IpAddr, f64>,
 }
 
 impl Counted {
-    /// Counts all samples of the window; nothing where there are none.
+    /// Counts all samples of the window. `None` if there are none.
     pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
         let mut ids: BTreeSet<NetnsId> = ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).map(|placed| placed.netns).collect();
         ids.insert(ctx.obs.request.client_netns);
@@ -173,12 +174,12 @@ impl Counted {
         (!counted.samples.is_empty()).then_some(counted)
     }
 
-    /// Counts no more handshakes than callers complete. Each of those lasts a way there and back, and a second more for each packet that is lost (RFC 6298), as other
-    /// segments are in this run: by Little's law so many are open as come in that time. What is beyond them nobody completes: a flood. An accept queue that
-    /// overflows keeps those open, too, that are complete.
+    /// Counts at most as many handshakes as callers complete. A handshake lasts one round trip, plus a second for each lost packet (RFC 6298); the loss rate
+    /// is that of other segments in this run. By Little's law this gives the number of open handshakes. Nobody completes the rest: a flood. An overflowing
+    /// accept queue keeps complete handshakes open too, so nothing is removed then.
     fn leave_out_floods(&mut self, ctx: &Context<'_>, tier: usize, means: &Counts) {
         let Some(view) = ctx.obs.netns.get(&ctx.path.tiers[tier].netns) else { return };
-        let has_overflowed = ctx.counted(view, "TcpExt.ListenOverflows").is_none_or(|count| count > 0);
+        let has_overflowed = ctx.netstat_growth(view, "TcpExt.ListenOverflows").is_none_or(|count| count > 0);
         let Some(accepted) = accepted(ctx, view).filter(|accepted| *accepted > 0) else { return };
         let Some((sent, again)) = segments(ctx, view) else { return };
         if has_overflowed || means.ways <= 0.0 || means.handshake <= 0.0 {
@@ -189,8 +190,8 @@ impl Counted {
         self.samples.values_mut().flatten().for_each(|(_, counts)| counts[tier].handshake *= completed);
     }
 
-    /// The mean counts of each tier from one time until before another. Each sample stands for the time that is nearest to it: they come unevenly, and most surely when
-    /// a load begins, which is not what the rest of it is like. `under_way`: so many were on average, by which they are corrected, see [`Counted::ratio`].
+    /// The mean counts of each tier in a time span (end excluded). Each sample is weighted by the time nearest to it: samples are unevenly spaced, and densest
+    /// when a load begins, which is not typical of the rest. `under_way`: the mean number of requests to correct the counts to, see [`Counted::ratio`].
     pub(crate) fn means(&self, tiers: usize, span_us: (u64, u64), under_way: Option<f64>) -> Vec<Counts> {
         let mut means = vec![Counts::default(); tiers];
         for (id, samples) in &self.samples {
@@ -205,14 +206,14 @@ impl Counted {
         means
     }
 
-    /// The mean counts of each tier over all samples, as they were found.
+    /// The mean counts of each tier over all samples, uncorrected.
     pub(crate) fn found(&self, tiers: usize) -> Vec<Counts> {
         self.means(tiers, (0, u64::MAX), None)
     }
 
-    /// What a namespace's numbers are multiplied by, where so many requests were under way on average: samples are few, and may find more or fewer than usual, of
-    /// which the load generator tells how many there were at their moments (the ratio estimate; Cochran, Sampling Techniques, 6). What is found beyond that is none of
-    /// the load, and stays as it is.
+    /// Correction factor of a namespace's counts for a mean number of requests under way. Samples are few and may find more or fewer requests than usual; the
+    /// load generator knows how many there were at those moments (the ratio estimate; Cochran, Sampling Techniques, 6). Requests found beyond that number do
+    /// not belong to the load and are not scaled.
     pub(crate) fn ratio(&self, id: NetnsId, span_us: (u64, u64), under_way: Option<f64>) -> f64 {
         let at_samples = self.under_way(id, span_us).filter(|number| *number > 0.0);
         let (Some(under_way), Some(at_samples)) = (under_way, at_samples) else { return 1.0 };
@@ -222,20 +223,20 @@ impl Counted {
         if found > at_samples { ((found + under_way - at_samples) / found).max(0.0) } else { under_way / at_samples }
     }
 
-    /// True where a sample of the namespace was taken in that time.
+    /// True if a sample of the namespace was taken in that time span.
     pub(crate) fn is_sampled(&self, id: NetnsId, (from_us, to_us): (u64, u64)) -> bool {
         self.samples.get(&id).into_iter().flatten().any(|(at_us, _)| (from_us..to_us).contains(at_us))
     }
 
-    /// The mean number of requests that the load generator had under way at the moments of a namespace's samples, weighted as they are; nothing where there is none.
+    /// Mean number of requests that the load generator had under way at a namespace's samples, with the samples' weights. `None` if unknown.
     pub(crate) fn under_way(&self, id: NetnsId, span_us: (u64, u64)) -> Option<f64> {
         let mut told = self.weighted(id, self.under_way.get(&id)?, span_us).map(|(number, weight)| number * weight).peekable();
         told.peek()?;
         Some(told.sum())
     }
 
-    /// What was found from one time until before another, each with the share of that time that is nearest to it; where samples were awaited, those that met
-    /// requests alone, with the part of that in which one was under way (stratified sampling; Cochran, Sampling Techniques, 5).
+    /// The samples in a time span (end excluded), each with the share of the span that is nearest to it. If samples were awaited, only those that met requests
+    /// count, weighted by the share of time in which one was under way (stratified sampling; Cochran, Sampling Techniques, 5).
     fn weighted<'s, T>(
         &self,
         id: NetnsId,
@@ -255,22 +256,22 @@ impl Counted {
 pub(crate) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Option<usize> {
     let listeners = ctx.path.tiers.iter().enumerate().flat_map(|(tier, of)| of.listeners.iter().map(move |placed| (tier, placed)));
     let accepting = listeners.filter(|(_, placed)| placed.netns == id && placed.listener.accepts(end));
-    // The one that is bound to the very address comes before one of all addresses.
+    // A listener bound to a single address precedes one bound to all addresses.
     accepting.max_by_key(|(tier, placed)| (placed.listener.is_bound_to_one(), std::cmp::Reverse(*tier))).map(|(tier, _)| tier)
 }
 
-/// What samples tell beside the counts.
+/// What a sample shows besides the counts.
 #[derive(Debug, Default)]
 struct SampleDetails {
-    /// By tier: the ages of the requests in service of one sample, milliseconds.
+    /// By tier: the ages of the requests in service in one sample, milliseconds.
     ages_ms: Vec<Vec<u64>>,
-    /// Requests under way at the first tier by their client's address, the mean of the samples that were taken at moments of their own.
+    /// Mean number of requests under way at the first tier, by client address, over the samples that were not awaited.
     clients: BTreeMap<IpAddr, f64>,
-    /// What the sample at hand adds to that mean.
+    /// Weight of the current sample in that mean.
     of_clients: f64,
 }
 
-/// What is known of one namespace's connections over all samples.
+/// What all samples together show about one namespace's connections.
 struct Namespace<'c, 'a> {
     ctx: &'c Context<'a>,
     id: NetnsId,
@@ -279,18 +280,18 @@ struct Namespace<'c, 'a> {
     rhythms: Vec<Option<Rhythm>>,
     /// By tier: the shortest smoothed round-trip time of its connections, microseconds.
     ways_us: Vec<Option<u64>>,
-    /// Connections that send again and again without being asked.
+    /// Connections that send repeatedly without a request.
     streaming: BTreeSet<u64>,
     multiplexed: BTreeSet<u64>,
     /// Unix sockets that outlive a request.
     kept: BTreeSet<u64>,
-    /// The tier that each connection was accepted by.
+    /// The accepting tier of each connection.
     tiers: BTreeMap<u64, usize>,
-    /// Addresses of the other namespaces that were sampled.
+    /// Addresses of the other sampled namespaces.
     away: BTreeSet<IpAddr>,
 }
 
-/// Each socket of a sample with itself in the sample before.
+/// A socket and the same socket in the previous sample.
 pub(super) type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
 
 pub(super) fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
@@ -343,7 +344,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
         namespace
     }
 
-    /// By tier: the age of the oldest request that may be under way in a sample, milliseconds. When one that still comes began nobody knows.
+    /// By tier: the age of the oldest request that may be under way in a sample, milliseconds. Unlimited for a request still being received: its beginning is
+    /// unknown.
     fn oldest_ms(&self, pairs: &[Pair<'_>]) -> Vec<u64> {
         let mut oldest_ms = vec![0; self.ctx.path.tiers.len()];
         for (socket, before) in pairs {
@@ -359,7 +361,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         oldest_ms
     }
 
-    /// The counts of each sample; what else the samples tell goes into the whole.
+    /// The counts of each sample. Further results of the samples are added to `counted`.
     fn count(&self, samples: &[&(u64, RequestSample)], counted: &mut Counted) -> Vec<(u64, Vec<Counts>)> {
         let pairs = pairs(samples);
         let mut all = Vec::new();
@@ -369,7 +371,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             beside.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
             beside.of_clients = if sample.looks == 0 { 1.0 / at_any_time as f64 } else { 0.0 };
             all.push((*at_us, self.count_one(sample, pairs, &mut beside)));
-            // Of a share of a crowd it cannot be told how evenly its requests came.
+            // A random share of the connections does not show how evenly requests came.
             let ages_ms = std::mem::take(&mut beside.ages_ms);
             let whole = counted.ages_ms.iter_mut().zip(ages_ms).filter(|(_, ages)| sample.share >= 1.0 && !ages.is_empty());
             whole.for_each(|(all, ages)| all.push(ages));
@@ -382,7 +384,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
 
     fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], beside: &mut SampleDetails) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); self.ctx.path.tiers.len()];
-        // Of a connection both ends of which are here the accepted one tells of its handshake.
+        // If both ends of a connection are in this namespace, the accepting end counts its handshake.
         let shaking: BTreeSet<_> =
             pairs.iter().filter(|(socket, _)| socket.state == TcpState::SynRecv).filter_map(|(socket, _)| ends(socket)).collect();
         let calling: BTreeMap<_, &RequestSocket> = pairs.iter().filter_map(|(socket, _)| Some((ends(socket)?, *socket))).collect();
@@ -390,7 +392,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             let weight = sample.weight(socket);
             let own =
                 if socket.cookie == 0 { tier_of(self.ctx, self.id, &socket.address) } else { self.tiers.get(&socket.cookie).copied() };
-            // The client is the far end of what was accepted, and the near end of what calls.
+            // The client is the remote end of an accepted connection, and the local end of a calling one.
             let client = match own {
                 Some(tier) => {
                     let other = ends(socket).and_then(|(local, remote)| calling.get(&(remote, local)).copied());
@@ -411,21 +413,21 @@ impl<'c, 'a> Namespace<'c, 'a> {
             }
         }
         if let Some(first) = counts.first_mut() {
-            // Recordings of older versions do not tell it: there who asks once may have a part as long as the connection is open.
+            // Older recordings lack this number. With one request per connection, each open connection may have part of its answer.
             first.answering = first.answering.min(sample.begun.unwrap_or(if self.asks_once() { f64::INFINITY } else { 0.0 }));
-            // A client that has its answer may leave the connection open for a moment.
+            // A client with a complete answer may leave the connection open for a moment.
             let elsewhere = standing_of(first) + first.unaccepted + first.undecided;
             first.at_client = first.at_client.min(sample.under_way.map_or(f64::INFINITY, |all| (all - elsewhere).max(0.0)));
         }
         counts
     }
 
-    /// True where each connection of the load carries one request.
+    /// True if each connection of the load carries one request.
     fn asks_once(&self) -> bool {
         self.ctx.obs.load.as_ref().is_some_and(|load| !load.keep_alive)
     }
 
-    /// What is known of an accepted connection over all samples.
+    /// What all samples together show about an accepted connection.
     fn known(&self, socket: &RequestSocket, tier: usize) -> Known<'_> {
         Known {
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
@@ -443,13 +445,13 @@ impl<'c, 'a> Namespace<'c, 'a> {
         tier_of(self.ctx, self.id, &socket.address) == Some(0)
     }
 
-    /// Counts an accepted connection; true where a request of a known client is under way on it.
+    /// Counts an accepted connection. True if a request of a known client is under way on it.
     fn add(&self, counts: &mut Counts, socket: &RequestSocket, known: &Known<'_>, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
         let standing = standing(socket, known);
         let place = match standing {
-            // The caller's end was sampled too, at another moment, and tells of this handshake: what it waits for is booked there.
+            // The caller's end was sampled too, at another moment, and its count includes this handshake.
             Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,
-            // So is that of all that the load generator calls with. Whose it is not may be a flood that nobody completes.
+            // The same holds for all connections of the load generator. Other handshakes may be a flood that nobody completes.
             Standing::Handshake if self.ctx.obs.load.is_some() && self.is_first(socket) => return false,
             Standing::Handshake => &mut counts.handshake,
             Standing::Unaccepted => &mut counts.unaccepted,
@@ -494,12 +496,12 @@ impl<'c, 'a> Namespace<'c, 'a> {
             counts.ways += weight;
             counts.way_us += weight * way_us as f64;
         }
-        // Whose handshake it is may be anybody's word.
+        // The address of an unfinished handshake may be forged.
         !matches!(standing, Standing::Streaming | Standing::Closed | Standing::Idle | Standing::Handshake)
     }
 
-    /// A socket that calls a tier: its first packet has no answer, its request is not acknowledged (the server took the connection for a handshake whose end
-    /// it dropped), or it is the client's with an answer that nobody read. Gives the tier of which no accepted end tells the request.
+    /// Counts a socket that calls a tier: its SYN has no answer, its request is not acknowledged (the server dropped the end of the handshake and still counts
+    /// it as one), or it is the client's with an unread answer. Returns the tier if no accepted end shows the request.
     fn add_called(
         &self,
         counts: &mut [Counts],
@@ -508,7 +510,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         shaking: &BTreeSet<(Endpoint, Endpoint)>,
     ) -> Option<usize> {
         let (local, remote) = ends(socket)?;
-        // Under load the first tier's handshakes are told by their callers alone.
+        // Under load only the callers count the first tier's handshakes.
         let is_told = |tier: usize| shaking.contains(&(remote, local)) && (self.ctx.obs.load.is_none() || tier != 0);
         if socket.state == TcpState::SynSent || is_unheard(socket) {
             let tier = self.called(remote).filter(|tier| !is_told(*tier))?;
@@ -519,7 +521,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         if socket.inode == 0 || self.id != self.ctx.obs.request.client_netns || self.called(remote) != Some(0) {
             return None;
         }
-        // The FIN counts as one byte of the queue: who has read the answer need not read that.
+        // The FIN counts as one byte of the queue, and the client need not read it.
         let is_closed = socket.state == TcpState::CloseWait;
         let unread = socket.receive_queue.saturating_sub(u32::from(is_closed));
         if unread > 0 {
@@ -531,14 +533,14 @@ impl<'c, 'a> Namespace<'c, 'a> {
         if socket.send_queue > 0 && socket.times.is_some_and(|times| times.lost.is_some_and(|lost| lost > 0)) {
             counts[0].lost += weight;
         }
-        // An answer came after what this end sent last: it waits for none.
+        // An answer came after what this end last sent, so it waits for none.
         if unread > 0 || socket.times.as_ref().is_none_or(|times| pending(times) != Some(true)) {
             counts[0].asking += weight;
         }
         None
     }
 
-    /// The tier that a connection to this address, made here, goes to.
+    /// The tier that a connection from here to this address reaches.
     fn called(&self, (ip, port): Endpoint) -> Option<usize> {
         let request = &self.ctx.obs.request;
         let is_target =
@@ -550,7 +552,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 }
 
-/// The addresses of other namespaces that were sampled; those that this one has, too (127.0.0.1), tell nothing.
+/// Addresses of the other sampled namespaces, without those that this one has too (127.0.0.1).
 fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTreeSet<IpAddr> {
     let of = |id: &NetnsId| {
         let addresses = ctx.obs.netns.get(id).and_then(|view| view.addresses.last());
@@ -560,7 +562,7 @@ fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTreeSet<IpAddr>
     others.difference(&of(&id)).copied().collect()
 }
 
-/// True where something came and something was sent.
+/// True if a request was received and an answer sent.
 fn has_answered(times: &RequestTimes) -> bool {
     !never(times.data_segs_in, times.bytes_received) && !never(times.data_segs_out, times.bytes_sent)
 }
@@ -569,7 +571,7 @@ fn at_least(times: BTreeMap<u64, u32>, least: u32) -> BTreeSet<u64> {
     times.into_iter().filter(|(_, times)| *times >= least).map(|(cookie, _)| cookie).collect()
 }
 
-/// The tier that a connection to this address ends at, made in this namespace.
+/// The tier that a connection from this namespace to this address reaches.
 pub(super) fn called(ctx: &Context<'_>, id: NetnsId, (ip, port): Endpoint) -> Option<usize> {
     ctx.path.tiers.iter().position(|tier| {
         tier.listeners.iter().any(|placed| {
@@ -579,7 +581,7 @@ pub(super) fn called(ctx: &Context<'_>, id: NetnsId, (ip, port): Endpoint) -> Op
     })
 }
 
-/// True where a request was sent and nothing of the connection but its SYN was ever acknowledged.
+/// True if a request was sent and the peer acknowledged nothing but the SYN.
 fn is_unheard(socket: &RequestSocket) -> bool {
     let nothing = |times: &RequestTimes| {
         times.data_segs_in == Some(0)

@@ -1,13 +1,13 @@
-//! Whether requests come more evenly than by chance. Clients that wait for their answers ask again when they have them, so that the ages of their requests
-//! show the answers' rate: of requests that something lets pass one by one they are spread evenly; of those that each wait for a time or an event of their
-//! own they lie anywhere, or together.
+//! Whether requests come more evenly than by chance. Clients that wait for their answers ask again at once, so the ages of their requests show the times of
+//! the answers. If something lets requests pass one by one, the ages are evenly spread. If each request waits for a time or an event of its own, the ages are
+//! random or clustered.
 
-/// Ages that one sample must have.
+/// Fewest ages in a sample.
 const AGES_MIN: usize = 8;
-/// Chance that requests which come independently of each other pass for even: what a 95 % interval leaves on one side.
+/// Chance that independent requests pass for even: one side of a 95 % interval.
 const CHANCE: f64 = 0.025;
 
-/// True where half of the samples show ages that chance does not spread so evenly.
+/// True if half of the samples have ages that are more evenly spread than by chance.
 pub(crate) fn is_even(samples: &[Vec<u64>], tick_ms: u64) -> bool {
     let mut found: Vec<f64> = samples.iter().filter_map(|ages| watson(ages, tick_ms)).collect();
     found.sort_by(f64::total_cmp);
@@ -15,8 +15,7 @@ pub(crate) fn is_even(samples: &[Vec<u64>], tick_ms: u64) -> bool {
 }
 
 /// Watson's U² of the youngest three quarters of one sample's ages (G. S. Watson, "Goodness-of-fit tests on a circle", 1961), with Stephens' correction for
-/// small numbers (1970). Up to the age at which the first are answered their density is the same everywhere if they come at random; given the next one's age
-/// they are independent of it.
+/// small numbers (1970). Random arrivals have a uniform density up to the age at which the first are answered, independent of the next age.
 fn watson(ages_ms: &[u64], tick_ms: u64) -> Option<f64> {
     let mut ages = ages_ms.to_vec();
     ages.sort_unstable();
@@ -26,7 +25,7 @@ fn watson(ages_ms: &[u64], tick_ms: u64) -> Option<f64> {
     if young.len() < AGES_MIN {
         return None;
     }
-    // Those of one tick came at different moments of it: as good as evenly.
+    // Requests of the same tick arrived at different moments of it: they count as evenly spread.
     let place = |(rank, age): (usize, &u64)| {
         let (first, after) = (young.partition_point(|other| other < age), young.partition_point(|other| other <= age));
         let within = ((rank - first) as f64 + 0.5) / (after - first) as f64;
@@ -39,8 +38,8 @@ fn watson(ages_ms: &[u64], tick_ms: u64) -> Option<f64> {
     Some((statistic - 0.1 / number + 0.1 / number.powi(2)) * (1.0 + 0.8 / number))
 }
 
-/// The value of U² below which chance leads with [`CHANCE`]: pi times its root is distributed as Kolmogorov's statistic, of whose lower tail one term is
-/// enough: sqrt(2 pi) / k * exp(-pi² / (8 k²)).
+/// The value of U² that chance undercuts with probability [`CHANCE`]. Pi times its root has Kolmogorov's distribution; one term of its lower tail is enough:
+/// sqrt(2 pi) / k * exp(-pi² / (8 k²)).
 fn lowest() -> f64 {
     use std::f64::consts::PI;
     let (mut least, mut most) = (0.1_f64, 1.0_f64);
@@ -56,7 +55,7 @@ fn lowest() -> f64 {
 mod tests {
     use super::*;
 
-    /// Numbers from 0 up to 1 that differ from run to run of the generator alone (Knuth's MMIX).
+    /// Pseudo-random numbers from 0 up to 1 with a fixed seed (Knuth's MMIX).
     fn random(state: &mut u64) -> f64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 11) as f64 / (1_u64 << 53) as f64

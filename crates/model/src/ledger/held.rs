@@ -1,22 +1,22 @@
-//! What a tier does with the requests that it holds: how many stand at its threads, on a CPU or ready for one, and how many wait for something else.
+//! Splits the requests that a tier holds: those at its threads, on a CPU or ready, and those that wait for something else.
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::observation::{CgroupId, CpuUse};
 
-/// Requests at one thread that are gone through singly.
+/// Most requests at one thread that are iterated one by one.
 const REQUESTS_MAX: f64 = 20_000.0;
-/// Halvings of the think time: beyond a double's precision.
+/// Bisections of the think time: beyond the precision of a double.
 const HALVINGS: u32 = 60;
 
-/// Requests in a tier by what they do.
+/// The requests that a tier holds, by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Held {
     /// On a CPU.
     pub(crate) cpu: f64,
-    /// Ready, and without a core, or behind others at a thread that runs.
+    /// Ready without a core, or queued at a running thread.
     pub(crate) ready: f64,
-    /// Stopped by a quota.
+    /// Throttled by a quota.
     pub(crate) throttled: f64,
     /// Waiting for something else.
     pub(crate) waiting: f64,
@@ -25,14 +25,14 @@ pub(crate) struct Held {
 /// How a tier's threads spent the window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Threads {
-    /// Share of the time that each ran, and that it was ready without a core.
+    /// For each thread the share of time that it ran, and that it was ready without a core.
     pub(crate) shares: Vec<(f64, f64)>,
-    /// Share of the time for which a quota stopped them.
+    /// Share of the time that a quota throttled them.
     pub(crate) stopped: f64,
 }
 
 impl Threads {
-    /// Those of all processes of a tier.
+    /// The threads of all processes of a tier.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Self {
         let mut shares = Vec::new();
         for pid in &tier.pids {
@@ -44,16 +44,16 @@ impl Threads {
         Self { shares, stopped: stopped(ctx, tier) }
     }
 
-    /// Share of the time for which the busiest of them ran or was ready to.
+    /// Share of the time that the busiest thread ran or was ready.
     pub(crate) fn busiest(&self) -> f64 {
         self.shares.iter().map(|(run, delay)| (run + delay).min(1.0)).fold(0.0, f64::max)
     }
 
-    /// Divides the requests that the tier holds among its threads by how busy each was, and tells what those at a thread do.
+    /// Divides the requests that the tier holds among its threads by their busy time, and splits those at each thread by state.
     ///
-    /// A thread and the requests that it serves are a closed network of one queue, the thread, and one delay, all else. Its utilization is known, and so is
-    /// how many requests there are: mean value analysis tells how many of them stand at the thread, between the utilization itself (each request has a
-    /// thread of its own) and all of them (the thread is never idle).
+    /// A thread and its requests are a closed network with one queue, the thread, and one delay, everything else. Its utilization and the number of requests
+    /// are known. Mean value analysis gives the number at the thread: between the utilization itself (each request has its own thread) and all of them (the
+    /// thread is never idle).
     pub(crate) fn split(&self, held: f64) -> Held {
         let busy = |(run, delay): &(f64, f64)| (run + delay).max(run + self.stopped * f64::from(u8::from(*run > 0.0))).min(1.0);
         let total: f64 = self.shares.iter().map(busy).sum();
@@ -81,7 +81,7 @@ fn of_process(first: &CpuUse, last: &CpuUse, elapsed_ns: f64) -> Vec<(f64, f64)>
         };
         return last.thread_times.iter().map(of).collect();
     }
-    // Threads that cannot be told apart, as if each did the same.
+    // Threads that cannot be told apart count as equal.
     let threads = f64::from(last.threads.max(1));
     let sum = |of: fn(&CpuUse) -> Option<u64>| of(last).zip(of(first)).map(|(to, from)| to.saturating_sub(from) as f64 / elapsed_ns);
     let Some(run) = sum(|cpu| cpu.run_ns) else { return Vec::new() };
@@ -89,7 +89,7 @@ fn of_process(first: &CpuUse, last: &CpuUse, elapsed_ns: f64) -> Vec<(f64, f64)>
     vec![((run / threads).min(1.0), (delay / threads).min(1.0)); last.threads.max(1) as usize]
 }
 
-/// Share of the window for which a quota stopped the tier's processes: what the kernel counted, and no longer than the periods at whose end they were stopped.
+/// Share of the window that a quota throttled the tier's processes: the kernel's count, at most the length of the throttled periods.
 fn stopped(ctx: &Context<'_>, tier: &Tier) -> f64 {
     let cgroup = |pid: &u32| CgroupId::of_cpu(ctx.obs.processes.get(pid)?.cgroups.last()?);
     let levels = tier.pids.iter().find_map(cgroup).map(|id| id.levels()).unwrap_or_default();
@@ -103,7 +103,7 @@ fn stopped(ctx: &Context<'_>, tier: &Tier) -> f64 {
     levels.iter().filter_map(of_level).fold(0.0, f64::max)
 }
 
-/// How many of these requests stand at a thread of this utilization.
+/// How many of these requests are at a thread of this utilization.
 fn at_thread(requests: f64, utilization: f64) -> f64 {
     if requests <= 1.0 {
         return requests.min(utilization);
@@ -115,8 +115,8 @@ fn at_thread(requests: f64, utilization: f64) -> f64 {
     stands.clamp(utilization.min(requests), requests)
 }
 
-/// The mean queue at a single server of this utilization in a closed network of so many requests with a delay (exact mean value analysis, Reiser and
-/// Lavenberg 1980): the delay is found by halving.
+/// The mean queue at a single server of this utilization in a closed network of this many requests with a delay (exact mean value analysis, Reiser and
+/// Lavenberg 1980). Bisection finds the delay.
 fn queue(requests: f64, utilization: f64) -> f64 {
     let (mut least, mut most) = (0.0, 1.0);
     while network(requests, most).0 > utilization && most < 1e12 {

@@ -1,8 +1,8 @@
-//! Requests that a tier holds while it neither computes nor waits for anything that is seen, and what tells whether they wait for each other there.
+//! Requests that a tier holds without computing and without a visible wait, and the evidence that they wait for each other there.
 
 use crate::facts::Context;
+use crate::facts::harm::Cost;
 use crate::facts::suffered::WAKES_US;
-use crate::judge::harm::Cost;
 use crate::output::report::LedgerPlaceKind as Place;
 
 use super::account::standing;
@@ -12,40 +12,40 @@ use super::even::is_even;
 use super::held::Threads;
 use super::{Account, Mean, Stood, sum_of};
 
-/// What stands inside one tier.
+/// Requests inside one tier.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inside {
-    /// The tier, by its number on the path.
+    /// Index of the tier.
     pub(crate) tier: usize,
-    /// Requests that it holds, neither on a CPU, ready or stopped, nor on one of its connections to others.
+    /// Requests that it holds, other than those on a CPU, ready, throttled, or on its connections to others.
     pub(crate) mean: Mean,
-    /// What shows that they wait for each other.
+    /// Evidence that they wait for each other.
     pub(crate) shown: Option<Shown>,
 }
 
-/// What shows that requests wait for each other.
+/// Evidence that requests wait for each other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shown {
-    /// All connections of the tier to one address are in use all the time.
+    /// All connections of the tier to one address are always in use.
     Calls(Calls),
-    /// Answers take longer under load than alone: so many requests would stand there without a queue, at the most.
+    /// Answers take longer under load than alone. At most this many requests would be under way without a queue.
     Alone(f64),
-    /// They come to an end more evenly than by chance.
+    /// Requests complete more evenly than by chance.
     Even,
 }
 
 impl Account {
-    /// Mean number of requests under way: as counted, or as seen where that is more.
+    /// Mean number of requests under way: as counted or as found, whichever is more.
     pub(crate) fn under_way(&self) -> f64 {
         self.under_way.max(self.sum)
     }
 
-    /// Requests that ended a second; nothing where it could not be told.
+    /// Requests a second. `None` if unknown.
     pub(crate) fn rate_rps(&self) -> Option<f64> {
         self.rate_rps
     }
 
-    /// What stands inside a tier, whatever it means.
+    /// Requests inside a tier, whatever the reason.
     pub(crate) fn inside(&self, tier: usize) -> Mean {
         let elsewhere = |span_us| -> f64 {
             let calls = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
@@ -59,9 +59,9 @@ impl Account {
         Mean::of((waiting(&self.whole) - elsewhere((0, u64::MAX))).max(0.0), &batches)
     }
 
-    /// Requests that would take as long as now though nothing held them back at a tier and at those from which its requests come: at the client and at all other tiers,
-    /// computing or waiting for what is not seen; at the tier itself and those before it the computing. What stands in a queue, is ready for a core, or leaves for who
-    /// does not read it may go on sooner as well.
+    /// Requests that would take as long as now even if nothing held them back at a tier and at the tiers that call it: at the client; at the other tiers those
+    /// that compute or wait for something invisible; at the tier itself and its callers those that compute. Requests in a queue, ready for a core, or leaving
+    /// to a slow reader could move faster as well.
     pub(crate) fn left_without(&self, ctx: &Context<'_>, tier: usize) -> Mean {
         let tiers = &ctx.path.tiers;
         let is_near = |other: usize| other == tier || ctx.behind(&tiers[other]).iter().any(|behind| std::ptr::eq(*behind, &tiers[tier]));
@@ -75,8 +75,8 @@ impl Account {
         Mean::of(mean(&self.whole), &self.parts.iter().map(|part| mean(part)).collect::<Vec<_>>())
     }
 
-    /// The tier inside which most of all requests stand, more than one and surely; nothing where there is none, or where its connections carry several
-    /// requests at once, so that what stands there is not known.
+    /// The tier that surely has most of all requests inside it, and more than one. `None` if there is none, or if its connections are multiplexed, so that the
+    /// number inside is unknown.
     pub(crate) fn most_inside(&self, ctx: &Context<'_>) -> Option<Inside> {
         let tiers = ctx.path.tiers.len();
         let of_tier = |tier| Inside { tier, mean: self.inside(tier), shown: None };
@@ -89,10 +89,10 @@ impl Account {
         Some(inside)
     }
 
-    /// What shows that the requests inside a tier wait for each other, and that their clients wait for them.
+    /// Evidence that the requests inside a tier wait for each other, and that their clients wait for them.
     fn shown(&self, ctx: &Context<'_>, inside: &Inside) -> Option<Shown> {
         match &ctx.obs.load {
-            // A rate that was met: nothing was held back.
+            // The offered rate was met: nothing held requests back.
             Some(load) if !load.wants_more() => return None,
             None if !self.clients_wait(ctx) => return None,
             _ => {}
@@ -110,15 +110,15 @@ impl Account {
         (is_paced && self.clients_ask_at_once(ctx)).then_some(Shown::Even)
     }
 
-    /// How many requests would be under way if each took as long as one alone (Little's law), at the most; nothing where that was not measured.
+    /// Upper bound of the requests under way if each took as long as a single one (Little's law). `None` if that was not measured.
     pub(crate) fn alone(&self, ctx: &Context<'_>) -> Option<f64> {
         let (alone_us, _) = ctx.answer_us()?;
         let wakes_us = WAKES_US * ctx.path.tiers.len() as f64;
         Some(self.rate_rps? * (alone_us + wakes_us) / 1e6)
     }
 
-    /// The connections of a tier to one address that are all in use all the time, and over which its requests go: a server behind on the path, or one that
-    /// sends at least a segment for each request that ends.
+    /// The connections of a tier to one address that are always in use and that its requests need: to a tier on the path, or to a server that sends at least
+    /// one segment for each request.
     fn full_calls(&self, ctx: &Context<'_>, tier: usize) -> Option<Calls> {
         let ended = self.rate_rps.map(|rate| rate * ctx.seconds());
         let passes = |calls: &&Calls| calls.to.is_some() || ended.is_some_and(|ended| calls.answered as f64 >= ended);
@@ -126,26 +126,26 @@ impl Account {
         full.max_by(|a, b| a.usual().total_cmp(&b.usual())).cloned()
     }
 
-    /// Mean number of requests at the first tier and behind, as its own sockets tell, and of its connections on which nothing was asked.
+    /// Mean number of requests at the first tier and behind it, and of its idle connections.
     pub(crate) fn clients(&self, ctx: &Context<'_>) -> (f64, f64) {
         let first = self.counted.found(ctx.path.tiers.len()).first().copied().unwrap_or_default();
         (standing(&first) + first.undecided + first.unaccepted, first.idle)
     }
 
-    /// True where most of the clients' connections have a request under way.
+    /// True if most of the clients' connections have a request under way.
     pub(crate) fn clients_wait(&self, ctx: &Context<'_>) -> bool {
         let (standing, idle) = self.clients(ctx);
         standing > idle
     }
 
-    /// Mean number of requests at the places of these kinds.
+    /// Mean number of requests at places of these kinds.
     pub(crate) fn at(&self, is_there: fn(Place) -> bool) -> f64 {
         self.whole.iter().filter(|stood| is_there(stood.place)).map(|stood| stood.mean).sum()
     }
 
-    /// Mean number of requests whose place is no fault of a server while no station is at its limit: on cores and ready for one, on the way, at the client. What
-    /// a server has not read or accepted waits for the cores as far as its busiest thread runs or is ready to; a handshake waits for the client's answer; and
-    /// a client connects for as long as the way takes unless its SYNs are lost.
+    /// Mean number of requests at places that are no fault of a server while no station is at its limit: on cores or ready for one, in transit, at the client.
+    /// Unread and unaccepted requests wait for the cores as far as the tier's busiest thread runs or is ready. A handshake waits for the client. Connecting
+    /// takes as long as the network path unless SYNs are lost.
     pub(crate) fn well_spent(&self, ctx: &Context<'_>) -> f64 {
         let busiest: Vec<f64> = ctx.path.tiers.iter().map(|tier| Threads::of(ctx, tier).busiest()).collect();
         let are_lost = syns_are_lost(ctx);
@@ -158,39 +158,39 @@ impl Account {
         self.whole.iter().map(|stood| part(stood) * stood.mean).sum()
     }
 
-    /// Mean number of requests that sockets show under way, with its interval.
+    /// Mean number of requests under way that sockets show, with its interval.
     pub(crate) fn seen_under_way(&self) -> Mean {
         let sums: Vec<f64> = self.parts.iter().map(|part| sum_of(part)).collect();
         Mean::of(self.sum, &sums)
     }
 
-    /// Connections of the first tier of which it is not known whether, or how many, requests are under way.
+    /// Connections of the first tier with an unknown number of requests.
     pub(crate) fn untold(&self, ctx: &Context<'_>) -> f64 {
         let first = self.counted.found(ctx.path.tiers.len()).first().copied().unwrap_or_default();
         first.streaming + first.multiplexed + first.undecided
     }
 
-    /// True where clients ask again on the same connections as soon as they have an answer: most of the time none is free. Who has a connection free and does
-    /// not use it asks at a pace of its own; so may one that opens a connection for each request.
+    /// True if clients ask again on the same connection as soon as they have an answer: most of the time none is idle. A client with an unused connection has
+    /// its own pace, and so may one that opens a connection for each request.
     fn clients_ask_at_once(&self, ctx: &Context<'_>) -> bool {
         let all = self.of_first(ctx);
         let is_asked = |(_, counts): &&(u64, Counts)| counts.idle < 1.0 && counts.service > 2.0 * counts.first;
         2 * all.iter().filter(is_asked).count() > all.len()
     }
 
-    /// The counts of the first tier in each sample of its namespace.
+    /// The counts of the first tier in each sample.
     fn of_first(&self, ctx: &Context<'_>) -> Vec<(u64, Counts)> {
         let samples = ctx.path.tiers.first().and_then(|first| self.counted.samples.get(&first.netns));
         samples.into_iter().flatten().filter_map(|(at_us, counts)| Some((*at_us, *counts.first()?))).collect()
     }
 
-    /// True where the number of requests under way at the first tier varies as it does where they come independently of each other and of their answers:
-    /// nobody waits for an answer before asking again, and none waits for another.
+    /// True if the number of requests under way at the first tier varies like independent arrivals: no client waits for an answer before it asks again, and no
+    /// request waits for another.
     pub(crate) fn comes_by_itself(&self, ctx: &Context<'_>) -> bool {
         let samples = self.of_first(ctx);
         let sum = |of: fn(&Counts) -> f64| samples.iter().map(|(_, counts)| of(counts)).sum::<f64>();
         let age_ms = sum(|counts| counts.age_ms) / sum(|counts| counts.service).max(1e-9);
-        // Samples that lie a response time apart see other requests: twice the mean age is that, or longer.
+        // Samples one response time apart see different requests. Twice the mean age is at least that.
         let apart_us = (2e3 * age_ms) as u64;
         let mut next_us = 0;
         let mut numbers = Vec::new();
@@ -203,26 +203,26 @@ impl Account {
         is_by_chance(&numbers)
     }
 
-    /// Connections to servers that are not on the path, by their address, on which most of what the tier holds waits; the most first.
+    /// The tier's connections to one server outside the path on which most requests wait.
     pub(crate) fn elsewhere(&self, tier: usize) -> Option<&Calls> {
         let away = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
         away.max_by(|a, b| a.in_use((0, u64::MAX)).total_cmp(&b.in_use((0, u64::MAX))))
     }
 }
 
-/// True where SYNs of the client, or of a tier, were sent again so often that connecting takes long for that, and not for the distance.
+/// True if the client or a tier retransmitted so many SYNs that loss, not distance, makes connecting slow.
 fn syns_are_lost(ctx: &Context<'_>) -> bool {
     let mut views = ctx.netns_on_path().into_iter().map(|(_, view)| view);
     views.any(|view| {
-        let counted = |name| ctx.counted(view, name).unwrap_or(0);
+        let counted = |name| ctx.netstat_growth(view, name).unwrap_or(0);
         Cost::of_requests(counted("TcpExt.TCPSynRetrans"), counted("Tcp.ActiveOpens")).hurts()
     })
 }
 
-/// True where numbers vary as those of a Poisson process do: the sum of squares over their mean is within the middle 95 % of its distribution (the index of
-/// dispersion, R. A. Fisher 1922), by Wilson and Hilferty's approximation of chi-square (1931).
+/// True if the numbers vary like a Poisson process: the sum of squares over their mean is within the middle 95 % of its distribution (the index of dispersion,
+/// R. A. Fisher 1922), by Wilson and Hilferty's approximation of chi-square (1931).
 fn is_by_chance(numbers: &[f64]) -> bool {
-    /// The normal distribution's quantile of 97.5 %.
+    /// The 97.5 % quantile of the normal distribution.
     const Z: f64 = 1.959_964;
     let freedom = numbers.len() as f64 - 1.0;
     let mean = numbers.iter().sum::<f64>() / numbers.len().max(1) as f64;
@@ -232,6 +232,6 @@ fn is_by_chance(numbers: &[f64]) -> bool {
     let index = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / mean;
     let spread = 2.0 / (9.0 * freedom);
     let quantile = |z: f64| freedom * (1.0 - spread + z * spread.sqrt()).max(0.0).powi(3);
-    // Of too few numbers even those that do not differ at all may be chance.
+    // With too few numbers even equal ones may be chance.
     quantile(-Z) > 0.0 && (quantile(-Z)..=quantile(Z)).contains(&index)
 }

@@ -1,13 +1,13 @@
-//! Which unix connections outlive a request: nothing of their own tells when data came and went, so that an idle one looks like one in service.
+//! Unix connections that outlive a request. A unix socket has no times of data, so an idle connection looks like one in service.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Context;
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, TcpState};
 
-/// The connections that were there longer than any request: in every sample, or for longer than the oldest request that their callers had under way at
-/// the moment of one. Callers read a request before they ask another server for it. `tiers`: the tier that accepted each connection; `oldest_ms`: of each sample,
-/// by tier, the age of the oldest request that may be under way.
+/// The connections that existed longer than any request: in every sample, or for longer than the oldest request that their callers had under way at a sample.
+/// Callers read a request before they send it on. `tiers`: the accepting tier of each connection; `oldest_ms`: for each sample, by tier, the age of the oldest
+/// request that may be under way.
 pub(super) fn outlive(
     ctx: &Context<'_>,
     id: NetnsId,
@@ -22,7 +22,7 @@ pub(super) fn outlive(
     }
     let callers: Vec<Vec<usize>> = (0..ctx.path.tiers.len()).map(|tier| callers(ctx, id, tier)).collect();
     let is_older = |tier: usize, first: usize, index: usize| {
-        // Each sample is read before the next: from the second one on it was surely there.
+        // The moments of two reads differ a little: the connection surely existed from its second sample on.
         let there_ms = samples[index].0.saturating_sub(samples[first + 1].0) / 1_000;
         let oldest_ms = callers[tier].iter().map(|caller| oldest_ms[index][*caller]).max();
         samples[index].1.share >= 1.0 && oldest_ms.is_some_and(|oldest_ms| there_ms > oldest_ms)
@@ -35,7 +35,7 @@ pub(super) fn outlive(
     seen.into_iter().filter(|(cookie, indices)| is_kept(*cookie, indices)).map(|(cookie, _)| cookie).collect()
 }
 
-/// The tiers that call this one; none where one of them accepts elsewhere than in this namespace, or by unix sockets: how old its requests are is not in the samples.
+/// The tiers that call this one. Empty if one of them accepts in another namespace or on unix sockets: the samples do not show the age of its requests.
 fn callers(ctx: &Context<'_>, id: NetnsId, tier: usize) -> Vec<usize> {
     let tiers = &ctx.path.tiers;
     let callers: Vec<usize> = (0..tiers.len()).filter(|other| tiers[*other].upstreams.contains(&tier)).collect();

@@ -1,4 +1,4 @@
-//! Requests a second, and how long each took: of the load, of the logs, or of the sockets alone.
+//! Requests a second: from the load, from logs, or from sockets alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,14 @@ use crate::observation::{ListenerAddress, NetnsId, NetnsView, RequestSample, Req
 use super::count::{Counted, tier_of};
 use super::standing::pending;
 
-/// Bytes of a request that is one segment: the least segment that every host must take is longer (RFC 9293, 3.7.1), and most requests are no longer than
-/// what an Ethernet frame holds.
+/// Size limit of a request that is one segment: every host must accept longer segments (RFC 9293, 3.7.1), and most requests fit into an Ethernet frame.
 const REQUEST_BYTES_MAX: u64 = 1_400;
-/// Young requests that must have been counted.
+/// Fewest young requests for an estimate.
 const YOUNG_MIN: f64 = 30.0;
-/// Share of the connections that must be of one kind, kept or with one request each, for all to be counted so: the figure is off by the rest at the most.
+/// Share of the connections that must be of one kind, kept or single-request, for all to be counted that way. The error is at most the rest.
 const OF_ONE_KIND_MIN: f64 = 0.9;
 
-/// Requests a second that ended or came.
+/// Requests a second.
 pub(crate) fn rps(ctx: &Context<'_>, counted: &Counted, under_way: f64) -> Option<f64> {
     if let Some(load) = &ctx.obs.load {
         return Some(load.throughput_rps()).filter(|rate| *rate > 0.0);
@@ -44,8 +43,8 @@ impl<'a> Seen<'a> {
         Some(Self { samples: ctx.in_window(&view.request_samples).map(sample).collect() })
     }
 
-    /// Of connections that carry many requests: what came in on each between its first and its last sample, times how many there are. Nothing where most
-    /// connections have only one request, or requests are longer than a segment.
+    /// For kept connections: the segments received on each between its first and last sample, times the mean number of connections. `None` if most connections
+    /// have only one request, or if requests are longer than a segment.
     fn of_kept(&self) -> Option<f64> {
         let mut seen: BTreeMap<u64, (u64, RequestTimes, u64, RequestTimes)> = BTreeMap::new();
         let (mut kept, mut all) = (0.0, 0.0);
@@ -68,7 +67,7 @@ impl<'a> Seen<'a> {
         (kept >= OF_ONE_KIND_MIN * all && is_whole && seconds > 0.0).then(|| arrived as f64 / seconds * mean)
     }
 
-    /// Of connections with one request each: as many as the first tier's namespace accepted. Nothing where other tiers there may have accepted some.
+    /// For connections with one request each: the connections that the first tier's namespace accepted. `None` if other tiers there may have accepted some.
     fn of_accepted(&self, ctx: &Context<'_>) -> Option<f64> {
         let (mut fresh, mut all) = (0.0, 0.0);
         for (_, share, sockets) in &self.samples {
@@ -79,12 +78,12 @@ impl<'a> Seen<'a> {
         }
         let netns = ctx.path.tiers.first()?.netns;
         let view = ctx.obs.netns.get(&netns)?;
-        let opened = ctx.counted(view, "Tcp.PassiveOpens")? as f64 / ctx.seconds();
+        let opened = ctx.netstat_growth(view, "Tcp.PassiveOpens")? as f64 / ctx.seconds();
         (all > 0.0 && fresh >= OF_ONE_KIND_MIN * all && opened > 0.0 && are_others_kept(ctx, netns, view)).then_some(opened)
     }
 
-    /// Of connections with one request each: how many came within the last few ticks and have no answer. Each request passes through that age where hardly
-    /// any is answered sooner. Ages are whole ticks, cut off at the end: those of up to `n` ticks came within `n` and a half.
+    /// For connections with one request each: unanswered requests that came within the last few ticks. Each request passes through that age if hardly any is
+    /// answered sooner. Ages are truncated to whole ticks, so ages of up to `n` ticks span `n` and a half.
     fn of_young(&self, counted: &Counted, under_way: f64) -> Option<f64> {
         let tick_ms = counted.tick_ms.max(1);
         let count = |most_ms: u64| -> f64 {
@@ -100,7 +99,7 @@ impl<'a> Seen<'a> {
         let mut found = None;
         for ticks in 0..=16 {
             let rps = count(ticks * tick_ms) / samples / rate(ticks);
-            // A quarter of the response time at most, or requests that are answered sooner are missed.
+            // At most a quarter of the response time: otherwise requests that are answered sooner are missed.
             if rps <= 0.0 || (ticks > 0 && rate(ticks) > 0.25 * under_way / rps) {
                 break;
             }
@@ -114,7 +113,7 @@ fn has_one(times: &RequestTimes) -> bool {
     times.data_segs_in == Some(1)
 }
 
-/// True where every other tier that listens for TCP in a namespace was seen to keep its connections.
+/// True if every other tier that listens for TCP in a namespace was seen to keep its connections.
 fn are_others_kept(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView) -> bool {
     let is_tcp = |placed: &PlacedListener| placed.netns == netns && matches!(placed.listener.address, ListenerAddress::Tcp(..));
     let others = ctx.path.tiers.iter().enumerate().skip(1).filter(|(_, tier)| tier.listeners.iter().any(is_tcp));

@@ -1,5 +1,5 @@
-//! How many segments of answers follow how many of requests at one listener: where request and answer came within one clock tick, the count of both tells
-//! which was last.
+//! The ratio of answer segments to request segments at one listener. If a request and an answer fall into the same clock tick, the counts of both show which
+//! was last.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use crate::observation::{RequestSocket, RequestTimes};
 
 use super::standing::pending;
 
-/// Pairs of samples that must have been seen.
+/// Fewest pairs of samples.
 const PAIRS_MIN: u64 = 3;
-/// Share of the pairs that must have the same rhythm.
+/// Share of the pairs that must have the same ratio.
 const SAME_SHARE_MIN: f64 = 0.8;
 
 /// The rhythm of one listener's connections.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Rhythm {
-    /// Segments out and in of one exchange, without a common divisor.
+    /// Segments sent and received in one exchange, in lowest terms.
     out_in: (u64, u64),
-    /// Of each remainder of the counters: how often it was seen with a request under way, and without one, where the times told.
+    /// For each remainder of the counters: how often it was seen with a request under way and without one, where the times showed it.
     votes: BTreeMap<i128, (u64, u64)>,
 }
 
 impl Rhythm {
-    /// Out of sockets in the order of their samples, each with itself in the sample before. Nothing where exchanges differ in their number of segments.
+    /// From sockets in the order of their samples, each with itself in the previous sample. `None` if exchanges have different numbers of segments.
     pub(crate) fn of<'a>(pairs: impl Iterator<Item = (&'a RequestSocket, Option<&'a RequestSocket>)> + Clone) -> Option<Self> {
         let mut counts: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         for (now, before) in pairs.clone() {
@@ -50,13 +50,13 @@ impl Rhythm {
         Some(rhythm)
     }
 
-    /// Answers' segments that are missing for the requests that came.
+    /// Answer segments still owed for the requests received.
     fn remainder(&self, times: &RequestTimes) -> Option<i128> {
         let (n_out, n_in) = self.out_in;
         Some(i128::from(times.data_segs_in?) * i128::from(n_out) - i128::from(times.data_segs_out?) * i128::from(n_in))
     }
 
-    /// True where a request came after the last answer.
+    /// True if a request came after the last answer.
     pub(crate) fn is_pending(&self, times: &RequestTimes, tls: bool) -> Option<bool> {
         let remainder = self.remainder(times)?;
         if let Some((with, without)) = self.votes.get(&remainder) {
@@ -79,9 +79,9 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The kernel's clock tick, milliseconds, out of times that are multiples of it; 1 where they tell nothing.
+/// The kernel's clock tick, milliseconds: the greatest common divisor of the times, at most the longest tick. 1 if there are no times.
 pub(crate) fn tick_ms(sockets: impl Iterator<Item = RequestTimes>) -> u64 {
-    /// Later times are rounded (jiffies_to_msecs).
+    /// Larger times are rounded (jiffies_to_msecs).
     const EXACT_MS: u64 = 10_000;
     /// The longest tick (CONFIG_HZ=100).
     const TICK_MS_MAX: u64 = 10;

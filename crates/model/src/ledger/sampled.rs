@@ -1,21 +1,21 @@
-//! The samples of a namespace that the account rests on, and how much of the time each of them stands for.
+//! The samples of a namespace behind the account, and their weights.
 
 use crate::facts::Context;
 use crate::observation::{NetnsView, RequestSample};
 
-/// Samples on either side of one whose looks at the load generator tell how busy it was: fewer would tell it by chance, more would smooth over a load that changes
-/// within seconds.
+/// Samples on each side of a sample whose polls of the load generator are averaged. Fewer would be random; more would smooth over a load that changes within
+/// seconds.
 const NEIGHBOURS: usize = 8;
 
-/// The samples of a namespace in the order of time, with those that were awaited.
+/// The samples of a namespace in chronological order, including the awaited ones.
 pub(super) fn samples<'s>(ctx: &Context<'_>, view: &'s NetnsView) -> Vec<&'s (u64, RequestSample)> {
     let mut all: Vec<_> = ctx.in_window(&view.request_samples).chain(ctx.in_window(&view.awaited_samples)).collect();
     all.sort_by_key(|(at_us, _)| *at_us);
     all
 }
 
-/// The share of the time around each sample in which a request was under way, by the looks at the load generator there, of which each sample is one; none for a
-/// sample that met none. Nothing where no sample was awaited: then all samples were taken at moments of their own.
+/// For each sample the share of time around it in which a request was under way, from the polls of the load generator, of which each sample is one; zero for a
+/// sample without a request. `None` if no sample was awaited: then all samples were taken on schedule.
 pub(super) fn busy(samples: &[&(u64, RequestSample)]) -> Option<Vec<f64>> {
     samples.iter().any(|(_, sample)| sample.looks > 0).then(|| {
         let has_met = |sample: &RequestSample| sample.looks > 0 || sample.under_way.is_some_and(|number| number > 0.0);
@@ -28,7 +28,7 @@ pub(super) fn busy(samples: &[&(u64, RequestSample)]) -> Option<Vec<f64>> {
     })
 }
 
-/// The shares of a stretch of time that are nearest to each of these times within it.
+/// For each of these times, the share of the time span that is nearest to it.
 pub(super) fn nearest(times_us: &[u64], (from_us, to_us): (u64, u64)) -> Vec<f64> {
     let middles = times_us.windows(2).map(|two| two[0].midpoint(two[1]));
     let edges: Vec<u64> = std::iter::once(from_us).chain(middles).chain([to_us]).collect();

@@ -1,38 +1,38 @@
-//! Where the request of one connection stands, as the accepted end of it tells: a pure function of one socket, what it was in the sample before, and the
-//! rhythm of its listener's connections.
+//! The state of one connection, from its accepted end: a pure function of the socket, the same socket in the previous sample, and the rhythm of its listener's
+//! connections.
 
 use crate::observation::{RequestSocket, RequestTimes, TcpState};
 
 use super::rhythm::Rhythm;
 
-/// Bytes of a segment from which on what arrives is a piece of something long: the least segment that every host must take (RFC 9293, 3.7.1).
+/// Segment size from which received data counts as part of a long message: the least segment that every host must accept (RFC 9293, 3.7.1).
 const PIECE_BYTES_MIN: u64 = 536;
 
-/// Bytes that are no whole request of any protocol: the header of a FastCGI record, whose last one of a request has nothing else (FCGI_HEADER_LEN, FastCGI 1.0, 3.3).
+/// Bytes that are never a whole request: the header of a FastCGI record. The last record of a request is a header alone (FCGI_HEADER_LEN, FastCGI 1.0, 3.3).
 const HEADER_BYTES: u32 = 8;
 
-/// Where the request of a connection stands.
+/// The state of a connection and its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
-    /// The connection is being made.
+    /// The connection is being established.
     Handshake,
-    /// Nobody accepted the connection; the listener's queue counts it.
+    /// The connection is not accepted. The accept queue counts it.
     Unaccepted,
-    /// The first message of TLS has no answer.
+    /// The first TLS message has no answer.
     TlsHandshake,
-    /// It came and was not read.
+    /// The request arrived and was not read.
     Unread,
-    /// More of it keeps coming.
+    /// More of the request keeps arriving.
     Receiving,
-    /// It was read and not answered.
+    /// The request was read and not answered.
     Service,
-    /// The answer is leaving.
+    /// The answer is being sent.
     Sending,
-    /// Request and answer came within one clock tick, and nothing tells which was first.
+    /// A request and an answer fall into one clock tick, and their order is unknown.
     Undecided,
-    /// The server sends without being asked again: a stream of events, or an answer in pieces.
+    /// The server sends without a request: a stream of events, or an answer in pieces.
     Streaming,
-    /// The client has to go on: its only request is still to come, or the answer to it has come and the client has not closed.
+    /// The connection waits for the client: its only request is still to come, or the answer has arrived and the client has not closed.
     AtClient,
     /// The client closed its side.
     Closed,
@@ -40,35 +40,35 @@ pub(crate) enum Standing {
     Idle,
 }
 
-/// What is known beside the socket itself.
+/// What is known of a connection besides the socket itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known<'a> {
-    /// The same socket in the sample before.
+    /// The same socket in the previous sample.
     pub(crate) before: Option<&'a RequestSocket>,
     /// Its listener speaks TLS.
     pub(crate) tls: bool,
-    /// All that was sent has arrived: what is not acknowledged waits for the acknowledgement alone, which may be delayed until the next request.
+    /// All that was sent has arrived. Only the acknowledgement is missing, which may be delayed until the next request.
     pub(crate) has_arrived: bool,
-    /// Its client asks once on each connection: what was sent is the answer, or a part of it.
+    /// The client sends one request per connection: all that was sent belongs to its answer.
     pub(crate) asks_once: bool,
-    /// It was seen to send again and again without being asked.
+    /// It sends repeatedly without a request.
     pub(crate) streams: bool,
     /// A unix socket that outlives a request: it may be idle.
     pub(crate) is_kept: bool,
-    /// How requests and answers follow each other at its listener.
+    /// The rhythm of requests and answers at its listener.
     pub(crate) rhythm: Option<&'a Rhythm>,
     /// Length of the kernel's clock tick, milliseconds.
     pub(crate) tick_ms: u64,
 }
 
-/// True where all that one end of a connection sent came to the other one, by the same sample of both.
+/// True if all that one end of a connection sent has reached the other end, according to the same sample of both.
 pub(crate) fn has_arrived(socket: &RequestSocket, other: &RequestSocket) -> bool {
     let sent = socket.times.and_then(|times| times.bytes_sent);
     sent.is_some() && sent == other.times.and_then(|times| times.bytes_received)
 }
 
-/// True where nothing is left to send, nothing was lost, and the last of it left longer ago than the way there and back takes: at least as long as ever on this
-/// connection, and as on that of all connections which has the shortest now, for queues on the way are the same to all.
+/// True if nothing is left to send, nothing was lost, and the last data was sent longer ago than a round trip takes: the shortest ever on this connection, and
+/// the shortest now of all connections, because queues on the path are common to all.
 pub(crate) fn must_have_arrived(socket: &RequestSocket, way_us: Option<u64>, tick_ms: u64) -> bool {
     let Some((times, way_us)) = socket.times.as_ref().zip(way_us) else { return false };
     let shortest_us = times.min_rtt_us.unwrap_or(u64::MAX).max(way_us);
@@ -76,7 +76,7 @@ pub(crate) fn must_have_arrived(socket: &RequestSocket, way_us: Option<u64>, tic
     times.unsent == Some(0) && times.lost == Some(0) && is_late
 }
 
-/// Where the request of this connection stands.
+/// The state of this connection.
 pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
     match socket.state {
         TcpState::SynRecv | TcpState::NewSynRecv => return Standing::Handshake,
@@ -112,7 +112,7 @@ fn of_times(times: &RequestTimes, known: &Known<'_>) -> Standing {
     }
 }
 
-/// True where data came after the last that was sent, false where none did; nothing where both came within one clock tick.
+/// True if data was received after data was last sent; false if not. `None` if both fall into one clock tick.
 pub(crate) fn pending(times: &RequestTimes) -> Option<bool> {
     if never(times.data_segs_out, times.bytes_sent) {
         return Some(true);
@@ -124,19 +124,19 @@ pub(crate) fn pending(times: &RequestTimes) -> Option<bool> {
     }
 }
 
-/// True where none ever came or went: times are set when a connection is made, too.
+/// True if no data was ever received or sent. The times alone do not show it: they are also set when a connection is made.
 pub(super) fn never(segments: Option<u64>, bytes: Option<u64>) -> bool {
     segments.or(bytes) == Some(0)
 }
 
-/// True where the server has read a part of what it has not answered: of a first request, or of one that came since the sample before. FastCGI's last
-/// record, for instance, is read when the answer is made. Of unix sockets nothing tells how much came.
+/// True if the server has read part of an unanswered request: a first request, or one that came since the previous sample. FastCGI's last record, for example,
+/// is read when the answer is made. Unix sockets have no count of received bytes.
 fn is_begun(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
     let Some(times) = &socket.times else { return socket.receive_queue <= HEADER_BYTES };
     let all = if never(times.data_segs_out, times.bytes_sent) {
         times.bytes_received
     } else {
-        // Where one was under way or unread before, what came since may be a part of it alone.
+        // If a request was under way or unread before, the data since may be only part of it.
         let idle = before.filter(|before| before.receive_queue == 0).and_then(|before| before.times.as_ref());
         let idle = idle.filter(|before| pending(before) == Some(false));
         idle.filter(|before| before.data_segs_out == times.data_segs_out)
@@ -145,31 +145,31 @@ fn is_begun(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
     all.is_some_and(|all| all > u64::from(socket.receive_queue))
 }
 
-/// What came and went between the two samples: segments in and out, and bytes in.
+/// Growth between the two samples: segments received, segments sent, and bytes received.
 fn moved(times: &RequestTimes, before: Option<&RequestSocket>) -> Option<(u64, u64, u64)> {
     let before = before?.times.as_ref()?;
     let grew = |of: fn(&RequestTimes) -> Option<u64>| of(times)?.checked_sub(of(before)?);
     Some((grew(|times| times.data_segs_in)?, grew(|times| times.data_segs_out)?, grew(|times| times.bytes_received)?))
 }
 
-/// True where long pieces came between two samples in which none was answered: an upload.
+/// True if long segments arrived between two samples without an answer: an upload.
 fn keeps_coming(times: &RequestTimes, known: &Known<'_>) -> bool {
     let Some((segments, 0, bytes)) = moved(times, known.before) else { return false };
     let was_pending = known.before.and_then(|before| before.times.as_ref()).and_then(pending) == Some(true);
     was_pending && segments > 0 && bytes / segments >= PIECE_BYTES_MIN
 }
 
-/// True where short messages came one after the other while none was answered: several requests on one connection, or messages without an answer.
+/// True if short messages arrived one after another without an answer: several requests on one connection, or messages without an answer.
 pub(crate) fn is_multiplexed(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
     let Some(times) = &socket.times else { return false };
     let Some((segments @ 1.., 0, bytes)) = moved(times, before) else { return false };
-    // An upload's last piece is short, too.
+    // The last segment of an upload is short too.
     before.is_some_and(|before| before.receive_queue == 0 && before.times.as_ref().and_then(pending) == Some(true))
         && bytes / segments < PIECE_BYTES_MIN
         && times.bytes_received.zip(times.data_segs_in).is_some_and(|(bytes, segments)| bytes / segments.max(1) < PIECE_BYTES_MIN)
 }
 
-/// True where a connection sent between the two samples and nothing came.
+/// True if a connection sent between the two samples and received nothing.
 pub(super) fn sends_unasked(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
     let times = socket.times.as_ref().zip(before.and_then(|before| before.times.as_ref()));
     times.is_some_and(|(now, before)| {
@@ -177,8 +177,8 @@ pub(super) fn sends_unasked(socket: &RequestSocket, before: Option<&RequestSocke
     })
 }
 
-/// Both in one tick: the counters of two samples tell, then a way that is longer than a tick (the next request cannot have come so soon), then the
-/// rhythm.
+/// For a request and an answer in one tick. The counters of two samples decide; then a round trip longer than a tick (the next request cannot have come so
+/// soon); then the rhythm.
 fn within_a_tick(times: &RequestTimes, known: &Known<'_>) -> Standing {
     match moved(times, known.before) {
         Some((1.., 0, _)) => return Standing::Service,

@@ -1,4 +1,4 @@
-//! Clients that wait at a server's door while others are answered again and again: busy cores explain that all wait, not that some are never let in.
+//! Clients that wait in the accept queue while others are served again and again. Busy cores explain why all wait, not why some are never accepted.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use crate::facts::Context;
 use crate::observation::load::INITIAL_RTO_US;
 use crate::observation::{RequestSample, RequestSocket, TcpState};
 
-/// Of the first tier, on average over the window.
+/// Means over the window, for the first tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Starved {
-    /// Connections with a request that were not accepted a second later.
+    /// Connections with a request that were still not accepted a second later.
     pub(crate) waiting: f64,
-    /// Connections on which at least two answers went out within that second.
+    /// Connections with at least two answers within that second.
     pub(crate) served: f64,
 }
 
-/// Nothing where no two samples of all connections lie a second apart. A second is what TCP takes for a loss (RFC 6298): who waits longer waits for more than a turn.
+/// `None` if no two complete samples are a second apart. TCP takes a second as a sign of loss (RFC 6298): whoever waits longer waits for more than a turn.
 pub(crate) fn starved(ctx: &Context<'_>) -> Option<Starved> {
     let tier = ctx.path.tiers.first()?;
     let view = ctx.obs.netns.get(&tier.netns)?;
     let is_whole = |(_, sample): &&(u64, RequestSample)| sample.share >= 1.0;
     let samples: Vec<&(u64, RequestSample)> = ctx.in_window(&view.request_samples).filter(is_whole).collect();
-    let is_own = |socket: &&RequestSocket| tier.listeners.iter().any(|placed| placed.listener.accepts(&socket.address));
+    let is_own = |socket: &&RequestSocket| tier.accepts(&socket.address);
     let own = |sample| established(sample).filter(is_own).map(|socket| (socket.cookie, socket)).collect::<BTreeMap<u64, &RequestSocket>>();
     let (mut waiting, mut served, mut pairs) = (0_u32, 0_u32, 0_u32);
     for (place, (at_us, sample)) in samples.iter().enumerate() {
@@ -41,10 +41,10 @@ fn established(sample: &RequestSample) -> impl Iterator<Item = &RequestSocket> {
     sample.sockets.iter().filter(|socket| socket.state == TcpState::Established && socket.cookie != 0)
 }
 
-/// Segments with data that went out in between: at least as many as answers.
+/// Segments with data sent in between: at least as many as answers.
 fn answers(socket: &RequestSocket, then: &RequestSocket) -> u64 {
     let sent = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_out).unwrap_or(0);
     let came = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_in).unwrap_or(0);
-    // A long answer is many segments, and each answer was asked for.
+    // A long answer has many segments, and each answer had a request.
     sent(then).saturating_sub(sent(socket)).min(came(then).saturating_sub(came(socket)))
 }

@@ -1,12 +1,12 @@
-//! Readings of one cgroup: how much CPU its processes may use, how much they used, and how often they were stopped for it.
+//! Readings of one cgroup: its CPU limit, its CPU use, and how often it was throttled.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Levels of a hierarchy that are looked at, a cgroup itself among them.
+/// Most levels of a hierarchy that are read, including the cgroup itself.
 const LEVELS_MAX: usize = 64;
 
-/// The version of the hierarchy in which a cgroup is (cgroups(7)).
+/// Version of the cgroup hierarchy (cgroups(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CgroupVersion {
     /// The hierarchy with the controller `cpu`.
@@ -15,18 +15,18 @@ pub enum CgroupVersion {
     V2,
 }
 
-/// A cgroup by its path as the reader's cgroup namespace shows it. Written "v1:/docker/ab" or "v2:/system.slice/nginx.service".
+/// A cgroup by its path in the reader's cgroup namespace. Written "v1:/docker/ab" or "v2:/system.slice/nginx.service".
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CgroupId {
     /// Version of its hierarchy.
     pub version: CgroupVersion,
-    /// Its path from the hierarchy's root, which is "/".
+    /// Path from the root of the hierarchy, which is "/".
     pub path: String,
 }
 
 impl CgroupId {
-    /// The cgroup that limits the CPU of a process, out of its paths by controller (`/proc/PID/cgroup`). Where version 1 has the controller
-    /// `cpu`, version 2 cannot have it: each controller is in one hierarchy.
+    /// The cgroup that limits the CPU of a process, from its paths by controller (`/proc/PID/cgroup`). If version 1 has the controller `cpu`, version 2 cannot
+    /// have it: each controller is in one hierarchy only.
     pub fn of_cpu(paths: &BTreeMap<String, String>) -> Option<Self> {
         let (version, path) = match (paths.get("cpu"), paths.get("")) {
             (Some(path), _) => (CgroupVersion::V1, path),
@@ -36,7 +36,7 @@ impl CgroupId {
         path.starts_with('/').then(|| Self { version, path: path.clone() })
     }
 
-    /// Reads what [`CgroupId`] is written as; nothing where it is no cgroup.
+    /// Parses the written form of a [`CgroupId`]. `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (version, path) = text.split_once(':')?;
         let version = match version {
@@ -47,7 +47,7 @@ impl CgroupId {
         path.starts_with('/').then(|| Self { version, path: path.to_owned() })
     }
 
-    /// The cgroup itself and those above it, up to the root: a limit of each of them holds. At most 64 of them, the outermost left out.
+    /// The cgroup and its ancestors up to the root; the limit of each applies. At most 64: the outermost are left out.
     pub fn levels(&self) -> Vec<Self> {
         let at = |path: &str| Self { version: self.version, path: path.to_owned() };
         let mut path = self.path.trim_end_matches('/');
@@ -62,7 +62,7 @@ impl CgroupId {
         levels
     }
 
-    /// True where the other one is this cgroup or below it.
+    /// True if the other cgroup is this one or below it.
     pub fn holds(&self, other: &Self) -> bool {
         let rest = other.path.strip_prefix(self.path.trim_end_matches('/'));
         self.version == other.version && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -79,30 +79,30 @@ impl fmt::Display for CgroupId {
     }
 }
 
-/// CPU bandwidth of one cgroup (Documentation/scheduler/sched-bwc.rst; version 2: Documentation/admin-guide/cgroup-v2.rst). Counters are since
-/// the cgroup exists and hold all cgroups below it, but those of throttling, which are its own.
+/// CPU bandwidth of one cgroup (Documentation/scheduler/sched-bwc.rst; version 2: Documentation/admin-guide/cgroup-v2.rst). Counters start when the cgroup is
+/// created and include all cgroups below it, except the throttling counters, which are its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CgroupCpu {
     /// Directory of its files, as the reader sees it.
     pub dir: String,
     /// CPU time in each period, microseconds (`cpu.cfs_quota_us`, `cpu.max`); `None` is unlimited.
     pub quota_us: Option<u64>,
-    /// Length of a period, microseconds; zero where there is none to be limited by.
+    /// Length of a period, microseconds; zero if there is no limit.
     pub period_us: u64,
-    /// Periods in which something ran or wanted to (nr_periods).
+    /// Periods in which a process ran or was runnable (nr_periods).
     pub periods: Option<u64>,
-    /// Those at whose end it was stopped (nr_throttled).
+    /// Periods that ended with the cgroup throttled (nr_throttled).
     pub throttled_periods: Option<u64>,
-    /// Time for which it was stopped, summed over the cores on which it was, nanoseconds (`throttled_time`, `throttled_usec`).
+    /// Time throttled, summed over the throttled cores, nanoseconds (`throttled_time`, `throttled_usec`).
     pub throttled_ns: Option<u64>,
-    /// CPU time that its processes used, nanoseconds (`cpuacct.usage`, `usage_usec`).
+    /// CPU time used by its processes, nanoseconds (`cpuacct.usage`, `usage_usec`).
     pub used_ns: Option<u64>,
-    /// True where the limit's file may be written, by its mode and its mount.
+    /// True if the limit's file is writable by its mode and its mount.
     pub writable: Option<bool>,
 }
 
 impl CgroupCpu {
-    /// The limit in cores; nothing where there is none.
+    /// The limit in cores. `None` if there is none.
     pub fn limit_cores(&self) -> Option<f64> {
         self.quota_us.filter(|_| self.period_us > 0).map(|quota| quota as f64 / self.period_us as f64)
     }

@@ -1,39 +1,39 @@
-//! Named counters of one reading. A host is read every second and names hundreds of them each time, so readings with the same names have one list of these.
+//! Named counters of one reading. A host is read every second and has hundreds of counters, so readings with the same names share one list of names.
 
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Counters by name. Iterates in the order of the names; of a name that came twice, the last value counts.
+/// Counters by name. Iteration is in the order of the names. If a name occurs twice, the last value counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters<V = i64> {
     names: Arc<[Box<str>]>,
-    /// One for each name.
+    /// One value for each name.
     values: Box<[V]>,
 }
 
 impl<V> Counters<V> {
-    /// The counter of this name.
+    /// The counter with this name.
     pub fn get(&self, name: &str) -> Option<&V> {
         let at = self.names.binary_search_by(|known| (**known).cmp(name)).ok()?;
         self.values.get(at)
     }
 
-    /// All of them with their names.
+    /// All counters with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.names.iter().map(|name| &**name).zip(&self.values)
     }
 
-    /// How many there are.
+    /// Number of counters.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// True where there are none.
+    /// True if there are no counters.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Has the other's list of names in place of its own, where they are the same: it takes no memory twice.
+    /// Shares the other reading's list of names if both are equal, so that memory holds it once.
     pub fn share_names<W>(&mut self, other: &Counters<W>) {
         if self.names == other.names {
             self.names = Arc::clone(&other.names);
@@ -45,7 +45,7 @@ impl<V> Index<&str> for Counters<V> {
     type Output = V;
 
     /// # Panics
-    /// Where there is no counter of this name.
+    /// If there is no counter with this name.
     fn index(&self, name: &str) -> &V {
         self.get(name).unwrap_or_else(|| panic!("no counter {name}"))
     }
@@ -54,7 +54,7 @@ impl<V> Index<&str> for Counters<V> {
 impl<V> FromIterator<(String, V)> for Counters<V> {
     fn from_iter<I: IntoIterator<Item = (String, V)>>(counters: I) -> Self {
         let mut counters: Vec<(String, V)> = counters.into_iter().collect();
-        // The sort is stable, and of equal neighbours the first stays: so the last that came comes first.
+        // The sort is stable and dedup keeps the first of equal neighbours. Reversing first makes the last value of a name win.
         counters.reverse();
         counters.sort_by(|(a, _), (b, _)| a.cmp(b));
         counters.dedup_by(|(later, _), (kept, _)| later == kept);

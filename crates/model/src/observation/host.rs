@@ -1,21 +1,21 @@
-//! Readings that hold for the whole host, whatever the network namespace.
+//! Readings of the whole host, independent of network namespaces.
 
 use serde::{Deserialize, Serialize};
 
-/// Facts about the running kernel that do not change.
+/// Fixed facts about the running kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KernelInfo {
     /// `uname -r`.
     pub release: String,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
-    /// Clock ticks a second of `/proc/stat` (`sysconf(_SC_CLK_TCK)`).
+    /// Clock ticks a second in `/proc/stat` (`sysconf(_SC_CLK_TCK)`).
     pub ticks_per_s: u64,
-    /// Bytes a page.
+    /// Bytes of a page.
     pub page_bytes: u64,
     /// Online cores.
     pub cores: u32,
-    /// When it was booted, seconds since 1970 (`btime` of `/proc/stat`); nothing where it was not read. It follows the clock when that is set.
+    /// Boot time, seconds since 1970 (`btime` of `/proc/stat`). `None` if it was not read. It changes when the clock is set.
     pub boot_s: Option<i64>,
 }
 
@@ -30,7 +30,7 @@ pub struct CoreTimes {
     pub system: u64,
     /// Idle.
     pub idle: u64,
-    /// Idle while input or output was outstanding; unreliable by design (proc(5)) and counted as idle.
+    /// Idle while input or output was outstanding. Unreliable by design (proc(5)), so it counts as idle.
     pub iowait: u64,
     /// Hardware interrupts.
     pub irq: u64,
@@ -46,7 +46,7 @@ impl CoreTimes {
         self.busy() + self.idle + self.iowait
     }
 
-    /// Ticks in which the core was not idle; steal counts as busy because the host could not use it.
+    /// Ticks in which the core was not idle. Steal counts as busy because the host could not use that time.
     pub fn busy(&self) -> u64 {
         self.user + self.nice + self.system + self.irq + self.softirq + self.steal
     }
@@ -55,7 +55,7 @@ impl CoreTimes {
 /// CPU times of every online core.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Core number and its times; offline cores are left out by the kernel.
+    /// Core number and its times. The kernel leaves out offline cores.
     pub cores: Vec<(u32, CoreTimes)>,
 }
 
@@ -75,15 +75,15 @@ pub struct Memory {
 /// One row of `/proc/net/softnet_stat`, counters since boot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SoftnetRow {
-    /// Core number: its column where the kernel prints one, else the row's place.
+    /// Core number: the column if the kernel prints one, else the position of the row.
     pub cpu: u32,
     /// Packets processed.
     pub processed: u64,
     /// Packets dropped because the netdev backlog was full.
     pub dropped: u64,
-    /// Times that the budget or the time slice ran out with work left; no loss.
+    /// Times that the budget or the time slice ran out with work left. No packet is lost.
     pub time_squeeze: u64,
-    /// Packets in the backlog now, where the kernel prints it.
+    /// Packets in the backlog now, if the kernel prints it.
     pub backlog: Option<u64>,
 }
 
@@ -99,8 +99,8 @@ pub struct KernelLine {
 }
 
 impl KernelLine {
-    /// True for a line that the model reads, and that recordings keep: what the kernel logs, at a limited rate, when it drops a packet for want
-    /// of an entry (net/netfilter/nf_conntrack_core.c, `__nf_conntrack_alloc`).
+    /// True for a line that the model reads and recordings keep: the kernel logs it, rate-limited, when it drops a packet because no conntrack entry is free
+    /// (net/netfilter/nf_conntrack_core.c, `__nf_conntrack_alloc`).
     pub fn is_read(&self) -> bool {
         self.text.contains("nf_conntrack") && self.text.contains("table full")
     }

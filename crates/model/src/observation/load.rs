@@ -1,4 +1,4 @@
-//! What the load generator measured: every outcome apart, never one "failed".
+//! What the load generator measured. Each kind of failure has its own counter.
 
 mod detail;
 
@@ -12,21 +12,21 @@ pub use detail::{Bucket, Detail, Handshakes, Measured, Point, Quantile, Series};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loop {
-    /// A fixed number of connections, each sending its next request when the last one is answered.
+    /// A fixed number of connections, each sending its next request after the answer to the last one.
     Closed {
-        /// Connections.
+        /// Number of connections.
         connections: u32,
     },
-    /// A fixed rate, whatever the answers; latency counts from the intended start (no coordinated omission).
+    /// A fixed rate, independent of the answers. Latency counts from the intended start (no coordinated omission).
     Open {
-        /// Requests a second, in all.
+        /// Requests a second over all connections.
         rate_per_s: f64,
         /// At most this many connections.
         connections: u32,
     },
 }
 
-/// Requests that gave no answer, by what went wrong. Each request ends in exactly one status or one of these.
+/// Requests without an answer, by cause. Each request ends in exactly one status or one of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// The connection was refused (ECONNREFUSED).
@@ -35,24 +35,24 @@ pub struct Errors {
     pub connect_timeout: u64,
     /// Any other failure to connect (unreachable, ...).
     pub connect_failed: u64,
-    /// The TLS handshake failed: an alert, a certificate that is not trusted, or a close within it.
+    /// The TLS handshake failed: an alert, an untrusted certificate, or a close during the handshake.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tls_failed: u64,
     /// The answer was not complete within the timeout.
     pub response_timeout: u64,
     /// The connection was reset (ECONNRESET, EPIPE) before the answer was complete.
     pub reset: u64,
-    /// The peer closed in order before the answer was complete.
+    /// The peer closed the connection in order before the answer was complete.
     pub closed_before_answer: u64,
     /// The answer was not HTTP, or contradicted itself.
     pub bad_response: u64,
-    /// No local port was free (EADDRNOTAVAIL): the generator's own limit.
+    /// No local port was free (EADDRNOTAVAIL): a limit of the generator itself.
     pub local_ports: u64,
-    /// No file descriptor was free (EMFILE, ENFILE): the generator's own limit.
+    /// No file descriptor was free (EMFILE, ENFILE): a limit of the generator itself.
     pub local_files: u64,
-    /// No socket memory (ENOBUFS, ENOMEM): the generator's own limit.
+    /// No socket memory was left (ENOBUFS, ENOMEM): a limit of the generator itself.
     pub local_memory: u64,
-    /// Open loop: requests whose time had come and which could not be sent before the end.
+    /// Open loop: requests that were due and could not be sent before the end.
     pub never_sent: u64,
 }
 
@@ -71,13 +71,13 @@ impl Errors {
             + self.never_sent
     }
 
-    /// Failures that are the generator's own.
+    /// Failures caused by the generator itself.
     pub fn local(&self) -> u64 {
         self.local_ports + self.local_files + self.local_memory
     }
 }
 
-/// Percentiles of a duration, microseconds; timed-out requests are in the tail.
+/// Percentiles of a duration, microseconds. Timed-out requests are in the tail.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Percentiles {
@@ -93,10 +93,10 @@ pub struct Percentiles {
 /// Length of a [`Slice`], microseconds.
 pub const SLICE_US: u64 = 100_000;
 
-/// A tenth of a second of the load.
+/// One tenth of a second of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Requests begun: the offered load.
+    /// Requests started: the offered load.
     pub started: u32,
     /// Expected answers.
     pub good: u32,
@@ -111,25 +111,25 @@ pub struct Slice {
 /// Requests under way at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InFlight {
-    /// True from a load's beginning on.
+    /// False before the load has begun.
     pub is_loading: bool,
-    /// All of them.
+    /// All requests under way.
     pub all: u64,
-    /// Those of whose answer a part came, and not the whole.
+    /// Requests with a partial answer.
     pub begun: u64,
-    /// The moment, nanoseconds since the load's threads started.
+    /// Time of the reading, nanoseconds since the load's threads started.
     pub at_ns: u64,
-    /// Time that requests were under way until then, nanoseconds, summed over all of them.
+    /// Time that requests were under way until then, nanoseconds, summed over all requests.
     pub time_ns: u64,
 }
 
 impl InFlight {
-    /// The mean number of requests under way since an earlier moment.
+    /// The mean number of requests under way since an earlier reading.
     pub fn mean_since(&self, before: &Self) -> f64 {
         let grew = |now: u64, then: u64| now.checked_sub(then).map(|grew| grew as f64);
         match grew(self.at_ns, before.at_ns).zip(grew(self.time_ns, before.time_ns)) {
             Some((elapsed, time)) if elapsed > 0.0 => time / elapsed,
-            // What was counted before the warm-up was over is forgotten then.
+            // The end of the warm-up resets the sum.
             _ => before.all as f64 / 2.0 + self.all as f64 / 2.0,
         }
     }
@@ -138,129 +138,131 @@ impl InFlight {
 /// One generator thread's own CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratorThread {
-    /// CPU time, microseconds (CLOCK_THREAD_CPUTIME_ID); soft interrupts that ran in its context are in it.
+    /// CPU time, microseconds (CLOCK_THREAD_CPUTIME_ID), including soft interrupts that ran in its context.
     pub cpu_us: u64,
     /// Wall time, microseconds.
     pub wall_us: u64,
-    /// Time for which it was ready to run and waited for a core, microseconds; nothing where the kernel does not tell.
+    /// Time it was runnable and waited for a core, microseconds. `None` if the kernel does not report it.
     #[serde(default)]
     pub wait_us: Option<u64>,
     /// Cores it may run on.
     pub cpus: Vec<u32>,
 }
 
-/// Share of the offered rate from which an open loop got what it asked for.
+/// An open loop got what it asked for from this share of the offered rate on.
 const OFFERED_SHARE_MIN: f64 = 0.98;
-/// TCP's retransmission timeout before anything is known of a path (RFC 6298, section 2; `TCP_TIMEOUT_INIT`), microseconds: what takes longer without a cause of
+/// TCP's initial retransmission timeout (RFC 6298, section 2; `TCP_TIMEOUT_INIT`), microseconds. An exchange that takes longer without another cause lost a
+/// packet.
 /// its own was lost on the way once.
 pub(crate) const INITIAL_RTO_US: u64 = 1_000_000;
 /// The same in seconds.
 pub(crate) const INITIAL_RTO_S: f64 = INITIAL_RTO_US as f64 / 1e6;
 
-/// The time after which an answer is of no use to who asked, microseconds: the objective, or without one half of the time after which requests are given up, at
-/// the most TCP's first retransmission timeout.
+/// The time after which an answer is of no use to the client, microseconds: the objective's p99, or else half of the request timeout, but at most TCP's
+/// initial retransmission timeout.
 pub fn patience_us(objective_us: Option<u64>, timeout_us: u64) -> u64 {
     objective_us.unwrap_or((timeout_us / 2).min(INITIAL_RTO_US))
 }
 
-/// What was lost of the clients' time, and how many good answers came too late to be of use. A closed loop hides both: who waits for a second does not ask a
-/// second time meanwhile, and is one slow request among the thousands of those who were served.
+/// The clients' time that was lost, and the good answers that came too late to be useful. A closed loop hides both: a client that waits for a second sends
+/// nothing else meanwhile and is one slow request among thousands of fast ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// See [`patience_us`].
     pub patience_us: u64,
     /// Good answers that took longer.
     pub late: u64,
-    /// Time of requests that failed and of those that took longer, microseconds, summed over all clients.
+    /// Time of failed requests and of those that took longer, microseconds, summed over all clients.
     pub time_us: u64,
     /// Time of all requests, microseconds, summed over all clients.
     pub of_us: u64,
 }
 
-/// What a load met of TLS.
+/// TLS handshakes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsLoad {
-    /// True where each connection offered the session of an earlier one, as soon as the server had given one.
+    /// True if each connection offered the session of an earlier connection once the server had issued one.
     pub offers_sessions: bool,
-    /// Handshakes that were completed.
+    /// Completed handshakes.
     pub handshakes: Handshakes,
 }
 
 /// The result of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
-    /// How it was offered.
+    /// How the load was offered.
     pub shape: Loop,
-    /// True where connections were reused.
+    /// True if connections were reused.
     pub keep_alive: bool,
     /// Timeout of a request, microseconds.
     pub timeout_us: u64,
-    /// Time in which load was offered, microseconds: from the first request to the end of the offering or, where a number of requests was
-    /// asked for, to the end of the last. Requests under way at the end are waited for at most one timeout and counted, see `drained`.
+    /// Time in which load was offered, microseconds: from the first request to the end of the offering, or to the end of the last request if a number of
+    /// requests was asked for. Requests under way at the end are awaited for at most one timeout and counted in `drained`.
     pub duration_us: u64,
-    /// Requests that ended, whatever their end.
+    /// Requests that ended, with or without an answer.
     pub requests: u64,
     /// Answers by status code.
     pub status: BTreeMap<u16, u64>,
     /// Expected answers within the timeout.
     pub good: u64,
-    /// Requests of `requests` that ended after `duration_us`, while those under way were waited for, or were never sent. Rates leave them out.
+    /// Requests of `requests` that ended after `duration_us`, during the wait for the last answers, or were never sent. Rates exclude them.
     #[serde(default)]
     pub drained: u64,
-    /// Those of `drained` that are in `good`.
+    /// Good requests of `drained`.
     #[serde(default)]
     pub drained_good: u64,
-    /// Time that requests were under way while load was offered, each from when it was sent, summed over all of them, microseconds; nothing in recordings of older
-    /// versions.
+    /// Time that requests were under way while load was offered, each from when it was sent, microseconds, summed over all requests. `None` in recordings of
+    /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
     /// Requests without an answer.
     pub errors: Errors,
     /// From the intended start to the last byte of the answer.
     pub latency_us: Percentiles,
-    /// The 95 % interval of its p99, microseconds, by how much the parts of the load differed; nothing where it was too short, or too few requests ended.
+    /// 95 % interval of the p99, microseconds, from the differences between parts of the load. `None` if the load was too short or too few requests ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us_p99_range: Option<(u64, u64)>,
-    /// The same of good answers alone.
+    /// Latency of good answers only.
     pub good_latency_us: Percentiles,
-    /// What was lost of the clients' time; nothing in recordings of older versions.
+    /// The clients' time that was lost. `None` in recordings of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// From connect() to the established connection, of connections that were established.
+    /// From connect() to the established connection. Failed connections are not counted.
     pub connect_us: Percentiles,
     /// Latency histogram, HDR V2 compressed in base64, so that results can be merged.
     pub latency_histogram: String,
     /// Connections opened (connect() called).
     pub connections: u64,
-    /// TLS; nothing where none was spoken, and in recordings of older versions.
+    /// TLS handshakes. `None` without TLS and in recordings of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsLoad>,
-    /// Bytes of answers, heads included.
+    /// Bytes of answers, including their heads.
     pub received_bytes: u64,
     /// Bytes of requests.
     pub sent_bytes: u64,
     /// Open loop: requests sent later than one millisecond after their intended start.
     pub late: u64,
-    /// Every 100 ms, from the start.
+    /// Slices of 100 ms, from the start.
     pub slices: Vec<Slice>,
-    /// The generator's own threads.
+    /// The generator's threads.
     pub threads: Vec<GeneratorThread>,
-    /// The guard that stopped the load early, as it was written.
+    /// The guard that stopped the load early, as the user wrote it.
     pub stopped_by: Option<String>,
-    /// True where the user interrupted the load.
+    /// True if the user interrupted the load.
     pub interrupted: bool,
-    /// A few first examples of what went wrong, at most 8, each at most 200 bytes.
+    /// Examples of the first errors, at most 8, each at most 200 bytes.
     pub error_samples: Vec<String>,
 }
 
 impl LoadResult {
-    /// The slices in which load was offered, without those in which the last answers were waited for.
+    /// The slices in which load was offered, without the wait for the last answers.
     pub fn offered(&self) -> &[Slice] {
         let whole = usize::try_from(self.duration_us / SLICE_US).unwrap_or(usize::MAX);
         &self.slices[..whole.min(self.slices.len())]
     }
 
-    /// The mean number of requests under way while load was offered; nothing where none was. Older recordings tell it at the end of each slice alone.
+    /// The mean number of requests under way while load was offered. `None` if none was offered. Older recordings have the number at the end of each slice
+    /// only.
     pub fn under_way(&self) -> Option<f64> {
         if let Some(under_way_us) = self.under_way_us {
             return (self.duration_us > 0).then(|| under_way_us as f64 / self.duration_us as f64);
@@ -270,17 +272,17 @@ impl LoadResult {
         (!slices.is_empty()).then(|| sum / slices.len() as f64)
     }
 
-    /// Requests ended a second while load was offered, whatever their end.
+    /// Requests that ended a second while load was offered, with or without an answer.
     pub fn throughput_rps(&self) -> f64 {
         per_second(self.requests.saturating_sub(self.drained), self.duration_us)
     }
 
-    /// Expected answers a second while load was offered.
+    /// Good answers a second while load was offered.
     pub fn goodput_rps(&self) -> f64 {
         per_second(self.good.saturating_sub(self.drained_good), self.duration_us)
     }
 
-    /// True where the load would have taken more than it got: a closed loop always, an open one that fell short.
+    /// True if the load asked for more than it got: always for a closed loop, and for an open loop that fell short of its rate.
     pub(crate) fn wants_more(&self) -> bool {
         match self.shape {
             Loop::Closed { .. } => true,
@@ -288,8 +290,8 @@ impl LoadResult {
         }
     }
 
-    /// Share of the clients, 0 to 1, to whom goodput did not reach: of a closed loop the share of their time that was lost, of an open one, in which every request is
-    /// sent whoever waits, that of the good answers which came too late.
+    /// Share of the clients, 0 to 1, that goodput did not serve. Closed loop: the share of the clients' time that was lost. Open loop, which sends every
+    /// request on time: the share of good answers that came too late.
     pub fn lost_share(&self) -> Option<f64> {
         let lost = self.lost?;
         let (part, whole) = match self.shape {
@@ -300,7 +302,7 @@ impl LoadResult {
     }
 }
 
-/// Left out where it is zero, so that a report on a load without TLS says nothing of it.
+/// For serde: a count of zero is left out, so that a report on a load without TLS does not mention TLS.
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Counters, RequestSample, TcpSample};
 use crate::observation::series::Series;
 
-/// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace lives (namespaces(7)).
+/// A network namespace by the inode number of its `/proc/PID/ns/net`, unique on a host while the namespace exists (namespaces(7)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NetnsId(pub u64);
 
@@ -34,41 +34,41 @@ pub struct NetnsView {
     pub conntrack_count: Series<u64>,
     /// `/proc/net/stat/nf_conntrack`, one row per possible CPU.
     pub conntrack_cpus: Series<Vec<ConntrackCpu>>,
-    /// Conntrack entries by protocol and state ("tcp ESTABLISHED", "tcp TIME_WAIT", "udp"), counted while reading, bounded.
+    /// Conntrack entries by protocol and state ("tcp ESTABLISHED", "tcp TIME_WAIT", "udp"). The count is bounded.
     pub conntrack_states: Series<BTreeMap<String, u64>>,
-    /// Addresses that conntrack entries of this namespace show to be translated to others (destination NAT), bounded.
+    /// Destination NAT that conntrack entries of this namespace show. Bounded.
     pub conntrack_translations: Series<Vec<Translation>>,
     /// Sysctls by dotted name ("net.core.somaxconn") as this namespace sees them.
     pub sysctls: BTreeMap<String, Series<String>>,
     /// Listening sockets, TCP and unix, at 20 Hz.
     pub listeners: Series<Vec<Listener>>,
-    /// Sockets in TIME_WAIT, counted by what they keep taken.
+    /// Sockets in TIME_WAIT, grouped by the port that they occupy.
     pub time_waits: Series<TimeWaits>,
-    /// All other TCP sockets, and connected unix stream sockets, at a lower rate.
+    /// All other TCP sockets and the connected unix stream sockets, at a lower rate.
     pub sockets: Series<Vec<Socket>>,
-    /// Sockets beyond the bound of one read of `sockets`, by state; unread where there were none.
+    /// Sockets beyond the limit of one read of `sockets`, by state. Unread if there were none.
     pub sockets_left_out: Series<BTreeMap<TcpState, u64>>,
-    /// A bounded sample of the TCP sockets with what the kernel measures of each.
+    /// A bounded sample of TCP sockets with the kernel's measurements.
     pub tcp_samples: Series<Vec<TcpSample>>,
     /// The sockets that can hold a request, about five times a second.
     pub request_samples: Series<RequestSample>,
-    /// More of them, each taken at the first look at the load generator that found a request under way, after a sample that met none.
+    /// More of them, taken when the load generator was first seen with a request under way, after a sample with none.
     pub awaited_samples: Series<RequestSample>,
     /// Network interfaces with their counters.
     pub links: Series<Vec<Link>>,
     /// Queueing disciplines.
     pub qdiscs: Series<Vec<Qdisc>>,
-    /// Addresses that are local to this namespace.
+    /// Local addresses of this namespace.
     pub addresses: Series<Vec<Address>>,
 }
 
 impl NetnsView {
-    /// A sysctl as last read, without white space around it.
+    /// A sysctl as last read, without surrounding white space.
     pub fn sysctl(&self, key: &str) -> Option<&str> {
         Some(self.sysctls.get(key)?.last()?.trim())
     }
 
-    /// A sysctl that is one number.
+    /// A sysctl with one number.
     pub fn sysctl_number(&self, key: &str) -> Option<u64> {
         self.sysctl(key)?.parse().ok()
     }
@@ -81,18 +81,18 @@ pub struct ConntrackCpu {
     pub counters: Counters<u64>,
 }
 
-/// A destination that a namespace translates: what comes to one TCP address and port is sent on to another.
+/// A destination NAT of a namespace: connections to one TCP address and port are redirected to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Translation {
-    /// Address and port that the connections were made to.
+    /// Address and port that the client connected to.
     pub original: (IpAddr, u16),
-    /// Address and port that they were sent on to.
+    /// Address and port that the connection was redirected to.
     pub translated: (IpAddr, u16),
-    /// Entries of the table that show it.
+    /// Conntrack entries with this translation.
     pub count: u64,
 }
 
-/// An address that belongs to an interface.
+/// An address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// The address.
@@ -106,9 +106,9 @@ pub struct Address {
 /// Where a listener listens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ListenerAddress {
-    /// A TCP address; an unspecified one listens on all addresses of its family (`::` on both unless IPV6_V6ONLY).
+    /// A TCP address. An unspecified one listens on all addresses of its family (`::` on both families unless IPV6_V6ONLY is set).
     Tcp(IpAddr, u16),
-    /// A unix socket's path as bound; abstract ones begin with '@'.
+    /// Path of a unix socket, as bound. Abstract names begin with '@'.
     Unix(String),
 }
 
@@ -127,15 +127,15 @@ impl fmt::Display for ListenerAddress {
 pub struct Listener {
     /// Where it listens.
     pub address: ListenerAddress,
-    /// True where a listener on `::` takes no IPv4 connections (IPV6_V6ONLY).
+    /// True if a listener on `::` takes no IPv4 connections (IPV6_V6ONLY).
     pub v6_only: bool,
-    /// Inode of the socket, by which its processes are found.
+    /// Inode of the socket, which identifies its processes.
     pub inode: u64,
     /// Connections in the accept queue now (Recv-Q).
     pub accept_queue: u32,
-    /// The queue's limit in force: min(backlog, somaxconn) (Send-Q). The kernel refuses at limit + 1 waiting connections.
+    /// The active limit of the queue: min(backlog, somaxconn) (Send-Q). The kernel refuses at limit + 1 waiting connections.
     pub accept_queue_limit: u32,
-    /// Connections this very listener dropped since it exists (SKMEMINFO, ninth word), where the kernel tells it.
+    /// Connections that this listener dropped since it was created (SKMEMINFO, ninth word), if the kernel reports it.
     pub drops: Option<u64>,
 }
 
@@ -158,13 +158,13 @@ pub enum TcpState {
 }
 
 impl TcpState {
-    /// True at the side that accepts, before the handshake is complete: the kernel's request sockets, and those of a simultaneous open or of fast open.
+    /// True for the accepting side before the handshake is complete: request sockets, and sockets of a simultaneous open or of fast open.
     pub fn is_handshake(self) -> bool {
         matches!(self, Self::SynRecv | Self::NewSynRecv)
     }
 }
 
-/// One end of a socket that does not listen.
+/// Addresses of a socket that does not listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SocketAddress {
     /// TCP: local and remote address and port.
@@ -176,31 +176,30 @@ pub enum SocketAddress {
     },
     /// A connected unix stream socket.
     Unix {
-        /// Path it was bound to: for an accepted socket, the listener's path.
+        /// Path that it is bound to: an accepted socket has the listener's path.
         path: Option<String>,
         /// Its peer.
         peer: UnixPeer,
     },
 }
 
-/// The other end of a unix socket.
+/// The peer of a unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnixPeer {
     /// Inode of the peer's socket.
     Inode(u64),
-    /// Not told by the kernel.
+    /// The kernel does not report it.
     Unknown,
 }
 
-/// Sockets in TIME_WAIT of one namespace. Which side of a connection a socket was on is told by the port that many have in common; groups of
-/// one are left out.
+/// Sockets in TIME_WAIT of one namespace. The port that many sockets share shows which side of the connection they were on. Groups of one socket are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeWaits {
-    /// All of them.
+    /// Number of all sockets in TIME_WAIT.
     pub total: u64,
-    /// Those of the dialling side, the largest groups first: each keeps an ephemeral port taken towards that remote address and port.
+    /// Groups on the connecting side, largest first. Each socket occupies an ephemeral port towards that remote address and port.
     pub dialled: Vec<TimeWaitDialled>,
-    /// Those of the accepting side, the largest groups first: harmless.
+    /// Groups on the accepting side, largest first. They are harmless.
     pub accepted: Vec<TimeWaitAccepted>,
 }
 
@@ -226,7 +225,7 @@ pub struct TimeWaitAccepted {
     pub count: u64,
 }
 
-/// What a socket in TIME_WAIT or the like waits for.
+/// The timer of a socket, for example in TIME_WAIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// Milliseconds left.
@@ -240,32 +239,32 @@ pub struct Socket {
     pub address: SocketAddress,
     /// TCP state; connected unix sockets count as established.
     pub state: TcpState,
-    /// Inode, zero where no process holds it (TIME_WAIT, not yet accepted).
+    /// Inode, zero if no process holds it (TIME_WAIT, not yet accepted).
     pub inode: u64,
-    /// User id of the process that made it, where the kernel tells it (TCP).
+    /// User id of the process that created it, if the kernel reports it (TCP).
     pub uid: Option<u32>,
     /// Bytes received and not yet read by the process.
     pub receive_queue: u32,
     /// Bytes sent and not yet acknowledged.
     pub send_queue: u32,
-    /// The running timer where one is told (TIME_WAIT: time until it is gone).
+    /// The running timer, if reported (TIME_WAIT: time until the socket is gone).
     pub wait: Option<Wait>,
 }
 
-/// One network interface with its counters since it exists (rtnetlink(7), IFLA_STATS64).
+/// One network interface with its counters since it was created (rtnetlink(7), IFLA_STATS64).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
     /// Index.
     pub index: u32,
     /// Name.
     pub name: String,
-    /// Kind where it is virtual: "veth", "bridge", "tun", ...
+    /// Kind of a virtual interface: "veth", "bridge", "tun", ...
     pub kind: Option<String>,
-    /// True where administratively up.
+    /// True if it is administratively up.
     pub up: bool,
     /// Maximum transmission unit, bytes.
     pub mtu: u32,
-    /// Speed, bits a second, where its driver tells one; what it tells need not be a limit: [`Link::rate_bits_per_s`].
+    /// Speed, bits a second, if the driver reports one. It is not always a limit: see [`Link::rate_bits_per_s`].
     pub speed_bits_per_s: Option<u64>,
     /// Bytes received.
     pub rx_bytes: u64,
@@ -285,12 +284,12 @@ pub struct Link {
     pub tx_errors: u64,
 }
 
-/// Kinds of virtual interface that send through others and tell the speed of those (ip-link(8)).
+/// Kinds of virtual interface that send through another interface and report its speed (ip-link(8)).
 const SEND_THROUGH_OTHERS: [&str; 6] = ["bond", "team", "vlan", "macvlan", "macvtap", "ipvlan"];
 
 impl Link {
-    /// The rate at which it can send, bits a second; nothing where nobody knows it. A virtual interface that only hands packets over has none: what its driver
-    /// tells is made up (10 Gbit/s of a veth, drivers/net/veth.c, and of a tun, drivers/net/tun.c), and a bridge repeats it (net/bridge/br_device.c).
+    /// The rate at which it can send, bits a second. `None` if unknown. A virtual interface that only passes packets on has no rate: its driver reports an
+    /// invented one (10 Gbit/s for a veth, drivers/net/veth.c, and for a tun, drivers/net/tun.c), and a bridge repeats it (net/bridge/br_device.c).
     pub fn rate_bits_per_s(&self) -> Option<u64> {
         let has_one = self.kind.as_deref().is_none_or(|kind| SEND_THROUGH_OTHERS.contains(&kind));
         self.speed_bits_per_s.filter(|_| has_one)
@@ -314,13 +313,13 @@ pub struct Qdisc {
     pub packets: u64,
     /// Packets dropped.
     pub drops: u64,
-    /// Times that sending was put off because the rate was used up.
+    /// Times that sending was deferred because the rate was used up.
     pub overlimits: u64,
     /// Packets waiting now.
     pub queue_length: u32,
     /// Bytes waiting now.
     pub backlog_bytes: u32,
-    /// Rate to which it shapes, bits a second, where it shapes (tbf's rate; the root class's rate for htb).
+    /// Shaping rate, bits a second (tbf's rate; the root class's rate for htb).
     pub rate_bits_per_s: Option<u64>,
 }
 

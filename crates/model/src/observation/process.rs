@@ -8,15 +8,15 @@ use crate::observation::series::Series;
 /// Everything read of one process.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessView {
-    /// Who it is; read once.
+    /// Identity; read once.
     pub identity: Series<Identity>,
     /// CPU use over time.
     pub cpu: Series<CpuUse>,
     /// Open file descriptors.
     pub files: Series<OpenFiles>,
-    /// How many file descriptors are open, read much oftener than which they are; absent before Linux 6.2.
+    /// Number of open file descriptors, read much more often than `files`. Absent before Linux 6.2.
     pub fd_count: Series<u32>,
-    /// What its main thread waited for, over time.
+    /// System calls of its threads over time.
     pub syscall: Series<Syscall>,
     /// Resource limits in force.
     pub limits: Series<Limits>,
@@ -24,14 +24,14 @@ pub struct ProcessView {
     pub cgroups: Series<BTreeMap<String, String>>,
 }
 
-/// Who a process is (`/proc/PID/stat`, `status`, `exe`, `cmdline`, `ns/net`).
+/// Identity of a process (`/proc/PID/stat`, `status`, `exe`, `cmdline`, `ns/net`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Process id.
     pub pid: u32,
     /// Parent's process id.
     pub parent: u32,
-    /// Start time, clock ticks since boot: with the pid, names a process uniquely.
+    /// Start time, clock ticks since boot. Together with the pid it identifies a process.
     pub start_ticks: u64,
     /// Command name (at most 15 bytes).
     pub comm: String,
@@ -39,7 +39,7 @@ pub struct Identity {
     pub exe: Option<String>,
     /// Command line with arguments joined by spaces; secrets redacted in recordings.
     pub cmdline: String,
-    /// Network namespace; zero where this user may not see it.
+    /// Network namespace; zero if this user may not see it.
     pub netns: NetnsId,
     /// Effective user id.
     pub uid: u32,
@@ -47,7 +47,7 @@ pub struct Identity {
     pub cpus_allowed: Vec<u32>,
 }
 
-/// CPU use since the process began, all of its threads (`/proc/PID/stat`, `/proc/PID/schedstat`, `status`).
+/// CPU use of all threads since the process began (`/proc/PID/stat`, `/proc/PID/schedstat`, `status`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuUse {
     /// State letter of the main thread: 'R', 'S', 'D', ...
@@ -56,12 +56,11 @@ pub struct CpuUse {
     pub user_ticks: u64,
     /// System time, clock ticks.
     pub system_ticks: u64,
-    /// Time on a CPU, nanoseconds, summed over its living threads where schedstats are there and it has at most 64 of them. It may fall when
-    /// a thread ends.
+    /// Time on a CPU, nanoseconds, summed over its living threads. `None` without schedstats or with more than 64 threads. It may fall when a thread ends.
     pub run_ns: Option<u64>,
     /// Time runnable but waiting for a CPU, nanoseconds, of the same threads.
     pub run_delay_ns: Option<u64>,
-    /// The same of each of its living threads; empty where they could not all be told apart.
+    /// The same for each living thread. Empty if they could not all be read.
     pub thread_times: Vec<ThreadTimes>,
     /// Threads.
     pub threads: u32,
@@ -72,7 +71,7 @@ pub struct CpuUse {
 /// CPU use of a thread since it began (`/proc/PID/task/TID/schedstat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// Thread id; that of the main thread is the process id.
+    /// Thread id. The main thread has the process id.
     pub id: u32,
     /// Time on a CPU, nanoseconds.
     pub run_ns: u64,
@@ -85,29 +84,29 @@ pub struct ThreadTimes {
 pub struct OpenFiles {
     /// How many are open.
     pub count: u32,
-    /// Inodes of those that are sockets.
+    /// Inodes of the open sockets.
     pub sockets: Vec<u64>,
 }
 
-/// The system call that a process's main thread was in (`/proc/PID/syscall`), and what some of its other threads did.
+/// The system call of a process's main thread (`/proc/PID/syscall`), and of some of its other threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Syscall {
-    /// Its name ("recvfrom", "poll", "clock_nanosleep"), or its number where it has no name here; nothing where the process ran.
+    /// Its name ("recvfrom", "poll", "clock_nanosleep"), or its number if the name is not known. `None` while the process ran.
     pub call: Option<String>,
-    /// Inodes of the sockets that it waited for in it; none of a call that waits for no socket, or for many (epoll_wait).
+    /// Inodes of the sockets that the call waits for. Empty if it waits for no socket or for many (epoll_wait).
     pub sockets: Vec<u64>,
-    /// Its other threads; all zero of a process that has none, and in recordings of older versions.
+    /// Its other threads. All zero if there are none, and in recordings of older versions.
     pub threads: ThreadCalls,
 }
 
-/// The system calls of some threads of a process beside its main one (`/proc/PID/task/TID/syscall`).
+/// System calls of some threads of a process besides the main thread (`/proc/PID/task/TID/syscall`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadCalls {
-    /// Threads that were looked at.
+    /// Number of threads that were read.
     pub looked: u32,
-    /// Those that waited in accept(2) or accept4(2) for a connection.
+    /// Threads waiting in accept(2) or accept4(2) for a connection.
     pub accepting: u32,
-    /// Those that waited in futex(2), for a lock or to be told to go on.
+    /// Threads waiting in futex(2) for a lock or a signal to go on.
     pub locked: u32,
 }
 

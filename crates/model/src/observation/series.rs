@@ -1,8 +1,8 @@
-//! The readings of one source over time, in the order in which they were taken.
+//! The readings of one source over time, in chronological order.
 
 use crate::observation::reading::{Lack, Reading};
 
-/// Readings of one kind over time. Times are microseconds since the observation began and never fall.
+/// Readings of one kind over time. Times are microseconds since the observation began and never decrease.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series<T> {
     points: Vec<(u64, T)>,
@@ -20,7 +20,7 @@ impl<T> Default for Series<T> {
 /// How a source fared over the whole observation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SeriesState<'a> {
-    /// It was never asked.
+    /// It was never read.
     Unread,
     /// It gave at least one value and never failed.
     Ok,
@@ -43,7 +43,7 @@ impl<T> Series<T> {
         }
     }
 
-    /// Adds to the last value, where it was taken at this time: to a reading that comes in parts.
+    /// Extends the last value if it was taken at this time: for a reading that arrives in parts.
     pub fn amend(&mut self, at_us: u64, add: impl FnOnce(&mut T)) {
         if let Some((_, value)) = self.points.last_mut().filter(|(last_us, _)| *last_us == at_us) {
             add(value);
@@ -70,7 +70,7 @@ impl<T> Series<T> {
         self.points.last().map(|(_, value)| value)
     }
 
-    /// The first and the last value with the microseconds between them; nothing where there are fewer than two values or no time passed.
+    /// The first and last value with the microseconds between them. `None` with fewer than two values or if no time passed.
     pub fn ends(&self) -> Option<(&T, &T, u64)> {
         let (first_us, first) = self.points.first()?;
         let (last_us, last) = self.points.last()?;

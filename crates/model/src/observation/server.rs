@@ -1,4 +1,4 @@
-//! Readings of servers whose kind is known: the configuration in force and what their logs told during the observation.
+//! Readings of servers of a known kind: their configuration and their logs during the observation.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,20 @@ use super::ListenerAddress;
 use crate::observation::load::Percentiles;
 use crate::observation::series::Series;
 
-/// Everything read of one server of a known kind, by the process id of its master.
+/// Everything read of one server of a known kind, by process id of the master.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerView {
-    /// The configuration as its files are now. The server may still run with an older one where a file changed after it was last loaded.
+    /// The configuration in the files now. The server may still run with an older one if a file changed after it was loaded.
     pub config: Series<ServerConfig>,
     /// Access logs, by path, each counted over the observation.
     pub access_logs: BTreeMap<String, Series<AccessLog>>,
     /// Error logs, by path, each counted over the observation.
     pub error_logs: BTreeMap<String, Series<ErrorLog>>,
-    /// Its status pages, where it has any: "nginx", and "pool NAME" or "own pool NAME" of php-fpm (answered apart, or by a worker of the
-    /// pool).
+    /// Its status pages: "nginx", and for php-fpm "pool NAME" (answered outside the pool) or "own pool NAME" (answered by a worker of the pool).
     pub status: BTreeMap<String, Series<ServerStatus>>,
 }
 
-/// What a server says of itself on its status page.
+/// The counts on a server's status page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerStatus {
     /// nginx's `stub_status`.
@@ -29,22 +28,22 @@ pub enum ServerStatus {
     PhpFpm(PhpFpmStatus),
 }
 
-/// nginx's counts over all workers, our own request among them (ngx_http_stub_status_module).
+/// nginx's counts over all workers, including our own request (ngx_http_stub_status_module).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NginxStatus {
-    /// Connections of clients now, idle ones included.
+    /// Client connections now, including idle ones.
     pub active: u64,
-    /// Connections accepted since it was started; a reload keeps the counts.
+    /// Connections accepted since start. A reload keeps the counts.
     pub accepts: u64,
-    /// Of those, the ones that were not closed at once for want of a free connection of `worker_connections`.
+    /// Accepted connections that were served. The others were closed at once because no connection of `worker_connections` was free.
     pub handled: u64,
-    /// Requests since it was started.
+    /// Requests since start.
     pub requests: u64,
-    /// Connections of which a request is being read.
+    /// Connections with a request being read.
     pub reading: u64,
-    /// Connections to which an answer is being made or sent.
+    /// Connections with an answer being prepared or sent.
     pub writing: u64,
-    /// Kept connections without a request.
+    /// Kept-alive connections without a request.
     pub waiting: u64,
 }
 
@@ -53,29 +52,29 @@ pub struct NginxStatus {
 pub struct PhpFpmStatus {
     /// Name.
     pub pool: String,
-    /// Requests taken since it was started.
+    /// Requests taken since start.
     pub accepted: u64,
-    /// Connections that wait to be accepted; always 0 on a unix socket, where php-fpm cannot tell.
+    /// Connections waiting to be accepted; always 0 on a unix socket, where php-fpm cannot read it.
     pub listen_queue: u64,
-    /// The most that waited since it was started; always 0 on a unix socket.
+    /// The most waiting since start; always 0 on a unix socket.
     pub max_listen_queue: u64,
-    /// The queue's limit; always 0 on a unix socket.
+    /// The limit of the queue; always 0 on a unix socket.
     pub listen_queue_len: u64,
     /// Workers that wait for a request.
     pub idle: u64,
-    /// Workers that have one, without the worker that answered for the page.
+    /// Workers with a request, without the worker that served the status page.
     pub active: u64,
     /// Workers.
     pub total: u64,
-    /// The most that were active since it was started, those that answered for the page included.
+    /// The most active since start, including workers that served the status page.
     pub max_active: u64,
-    /// Times that `pm.max_children` kept it from starting a worker; always 0 where `pm = static`.
+    /// Times that `pm.max_children` prevented a new worker; always 0 with `pm = static`.
     pub max_children_reached: u64,
-    /// Requests that took longer than `request_slowlog_timeout`.
+    /// Requests slower than `request_slowlog_timeout`.
     pub slow_requests: u64,
 }
 
-/// Where a setting stands.
+/// Position of a setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// File, as the server names it; empty for a default.
@@ -84,12 +83,12 @@ pub struct Origin {
     pub line: u32,
 }
 
-/// A setting with its place.
+/// A setting with its position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setting<T> {
-    /// The value in force.
+    /// The configured value.
     pub value: T,
-    /// Where it stands; a default has no file.
+    /// Its position; a default has no file.
     pub origin: Origin,
 }
 
@@ -103,76 +102,76 @@ pub enum ServerConfig {
     PhpFpm(PhpFpmConfig),
 }
 
-/// What of an nginx configuration bears on throughput.
+/// The part of an nginx configuration that affects throughput.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NginxConfig {
-    /// The version (1.22.1), where it is known.
+    /// The version (1.22.1), if known.
     pub version: Option<(u16, u16, u16)>,
     /// The main file.
     pub file: String,
-    /// Every file that was included, the main one first, with the time of its last change (seconds since 1970).
+    /// All files, the main one first, with the time of the last change (seconds since 1970).
     pub files: Vec<(String, i64)>,
-    /// Workers; `auto` is given as the number of cores.
+    /// Number of workers; `auto` is replaced by the number of cores.
     pub worker_processes: Setting<u32>,
-    /// Connections a worker may have at once, those to upstreams included.
+    /// Connections of one worker at a time, including those to upstreams.
     pub worker_connections: Setting<u32>,
-    /// Open files a worker may have, where it is set.
+    /// Limit of open files of one worker, if set.
     pub worker_rlimit_nofile: Option<Setting<u64>>,
-    /// Where it listens.
+    /// Addresses it listens on.
     pub listens: Vec<NginxListen>,
-    /// Where it passes requests.
+    /// Directives that pass requests on.
     pub passes: Vec<NginxPass>,
-    /// Rate and connection limits that apply somewhere.
+    /// Rate and connection limits, wherever they apply.
     pub limits: Vec<NginxLimit>,
-    /// What it asks of the servers behind for the request that is diagnosed, the likeliest first; one entry for each upstream or address.
+    /// What it requests from the servers behind it for the diagnosed request, most likely first; one entry for each upstream or address.
     pub asks: Vec<NginxAsks>,
-    /// What it answers itself for the same host, files first.
+    /// What it serves itself for the same host, files first.
     pub own: Vec<NginxOwn>,
-    /// Where each step of the request that is diagnosed is logged.
+    /// Logs that record each step of the diagnosed request.
     pub debug_logs: Vec<NginxDebugLog>,
-    /// True where each step of some clients is logged besides, whatever the levels of the logs are (`debug_connection`).
+    /// True if each step of some clients is logged regardless of log levels (`debug_connection`).
     pub debug_connections: bool,
-    /// Where `rewrite_log on` stands, where it is in force for that request and its lines are logged.
+    /// Position of `rewrite_log on`, if it applies to that request and its lines are logged.
     pub rewrite_log: Option<Origin>,
-    /// How the TLS sessions of its clients may be resumed; nothing where it speaks no TLS, or that is not known.
+    /// How clients may resume TLS sessions. `None` without TLS or if unknown.
     pub tls_sessions: Option<NginxTlsSessions>,
 }
 
-/// Where each step of a request is logged (`error_log FILE debug`).
+/// A log that records each step of a request (`error_log FILE debug`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NginxDebugLog {
-    /// Where it goes, as written: a file, "stderr", "syslog:...", "memory:32m".
+    /// Its destination, as written: a file, "stderr", "syslog:...", "memory:32m".
     pub to: String,
-    /// What each `error_log` logs that goes there: "debug", "debug_http debug_event, warn".
+    /// The levels of each `error_log` with this destination: "debug", "debug_http debug_event, warn".
     pub levels: String,
-    /// The same where those that are in force for this request log errors alone.
+    /// The same with the directives that apply to this request set to log errors only.
     pub quiet: String,
-    /// True where the lines stay in memory, as nginx's manual advises for a server under load.
+    /// True if the lines stay in memory, as nginx's manual advises for a server under load.
     pub is_memory: bool,
-    /// Where it stands.
+    /// Position of the directive.
     pub origin: Origin,
 }
 
 /// How TLS sessions may be resumed (ngx_http_ssl_module).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NginxTlsSessions {
-    /// `ssl_session_tickets`: with tickets clients keep their sessions themselves.
+    /// `ssl_session_tickets`: with tickets the clients store the sessions.
     pub tickets: Setting<bool>,
     /// `ssl_session_cache` as written; the default "none" stores nothing, as "off" does.
     pub cache: Setting<String>,
-    /// True where some clients show certificates (`ssl_verify_client`), which are not looked at again in a resumed session.
+    /// True if some clients send certificates (`ssl_verify_client`), which a resumed session does not check again.
     pub verifies_clients: bool,
-    /// True where keys are exchanged on the curves that OpenSSL prefers, which are quick: `ssl_ecdh_curve` names no others.
+    /// True if key exchange uses the fast curves that OpenSSL prefers: `ssl_ecdh_curve` names no others.
     pub has_quick_curves: bool,
 }
 
 impl NginxTlsSessions {
-    /// True where a client that offers a session may resume it.
+    /// True if a client that offers a session may resume it.
     pub fn are_resumed(&self) -> bool {
         self.tickets.value || !matches!(self.cache.value.as_str(), "none" | "off")
     }
 
-    /// True where none is resumed and nobody said that none may be: tickets are off, and sessions are not stored by default alone.
+    /// True if no session is resumed by omission: tickets are off, and the session cache has its default, which stores none.
     pub fn refuses_unasked(&self) -> bool {
         !self.are_resumed() && !self.verifies_clients && self.cache.origin.file.is_empty()
     }
@@ -183,11 +182,11 @@ impl NginxTlsSessions {
 pub struct NginxListen {
     /// Address; `*:80` is `0.0.0.0:80`.
     pub address: ListenerAddress,
-    /// `backlog=`; nothing is nginx's default of 511 (Linux).
+    /// `backlog=`. `None` means nginx's default of 511 (Linux).
     pub backlog: Option<u32>,
     /// `reuseport`.
     pub reuseport: bool,
-    /// Where it stands.
+    /// Position of the directive.
     pub origin: Origin,
 }
 
@@ -196,86 +195,86 @@ pub struct NginxListen {
 pub struct NginxPass {
     /// "fastcgi", "proxy", "uwsgi", "scgi", "grpc".
     pub kind: String,
-    /// Name of the upstream block, where it passes to one.
+    /// Name of the upstream block, if it passes to one.
     pub upstream: Option<String>,
-    /// The addresses of the servers behind it that are literal.
+    /// Literal addresses of the servers behind it.
     pub servers: Vec<ListenerAddress>,
-    /// `keepalive` of the upstream block: idle connections a worker keeps.
+    /// `keepalive` of the upstream block: idle connections that one worker keeps.
     pub keepalive: Option<u32>,
     /// `keepalive_requests` of the upstream block.
     pub keepalive_requests: Option<u64>,
-    /// True where all that the protocol needs for reuse is set: `fastcgi_keep_conn on`, or HTTP/1.1 with an empty Connection header.
+    /// True if all settings for connection reuse are made: `fastcgi_keep_conn on`, or HTTP/1.1 with an empty Connection header.
     pub reuses: bool,
-    /// Where it stands.
+    /// Position of the directive.
     pub origin: Origin,
 }
 
-/// A request as nginx passes it on: what a load sends that leaves nginx out.
+/// A request as nginx passes it on: what a load must send to bypass nginx.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NginxAsks {
-    /// Where it is passed.
+    /// The directive that passes it on.
     pub pass: NginxPass,
-    /// TLS to the server behind.
+    /// TLS to the server behind it.
     pub tls: bool,
-    /// Of FastCGI the script's file, of HTTP the request target, with the query; empty for other protocols and where it cannot be told.
+    /// FastCGI: the script file. HTTP: the request target with the query. Empty for other protocols and if unknown.
     pub path_and_query: String,
-    /// Of HTTP the Host header.
+    /// HTTP: the Host header.
     pub host: String,
-    /// Parameters of FastCGI, header fields of HTTP; of these one without a value is not sent.
+    /// FastCGI parameters or HTTP header fields. HTTP fields without a value are not sent.
     pub fields: Vec<(String, String)>,
-    /// What cannot be told, with the line where it stands.
+    /// What is unknown, with the position of the directive.
     pub unknown: Option<String>,
 }
 
-/// Something that nginx answers with no server behind it.
+/// Content that nginx serves without a server behind it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NginxOwn {
-    /// The path to ask for, or the one that names of files go behind.
+    /// The path to request, or the path prefix of the files.
     pub path: String,
-    /// The directory of these files, as the server sees it; nothing where the path itself has a fixed answer.
+    /// The directory of these files, as the server sees it. `None` if the path itself has a fixed answer.
     pub directory: Option<String>,
-    /// Endings of those of them that are sent as they are.
+    /// Suffixes of the files that are sent unchanged.
     pub endings: Vec<String>,
 }
 
-/// A limit that an administrator set on purpose.
+/// A limit that an administrator configured on purpose.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NginxLimit {
     /// "limit_req" or "limit_conn".
     pub kind: String,
     /// The zone.
     pub zone: String,
-    /// Requests a second for each key, of `limit_req`.
+    /// `limit_req`: requests a second for each key.
     pub rate_per_s: Option<f64>,
-    /// Connections for each key, of `limit_conn`.
+    /// `limit_conn`: connections for each key.
     pub connections: Option<u64>,
     /// `burst=`.
     pub burst: u64,
-    /// Requests of the burst that pass at once, the others wait: none unless `delay=` says more, all of them with `nodelay`.
+    /// Requests of the burst that pass at once while the others wait: none by default, `delay=` of them, or all with `nodelay`.
     pub burst_at_once: u64,
-    /// What the zone counts by: "$binary_remote_addr".
+    /// The key of the zone: "$binary_remote_addr".
     pub key: String,
-    /// Whether the request that is diagnosed passes it, as the configuration alone tells; nothing where files, conditions or expressions decide.
+    /// Whether the diagnosed request is subject to it, from the configuration alone. `None` if files, conditions or expressions decide.
     pub applies: Option<bool>,
-    /// The same for a request that comes in unchanged at one of the server's own addresses, because the one that it names was translated on the way: what
-    /// is known, address by address. Empty where the request names one of them.
+    /// The same for a request that arrives unchanged at one of the server's own addresses, because the requested address was translated on the way: each known
+    /// address with its answer. Empty if the request names one of the server's addresses.
     pub applies_at: Vec<(ListenerAddress, bool)>,
     /// The status of a refused request.
     pub status: u16,
-    /// Where it stands.
+    /// Position of the directive.
     pub origin: Origin,
-    /// Where its zone is defined, with the rate.
+    /// Position of the definition of its zone, with the rate.
     pub zone_origin: Origin,
 }
 
-/// What of a php-fpm configuration bears on throughput.
+/// The part of a php-fpm configuration that affects throughput.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PhpFpmConfig {
     /// The main file.
     pub file: String,
-    /// Every file that was included, with the time of its last change (seconds since 1970).
+    /// All files with the time of the last change (seconds since 1970).
     pub files: Vec<(String, i64)>,
-    /// Seconds for which children may finish at a reload; 0, the default, kills requests in flight.
+    /// Seconds that children have to finish at a reload. 0, the default, kills requests under way.
     pub process_control_timeout_s: Setting<u64>,
     /// The pools.
     pub pools: Vec<PhpFpmPool>,
@@ -300,54 +299,54 @@ pub struct PhpFpmPool {
     pub terminate_timeout_s: Setting<u64>,
 }
 
-/// What an access log told during the observation.
+/// An access log, counted over the observation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AccessLog {
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
-    /// Lines that do not fit the format.
+    /// Lines that do not match the format.
     pub misfits: u64,
-    /// True where the format has a status; without one good and failed answers cannot be told apart.
+    /// True if the format has a status. Without it good and failed answers cannot be distinguished.
     pub has_status: bool,
     /// Lines by status.
     pub status: BTreeMap<u16, u64>,
-    /// Time from the first byte of a request to the last of its answer, microseconds, where the format has it.
+    /// Time from the first byte of a request to the last byte of its answer, microseconds, if the format has it.
     pub request_time_us: Option<Percentiles>,
-    /// Time the upstreams took, each attempt apart, microseconds, where the format has it.
+    /// Time of the upstreams, each attempt counted separately, microseconds, if the format has it.
     pub upstream_time_us: Option<Percentiles>,
-    /// Time a php-fpm worker took for a request, microseconds (`%{micro}d`), where the format has it.
+    /// Time of a php-fpm worker for one request, microseconds (`%{micro}d`), if the format has it.
     pub duration_us: Option<Percentiles>,
     /// Bytes of answers.
     pub bytes: u64,
-    /// How much of the log these figures are of.
+    /// The part of the log that was read.
     pub extent: LogExtent,
 }
 
 impl AccessLog {
-    /// Lines that the log gained, an estimate where only its end was read; nothing where that cannot be told.
+    /// Lines added to the log; an estimate if only its end was read. `None` if unknown.
     pub fn gained(&self) -> Option<f64> {
         Some(self.lines as f64 * self.extent.scale()?)
     }
 }
 
-/// How much was read of what a log gained during the observation.
+/// How much of a log's growth during the observation was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogExtent {
-    /// True where the file was replaced or cut while it was followed: lines may be missing.
+    /// True if the file was replaced or truncated while it was followed. Lines may be missing.
     pub rotated: bool,
-    /// Bytes that were passed over because the log grew by more than is read: what was read is its end.
+    /// Bytes that were skipped because the log grew faster than it is read. What was read is its end.
     pub skipped_bytes: u64,
-    /// Bytes that were read; 0 in recordings that do not tell.
+    /// Bytes that were read; 0 in recordings without this figure.
     pub read_bytes: u64,
 }
 
 impl LogExtent {
-    /// True where nothing of it is missing.
+    /// True if nothing is missing.
     pub fn is_whole(self) -> bool {
         !self.rotated && self.skipped_bytes == 0
     }
 
-    /// What the log gained over what was read of it; nothing where that cannot be told.
+    /// Growth of the log divided by the part that was read. `None` if unknown.
     pub fn scale(self) -> Option<f64> {
         match (self.rotated, self.skipped_bytes, self.read_bytes) {
             (true, ..) => None,
@@ -358,22 +357,21 @@ impl LogExtent {
     }
 }
 
-/// What an error log told during the observation.
+/// An error log, counted over the observation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorLog {
-    /// Lines that were read, by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
-    /// "worker_connections reused", "limiting requests ZONE", "delaying requests ZONE", "limiting connections ZONE", "upstream timed out",
-    /// "upstream closed" and "upstream reset" (before anything of the answer came),
-    /// "max_children POOL", ...
+    /// Lines read, by kind: "connect 99" (errno of a failed connect to an upstream), "connect 11", "connect 111", "accept 24", "worker_connections",
+    /// "worker_connections reused", "limiting requests ZONE", "delaying requests ZONE", "limiting connections ZONE", "upstream timed out", "upstream closed"
+    /// and "upstream reset" (before the answer began), "max_children POOL", ...
     pub kinds: BTreeMap<String, u64>,
     /// The first line of each kind, at most 300 bytes.
     pub samples: BTreeMap<String, String>,
-    /// How much of the log these figures are of.
+    /// The part of the log that was read.
     pub extent: LogExtent,
 }
 
 impl ErrorLog {
-    /// Lines of this kind. Where only the log's end was read, those that it gained if they were as frequent before: a server that logs each of tens of
+    /// Lines of this kind. If only the end of the log was read, this is an estimate that assumes the same frequency before. A server that logs each of tens of
     /// thousands of failures a second writes more than is read.
     pub fn count(&self, kind: &str) -> u64 {
         let read = self.kinds.get(kind).copied().unwrap_or(0);
@@ -382,7 +380,7 @@ impl ErrorLog {
 }
 
 impl ServerView {
-    /// The configuration, where it is nginx's.
+    /// The configuration, if the server is nginx.
     pub fn nginx(&self) -> Option<&NginxConfig> {
         match self.config.last()? {
             ServerConfig::Nginx(nginx) => Some(nginx),
@@ -390,7 +388,7 @@ impl ServerView {
         }
     }
 
-    /// The configuration, where it is php-fpm's.
+    /// The configuration, if the server is php-fpm.
     pub fn php_fpm(&self) -> Option<&PhpFpmConfig> {
         match self.config.last()? {
             ServerConfig::PhpFpm(php_fpm) => Some(php_fpm),
@@ -398,29 +396,29 @@ impl ServerView {
         }
     }
 
-    /// Readings of nginx's status page, where it has one.
+    /// Readings of nginx's status page, if it has one.
     pub fn nginx_status(&self) -> Option<&Series<ServerStatus>> {
         self.status.get("nginx")
     }
 
-    /// Readings of the status page of a pool of php-fpm, and whether a worker of the pool answered for it.
+    /// Readings of the status page of a php-fpm pool, and whether a worker of that pool answered.
     pub fn pool_status(&self, pool: &str) -> Option<(&Series<ServerStatus>, bool)> {
         let apart = self.status.get(&format!("pool {pool}")).map(|series| (series, false));
         apart.or_else(|| self.status.get(&format!("own pool {pool}")).map(|series| (series, true)))
     }
 
-    /// Lines of this kind in all of its error logs together.
+    /// Lines of this kind in all error logs.
     pub fn errors(&self, kind: &str) -> u64 {
         self.error_logs.values().filter_map(|log| log.last()).map(|log| log.count(kind)).sum()
     }
 
-    /// True where [`ServerView::errors`] is an estimate, for of a log with such lines only the end was read.
+    /// True if [`ServerView::errors`] is an estimate: only the end of a log with such lines was read.
     pub fn is_estimated(&self, kind: &str) -> bool {
         let mut logs = self.error_logs.values().filter_map(|log| log.last());
         logs.any(|log| log.kinds.contains_key(kind) && log.extent.scale().is_some_and(|scale| scale > 1.0))
     }
 
-    /// The first line of this kind, with the log that it stands in.
+    /// The path of the first log with a line of this kind, and that line.
     pub fn error_sample(&self, kind: &str) -> Option<(&str, &str)> {
         self.error_logs.iter().find_map(|(path, log)| Some((path.as_str(), log.last()?.samples.get(kind)?.as_str())))
     }

@@ -1,18 +1,18 @@
-//! What the same piece of work costs a core that goes on with it, and one that rested before: how far caches, branch predictors and a virtual
-//! machine's page tables forget a program on this host, measured by a reference work before a load.
+//! The cost of the same work on a busy core and on a core that rested. It shows how fast caches, branch predictors and a virtual machine's page tables forget
+//! a program on this host. A reference workload measures it before a load.
 
 use serde::{Deserialize, Serialize};
 
-/// CPU time of a reference work of many short steps (messages between two sockets, small files) on this host.
+/// CPU time of a reference workload of many short steps (messages between two sockets, small files) on this host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warmth {
-    /// Done right behind another, median, nanoseconds.
+    /// Median without a rest before it, nanoseconds.
     pub busy_ns: u64,
-    /// Done after rests, in ascending order of these.
+    /// After rests, in ascending order of the rest.
     pub rested: Vec<AfterRest>,
 }
 
-/// CPU time of the same work after a rest.
+/// CPU time of the same workload after a rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterRest {
     /// How long the thread slept, microseconds.
@@ -22,8 +22,8 @@ pub struct AfterRest {
 }
 
 impl Warmth {
-    /// By how much longer the work took after such a rest than without one, nanoseconds, never below zero: along straight lines between the rests that were
-    /// tried, and as after the longest beyond it. Nothing where nothing was measured.
+    /// Extra cost of the work after such a rest, nanoseconds, never below zero. Linear between the measured rests, constant beyond the longest. `None` if
+    /// nothing was measured.
     pub fn extra_ns(&self, rest_us: f64) -> Option<f64> {
         let last = self.rested.last().filter(|_| self.busy_ns > 0)?;
         let extra = |cost_ns: u64| cost_ns.saturating_sub(self.busy_ns) as f64;
@@ -39,7 +39,7 @@ impl Warmth {
         Some(extra(last.cost_ns))
     }
 
-    /// How many times as long as without a rest the work took after such a rest: at least 1.
+    /// Cost after such a rest as a multiple of the cost without a rest: at least 1.
     pub fn times(&self, rest_us: f64) -> Option<f64> {
         Some(1.0 + self.extra_ns(rest_us)? / self.busy_ns as f64)
     }

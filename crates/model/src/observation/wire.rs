@@ -1,55 +1,55 @@
-//! What packets showed of connections meanwhile: facts by edge, small enough for a recording, with the numbers of the streams that show them.
+//! What captured packets showed, by edge, small enough for a recording, with the numbers of the streams as examples.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tools::edge::EdgeFacts;
+use super::EdgeFacts;
 
-/// What a capture held.
+/// Summary of a capture.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WireView {
-    /// Where the packets come from: an interface with its namespace, or a file.
+    /// Source of the packets: an interface with its namespace, or a file.
     pub from: String,
     /// Packets.
     pub packets: u64,
-    /// Packets that the kernel had no room for.
+    /// Packets that did not fit into the kernel's buffer.
     pub dropped: u64,
     /// TCP streams.
     pub streams: u64,
     /// Edges, the one with most requests first.
     pub edges: Vec<WireEdge>,
-    /// Edges that were left out because there are too many.
+    /// Number of edges left out because there were too many.
     pub edges_left_out: u64,
 }
 
 /// All connections from one address to one listening address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireEdge {
-    /// The side that asks; nothing for all of them together.
+    /// The client. `None` for all clients together.
     pub client: Option<IpAddr>,
-    /// The side that answers.
+    /// The server.
     pub server: Option<SocketAddr>,
-    /// What the verdict about keepalive follows from.
+    /// The facts for the keepalive verdict.
     pub facts: EdgeFacts,
-    /// Share of the requests' time that went into setting connections up.
+    /// Share of the requests' time spent on connection set-up.
     pub setup_share: Option<f64>,
-    /// Segments with data that both sides sent.
+    /// Segments with data from both sides.
     pub data_segments: u64,
-    /// Of each sign, how often it was seen.
+    /// Occurrences of each sign.
     pub signs: BTreeMap<WireSign, WireCount>,
 }
 
-/// What can be wrong with a stream.
+/// A sign of trouble in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireSign {
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     Retransmission,
-    /// Those of them that a timeout called for.
+    /// Retransmissions after a timeout.
     Timeout,
-    /// A side offered no room.
+    /// A side announced a zero window.
     ZeroWindow,
     /// A sender waited for a delayed acknowledgement.
     DelayedAck,
@@ -59,19 +59,19 @@ pub enum WireSign {
     ServerClosed,
     /// A side closed by RST.
     Reset,
-    /// A request met a server which had just closed.
+    /// A request was sent to a server that had just closed the connection.
     Race,
 }
 
-/// How often a sign was seen, and where.
+/// Occurrences of a sign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireCount {
-    /// Times.
+    /// Number of occurrences.
     pub count: u64,
-    /// What they took, ns; 0 where that makes no sense.
+    /// Time they took, ns; 0 if that makes no sense.
     pub time_ns: u64,
-    /// Streams that show it.
+    /// Streams with the sign.
     pub streams: u64,
-    /// The numbers of those that show it most, in Wireshark's count (`tcp.stream`).
+    /// Numbers of the streams with most occurrences, as Wireshark counts them (`tcp.stream`).
     pub examples: Vec<u64>,
 }

@@ -5,7 +5,6 @@
 mod bisect;
 mod ledger;
 mod profile;
-mod request;
 mod whereabouts;
 mod wire;
 
@@ -21,7 +20,6 @@ use crate::observation::load::{Errors, Percentiles};
 pub use bisect::{Bisect, ExplainedBy, PartKind, PartReport};
 pub use ledger::{LedgerClient, LedgerLoss, LedgerLossKind, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 pub use profile::{ProfileBound, ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
-pub use request::Request;
 pub use whereabouts::{WhereWindow, Whereabouts};
 pub use wire::{WireEdgeReport, WireEvidence, WireReport};
 
@@ -539,31 +537,4 @@ pub struct Round {
     pub limited_by: Option<LimitedBy>,
     /// That verdict in one sentence.
     pub summary: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_path_of_any_url() {
-        let of = |url: &str, unix: &[&str]| {
-            let unix = unix.iter().map(|name| (*name).to_owned()).collect();
-            Request { url: url.to_owned(), unix, ..Request::default() }
-        };
-        for (url, unix, with_query, path) in [
-            ("http://a:1/b?c/d#e", &[][..], "/b?c/d", "/b"),
-            ("http://a", &[], "/", "/"),
-            ("", &[], "/", "/"),
-            ("://", &[], "/", "/"),
-            ("http://[::1]:80/\u{e4}", &[], "/\u{e4}", "/\u{e4}"),
-            ("fcgi://a:9000/srv/x.php?y", &[], "/srv/x.php?y", "/srv/x.php"),
-            ("http+unix:/run/a.sock", &["/run/a.sock"], "/", "/"),
-            ("http+unix:/run/a.sock:/b/c?d", &["/run/a.sock", "/srv/a.sock"], "/b/c?d", "/b/c"),
-            ("fcgi+unix:@app:/x.php", &["@app"], "/x.php", "/x.php"),
-        ] {
-            let request = of(url, unix);
-            assert_eq!((request.path_and_query(), request.path()), (with_query, path), "{url}");
-        }
-    }
 }

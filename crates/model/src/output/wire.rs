@@ -76,9 +76,8 @@ mod tests {
     use super::*;
     use crate::judge::diagnose::diagnose;
     use crate::observation::reading::Reading;
-    use crate::observation::{Observation, WireView};
+    use crate::observation::{Closes, EdgeFacts, EdgeProtocol, Observation, WireView};
     use crate::output::catalogue::Catalogue;
-    use crate::tools::edge::{Closes, EdgeFacts, EdgeProtocol};
 
     fn facts() -> EdgeFacts {
         let all = Closes { fin: 100, rst: 0 };

@@ -1,14 +1,13 @@
-//! Requests that share the cores: the throughput of a closed network of one delay and one queue, by mean value analysis.
+//! Requests that share the cores: throughput of a closed network of one delay and one queue, by mean value analysis.
 
-/// Requests under way that are gone through singly; beyond so many the queue at the cores decides alone.
+/// Most requests under way that are iterated one by one. With more, the queue at the cores decides alone.
 const REQUESTS_MAX: u32 = 100_000;
 
-/// Requests a second that get through where at most `requests` are under way, each takes `alone_s` seconds when it is alone, `cost_s` of them on
-/// one of `cores` cores.
+/// Requests a second with at most `requests` under way. A request alone takes `alone_s` seconds, `cost_s` of them on one of `cores` cores.
 ///
-/// Mean value analysis (Reiser & Lavenberg 1980) of a delay and one queue; several cores as a faster one and a delay that makes up for it
-/// (Seidmann, Schweitzer & Shalev-Oren 1987). `variation` is the squared coefficient of variation of the CPU time that requests take at once: 1 for
-/// exponential times, where the analysis is exact, and more where they come in bursts (the residual time of a busy server, Pollaczek & Khinchine).
+/// Mean value analysis (Reiser & Lavenberg 1980) of a delay and one queue. Several cores count as one faster core plus a delay (Seidmann, Schweitzer &
+/// Shalev-Oren 1987). `variation` is the squared coefficient of variation of the CPU time that requests take at once: 1 for exponential times, where the
+/// analysis is exact, and more if they come in bursts (the residual time of a busy server, Pollaczek & Khinchine).
 pub(super) fn throughput(requests: f64, alone_s: f64, cores: f64, cost_s: f64, variation: f64) -> f64 {
     let cores = cores.max(1.0);
     let turn_s = cost_s / cores;
@@ -17,7 +16,7 @@ pub(super) fn throughput(requests: f64, alone_s: f64, cores: f64, cost_s: f64, v
     for n in 1..=(requests.min(f64::from(REQUESTS_MAX)) as u32).max(1) {
         let utilization = (throughput * turn_s).min(1.0);
         let ahead = queue + utilization * (variation - 1.0) / 2.0;
-        // No more than all others can stand before one.
+        // At most all other requests can be ahead of one.
         let at_cores_s = turn_s * (1.0 + ahead.min(f64::from(n - 1)));
         throughput = f64::from(n) / (delay_s + at_cores_s);
         queue = throughput * at_cores_s;

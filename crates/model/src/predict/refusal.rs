@@ -1,29 +1,29 @@
-//! When no goodput may be predicted (DESIGN.md, "The idea"), each with its reason.
+//! The reasons to refuse a prediction of goodput (DESIGN.md, "The idea").
 
 use super::{COUNTED, Remaining, Scene, is_same, lowest};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::{few_threads, other_tenants};
+use crate::facts::harm::Cost;
 use crate::judge::findings::{GENERATOR_LIMITED, THROTTLED};
-use crate::judge::harm::Cost;
 use crate::judge::stations::StationReading;
 use crate::observation::load::{LoadResult, Loop};
 use crate::output::message::Message;
 use crate::output::report::{Finding, Role, StationKind, StationState};
 
-/// Findings that hide what an answer costs: what is put to sleep or held up by a rate is counted into the time of service.
+/// Findings that hide the cost of an answer: sleeping or rate-limited time counts as service time.
 const HIDING: &[&str] = &[THROTTLED, "egress-shaped"];
-/// Statuses with which a server turns away what finds no worker or no port, or passes its own limit of requests.
+/// Statuses of refusals by a server: no worker, no port, or over its limit of requests.
 const TURNED_AWAY: &[u16] = &[429, 500, 502, 503, 504];
 
-/// The load from which a prediction can start.
+/// The load that a prediction starts from.
 pub(super) fn measured<'a>(scene: &Scene<'_, 'a>) -> Result<&'a LoadResult, Message> {
     let load = scene.ctx.obs.load.as_ref().ok_or_else(|| Message::new("prediction-refused-passive"))?;
     if load.good < GOOD_MIN { Err(Message::new("prediction-refused-few").with("good", load.good)) } else { Ok(load) }
 }
 
-/// Another fault remains, or requests fail in a way that lifting this station does not end.
+/// Refuses if another fault remains, or if requests fail in a way that lifting this station does not end.
 pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, load: &LoadResult) -> Result<(), Message> {
-    // The load generator is no part of what is mended: with the same load it will be at its ceiling again, which is one of those that remain.
+    // The load generator is not fixed. With the same load it reaches its ceiling again, which is one of the remaining ones.
     let generator_full =
         scene.stations.iter().any(|read| read.station.station == "load-generator" && read.station.state == StationState::Saturated);
     let is_own = |other: &Finding| {
@@ -51,7 +51,7 @@ pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &Station
     Ok(())
 }
 
-/// Failures that this station brings about by itself. What a cliff turns away is refused, reset or waits until it is given up.
+/// Failures caused by this station itself. A cliff refuses, resets, or lets requests wait until they time out.
 fn explained(load: &LoadResult, placed: &StationReading) -> u64 {
     let errors = &load.errors;
     let turned_away: u64 = TURNED_AWAY.iter().filter_map(|status| load.status.get(status)).sum();
@@ -64,7 +64,7 @@ fn explained(load: &LoadResult, placed: &StationReading) -> u64 {
     }
 }
 
-/// Why it cannot be told what comes when `next` limits. Nothing need be known of the station that was `lifted` where its limit goes away.
+/// Refuses if the cost at the next limit, `next`, is unknown. Nothing needs to be known about the `lifted` station if its limit disappears.
 pub(super) fn untold(
     scene: &Scene<'_, '_>,
     lifted: Option<&StationReading>,
@@ -82,7 +82,7 @@ pub(super) fn untold(
     if closed && !has("clients") {
         return Err(Message::new("prediction-refused-service"));
     }
-    // What comes when a cliff is gone was never there: that more of it passes side by side must be known.
+    // Requests behind a cliff never arrived so far: it must be known that more of them can run at once.
     if lifted.is_none() && crate::judge::diagnose::waits_unseen(scene.ctx).is_some() {
         return Err(Message::new("prediction-refused-unseen"));
     }
@@ -92,7 +92,7 @@ pub(super) fn untold(
     }
     let Some(least) = lowest(remaining.iter()) else { return Err(hidden(load)) };
     let cores_low = remaining.iter().filter(|other| other.station == "cpu").map(|other| other.ceiling.low).fold(f64::INFINITY, f64::min);
-    // The cores limit next, or may as well as not.
+    // The cores limit next, or could.
     let by_cores = next == "cpu" || cores_low < least.ceiling.value;
     if by_cores && is_hidden(load) {
         return Err(hidden(load));
@@ -100,7 +100,7 @@ pub(super) fn untold(
     if by_cores && let Some((_, share)) = other_tenants(scene.ctx).into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
         return Err(Message::new("prediction-refused-tenants").with("share", share * 100.0));
     }
-    // What is held up takes longer as well, and so do all that wait for it.
+    // Requests that are held up take longer, and so do all that wait for them.
     if (by_cores || (closed && COUNTED.contains(&next)))
         && let Some(by) = hiding(scene)
     {
@@ -109,12 +109,12 @@ pub(super) fn untold(
     Ok(())
 }
 
-/// What holds answers up by a rate, so that their cost at speed is not seen.
+/// A finding that limits answers by a rate, so that their real cost does not show.
 fn hiding<'a>(scene: &Scene<'a, '_>) -> Option<&'a str> {
     scene.findings.iter().map(|finding| finding.id.as_str()).find(|id| HIDING.contains(id))
 }
 
-/// A table of connections that is not full yet would be at the rate to come, and is not what was lifted: its entries grow with the rate.
+/// Refuses if a conntrack table, other than the lifted one, would be full at the predicted rate: its entries grow with the rate.
 pub(super) fn fills(scene: &Scene<'_, '_>, lifted: &StationReading, goodput_rps: f64) -> Result<(), Message> {
     let Some(load) = &scene.ctx.obs.load else { return Ok(()) };
     let times = goodput_rps / load.throughput_rps();
@@ -132,7 +132,7 @@ pub(super) fn fills(scene: &Scene<'_, '_>, lifted: &StationReading, goodput_rps:
     }
 }
 
-/// Good answers under half of all: what fails takes time and CPU that they do not tell.
+/// True if less than half of the answers are good: failures use time and CPU that the answers do not show.
 fn is_hidden(load: &LoadResult) -> bool {
     load.good * 2 < load.requests
 }

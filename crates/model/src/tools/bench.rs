@@ -28,9 +28,9 @@ pub struct Asked {
     pub address: String,
     /// Method of the requests.
     pub method: String,
-    /// Seconds for which load was to be offered; nothing where a number of requests alone ends it.
+    /// Seconds for which load was to be offered. `None` if a number of requests alone ends it.
     pub duration_s: Option<f64>,
-    /// Requests that were to be sent; nothing where time alone ends it.
+    /// Requests that were to be sent. `None` if time alone ends it.
     pub requests: Option<u64>,
     /// Requests that a kept connection carries, where that was given.
     pub requests_per_connection: Option<u32>,
@@ -69,7 +69,7 @@ pub struct RampStage {
 pub struct TargetList {
     /// How many.
     pub count: u64,
-    /// What the draws follow from; nothing where they were taken in turn.
+    /// What the draws follow from. `None` if they were taken in turn.
     pub seed: Option<u64>,
 }
 
@@ -140,7 +140,7 @@ pub struct Sending {
 pub struct Generator {
     /// The busiest thread's CPU time over its wall time, 0 to 1.
     pub utilization: f64,
-    /// True where it was itself the limit: the server may give more than was measured.
+    /// True if it was itself the limit: the server may give more than was measured.
     pub is_limit: bool,
     /// Its threads.
     pub threads: Vec<GeneratorThread>,
@@ -168,7 +168,7 @@ pub struct Moment {
     pub failed: u32,
     /// Requests under way at its end.
     pub in_flight: u32,
-    /// Mean and largest latency of those that ended; nothing where none did.
+    /// Mean and largest latency of those that ended. `None` if none did.
     pub latency_us_mean: Option<f64>,
     pub latency_us_max: Option<u32>,
 }
@@ -230,7 +230,7 @@ pub struct Bench {
     pub connect_us: Percentiles,
     /// From the connection to the end of the TLS handshake.
     pub tls_us: Percentiles,
-    /// Completed TLS handshakes; nothing where no TLS was spoken.
+    /// Completed TLS handshakes. `None` if no TLS was spoken.
     pub tls_handshakes: Option<Handshakes>,
     /// Closed loop: latency with the requests that slow answers kept from being sent.
     pub corrected_latency_us: Option<Percentiles>,
@@ -242,7 +242,7 @@ pub struct Bench {
     pub sending: Sending,
     /// The generator's own part.
     pub generator: Generator,
-    /// What the kernel knew of some of its connections at the end; nothing where none stood then, or they were no TCP.
+    /// What the kernel knew of some of its connections at the end. `None` if none stood then, or they were no TCP.
     pub tcp: Option<TcpSample>,
     /// What happened when.
     pub timeline: Timeline,

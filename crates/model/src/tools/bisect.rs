@@ -43,7 +43,7 @@ pub struct Part {
     pub host: String,
     /// Parameters of FastCGI, header fields of HTTP; of these one without a value is not sent.
     pub fields: Vec<(String, String)>,
-    /// True where connections are kept on the way to it; nothing where as on the command line.
+    /// True if connections are kept on the way to it. `None` if as on the command line.
     pub keep_alive: Option<bool>,
     /// True for a part of a part: what that gives is in what its own whole gives.
     pub is_inner: bool,
@@ -66,7 +66,7 @@ pub struct Session<'w> {
     words: &'w Catalogue,
     whole: Diagnosis,
     cost_us: Option<f64>,
-    /// True where requests came at a rate.
+    /// True if requests came at a rate.
     at_rate: bool,
     /// The tiers of each group of cores that was full.
     full_cores: Vec<Vec<String>>,
@@ -200,7 +200,7 @@ fn full_cores(ctx: &Context<'_>, whole: &Diagnosis) -> Vec<Vec<String>> {
     whole.path.iter().filter(is_full).map(names).collect()
 }
 
-/// CPU time of the path's processes for each good answer, microseconds; nothing where it could not be read, or too few answers were good.
+/// CPU time of the path's processes for each good answer, microseconds. `None` if it could not be read, or too few answers were good.
 fn cost_us(ctx: &Context<'_>) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;
     let cores = crate::facts::cores::own_cores(ctx, ctx.path.tiers.iter().flat_map(|tier| &tier.pids))?;

@@ -3,6 +3,9 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod noise;
+mod remedies;
+
 use std::collections::BTreeMap;
 
 use chokepoint_model::fix::{NOISE_SHARE, ROUNDS_MAX};

@@ -1,35 +1,17 @@
-//! The integration tests of this crate, a file for each subject; each file says whether it is live or deterministic.
+//! The integration tests of this crate, by subject; each file says whether it is live or deterministic.
 
-mod accept_queue;
-mod accept_queue_unix;
 mod bench;
 mod bisect;
-mod busy_polling;
 mod causes;
-mod conntrack;
-mod cpu_quota;
-mod ephemeral_ports;
 mod fix;
-mod fix_noise;
-mod idle_close;
-mod in_force;
-mod limits;
 mod path;
 mod predict;
 mod profile;
 mod properties;
-mod remedies;
-mod sending;
 mod servers;
 mod simulator;
 mod stage;
+mod stations;
 mod status_pages;
-mod syn_queue;
-mod translation;
-mod transport;
-mod upstream_connect;
 mod verdicts;
-mod waits_inside;
 mod wasted;
-mod worker_pool;
-mod workers_blocked;

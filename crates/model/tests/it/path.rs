@@ -2,6 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod translation;
+
 use chokepoint_model::observation::{
     Identity, ListenerAddress, NetnsId, NetnsView, Observation, OpenFiles, ProcessView, Socket, SocketAddress, TcpState, UnixPeer,
 };

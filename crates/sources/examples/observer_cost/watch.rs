@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use chokepoint_model::report::Request;
+use chokepoint_model::observation::Request;
 use chokepoint_sources::{Costs, ObserveOptions, Observer, Root, assemble, netns};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chokepoint_model::observation::Observation;
-use chokepoint_model::report::Request;
+use chokepoint_model::observation::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::assemble::place;

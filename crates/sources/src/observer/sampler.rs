@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{NetnsId, Observation};
-use chokepoint_model::report::Request;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use lane::Lane;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
 use chokepoint_model::path::{ArrivalAddress, Endpoint, Translations, answers, is_asked, is_local, names_listener};
-use chokepoint_model::report::Request;
 
 use super::socket_owners::Holding;
 

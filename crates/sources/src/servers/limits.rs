@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use chokepoint_config::nginx::{Address, Delay, Http, LimitZone, ListenSocket, LocalAddress, Nginx, Selection, Settings};
 use chokepoint_config::{Origin, SourceLine};
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{ListenerAddress, NginxLimit, Origin as ModelOrigin};
-use chokepoint_model::report::Request;
 
 use super::levels::Level;
 use super::nginx::addresses;

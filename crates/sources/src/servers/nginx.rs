@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use chokepoint_config::nginx::{
     Address, Http, ListenSocket, Main, Nginx, Pass, PassKind, Reuse, Settings, Target, Upstream, WorkerProcesses,
 };
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{ListenerAddress, NginxConfig, NginxListen, NginxPass, Origin, Setting};
-use chokepoint_model::report::Request;
 
 use super::levels::{Level, levels};
 use super::limits::limits;

@@ -2,8 +2,8 @@
 
 use chokepoint_config::Origin;
 use chokepoint_config::nginx::{Address, Asking, Candidate, Destination, Http, LocalAddress, Nginx, Selection, Step};
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{NginxAsks, NginxDebugLog, NginxOwn, NginxTlsSessions, Origin as ModelOrigin};
-use chokepoint_model::report::Request;
 
 use super::nginx::pass_to;
 use super::room::{Room, debug_log_bytes, field_bytes};

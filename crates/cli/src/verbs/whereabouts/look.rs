@@ -5,8 +5,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::observation::Observation;
+use chokepoint_model::observation::Request;
 use chokepoint_model::path::{self, Path};
-use chokepoint_model::report::{Request, SourceReport, Whereabouts};
+use chokepoint_model::report::{SourceReport, Whereabouts};
 use chokepoint_model::whereabouts::{lacking, whereabouts};
 use chokepoint_sources::{ObserveOptions, Observer, Recent};
 

@@ -1,33 +1,33 @@
-//! What a good answer costs the cores, and how many of them the cores have time for.
+//! The CPU cost of a good answer, and how many answers the cores have time for.
 
 use super::{Context, CoreGroup, TENANTS_SHARE_MAX, Use, others_share, ran, ticks_per_s};
 use crate::facts::ceiling::ceiling_spread;
 use crate::observation::load::LoadResult;
 use crate::output::report::Ceiling;
 
-/// By how much the cost may fall at the most from idle to busy cores, as a share of the latter: 0.2 to 1.5 on the stacks tried, the most of it on cores that
-/// have next to nothing to do and whose caches go cold between two answers (docs/measuring.md).
+/// Largest drop of the cost from idle to busy cores, as a share of the cost on busy cores: 0.2 to 1.5 on the stacks tried, the most on cores that are nearly
+/// idle and whose caches go cold between two answers (docs/measuring.md).
 const FALL_MOST: f64 = 1.2;
-/// What a failed answer costs of a good one, at the least and at the most: nobody measures the one without the other, and neither is more work than all that a request asks
-/// for. The estimate is the middle.
+/// Cost of a failed answer as a share of that of a good one: lower bound, upper bound and estimate. It is never measured separately, and neither costs more
+/// than the whole of a request. The estimate is the middle.
 const FAILED_SHARE_LEAST: f64 = 0.0;
 const FAILED_SHARE_MOST: f64 = 1.0;
 const FAILED_SHARE: f64 = f64::midpoint(FAILED_SHARE_LEAST, FAILED_SHARE_MOST);
 
-/// How many times a reference work's extra CPU time after a rest the servers' own may be for one request: nginx before php-fpm took 2.8 to 3.6 times as
-/// much (docs/measuring.md), and an interpreter with a larger application touches more. A request that computes for long pays it once all the same.
+/// Upper bound of the servers' extra CPU time for one request after a rest, as a multiple of the reference workload's: nginx with php-fpm took 2.8 to 3.6
+/// times as much (docs/measuring.md), and an interpreter with a larger application touches more memory. A long computation pays it once as well.
 const FOOTPRINTS_MOST: f64 = 8.0;
-/// Bounds of what the servers' cost falls by when their cores no longer rest, as shares of what the reference work tells.
+/// Bounds of the drop of the servers' cost once their cores no longer rest, as shares of what the reference workload shows.
 const COLD_SHARE_LEAST: f64 = 0.5;
 const COLD_SHARE_MOST: f64 = 1.3;
-/// Share of an answer's cost that may be due to cold caches at the most.
+/// Largest share of an answer's cost that cold caches may cause.
 const COLD_MOST: f64 = 0.8;
 
-/// How far what the cores will pass may be off beside all that: a core does not stay as fast as it is. On a virtual machine the same work took 55 to 76 us
-/// from one minute to the next (docs/measuring.md).
+/// Further uncertainty of what the cores can pass: the speed of a core varies. On a virtual machine the same work took 55 to 76 us from one minute to the next
+/// (docs/measuring.md).
 const CORES_SPREAD: f64 = 0.2;
 
-/// How many times cheaper an answer gets from this load to full cores.
+/// By what factor an answer gets cheaper from this load to full cores.
 struct Fall {
     value: f64,
     least: f64,
@@ -35,8 +35,8 @@ struct Fall {
 }
 
 impl Fall {
-    /// For an answer that cost `cost_s` on `limit` cores with this share idle: by what this host forgets while a core rests between two requests. Where that was not
-    /// measured only bounds are known: no fall, and the most that was seen elsewhere, the more of it the more the cores rest; the estimate is their geometric middle.
+    /// For an answer that cost `cost_s` on `limit` cores with this share idle, from the cost of rests measured on this host. If that was not measured, only
+    /// bounds are known: no drop, and the largest drop seen elsewhere, which grows with the cores' idle share. The estimate is then their geometric mean.
     fn of(ctx: &Context<'_>, load: &LoadResult, cost_s: f64, idle: f64, limit: f64) -> Self {
         let rest_us = idle * limit / load.throughput_rps() * 1e6;
         let told = ctx.obs.warmth.as_ref().and_then(|warmth| Some((warmth.times(rest_us)?, warmth.extra_ns(rest_us)?)));
@@ -50,9 +50,9 @@ impl Fall {
     }
 }
 
-/// CPU time that a good answer will cost under full load, seconds: without what failed answers cost, nor what other programs took.
+/// CPU time that a good answer will cost under full load, seconds, without the cost of failed answers and other programs.
 pub(crate) struct Cost {
-    /// Cores that other programs leave. What they take beyond [`TENANTS_SHARE_MAX`] is contested, and no prediction may rest on it.
+    /// Cores that other programs leave. Use by others beyond [`TENANTS_SHARE_MAX`] is contested, and no prediction relies on it.
     cores: f64,
     pub(crate) value_s: f64,
     least_s: f64,
@@ -67,8 +67,8 @@ impl Cost {
         Self::of_use(ctx, &Use { limit, busy, others, clocked: ran(ctx, &group.tiers).min(busy) })
     }
 
-    /// What was counted by clock ticks few of them tell badly: twice the standard deviation of their number is in the bounds. The fall under
-    /// load is in the estimate, and at its most in the least of it; the most is that it does not fall.
+    /// A small number of clock ticks is inaccurate: the bounds include twice the standard deviation of that number. The estimate and the lower bound include
+    /// the drop under load; the upper bound assumes no drop.
     pub(crate) fn of_use(ctx: &Context<'_>, used: &Use) -> Option<Self> {
         let Use { limit, busy, others, clocked } = *used;
         let load = ctx.obs.load.as_ref().filter(|_| ctx.can_divide_by_good())?;

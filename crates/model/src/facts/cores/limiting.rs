@@ -1,16 +1,16 @@
-//! Whether the cores, or threads that are fewer than these, are what limits their servers.
+//! Whether cores, or a small number of threads, limit their servers.
 
 use super::polling::{self, Polling, polling};
 use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
     busy, cores_by, delayed, grown, interrupts, others_share, ticks_per_s, waiting,
 };
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::{Context, quota};
-use crate::judge::harm::Cost;
 
-/// Share of these cores that their servers wanted, which is above one where several of them wait: what they and the interrupts used, and how
-/// many of them were ready to run and waited on average. Nothing where that could not be read of each of them.
+/// Demand of the servers for these cores as a share of them, above one if several wait: their use and that of interrupts, plus the mean number of threads that
+/// were ready and waited. `None` if any of it could not be read.
 fn wanted_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     let (first, last, elapsed_us) = ctx.inside(&ctx.obs.cpu)?;
     let elapsed_s = elapsed_us as f64 / 1e6;
@@ -22,10 +22,10 @@ fn wanted_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     Some((own + interrupts.sum::<f64>()) / group.cores.len().max(1) as f64)
 }
 
-/// What other programs used of cores that their servers did not want whole: such cores are no limit of theirs, however little is left idle.
+/// Share of these cores used by other programs, if the servers did not need the cores fully. Such cores do not limit the servers, however little is idle.
 pub(crate) fn left_to_others(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     let others = others_share(ctx, group).filter(|share| *share > TENANTS_SHARE_MAX)?;
-    // Servers of many processes wait for one another, too: as long as answers take little longer than alone, what they wait for is no limit.
+    // Servers with many processes also wait for each other. As long as answers take little longer than a single one, that wait is no limit.
     let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
     let unwanted = match wanted_share(ctx, group) {
         Some(wanted) => is_quick || wanted < SATURATED_UTILIZATION,
@@ -34,8 +34,7 @@ pub(crate) fn left_to_others(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option
     unwanted.then_some(others)
 }
 
-/// True where all servers of the path left room on their cores: the cores were not busy, or only with other programs' work for which the
-/// servers hardly waited.
+/// True if all servers of the path had room on their cores: the cores were not busy, or only with other programs that the servers hardly waited for.
 pub(crate) fn cores_are_spare(ctx: &Context<'_>) -> bool {
     let spare = |group: &CoreGroup<'_>| {
         let idle = busy(ctx, &group.cores).is_some_and(|busy| busy < NEAR_UTILIZATION * group.count());
@@ -46,8 +45,8 @@ pub(crate) fn cores_are_spare(ctx: &Context<'_>) -> bool {
     ctx.core_groups().iter().all(spare)
 }
 
-/// True where some cores of the path's servers were full of their own work, nearly all of it for good answers: their time allows no more of them,
-/// whatever else is waited for.
+/// True if some of the servers' cores were full of the servers' own work, nearly all of it for good answers. They have no time for more answers, whatever else
+/// requests wait for.
 pub(crate) fn are_spent(ctx: &Context<'_>) -> bool {
     let full = |group: &CoreGroup<'_>| {
         let (limit, tiers) = (group.count(), &group.tiers);
@@ -58,7 +57,7 @@ pub(crate) fn are_spent(ctx: &Context<'_>) -> bool {
     ctx.failed_share().is_some_and(|share| !Cost::share_of_requests(share).hurts()) && ctx.core_groups().iter().any(full)
 }
 
-/// True where cores are as good as all busy, or have little left and threads wait for them, and their servers want them so.
+/// True if the cores limit their servers: nearly all are busy, or few are idle and threads wait, and the servers need them.
 pub(crate) fn is_wanted(ctx: &Context<'_>, group: &CoreGroup<'_>, utilization: f64) -> bool {
     let is_crowded =
         || utilization >= CROWDED_UTILIZATION && waiting(ctx, &group.tiers).is_some_and(|waiting| waiting >= group.cores.len() as f64);
@@ -72,7 +71,7 @@ pub(crate) fn is_wanted(ctx: &Context<'_>, group: &CoreGroup<'_>, utilization: f
         )
 }
 
-/// A tier that polls, where cores are busy or threads run all the time that say nothing for it.
+/// A tier that polls, so that its busy cores or always running threads are no sign of load.
 pub(crate) fn polled<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<Polling<'a>> {
     let used = busy(ctx, &group.cores)?;
     let is_full = |one: &Polling<'_>| {
@@ -81,8 +80,8 @@ pub(crate) fn polled<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<Pol
     polling(ctx, &group.tiers).into_iter().find(is_full)
 }
 
-/// The tier whose few threads run all the time. Threads that a quota stops are ready to run all the time, too, and those that poll run whether they
-/// serve or not.
+/// The tier whose few threads run all the time and limit it. Threads stopped by a quota are always ready too, and polling threads always run; both are
+/// excluded.
 pub(crate) fn too_few<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<(&'a Tier, Threads)> {
     let polls = polling(ctx, &group.tiers);
     let polls = |tier: &Tier| polls.iter().any(|one| one.is_all && one.tier.id == tier.id);
@@ -90,19 +89,19 @@ pub(crate) fn too_few<'a>(ctx: &Context<'_>, group: &CoreGroup<'a>) -> Option<(&
     free.find_map(|tier| Some((*tier, Threads::exhausted(ctx, tier, group.cores.len())?)))
 }
 
-/// Cores, or threads that are fewer than these, whose time is what limits.
+/// Cores, or fewer threads than cores, whose time is the limit.
 pub(crate) struct Limiting<'c, 'a> {
-    /// The cores on which the servers may run.
+    /// The cores that the servers may run on.
     pub(crate) group: &'c CoreGroup<'a>,
-    /// The tiers whose time it is: those that share the cores, or that of the threads alone.
+    /// The tiers limited by it: those that share the cores, or the tier of the threads.
     pub(crate) tiers: Vec<&'a Tier>,
-    /// How many threads serve, where these are what limits and not the cores.
+    /// Number of serving threads, if they are the limit and not the cores.
     pub(crate) threads: Option<usize>,
-    /// How many of the cores were idle on average.
+    /// Mean number of idle cores.
     pub(crate) idle: f64,
 }
 
-/// The cores and threads whose time limits their servers: where the station of the cores is saturated, and by what.
+/// The cores and threads whose time limits their servers.
 pub(crate) fn limiting<'c, 'a>(ctx: &'c Context<'a>) -> Vec<Limiting<'c, 'a>> {
     let of = |group: &'c CoreGroup<'a>| {
         let busy = busy(ctx, &group.cores)?;
@@ -116,7 +115,7 @@ pub(crate) fn limiting<'c, 'a>(ctx: &'c Context<'a>) -> Vec<Limiting<'c, 'a>> {
     ctx.core_groups().iter().filter_map(of).collect()
 }
 
-/// A tier whose cores have fewer threads that do the work of servers, with how many of both there are: what is left of the cores is not for them.
+/// A tier with fewer serving threads than cores, the number of these threads, and the number of cores. The threads cannot use the other cores.
 pub(crate) fn few_threads<'a>(ctx: &Context<'a>) -> Option<(&'a str, usize, usize)> {
     ctx.core_groups().iter().find_map(|group| {
         let serving: usize = group.tiers.iter().map(|tier| Threads::serving(ctx, tier)).sum::<Option<usize>>()?;

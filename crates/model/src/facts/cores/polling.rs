@@ -1,5 +1,4 @@
-//! Programs that ask again and again whether something came, and never sleep: their cores are busy whether requests come or not, so that busy
-//! cores say nothing about them.
+//! Programs that poll without sleeping. Their cores are busy with or without requests, so busy cores are no sign of load.
 
 use std::collections::BTreeSet;
 
@@ -8,49 +7,48 @@ use super::threads::{READY_SHARE, SERVING_SHARE};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::profile::{POLLING, Profiled, Share};
-use crate::observation::{NetnsId, SocketAddress, ThreadTimes};
+use crate::observation::{NetnsId, ThreadTimes};
 
-/// Shortest time before a load of which the readings count: the kernel brings the time of a thread that runs up to date at its clock ticks, up to
-/// 10 ms apart.
+/// Shortest time before a load whose readings count. The kernel updates the time of a running thread at clock ticks, up to 10 ms apart.
 const QUIET_US_MIN: u64 = 60_000;
-/// Share of that time in which a thread must have run or been ready to: all of it, less what the ticks hide.
+/// Share of that time in which the thread must have run or been ready: all of it, less the resolution of the ticks.
 const QUIET_READY_SHARE: f64 = 0.8;
-/// Share of it in which it must have run: what only waits for a core was perhaps woken for something.
+/// Share of that time in which the thread must have run. A thread that only waits for a core may have been woken for work.
 const QUIET_RAN_SHARE: f64 = 0.5;
-/// Segments a second that may come in the quiet time, as a share of those that come under load: none of its work is requests then.
+/// Largest rate of segments received in the quiet time, as a share of the rate under load. The thread's work was no requests then.
 const QUIET_SEGMENTS_SHARE: f64 = 0.05;
-/// Mean number of other threads that may wait for each core without being in want of it.
+/// Largest mean number of other waiting threads per core that still counts as no wait.
 const WAITING_MAX: f64 = 0.1;
-/// Share of a program's own samples from which it is asking in vain that fills its time.
+/// Share of a program's own samples from which polling fills its time.
 const POLLED_SHARE_MIN: f64 = 0.5;
 
-/// Threads of a tier that never sleep, whatever is asked of them.
+/// Threads of a tier that never sleep, with or without requests.
 pub(crate) struct Polling<'a> {
     /// The tier.
     pub(crate) tier: &'a Tier,
-    /// Cores that they kept busy on average.
+    /// Mean number of cores they kept busy.
     pub(crate) cores: f64,
     /// Mean number of them that waited for a core.
     pub(crate) delayed: f64,
-    /// True where no other thread of the tier serves.
+    /// True if no other thread of the tier serves.
     pub(crate) is_all: bool,
-    /// What tells.
+    /// How it was detected.
     pub(crate) sign: Sign,
 }
 
-/// What tells that a program polls.
+/// How polling was detected.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
-    /// So many threads ran all the time before the load, too, while hardly anything came in.
+    /// The threads also ran all the time before the load, while hardly anything was received.
     Quiet {
-        /// How many.
+        /// Number of threads.
         threads: usize,
-        /// Cores that they kept busy then.
+        /// Mean number of cores they kept busy then.
         ran: f64,
-        /// How long it was watched, microseconds.
+        /// Length of the quiet time, microseconds.
         elapsed_us: u64,
     },
-    /// Most of the program's samples are of functions that ask whether something came.
+    /// Most of the program's samples are in functions that poll.
     Sampled(Share),
 }
 
@@ -59,7 +57,7 @@ pub(crate) fn polling<'a>(ctx: &Context<'_>, tiers: &[&'a Tier]) -> Vec<Polling<
     tiers.iter().filter_map(|tier| quiet(ctx, tier).or_else(|| sampled(ctx, tier))).collect()
 }
 
-/// True where so many busy cores would have room without what these programs run, and next to none of the servers' other threads wait for one.
+/// True if the busy cores would have room without the polling threads, and almost none of the servers' other threads wait for a core.
 pub(super) fn fills(all: &[Polling<'_>], busy: f64, limit: f64, waiting: Option<f64>) -> bool {
     let cores: f64 = all.iter().map(|one| one.cores).sum();
     let delayed: f64 = all.iter().map(|one| one.delayed).sum();
@@ -99,19 +97,19 @@ fn quiet<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {
     (threads > 0).then_some(all)
 }
 
-/// Shares of a time in which a thread ran and waited for a core; nothing of one that was not there at its beginning.
+/// Shares of a time in which a thread ran and waited for a core. `None` if it did not exist at the beginning.
 fn spent(begin: &[ThreadTimes], end: &ThreadTimes, elapsed_us: u64) -> Option<(f64, f64)> {
     let begin = begin.iter().find(|begin| begin.id == end.id)?;
     let share = |end: u64, begin: u64| end.saturating_sub(begin) as f64 / 1e3 / elapsed_us.max(1) as f64;
     Some((share(end.run_ns, begin.run_ns), share(end.delay_ns, begin.delay_ns)))
 }
 
-/// The last moment at which certainly nothing was asked: before the load, and before the single requests that go before it.
+/// End of the time that certainly had no requests: before the load and the single requests that precede it.
 fn quiet_until_us(ctx: &Context<'_>) -> u64 {
     ctx.window_us.0.saturating_sub(ctx.obs.unloaded.as_ref().map_or(0, |few| few.duration_us))
 }
 
-/// True where hardly anything came into a namespace before the load, as far as that was read twice, and much of it later.
+/// True if a namespace received hardly anything before the load, according to two readings, and much more under load.
 fn is_quiet(ctx: &Context<'_>, id: NetnsId) -> bool {
     let Some(view) = ctx.obs.netns.get(&id).filter(|_| ctx.obs.load.is_some()) else { return false };
     let [(begin_us, begin), (end_us, end), ..] = view.netstat.points() else { return false };
@@ -123,11 +121,10 @@ fn is_quiet(ctx: &Context<'_>, id: NetnsId) -> bool {
     before.zip(under_load).is_some_and(|(before, under_load)| before <= QUIET_SEGMENTS_SHARE * under_load)
 }
 
-/// True where a client held a connection before the load: what it asked may still be computed, though nothing comes in meanwhile.
+/// True if a client held a connection before the load. Its request may still be computed although nothing is received.
 fn is_asked(ctx: &Context<'_>, first: &Tier) -> bool {
     let Some((_, sockets)) = ctx.obs.netns.get(&first.netns).and_then(|view| view.sockets.points().first()) else { return false };
-    let listens = |address: &SocketAddress| first.listeners.iter().any(|placed| placed.listener.accepts(address));
-    sockets.iter().any(|socket| socket.inode != 0 && listens(&socket.address))
+    sockets.iter().any(|socket| socket.inode != 0 && first.accepts(&socket.address))
 }
 
 fn sampled<'a>(ctx: &Context<'_>, tier: &'a Tier) -> Option<Polling<'a>> {

@@ -1,30 +1,29 @@
-//! Servers with fewer threads than cores: each thread runs on one core at a time, so that a single event loop is at its limit while the other
-//! cores are idle.
+//! Servers with fewer threads than cores. A thread runs on one core at a time, so a single event loop can be at its limit while other cores are idle.
 
 use std::collections::BTreeSet;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
 
-/// Share of its time in which a thread must run, or be ready to, to count as one that never waits for anything but a core.
+/// A thread that runs or is ready for this share of its time waits for nothing but a core.
 pub(super) const READY_SHARE: f64 = 0.95;
-/// Share of its time in which a thread must run to count as one that serves: the others are helpers.
+/// A thread that runs for this share of its time serves requests. Other threads are helpers.
 pub(super) const SERVING_SHARE: f64 = 0.1;
 
-/// Share of a tier's CPU time that helpers may use.
+/// Largest share of a tier's CPU time that helper threads may use.
 const HELPING_SHARE: f64 = 0.1;
 
 /// Threads that do a tier's work.
 pub(crate) struct Threads {
-    /// Those that serve.
+    /// Number of serving threads.
     pub(crate) serving: usize,
-    /// Mean number of those that ran.
+    /// Mean number of running ones.
     pub(crate) running: f64,
 }
 
 impl Threads {
-    /// The threads of a tier where all that serve were ready to run all the time: more of them, or other cores, would be needed for more. Nothing
-    /// where one of them waits for anything else, or their times cannot be told apart.
+    /// The serving threads of a tier if all of them were ready to run all the time, so that only more threads or faster cores would help. `None` if one of
+    /// them waits for something else, or if their times cannot be told apart.
     pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier, cores: usize) -> Option<Self> {
         let mut all = Self { serving: 0, running: 0.0 };
         let pids: BTreeSet<u32> = tier.pids.iter().copied().collect();
@@ -50,7 +49,7 @@ impl Threads {
         (all.serving > 0 && all.serving < cores).then_some(all)
     }
 
-    /// The threads that do a tier's work: nothing where their times cannot be told apart, or others together did more than a tenth of it, as where
+    /// Number of threads that do a tier's work. `None` if their times cannot be told apart, or if other threads did more than a tenth of the work, as when
     /// many processes share it.
     pub(crate) fn serving(ctx: &Context<'_>, tier: &Tier) -> Option<usize> {
         let (mut serving, mut served, mut all) = (0, 0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Which listeners the target of a request leads to, directly or through translations of its address.
+//! The listeners that the request's target leads to, directly or through translations of its address.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use super::translation::{ArrivalAddress, Hop, Translations};
 use super::{PlacedListener, all_listeners, answers, is_asked, newest_listeners};
 use crate::observation::{ListenerAddress, NetnsId, Observation, SocketAddress};
 
-/// What a target leads to.
+/// The listeners of the request's target.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The listeners at which its connections end.
+    /// The listeners that its connections reach.
     pub(super) listeners: Vec<PlacedListener>,
-    /// Namespaces that all have a listener for it, where it cannot be told which one is meant.
+    /// Namespaces that each have a listener for it, if it is not known which one is meant.
     pub(super) ambiguous: BTreeSet<NetnsId>,
     /// The translations on the way.
     pub(super) hops: Vec<Hop>,
 }
 
 impl Found {
-    /// Adds the listeners of one place.
+    /// Adds the listeners of one address.
     fn add(&mut self, place: &ArrivalAddress, at: At) {
         match at {
             At::Sure(listeners) => self.listeners.extend(listeners),
@@ -32,14 +32,14 @@ impl Found {
     }
 }
 
-/// The listeners of one place.
+/// The listeners of one address.
 enum At {
     Sure(Vec<PlacedListener>),
     Ambiguous(BTreeSet<NetnsId>),
 }
 
-/// Looks where connections to the target end. The address itself counts where somebody listens there and connections are not sent on, or some
-/// were accepted there all the same (a proxy in user space that takes part of them); else the addresses that they are sent on to.
+/// Finds the listeners that connections to the target reach. The address itself counts if a listener is there and connections are not translated further, or
+/// if some were accepted there nevertheless (a proxy in user space that takes some of them). Otherwise the translated addresses count.
 pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
     let request = &obs.request;
     if !request.unix.is_empty() {
@@ -54,11 +54,11 @@ pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
         places.iter().map(|place| (place, listeners(obs, place))).filter(|(_, listeners)| !listeners.is_empty()).collect();
     let is_end = |(place, listeners): &&(&ArrivalAddress, Vec<PlacedListener>)| !place.is_passed || accepts(obs, place, listeners);
     let mut ends: Vec<&(&ArrivalAddress, Vec<PlacedListener>)> = heard.iter().filter(is_end).collect();
-    // Where nobody on this host listens at what the connections are sent on to, the last one who does is as far as they can be followed.
+    // If no listener on this host has the translated address, the last address with a listener is as far as connections can be followed.
     if ends.is_empty() {
         ends.extend(heard.last());
     }
-    // The addresses of one name are one target.
+    // All addresses of one name are one target.
     let (direct, translated): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(place, _)| place.hops.is_empty());
     if let Some((place, _)) = direct.first() {
         let all: Vec<PlacedListener> = direct.iter().flat_map(|(_, listeners)| listeners.clone()).collect();
@@ -73,7 +73,7 @@ pub(super) fn find(obs: &Observation, translations: &Translations) -> Found {
     found
 }
 
-/// The listeners at the unix socket that is asked. Containers may have one path each: then those in the client's own namespace are meant.
+/// The listeners at the requested unix socket. Containers may each have a socket of the same path: then the client's own namespace is meant.
 fn at_socket(obs: &Observation) -> Found {
     let mut listeners = all_listeners(obs);
     listeners.retain(|placed| is_asked(&obs.request, placed.netns, &placed.listener));
@@ -88,7 +88,7 @@ fn at_socket(obs: &Observation) -> Found {
     }
 }
 
-/// Every listener that answers at a place, whatever the namespace.
+/// Every listener that an address reaches, in any namespace.
 fn listeners(obs: &Observation, place: &ArrivalAddress) -> Vec<PlacedListener> {
     let request = &obs.request;
     let (ip, port) = place.endpoint;
@@ -97,9 +97,9 @@ fn listeners(obs: &Observation, place: &ArrivalAddress) -> Vec<PlacedListener> {
         if request.server_netns.is_some_and(|named| named != netns) {
             continue;
         }
-        // A namespace that the user named stands for the client's own where the target is a loopback address.
+        // For a loopback target a namespace named by the user replaces the client's own.
         let same = netns == place.from(request.client_netns) || (place.hops.is_empty() && request.server_netns == Some(netns));
-        // The kernel prefers a listener bound to the very address over one bound to all.
+        // The kernel prefers a listener bound to this very address over one bound to all addresses.
         let mut here: Vec<_> = newest_listeners(view).filter(|listener| answers(view, same, listener, ip, port)).collect();
         let specific = |address: &ListenerAddress| matches!(address, ListenerAddress::Tcp(ip, _) if !ip.is_unspecified());
         if here.iter().any(|listener| specific(&listener.address)) {
@@ -110,8 +110,8 @@ fn listeners(obs: &Observation, place: &ArrivalAddress) -> Vec<PlacedListener> {
     found
 }
 
-/// Of listeners in several namespaces those in the namespace from which the connection comes. Where the address was translated, private
-/// addresses may be used twice on one host: then those that were seen to accept connections, if they are in one namespace alone.
+/// Of listeners in several namespaces, those in the namespace that the connection comes from. If the address was translated, several namespaces of a host may
+/// use the same private address: then the listeners that accepted connections, if they are in one namespace only.
 fn pick(obs: &Observation, place: &ArrivalAddress, listeners: &[PlacedListener]) -> At {
     let namespaces: BTreeSet<NetnsId> = listeners.iter().map(|placed| placed.netns).collect();
     let of = |netns: NetnsId| -> Vec<PlacedListener> { listeners.iter().filter(|placed| placed.netns == netns).cloned().collect() };
@@ -133,7 +133,7 @@ fn accepts(obs: &Observation, place: &ArrivalAddress, listeners: &[PlacedListene
     listeners.iter().any(|placed| accepts_in(obs, placed.netns, place))
 }
 
-/// True where a connection that was accepted at this place was seen in a namespace.
+/// True if a namespace has a connection that was accepted at this address.
 fn accepts_in(obs: &Observation, netns: NetnsId, place: &ArrivalAddress) -> bool {
     let Some(view) = obs.netns.get(&netns) else { return false };
     let (ip, port) = place.endpoint;

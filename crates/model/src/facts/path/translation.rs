@@ -1,48 +1,48 @@
-//! Where connections to an address end that is translated on the way (destination NAT, as in front of containers), hop by hop.
+//! Where connections end whose address is translated on the way (destination NAT, as for containers), hop by hop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::observation::{NetnsId, Observation};
 
-/// Translations followed at most, one after the other: a load balancer, a router, a host and a service mesh are four.
+/// Most translations followed in a row: a load balancer, a router, a host and a service mesh are four.
 const HOPS_MAX: usize = 8;
-/// Addresses looked at for one target at most: a service may have hundreds of backends.
+/// Most addresses followed for one target: a service may have hundreds of backends.
 const PLACES_MAX: usize = 1_024;
 
 /// A TCP address and port.
 pub type Endpoint = (IpAddr, u16);
 
-/// One translation that a connection passes.
+/// One translation of a connection's destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
     /// The namespace that translates.
     pub netns: NetnsId,
-    /// Where the connection was going.
+    /// Destination before the translation.
     pub original: Endpoint,
-    /// Where it goes on to.
+    /// Destination after the translation.
     pub translated: Endpoint,
 }
 
-/// An address at which connections may arrive.
+/// An address that connections may arrive at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrivalAddress {
     /// Address and port.
     pub endpoint: Endpoint,
-    /// The translations on the way here, in order; none for the address that was asked for.
+    /// The translations on the way to it, in order; empty for the requested address.
     pub hops: Vec<Hop>,
-    /// True where connections were seen to be translated further.
+    /// True if connections to it were seen to be translated further.
     pub is_passed: bool,
 }
 
 impl ArrivalAddress {
-    /// The namespace from which a connection comes here: where it was translated last, else where the client is.
+    /// The namespace that a connection to it comes from: that of the last translation, else the client's.
     pub fn from(&self, client: NetnsId) -> NetnsId {
         self.hops.last().map_or(client, |hop| hop.netns)
     }
 }
 
-/// The translations that all namespaces were seen to make.
+/// All translations seen in all namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Translations(BTreeMap<Endpoint, BTreeSet<Hop>>);
 
@@ -59,7 +59,7 @@ impl Translations {
         Self(all)
     }
 
-    /// The address itself and every one that a connection to it, made in namespace `client`, may be sent on to: nearest first, each once.
+    /// The address itself and every address that a connection to it from namespace `client` may be translated to: nearest first, without duplicates.
     pub fn places(&self, client: NetnsId, target: Endpoint) -> Vec<ArrivalAddress> {
         let mut places = vec![ArrivalAddress { endpoint: canonical(target), hops: Vec::new(), is_passed: false }];
         let mut at = 0;
@@ -67,7 +67,7 @@ impl Translations {
             let here = places[at].clone();
             for hop in self.further(client, &here) {
                 places[at].is_passed = true;
-                // Rules that lead in a circle end here.
+                // Rules in a circle end here.
                 let is_known = places.iter().any(|place| place.endpoint == hop.translated);
                 if !is_known && here.hops.len() < HOPS_MAX && places.len() < PLACES_MAX {
                     let hops = here.hops.iter().copied().chain([hop]).collect();
@@ -81,7 +81,7 @@ impl Translations {
 
     fn further(&self, client: NetnsId, place: &ArrivalAddress) -> impl Iterator<Item = Hop> {
         let from = place.from(client);
-        // A loopback address is another place in each namespace.
+        // A loopback address is a different place in each namespace.
         let is_loopback = place.endpoint.0.is_loopback();
         let here = self.0.get(&place.endpoint).into_iter().flatten().copied();
         here.filter(move |hop| !is_loopback || hop.netns == from)

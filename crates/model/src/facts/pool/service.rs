@@ -1,4 +1,4 @@
-//! How long a request holds a worker of a pool, without the time that it waits for something which has a limit of its own.
+//! How long a request holds a worker of a pool, without its waits for something that has a limit of its own.
 
 use super::{Pool, SAMPLES_MIN};
 use crate::facts::Context;
@@ -9,7 +9,7 @@ use crate::facts::quota::stops;
 use crate::observation::load::Percentiles;
 use crate::observation::{AccessLog, CpuUse};
 
-/// How long a request holds a worker, without what it waits for elsewhere: for a core, or in the queue of a tier behind. Seconds.
+/// How long a request holds a worker, without waits for a core or in the queue of an upstream tier. Seconds.
 pub(crate) struct Service {
     pub(crate) held_s: f64,
     pub(crate) held_s_least: f64,
@@ -17,10 +17,10 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// From the workers' own log where it has durations; else from the sockets by Little's law, where the answers tell how many were served.
+    /// From the workers' log if it has durations; else from sockets by Little's law, if the number of served requests is known.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Self> {
         let load = ctx.obs.load.as_ref().filter(|load| load.good >= GOOD_MIN && pool.busy.len() >= SAMPLES_MIN)?;
-        // Those of which is known how much they gained.
+        // Logs whose growth is known.
         let logs: Vec<&AccessLog> = ctx.access_logs(tier).filter(|log| log.gained().is_some() && log.lines >= GOOD_MIN).collect();
         let lines: f64 = logs.iter().filter_map(|log| log.gained()).sum();
         let served = match ctx.can_divide_by_good() {
@@ -28,14 +28,14 @@ impl Service {
             false if lines > 0.0 => lines / ctx.seconds().max(1e-6),
             false => return None,
         };
-        // Of the requests that failed none, or all, may have held a worker.
+        // Between none and all of the failed requests held a worker.
         let served_most = served.max(load.throughput_rps());
         let per_request_s = |processes: f64| processes / served;
         let running_s = per_request_s(processes(ctx, tier, |used| used.run_ns));
         let queued_s = per_request_s(ctx.queued_mean(ctx.behind(tier)));
         let for_core_s = per_request_s(processes(ctx, tier, |used| used.run_delay_ns));
-        // The wait for a core that other programs keep busy stays; that for one the servers filled themselves is the cores' own queue, and that for the
-        // next period of a quota is the quota's.
+        // The wait for a core that other programs keep busy counts. The wait for a core that the servers filled themselves is the cores' own queue, and the
+        // wait for the next period of a quota is the quota's.
         let stays_s = if other_tenants(ctx).is_empty() || stops(ctx, tier) { 0.0 } else { for_core_s };
         let alone_s = |held_s: f64| (held_s - queued_s - for_core_s).max(running_s);
         let net_s = |held_s: f64| alone_s(held_s) + stays_s;
@@ -48,13 +48,13 @@ impl Service {
     }
 }
 
-/// Mean number of a tier's processes that do what this clock counts, over the window.
+/// Mean number of a tier's threads in the state that this clock counts.
 fn processes(ctx: &Context<'_>, tier: &Tier, clock_ns: fn(&CpuUse) -> Option<u64>) -> f64 {
     tier.pids.iter().filter_map(|pid| ctx.clocked(*pid, clock_ns)).sum()
 }
 
-/// The mean of which these are percentiles: between two of them values are taken to rise evenly, and the lower half to be as high as the
-/// median, so that it is rather too long than too short. Seconds.
+/// The mean of a distribution with these percentiles, seconds. Values between two percentiles are interpolated. The lower half counts as the median, so the
+/// mean is rather too long than too short.
 fn mean_s(times: &Percentiles) -> f64 {
     let points = [(0.5, times.p50), (0.75, times.p75), (0.9, times.p90), (0.95, times.p95), (0.99, times.p99), (0.999, times.p999)];
     let between = points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) as f64 / 2.0);

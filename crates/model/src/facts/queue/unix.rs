@@ -1,22 +1,21 @@
-//! Accept queues of unix sockets: the kernel counts nobody whom it turns away there, so their callers' words must tell.
+//! Accept queues of unix sockets. The kernel does not count refusals there, so the logs of the callers are the evidence.
 //!
-//! A connection that finds the queue full is not put off but refused at once where its caller does not wait: EAGAIN, errno 11 (unix(7)). nginx
-//! then answers 502.
+//! If the queue is full, a non-blocking connect is refused at once with EAGAIN, errno 11 (unix(7)). nginx then answers 502.
 
 use super::Queue;
 use crate::facts::Context;
 use crate::facts::Logged;
+use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier, plain};
 use crate::facts::suffered::{answers_with, turned_away};
-use crate::judge::harm::Cost;
 use crate::observation::{ListenerAddress, NetnsId};
 
-/// The kind of log line in which a caller tells that it was turned away for want of room.
+/// Kind of log line for a connect that found the queue full.
 const KIND_NO_ROOM: &str = "connect 11";
-/// What a gateway answers whose upstream turned it away, or did not answer.
+/// Statuses of a gateway whose upstream refused or did not answer.
 const GATEWAY_STATUSES: [u16; 3] = [502, 503, 504];
 
-/// The path of a unix listener; nothing for others.
+/// The path of a unix listener. `None` for others.
 pub(crate) fn path_of(placed: &PlacedListener) -> Option<&str> {
     match &placed.listener.address {
         ListenerAddress::Unix(path) => Some(path),
@@ -24,8 +23,7 @@ pub(crate) fn path_of(placed: &PlacedListener) -> Option<&str> {
     }
 }
 
-/// Connections of the load itself that were refused, where it connects to this very socket: with EAGAIN for want of room, or because nobody
-/// listened for a while.
+/// Refused connections of the load itself, if it connects to this socket: with EAGAIN because the queue was full, or because nobody listened for a while.
 pub(crate) fn own_refused(ctx: &Context<'_>, netns: Option<NetnsId>, path: &str) -> Option<u64> {
     let load = ctx.obs.load.as_ref().filter(|_| !ctx.obs.request.unix.is_empty())?;
     let first = ctx.path.tiers.first()?;
@@ -33,41 +31,41 @@ pub(crate) fn own_refused(ctx: &Context<'_>, netns: Option<NetnsId>, path: &str)
     first.listeners.iter().any(asked).then_some(load.errors.connect_refused)
 }
 
-/// Connections that were turned away at a tier's unix socket: what its callers logged; where their logs tell nothing at all, and the queue was
-/// seen beyond its limit, the answers of a gateway without an upstream.
+/// Refused connections at a tier's unix socket: the callers' log lines. If their logs show nothing at all and the queue was seen beyond its limit, the gateway
+/// errors.
 pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, path: &str, queue: Queue) -> Option<u64> {
     if let Some(own) = own_refused(ctx, Some(netns), path) {
-        // Who is turned away comes again at once, so that the queue is seen full; else it was not for want of room.
+        // Refused clients retry at once, so the queue is seen full. If it was not, there was another reason.
         return Some(if queue.is_full() { own } else { 0 });
     }
-    // One more than the limit may wait: a queue that holds them all was full.
+    // Limit + 1 connections may wait: then the queue was full.
     let was_full = queue.peak > queue.limit;
     if let Some(logged) = logged(ctx, tier, path, was_full) {
         return Some(logged.count);
     }
     match lines(ctx, tier) {
-        // A log without any line may be kept at a level at which this is not told.
+        // An empty log may have a level that does not record this.
         Some(0) | None if was_full => ctx.obs.load.as_ref().map(|load| answers_with(load, &GATEWAY_STATUSES[..2])),
         lines => lines.map(|_| 0),
     }
 }
 
-/// The lines in which a tier's callers tell that they were turned away at this path. Of a log only the first line is known: where it speaks of
-/// another socket, the others are this one's only if its queue was seen full.
+/// Log lines of a tier's callers about refusals at this path. Only the first line of each kind is known. If it names another socket, the lines count for this
+/// one only if its queue was seen full.
 pub(crate) fn logged(ctx: &Context<'_>, tier: &Tier, path: &str, was_full: bool) -> Option<Logged> {
     let about = |logged: &Logged| names(&logged.line, path) || (was_full && logged.line.contains("unix:"));
     let told = callers(ctx, tier).filter_map(|caller| ctx.logged(caller, KIND_NO_ROOM)).filter(about);
     told.max_by_key(|logged| logged.count)
 }
 
-/// True where a line speaks of a socket: "connect() to unix:/run/php.sock failed (11: ...".
+/// True if a line names this socket: "connect() to unix:/run/php.sock failed (11: ...".
 fn names(line: &str, path: &str) -> bool {
     let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_'));
     let named = |from: &str| from.strip_prefix(path).or_else(|| plain(from).strip_prefix(plain(path))).is_some_and(ends);
     line.match_indices("unix:").any(|(at, prefix)| named(&line[at + prefix.len()..]))
 }
 
-/// Lines in the error logs of a tier's callers; nothing where no log could be read.
+/// Number of lines in the error logs of a tier's callers. `None` if no log could be read.
 fn lines(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
     let views = callers(ctx, tier).flat_map(|caller| caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)));
     let logs = views.flat_map(|view| view.error_logs.values().filter_map(|log| log.last()));
@@ -79,15 +77,15 @@ fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier>
     ctx.path.tiers.iter().filter(move |caller| caller.upstreams.contains(&index))
 }
 
-/// True where more than a few of the load's own connections were refused or, where it does not connect to this socket, got answers of a gateway
-/// whose upstream did not take its request; without load of our own, more than a few of those who came were turned away.
+/// True if the refusals did harm: refused connections of the load itself if it connects to this socket, else gateway errors. For watched traffic: the refusals
+/// as a share of the connections.
 pub(crate) fn harmed(ctx: &Context<'_>, netns: NetnsId, path: &str, refused: u64) -> bool {
     let Some(load) = &ctx.obs.load else { return turned_away(ctx, None, refused).hurts() };
     let lost = own_refused(ctx, Some(netns), path).unwrap_or_else(|| answers_with(load, &GATEWAY_STATUSES));
     Cost::of_requests(lost, load.requests).hurts()
 }
 
-/// Seconds that a client waits for its answer.
+/// How long a client waits for its answer, seconds.
 pub(crate) fn patience_s(ctx: &Context<'_>) -> f64 {
     ctx.obs.load.as_ref().map_or(f64::INFINITY, |load| load.timeout_us as f64 / 1e6)
 }

@@ -81,7 +81,7 @@ fn changes(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView, wanted: u64) -> 
 /// kernel's own default for this host (one a bucket); at most what memory allows.
 fn wanted(ctx: &Context<'_>, view: &NetnsView, table: &Table) -> u64 {
     let life_s = view.sysctl_number(KEY_TIME_WAIT).map_or(TIME_WAIT_S, |seconds| seconds as f64);
-    let needed = (GROWTH_ROOM * table.growth_per_s * life_s).min(u64::MAX as f64 / 4.0) as u64;
+    let needed = (GROWTH_ROOM * table.growth_per_s_max * life_s).min(u64::MAX as f64 / 4.0) as u64;
     let floor = table.max.saturating_mul(4).max(view.sysctl_number(KEY_BUCKETS).unwrap_or(0));
     let cap = ctx.obs.memory.last().map_or(u64::MAX / 2, |memory| memory.total / MEMORY_SHARE / ENTRY_BYTES);
     let rounded = needed.max(floor).max(1).checked_next_power_of_two().unwrap_or(1 << 31).min(1 << 31);

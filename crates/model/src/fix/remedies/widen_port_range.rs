@@ -2,10 +2,11 @@
 
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
+use crate::facts::port_range::{KEY_RANGE, usable};
 use crate::fix::change::{Activation, Change};
 use crate::judge::findings::PORTS_EXHAUSTED;
 use crate::judge::stations::StationReading;
-use crate::judge::stations::ephemeral_ports::{KEY_RANGE, all, usable};
+use crate::judge::stations::ephemeral_ports::all;
 use crate::observation::{ListenerAddress, NetnsView};
 use crate::output::message::Message;
 use crate::output::report::Signal;

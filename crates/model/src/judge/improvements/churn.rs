@@ -2,9 +2,9 @@
 
 use crate::facts::Context;
 use crate::facts::cores::limiting;
+use crate::facts::harm::{NOISE_SHARE, gain_of};
 use crate::facts::path::Tier;
 use crate::facts::profile::{CONNECTION, Profiled, is_of};
-use crate::judge::harm::{NOISE_SHARE, gain_of};
 use crate::judge::stations::StationReading;
 use crate::judge::stations::upstream_connect::{Edge, edges};
 use crate::observation::CpuUse;

@@ -3,13 +3,14 @@
 use super::{debug_log, handshakes};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
+use crate::facts::harm::{NOISE_SHARE, gain_of};
 use crate::facts::path::Tier;
-use crate::facts::profile::{self, Profiled, Share, is_of, limit_name};
-use crate::judge::harm::{NOISE_SHARE, gain_of};
+use crate::facts::profile::{self, Profiled, Share, is_of};
 use crate::judge::stations::StationReading;
 use crate::observation::ProfilePart;
 use crate::observation::load::GeneratorThread;
 use crate::output::message::Message;
+use crate::output::profile::limit_name;
 use crate::output::report::{At, Confidence, Evidence, Finding, Role, Station};
 
 /// Cores that must be idle on average for a server that cannot use them to be worth a word.

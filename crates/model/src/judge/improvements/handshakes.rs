@@ -139,7 +139,7 @@ fn returning(ctx: &Context<'_>, tier: &Tier) -> Option<(f64, usize)> {
     let mut seen: BTreeMap<IpAddr, (BTreeSet<u16>, usize)> = BTreeMap::new();
     for sockets in view.sockets.values() {
         let mut now: BTreeMap<IpAddr, usize> = BTreeMap::new();
-        for socket in sockets.iter().filter(|socket| tier.listeners.iter().any(|placed| placed.listener.accepts(&socket.address))) {
+        for socket in sockets.iter().filter(|socket| tier.accepts(&socket.address)) {
             let SocketAddress::Tcp { remote: (ip, port), .. } = socket.address else { continue };
             seen.entry(ip).or_default().0.insert(port);
             *now.entry(ip).or_default() += 1;

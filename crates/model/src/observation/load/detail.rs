@@ -1,49 +1,49 @@
-//! What a report on a load itself asks for beyond [`LoadResult`], which recordings hold.
+//! Details of a load that only a report on the load itself needs. Recordings hold [`LoadResult`] without them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{LoadResult, Percentiles};
 
-/// A load's result and the details that only a report on the load itself shows.
+/// The result of a load and the details for a report on the load itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// What came of the load.
+    /// The result.
     pub result: LoadResult,
-    /// More about it.
+    /// The details.
     pub detail: Detail,
 }
 
-/// More about a load.
+/// Details of a load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Detail {
-    /// Time of load before anything was counted, microseconds.
+    /// Length of the warm-up, which is not counted, microseconds.
     pub warm_up_us: u64,
-    /// From the intended start to the first byte of the answer: of all answers, and of requests that failed after a part of theirs.
+    /// From the intended start to the first byte of the answer: all answers, and failed requests with a partial answer.
     pub first_byte_us: Percentiles,
-    /// Mean latency, microseconds; 0 where no request ended.
+    /// Mean latency, microseconds; 0 if no request ended.
     pub latency_us_mean: f64,
-    /// Closed loop: latency with the requests that slow answers kept from being sent.
+    /// Closed loop: latency corrected for the requests that slow answers delayed.
     pub corrected_latency_us: Option<Percentiles>,
-    /// How many latencies lie where, in ascending order without gaps.
+    /// Histogram of latencies, ascending and without gaps.
     pub distribution: Vec<Bucket>,
     /// From the connection to the end of the TLS handshake.
     pub tls_us: Percentiles,
-    /// Open loop: those of `late` for which no connection was free.
+    /// Open loop: requests of `late` that waited for a free connection.
     pub late_held: u64,
-    /// Standard deviation of the latency, microseconds; 0 where no request ended.
+    /// Standard deviation of the latency, microseconds; 0 if no request ended.
     pub latency_us_stdev: f64,
-    /// The latency's percentile distribution, ascending to the largest; empty where no request ended.
+    /// The latency's percentile distribution, ascending to the largest; empty if no request ended.
     pub quantiles: Vec<Quantile>,
-    /// What happened when.
+    /// The load over time.
     pub series: Series,
-    /// `struct tcp_info` of a sample of connections at the end of the offering, at most 64, each as the kernel gave it.
+    /// `struct tcp_info` of at most 64 sampled connections at the end of the offering, as raw bytes from the kernel.
     pub tcp_info: Vec<Vec<u8>>,
 }
 
 /// A point of a percentile distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantile {
-    /// Share of requests that took at most `value_us`, 0 to 1; the point at which the distribution was asked.
+    /// Share of requests that took at most `value_us`, 0 to 1.
     pub quantile: f64,
     /// Microseconds.
     pub value_us: u64,
@@ -51,10 +51,10 @@ pub struct Quantile {
     pub count: u64,
 }
 
-/// A time series of a load, from the end of its warm-up on and through the wait for the last answers.
+/// A time series of a load, from the end of its warm-up to the end of the wait for the last answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series {
-    /// Length of a bucket, milliseconds: 10, and doubled until there are fewer than 6,000 of them.
+    /// Length of a bucket, milliseconds: 10, doubled until there are fewer than 6,000 buckets.
     pub interval_ms: u32,
     /// The buckets.
     pub points: Vec<Point>,
@@ -63,7 +63,7 @@ pub struct Series {
 /// A bucket of a time series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Point {
-    /// Requests begun.
+    /// Requests started.
     pub started: u32,
     /// Expected answers.
     pub good: u32,
@@ -73,9 +73,9 @@ pub struct Point {
     pub failed: u32,
     /// Requests under way at the end of the bucket.
     pub in_flight: u32,
-    /// Largest latency of those that ended, microseconds, at most 2^32 - 1.
+    /// Largest latency of the requests that ended, microseconds, at most 2^32 - 1.
     pub latency_us_max: u32,
-    /// Sum of the latencies of those that ended, microseconds.
+    /// Sum of the latencies of the requests that ended, microseconds.
     pub latency_us_sum: u64,
 }
 
@@ -84,11 +84,11 @@ pub struct Point {
 pub struct Handshakes {
     /// With a certificate.
     pub full: u64,
-    /// Shortened by an earlier session.
+    /// Abbreviated by an earlier session.
     pub resumed: u64,
 }
 
-/// Latencies between the bound before (excluded) and this one.
+/// Latencies above the previous bucket's bound, up to this one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bucket {
     /// Upper bound, microseconds, included.

@@ -50,7 +50,7 @@ pub struct TcpSample {
 }
 
 impl TcpSample {
-    /// The sample of these connections; nothing where there is none.
+    /// The sample of these connections. `None` if there is none.
     pub fn of(connections: Vec<TcpConnection>) -> Option<Self> {
         if connections.is_empty() {
             return None;

@@ -65,7 +65,7 @@ fn wanted(load: &LoadResult) -> f64 {
     load.threads.iter().map(wanted).fold(0.0, f64::max)
 }
 
-/// True where the server may give more than was measured.
+/// True if the server may give more than was measured.
 pub(super) fn is_limit(load: &LoadResult) -> bool {
     busy(load) >= LIMITED_UTILIZATION || wanted(load) >= LIMITED_UTILIZATION || is_local(load)
 }

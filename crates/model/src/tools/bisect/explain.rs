@@ -14,7 +14,7 @@ pub(super) struct Whole<'a> {
     pub(super) report: &'a Diagnosis,
     /// CPU time of a good answer, microseconds.
     pub(super) cost_us: Option<f64>,
-    /// True where requests came at a rate.
+    /// True if requests came at a rate.
     pub(super) at_rate: bool,
     /// The tiers of each group of cores that was full.
     pub(super) full_cores: &'a [Vec<String>],
@@ -78,12 +78,12 @@ fn judge(whole: &Whole<'_>, rated: &[Rated<'_>]) -> (ExplainedBy, Option<usize>,
     (ExplainedBy::Between, None, args("bisect-between", slowest))
 }
 
-/// True where cores that all of these tiers share are full.
+/// True if cores that all of these tiers share are full.
 fn share_full_cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> bool {
     whole.full_cores.iter().any(|names| rated.iter().all(|rated| names.contains(&rated.part.tier)))
 }
 
-/// What each part costs of the cores; nothing where it could not be read.
+/// What each part costs of the cores. `None` if it could not be read.
 fn cores(whole: &Whole<'_>, rated: &[Rated<'_>]) -> Option<Message> {
     let costs: Vec<f64> = rated.iter().map(|rated| rated.part.cpu_us_per_good).collect::<Option<_>>()?;
     let own: f64 = costs.iter().sum();

@@ -17,7 +17,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The same as a part of a part, with the tier's name in the whole's report; nothing where that does not know it.
+    /// The same as a part of a part, with the tier's name in the whole's report. `None` if that does not know it.
     pub(super) fn within(self, name: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         Some(match self {
             Self::Load(part) => Self::Load(Part { tier: name(&part.tier)?, is_inner: true, ..part }),

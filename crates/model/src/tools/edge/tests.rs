@@ -1,6 +1,7 @@
 //! Verdicts about keepalive: each reason with the case in which it is told and the twin in which it is not.
 
 use super::*;
+use crate::observation::{Closes, EdgeFacts, EdgeProtocol};
 use crate::output::catalogue::Catalogue;
 
 /// 100 requests on as many connections, nothing said by anybody, all closed by the client.

@@ -14,7 +14,7 @@ pub(crate) struct Chance {
     pub(crate) apply_fails: f64,
     pub(crate) undo_fails: f64,
     pub(crate) put_back_fails: f64,
-    /// True where a share of the clients' time is lost in every second state.
+    /// True if a share of the clients' time is lost in every second state.
     pub(crate) loses: bool,
 }
 

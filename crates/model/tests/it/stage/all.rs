@@ -14,7 +14,7 @@ use super::queue::{queue, suffer};
 use super::quota::{Did, PHP, cgroup, inside, throttled};
 use super::{SERVER, cpu, healthy, ip, table_full};
 
-/// An observation by a name, with the id of its first cause; nothing where it has none.
+/// An observation by a name, with the id of its first cause. `None` if it has none.
 pub(crate) type Staged = (&'static str, Option<&'static str>, Observation);
 
 /// All of them.

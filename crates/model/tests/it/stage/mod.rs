@@ -17,12 +17,13 @@ use std::net::IpAddr;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
 use chokepoint_model::load::{Errors, GeneratorThread, LoadResult, Loop, Percentiles};
+use chokepoint_model::observation::Request;
 use chokepoint_model::observation::{
     Address, ConntrackCpu, CoreTimes, CpuTimes, Identity, KernelInfo, Link, Listener, ListenerAddress, Memory, NetnsId, NetnsView,
     Observation, OpenFiles, ProcessView,
 };
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{Diagnosis, Request};
+use chokepoint_model::report::Diagnosis;
 
 pub(crate) const CLIENT: NetnsId = NetnsId(1);
 pub(crate) const SERVER: NetnsId = NetnsId(2);

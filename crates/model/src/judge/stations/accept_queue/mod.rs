@@ -3,6 +3,7 @@
 mod unforced;
 
 use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::queue::{OVERFLOWS, Queue, refused, unix, watch};
 use crate::facts::suffered::{self, in_flight_peak};
@@ -11,7 +12,6 @@ use crate::judge::causes::{Attribution, CouplingDef, Relation, Standing};
 use crate::judge::findings::{
     ACCEPT_QUEUE_FULL, CONNECTIONS_EXHAUSTED, FILES_EXHAUSTED, NOT_IN_FORCE, POOL_EXHAUSTED, THROTTLED, TIME_WAIT_SEARCH,
 };
-use crate::judge::harm::Cost;
 use crate::observation::NetnsView;
 use crate::observation::load::{INITIAL_RTO_S, INITIAL_RTO_US};
 use crate::output::message::Message;
@@ -192,7 +192,7 @@ fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
 
 /// True where the kernel's count of overflows was read.
 fn is_counted(ctx: &Context<'_>, placed: &StationReading) -> bool {
-    placed.netns.and_then(|netns| ctx.counted(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
+    placed.netns.and_then(|netns| ctx.netstat_growth(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
 }
 
 fn proofs(ctx: &Context<'_>, station: &Station, listener: &str, at_unix: Option<&'static str>, logged: Option<&Logged>) -> Vec<Evidence> {

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::harm::Cost;
 use crate::facts::suffered;
 use crate::facts::table::{Table, is_filled_by_cuts};
 use crate::judge::causes::{CouplingDef, Relation, Standing};
 use crate::judge::findings::{CONNECTIONS_EXHAUSTED, TABLE_FULL};
-use crate::judge::harm::Cost;
 use crate::observation::{NetnsId, NetnsView};
 use crate::output::message::Message;
 use crate::output::report::{At, Confidence, Evidence, Finding, StationKind, StationState};

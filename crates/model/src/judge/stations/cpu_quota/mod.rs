@@ -88,7 +88,9 @@ fn is_theirs(ctx: &Context<'_>, quota: &Quota<'_>) -> bool {
 /// True where connections or segments came for the first tier while it was watched.
 fn saw_traffic(ctx: &Context<'_>) -> bool {
     let first = ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns));
-    first.is_some_and(|view| ["Tcp.PassiveOpens", "Tcp.InSegs"].iter().any(|name| ctx.counted(view, name).is_some_and(|count| count > 0)))
+    first.is_some_and(|view| {
+        ["Tcp.PassiveOpens", "Tcp.InSegs"].iter().any(|name| ctx.netstat_growth(view, name).is_some_and(|count| count > 0))
+    })
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {

@@ -10,12 +10,13 @@ use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
 use crate::facts::Logged;
 use crate::facts::cores::limiting;
 use crate::facts::cores::{kernel_share, utilization_of};
+use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::port_range::{self, KEY_RANGE, KEY_RESERVED};
 use crate::facts::profile::{PORT_SEARCH, Profiled, Share, is_of};
 use crate::facts::suffered::{answers_with, turned_away};
 use crate::judge::causes::{CouplingDef, Relation};
 use crate::judge::findings::{PORTS_EXHAUSTED, TABLE_FULL, TIME_WAIT_SEARCH};
-use crate::judge::harm::Cost;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::output::message::Message;
 use crate::output::report::{At, Confidence, Finding, Station, StationKind, StationState};
@@ -26,14 +27,9 @@ pub(super) const STATION: StationDef = StationDef {
     ..StationDef::new("ephemeral-ports", StationKind::Rate, &[PORTS_EXHAUSTED, TIME_WAIT_SEARCH], read, judge)
 };
 
-/// Sysctl with the range of ports.
-pub(crate) const KEY_RANGE: &str = "net.ipv4.ip_local_port_range";
 /// Sysctl that lets a new connection take a port over from one in TIME_WAIT.
 pub(crate) const KEY_REUSE: &str = "net.ipv4.tcp_tw_reuse";
-const KEY_RESERVED: &str = "net.ipv4.ip_local_reserved_ports";
 const KEY_TIMESTAMPS: &str = "net.ipv4.tcp_timestamps";
-/// The range where it could not be read (Documentation/networking/ip-sysctl.rst).
-const RANGE_DEFAULT: (u32, u32) = (32_768, 60_999);
 /// Share of the ports that counts as all of them: sockets are read about once a second and move meanwhile.
 const FULL_SHARE: f64 = 0.9;
 /// Share from which the headroom is told as small.
@@ -189,14 +185,14 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
         return None;
     }
     let mean = |sum: u64| sum as f64 / f64::from(samples.max(1));
-    let range = range(view);
+    let range = port_range::of(view);
     let loopback = dialled.iter().all(IpAddr::is_loopback);
     Some(Ports {
         netns: tier.netns,
         edge: format!("{}->{}", tier.name, upstream.name),
         remote: placed.listener.address.to_string(),
         range,
-        usable: usable(view, range),
+        usable: port_range::usable(view, range),
         live,
         live_mean: mean(live_sum),
         live_all: mean(live_all),
@@ -226,26 +222,6 @@ fn time_wait_grown(ctx: &Context<'_>, view: &NetnsView, is_remote: impl Fn(&(IpA
     let Some((first, last, _)) = ctx.around(&view.time_waits) else { return 0 };
     let most = |waits: &TimeWaits| waits.dialled.iter().filter(|wait| is_remote(&wait.remote)).map(|wait| wait.count).max().unwrap_or(0);
     most(last).saturating_sub(most(first))
-}
-
-fn range(view: &NetnsView) -> (u32, u32) {
-    let parsed = view.sysctl(KEY_RANGE).and_then(|text| {
-        let mut words = text.split_whitespace().map(str::parse);
-        Some((words.next()?.ok()?, words.next()?.ok()?))
-    });
-    parsed.filter(|(low, high)| low <= high).unwrap_or(RANGE_DEFAULT)
-}
-
-/// Ports of the range that are not reserved ("8080,9000-9010").
-pub(crate) fn usable(view: &NetnsView, (low, high): (u32, u32)) -> u32 {
-    let reserved = view.sysctl(KEY_RESERVED).unwrap_or_default();
-    let count = |part: &str| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to): (u32, u32) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-        Some((to.min(high) + 1).saturating_sub(from.max(low)))
-    };
-    let taken: u32 = reserved.split(',').filter_map(count).sum();
-    (high - low + 1).saturating_sub(taken)
 }
 
 /// tcp_tw_reuse: 1 for all, 2 (the default) for loopback alone, and only with timestamps (ip-sysctl.rst).

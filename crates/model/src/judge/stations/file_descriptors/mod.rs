@@ -3,12 +3,12 @@
 
 use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
 use crate::facts::Logged;
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::{answers_with, in_flight_peak, slower_by, turned_away};
 use crate::facts::sum::per_second;
 use crate::judge::causes::{CouplingDef, Relation};
 use crate::judge::findings::{FILES_EXHAUSTED, TABLE_FULL};
-use crate::judge::harm::Cost;
 use crate::output::message::Message;
 use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 

@@ -7,8 +7,8 @@ use super::flow::Flow;
 use super::{Held, ROUND_TRIP_MIN_US};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::cores_are_spare;
+use crate::facts::harm::Cost;
 use crate::judge::findings::SMALL_WINDOW;
-use crate::judge::harm::Cost;
 use crate::observation::TcpSample;
 use crate::output::report::Confidence;
 

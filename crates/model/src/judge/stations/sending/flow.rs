@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use chokepoint_statistics::{median_high, wilson};
 
 use super::super::Context;
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::sum::mean;
-use crate::judge::harm::Cost;
 use crate::observation::load::{LoadResult, Loop};
 use crate::observation::{ListenerAddress, NetnsId, TcpSample};
 use crate::output::message::Message;

@@ -155,7 +155,7 @@ fn looks<'a>(ctx: &Context<'_>, view: &'a NetnsView, listener: &'a Listener) -> 
 /// SYNs that found this queue full. The counters are the namespace's and a listener's own count tells no reason: what both allow is this queue's
 /// where it was seen full; else what the overflows of accept queues cannot have been.
 fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64> {
-    let counted = |name: &str| ctx.counted(queue.view, name);
+    let counted = |name: &str| ctx.netstat_growth(queue.view, name);
     let overflows = counted("TcpExt.ListenOverflows");
     let full = if queue.backlog_limit.is_some() && queue.held(THINNED_UTILIZATION) {
         counted("TcpExt.ListenDrops")?.saturating_sub(overflows?)
@@ -186,7 +186,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
     station.waiting = (!queue.open.is_empty()).then(|| mean(queue.open.iter().copied()));
     station.utilization = peak.filter(|_| limit > 0).map(|peak| peak as f64 / limit as f64);
     station.refused_per_s = queue.refused.map(|count| count as f64 / ctx.seconds().max(1e-6));
-    let sent = ctx.counted(queue.view, "TcpExt.TCPReqQFullDoCookies").filter(|sent| *sent > 0 && queue.was_full());
+    let sent = ctx.netstat_growth(queue.view, "TcpExt.TCPReqQFullDoCookies").filter(|sent| *sent > 0 && queue.was_full());
     let (state, why) = match (queue.refused, sent) {
         (Some(lost @ 1..), _) if harmed(ctx, tier, queue.view, lost) => (StationState::Refusing, "state-syn-queue-refusing"),
         (Some(1..), _) => (StationState::Near, "state-syn-queue-harmless"),

@@ -3,7 +3,7 @@
 use super::super::{Context, evidence};
 use super::Sent;
 use crate::facts::cores::cores_are_spare;
-use crate::judge::harm::Cost;
+use crate::facts::harm::Cost;
 use crate::observation::load::{LoadResult, Loop, Percentiles};
 use crate::output::message::Message;
 use crate::output::report::Evidence;

@@ -1,6 +1,7 @@
 //! What loses packets, or makes TCP send again, on this host itself: queues that overflow, shapers that are full, sockets that are not read.
 
 use super::super::{Context, evidence};
+use crate::facts::table;
 use crate::observation::{NetnsId, NetnsView, Qdisc};
 use crate::output::message::Message;
 use crate::output::report::Evidence;
@@ -29,23 +30,15 @@ pub(super) fn explains(ctx: &Context<'_>, senders: impl Iterator<Item = NetnsId>
     let on_path = ctx.netns_on_path();
     let other = senders.filter_map(|id| Some((id, ctx.obs.netns.get(&id)?)));
     let views: Vec<&NetnsView> = other.chain(on_path).map(|(_, view)| view).collect();
-    let counted = |view: &&NetnsView| DROPPED.iter().filter_map(|name| ctx.counted(view, name)).max().unwrap_or(0);
-    let tables = |view: &&NetnsView| conntrack_drops(ctx, view);
+    let counted = |view: &&NetnsView| DROPPED.iter().filter_map(|name| ctx.netstat_growth(view, name)).max().unwrap_or(0);
+    let tables = |view: &&NetnsView| table::counter_growth(ctx, view, table::DROPS).unwrap_or(0);
     let here: u64 = views.iter().map(counted).chain(views.iter().map(tables)).chain([backlog_drops(ctx)]).max().unwrap_or(0);
     here as f64 >= EXPLAINED_SHARE_MIN * lost as f64 || views.iter().any(|view| is_full(ctx, view))
 }
 
-fn conntrack_drops(ctx: &Context<'_>, view: &NetnsView) -> u64 {
-    let Some((first, last, _)) = ctx.around(&view.conntrack_cpus) else { return 0 };
-    let sum = |rows: &[crate::observation::ConntrackCpu]| -> u64 { rows.iter().filter_map(|row| row.counters.get("drop")).sum() };
-    sum(last).saturating_sub(sum(first))
-}
-
 /// Packets that the cores did not come to take out of their backlogs.
 fn backlog_drops(ctx: &Context<'_>) -> u64 {
-    let Some((first, last, _)) = ctx.around(&ctx.obs.softnet) else { return 0 };
-    let sum = |rows: &[crate::observation::SoftnetRow]| -> u64 { rows.iter().map(|row| row.dropped).sum() };
-    sum(last).saturating_sub(sum(first))
+    ctx.growth(&ctx.obs.softnet, |rows| Some(rows.iter().map(|row| row.dropped).sum())).unwrap_or(0)
 }
 
 /// True where a shaper of this namespace passes nearly what it may: what it drops is how TCP learns of its rate.

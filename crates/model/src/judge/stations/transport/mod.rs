@@ -64,7 +64,7 @@ fn senders<'a>(ctx: &Context<'a>) -> Vec<Sent<'a>> {
 }
 
 fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a str, view: &'a NetnsView) -> Option<Sent<'a>> {
-    let count = |name: &str| ctx.counted(view, name);
+    let count = |name: &str| ctx.netstat_growth(view, name);
     let (segments, lost) = segments(ctx, view)?;
     let timeouts = count("TcpExt.TCPTimeouts")?.saturating_sub(count("TcpExt.TCPSynRetrans")?);
     let waits = timeouts.saturating_add(count("TcpExt.TCPLossProbes").unwrap_or(0)).min(lost);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
+use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier, names_listener};
 use crate::judge::findings::{CHURN, CLOSE_RACE};
-use crate::judge::harm::Cost;
 use crate::observation::load::{INITIAL_RTO_S, Loop};
-use crate::observation::{ListenerAddress, NetnsView, NginxConfig, NginxPass, SocketAddress, TcpState};
+use crate::observation::{ListenerAddress, NginxConfig, NginxPass, SocketAddress, TcpState};
 use crate::output::message::Message;
 use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
 
@@ -208,16 +208,10 @@ fn dialled<'c, 'a>(
     })
 }
 
-/// How much a counter of a namespace grew in the window.
-fn grown(ctx: &Context<'_>, view: &NetnsView, name: &str) -> Option<f64> {
-    let (first, last, _) = ctx.around(&view.netstat)?;
-    Some((last.get(name)? - first.get(name)?).max(0) as f64)
-}
-
 /// Connections opened in a tier's namespace for each request; those of a generator in the same namespace are not the tier's.
 fn opened(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let load = ctx.obs.load.as_ref().filter(|load| load.requests > 0)?;
-    let all = grown(ctx, ctx.obs.netns.get(&tier.netns)?, "Tcp.ActiveOpens")?;
+    let all = ctx.netstat_growth(ctx.obs.netns.get(&tier.netns)?, "Tcp.ActiveOpens")? as f64;
     let own = if ctx.obs.request.client_netns == tier.netns { load.connections as f64 } else { 0.0 };
     Some((all - own).max(0.0) / load.requests as f64)
 }
@@ -272,8 +266,8 @@ fn time_share(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<f64> {
     let Loop::Closed { connections } = load.shape else { return None };
     let view = ctx.obs.netns.get(&edge.tier.netns)?;
     let samples = ctx.in_window(&view.sockets).count();
-    let retried = grown(ctx, view, "TcpExt.TCPSynRetrans")?;
-    let opened = grown(ctx, view, "Tcp.ActiveOpens")?;
+    let retried = ctx.netstat_growth(view, "TcpExt.TCPSynRetrans")? as f64;
+    let opened = ctx.netstat_growth(view, "Tcp.ActiveOpens")? as f64;
     // What is sent again waited for the first retransmission timeout at the least.
     let lost = retried * INITIAL_RTO_S / ctx.seconds().max(1e-6);
     let lost = Cost { requests: retried / opened.max(1.0), time: lost / f64::from(connections.max(1)) };

@@ -2,12 +2,12 @@
 //! dials.
 
 use super::super::{Context, evidence, unjudged};
-use super::{Edge, STATION, edges, grown};
+use super::{Edge, STATION, edges};
 use crate::facts::Logged;
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::traffic;
 use crate::judge::findings::CLOSE_RACE;
-use crate::judge::harm::Cost;
 use crate::observation::{ListenerAddress, ProcessView};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, Evidence, Finding};
@@ -57,8 +57,8 @@ pub(super) fn of(ctx: &Context<'_>, edge: &Edge<'_>) -> Option<Race> {
         return None;
     }
     let view = edge.upstream.and_then(|upstream| Some((upstream, ctx.obs.netns.get(&upstream.netns)?)));
-    let resets = view.and_then(|(_, view)| grown(ctx, view, "Tcp.OutRsts"));
-    let overflown = view.and_then(|(_, view)| grown(ctx, view, "TcpExt.ListenOverflows")).unwrap_or(0.0);
+    let resets = view.and_then(|(_, view)| ctx.netstat_growth(view, "Tcp.OutRsts").map(|count| count as f64));
+    let overflown = view.and_then(|(_, view)| ctx.netstat_growth(view, "TcpExt.ListenOverflows")).unwrap_or(0) as f64;
     let is_answered = edge.upstream.is_none() || resets.is_some_and(|resets| resets >= ANSWERED_SHARE_MIN * met as f64);
     if !is_answered || overflown >= OVERFLOWN_SHARE_MIN * met as f64 {
         return None;

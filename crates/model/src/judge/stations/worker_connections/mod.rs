@@ -3,13 +3,13 @@
 
 use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
 use crate::facts::Logged;
+use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::{answers_with, in_flight_peak, turned_away};
 use crate::facts::sum::per_second;
 use crate::facts::table::is_filled_by_cuts;
 use crate::judge::causes::{CouplingDef, Relation, Standing};
 use crate::judge::findings::{CONNECTIONS_EXHAUSTED, TABLE_FULL, THROTTLED};
-use crate::judge::harm::Cost;
 use crate::observation::load::LoadResult;
 use crate::observation::{OpenFiles, Origin};
 use crate::output::message::Message;
@@ -196,11 +196,8 @@ impl Held {
 /// Connections that were closed in the tier's namespace with a request in them that nobody had read (RFC 2525, 2.17: the kernel resets them),
 /// where they are more than a few of those that were accepted.
 fn cut_off(ctx: &Context<'_>, tier: &Tier) -> Option<CutOff> {
-    let grew = |name: &str| {
-        let (first, last, _) = ctx.around(&ctx.obs.netns.get(&tier.netns)?.netstat)?;
-        u64::try_from(last.get(name)?.saturating_sub(*first.get(name)?)).ok()
-    };
-    let (aborted, opened) = (grew(ABORTED)?, grew(OPENED)?);
+    let view = ctx.obs.netns.get(&tier.netns)?;
+    let (aborted, opened) = (ctx.netstat_growth(view, ABORTED)?, ctx.netstat_growth(view, OPENED)?);
     let share = aborted as f64 / opened.max(1) as f64;
     Cost::share_of_requests(share).hurts().then_some(CutOff { count: aborted, share })
 }

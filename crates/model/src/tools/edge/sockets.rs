@@ -1,6 +1,6 @@
 //! Whether connections on an edge are kept, out of the life cycles of its sockets alone, and why not as far as these and the servers' configuration tell.
 
-use super::{GAIN_MIN, Gain, KEPT_SHARE, Keepalive, Kept, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
+use super::verdict::{GAIN_MIN, Gain, KEPT_SHARE, Keepalive, Kept, REQUEST_LIMIT_FINE, Reason, SHARE_MIN, most};
 use crate::observation::Origin;
 use crate::output::message::Message;
 
@@ -33,7 +33,7 @@ pub struct SocketFacts {
     pub open: Vec<(u64, u64)>,
     /// Connections in TIME_WAIT at the client's end, which closed first there, and at the server's.
     pub client_first: u64,
-    /// See `client_first`; nothing where the server's end was not seen.
+    /// See `client_first`. `None` if the server's end was not seen.
     pub server_first: Option<u64>,
     /// Median time without data before the end, ms.
     pub idle_ms: Option<f64>,

@@ -29,7 +29,7 @@ struct Pair {
     opened: Option<i64>,
     /// CPU of each of the two tiers over the load: user and system ticks.
     ticks: (u64, u64),
-    /// True where connections between the two were seen.
+    /// True if connections between the two were seen.
     is_seen: bool,
     busy: f64,
 }

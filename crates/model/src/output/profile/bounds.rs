@@ -1,25 +1,25 @@
-//! The most that throughput could gain if something cost nothing (Amdahl 1967), of what limits.
+//! The most that throughput could gain if a layer cost nothing (Amdahl 1967), relative to what limits.
 
 use std::collections::BTreeSet;
 
-use super::{Profiled, Share, is_of};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, limiting};
+use crate::facts::harm::gain_of;
 use crate::facts::path::Tier;
-use crate::judge::harm::gain_of;
+use crate::facts::profile::{Profiled, Share, is_of};
 use crate::output::message::Message;
 use crate::output::report::ProfileBound;
 
-/// Share below which a bound is not told: at most 2 % to gain.
+/// Smallest share of a reported bound: at most 2 % to gain.
 const SHARE_MIN: f64 = 0.02;
-/// Bounds that are told at most.
+/// Most bounds reported.
 const BOUNDS_MAX: usize = 20;
-/// Layers without which there is nothing left to do, or of which nobody knows what they are.
+/// Layers that must remain, or whose work is unknown.
 const NO_BOUND: &[&str] = &["application", "interpreter", "kernel-other", "unknown"];
-/// Gain from which it is told as a factor.
+/// Smallest gain that is written as a factor.
 const FACTOR_MIN: f64 = 0.5;
 
-/// All bounds, the most promising first; none where CPU time is not what limits.
+/// All bounds, the most promising first; empty if CPU time is not the limit.
 pub(super) fn bounds(ctx: &Context<'_>, profiled: &Profiled<'_>) -> Vec<ProfileBound> {
     let mut all: Vec<ProfileBound> = Vec::new();
     for limiting in limiting(ctx) {
@@ -44,7 +44,7 @@ fn of_tier(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '
 }
 
 fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str, share: Share) -> ProfileBound {
-    let title = super::told::title(ctx, what);
+    let title = title(ctx, what);
     let gain = gain_of(share.value);
     let gained = match gain < FACTOR_MIN {
         true => Message::new("profile-gain-percent").with("gain", gain * 100.0),
@@ -52,7 +52,7 @@ fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str,
     };
     let text = Message::new("profile-bound").with("what", title.as_str()).with("tier", tier.name.as_str());
     let text = text.with("share", share.value * 100.0).with("of", limit_name(ctx, limiting)).with("gain", ctx.text(gained));
-    // By what it could go, where that has a name.
+    // The change that could remove it, if it has a name.
     let how = ctx.words.plain(&format!("profile-bound-by-{what}")).unwrap_or_else(|| ctx.text(Message::new("profile-bound-by-none")));
     let text = text.with("how", how);
     ProfileBound {
@@ -67,7 +67,7 @@ fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str,
     }
 }
 
-/// "core 1", "the one thread of node": what a share is a share of.
+/// The whole that a share refers to: "core 1", "the one thread of node".
 pub(crate) fn limit_name(ctx: &Context<'_>, limiting: &Limiting<'_, '_>) -> String {
     ctx.text(match limiting.threads {
         Some(threads) => {
@@ -76,4 +76,9 @@ pub(crate) fn limit_name(ctx: &Context<'_>, limiting: &Limiting<'_, '_>) -> Stri
         }
         None => Message::new("profile-of-cores").with("count", limiting.group.cores.len() as f64).with("cores", limiting.group.list()),
     })
+}
+
+/// The title of a layer or aspect. Its id if the catalogue has no title, as for an id from a newer recording.
+pub(super) fn title(ctx: &Context<'_>, id: &str) -> String {
+    ctx.words.plain(&format!("layer-{id}")).unwrap_or_else(|| id.to_owned())
 }

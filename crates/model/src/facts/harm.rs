@@ -1,35 +1,25 @@
-//! By how much two measurements of the same state differ, and the one rule that follows: what a place on the request's path must cost for it to be harm.
+//! Noise between two measurements of the same state, and the rule that follows: what a place on the path must cost to count as harm.
 
-use crate::output::catalogue::Catalogue;
-use crate::output::message::Message;
-use crate::output::report::HarmRule;
-
-/// Relative change of goodput between two runs alike that noise alone explains, where a state is measured once and nothing else is known of its noise: 30 runs alike had
-/// a standard deviation of 3 %, so that of the difference of two is 4.2 %, and 98 % of the differences are smaller than this (docs/measuring.md, "Noise floor").
+/// Relative change of goodput between two equal runs that noise alone explains, if a state is measured once and its noise is not known. 30 equal runs had a
+/// standard deviation of 3 %, so the difference of two has one of 4.2 %, and 98 % of the differences are smaller than this (docs/measuring.md, "Noise floor").
 pub const NOISE_SHARE: f64 = 0.10;
 /// The same for p99: a standard deviation of 7.9 %, 11 % for a difference, and 97 % of the differences are smaller than this.
 pub const LATENCY_NOISE_SHARE: f64 = 0.25;
-/// Share of failed requests (of all that were offered) by which two runs alike may differ, and below which a run counts as one without failures: a few requests
-/// that the end of the load cut short. It is also the share of the slowest of which the p99 is made.
+/// Share of failed requests (of all offered) by which two equal runs may differ. A run below it counts as free of failures: the end of the load cuts a few
+/// requests short. It is also the share of the slowest requests that make up the p99.
 pub const FAILED_SHARE_NOISE: f64 = 0.01;
 
-/// The rule as the report states it.
-pub(crate) fn rule(words: &Catalogue) -> HarmRule {
-    let text = Message::new("harm-rule").with("goodput", NOISE_SHARE * 100.0).with("requests", FAILED_SHARE_NOISE * 100.0);
-    HarmRule { goodput_share: NOISE_SHARE, requests_share: FAILED_SHARE_NOISE, text: words.text(&text) }
-}
-
-/// What clients lose at one place, each as a share from 0 to 1.
+/// What clients lose at one place, as shares from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Cost {
-    /// Of the requests: those that failed there, or were slow for it.
+    /// Share of the requests that failed or were slow there.
     pub(crate) requests: f64,
-    /// Of the clients' time: what stands there, or was lost there.
+    /// Share of the clients' time that was spent or lost there.
     pub(crate) time: f64,
 }
 
 impl Cost {
-    /// So many of so many requests; none of none.
+    /// `suffered` requests of `of`; none if `of` is zero.
     pub(crate) fn of_requests(suffered: u64, of: u64) -> Self {
         Self::share_of_requests(if of == 0 { 0.0 } else { suffered as f64 / of as f64 })
     }
@@ -44,18 +34,18 @@ impl Cost {
         Self { requests: 0.0, time: share }
     }
 
-    /// What the same loss comes to, seen in two ways: the larger of each.
+    /// The same loss measured in two ways: the larger of each share.
     pub(crate) fn or(self, other: Self) -> Self {
         Self { requests: self.requests.max(other.requests), time: self.time.max(other.time) }
     }
 
-    /// The one rule of harm: without this place goodput would rise by more than noise, or requests suffer of which the p99 and the share of failures are made.
+    /// The rule of harm: without this place goodput would rise by more than noise, or enough requests suffer to show in the p99 and in the share of failures.
     pub(crate) fn hurts(self) -> bool {
         self.requests >= FAILED_SHARE_NOISE || gain_of(self.time) >= NOISE_SHARE
     }
 }
 
-/// What throughput could gain where a share of the time falls away that a request takes, or that limits: as a share of today's; finite for all of it, too.
+/// Gain of throughput, as a share of today's, if this share of the limiting time disappeared. Finite even for a share of 1.
 pub(crate) fn gain_of(share: f64) -> f64 {
     1.0 / (1.0 - share.clamp(0.0, 0.999)) - 1.0
 }

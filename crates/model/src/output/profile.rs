@@ -1,9 +1,13 @@
-//! A profile for the report: the CPU time of each tier by layer, in cores and for each request, and how good the samples were.
+//! A profile for the report: CPU time of each tier by layer, in cores and per request, and the quality of the samples.
 
 use std::collections::BTreeMap;
 
-use super::Profiled;
+mod bounds;
+
+pub(crate) use bounds::limit_name;
+
 use crate::facts::cores::polling;
+use crate::facts::profile::Profiled;
 use crate::facts::traffic;
 use crate::facts::{Context, GOOD_MIN};
 use crate::observation::ProfilePart;
@@ -11,7 +15,7 @@ use crate::observation::load::SLICE_US;
 use crate::output::message::Message;
 use crate::output::report::{ProfileCore, ProfileLayer, ProfileReport, ProfileTier};
 
-/// What the report says of the profile; nothing where none was taken.
+/// The report's part on the profile. `None` if none was taken.
 pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let profiled = Profiled::of(ctx)?;
     let profile = profiled.profile;
@@ -20,7 +24,7 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let mut tiers: Vec<ProfileTier> = Vec::new();
     for tier in &ctx.path.tiers {
         let own: Vec<&ProfilePart> = profile.parts.iter().filter(|part| tier.pids.contains(&part.pid)).collect();
-        // What polls runs whether it answers or not.
+        // A polling tier runs with or without requests.
         let rate = rate.filter(|_| polling(ctx, &[tier]).is_empty());
         tiers.extend(of(ctx, &profiled, &tier.name, &own, rate));
     }
@@ -39,7 +43,7 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let broken = profile.broken as f64 / profile.user_samples.max(1) as f64;
     let quality = Message::new("profile-quality").with("samples", samples).with("seconds", profile.seconds());
     let quality = quality.with("clock", profile.clock.as_str()).with("lost", profile.lost).with("broken", broken * 100.0);
-    let bounds = super::bounds::bounds(ctx, &profiled);
+    let bounds = bounds::bounds(ctx, &profiled);
     let polls = polling(ctx, &ctx.path.tiers.iter().collect::<Vec<_>>());
     let no_bound = match polls.first() {
         Some(one) => Message::new("profile-no-bound-polling").with("tier", one.tier.name.as_str()),
@@ -65,11 +69,6 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     })
 }
 
-/// The title of a layer or of something that goes across layers; its id where the catalogue has none, as for a newer recording.
-pub(super) fn title(ctx: &Context<'_>, id: &str) -> String {
-    ctx.words.plain(&format!("layer-{id}")).unwrap_or_else(|| id.to_owned())
-}
-
 fn of(ctx: &Context<'_>, profiled: &Profiled<'_>, name: &str, parts: &[&ProfilePart], rate: Option<f64>) -> Option<ProfileTier> {
     let (mut layers, mut samples, mut whole): (BTreeMap<&str, u64>, _, _) = (BTreeMap::new(), 0_u64, 0_u64);
     for part in parts {
@@ -81,14 +80,14 @@ fn of(ctx: &Context<'_>, profiled: &Profiled<'_>, name: &str, parts: &[&ProfileP
     let mut layers: Vec<ProfileLayer> = (layers.into_iter())
         .map(|(id, weight)| {
             let share = weight as f64 / whole.max(1) as f64;
-            ProfileLayer { layer: id.to_owned(), title: title(ctx, id), share, cpu_us_per_request: us.map(|us| us * share) }
+            ProfileLayer { layer: id.to_owned(), title: bounds::title(ctx, id), share, cpu_us_per_request: us.map(|us| us * share) }
         })
         .collect();
     layers.sort_by(|a, b| b.share.total_cmp(&a.share));
     (samples > 0).then(|| ProfileTier { tier: name.to_owned(), samples, cores, cpu_us_per_request: us, layers })
 }
 
-/// Good answers a second while it was sampled; of the whole window where that is not told apart. Nothing where they are too few to carry a cost.
+/// Good answers a second during sampling, or in the whole window if slices are missing. `None` if too few for a cost per answer.
 fn good_per_s(ctx: &Context<'_>, (begin_us, end_us): (u64, u64)) -> Option<f64> {
     let rate = |good: u64, seconds: f64| (good >= GOOD_MIN && seconds > 0.0).then(|| good as f64 / seconds);
     let Some(load) = &ctx.obs.load else {
@@ -103,6 +102,6 @@ fn good_per_s(ctx: &Context<'_>, (begin_us, end_us): (u64, u64)) -> Option<f64> 
     let (good, bad) = slices
         .iter()
         .fold((0, 0), |(good, bad), slice| (good + u64::from(slice.good), bad + u64::from(slice.wrong) + u64::from(slice.failed)));
-    // What failed cost something, too: with more failures than answers the cost of neither is told.
+    // Failures cost CPU time too: with more failures than answers neither cost is known.
     rate(good, slices.len() as f64 * SLICE_US as f64 / 1e6).filter(|_| good >= bad)
 }

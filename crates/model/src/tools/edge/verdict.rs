@@ -1,0 +1,99 @@
+//! The verdict on keepalive of one edge: whether connections are kept, and the reasons why not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::output::message::Message;
+
+/// Share of requests sent on connections that had already carried one. Connections count as kept from this share.
+pub(super) const KEPT_SHARE: f64 = 0.9;
+/// Below this share connections count as partly kept even if no reason was found: a short capture of few requests shows little reuse.
+pub(super) const SHARE_MIN: f64 = 0.5;
+/// A limit of requests per connection from this number on costs too little to mention: nginx's own default (keepalive_requests 1000).
+pub(super) const REQUEST_LIMIT_FINE: u64 = 1000;
+/// Smallest gain worth mentioning, as a factor.
+pub(super) const GAIN_MIN: f64 = 1.01;
+
+/// Whether connections are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kept {
+    /// They are.
+    InForce,
+    /// For some requests, or with an end that costs.
+    Partly,
+    /// Each request opens a connection of its own.
+    Not,
+    /// Too little was seen.
+    Unknown,
+}
+
+/// Why connections are not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The client says `Connection: close`.
+    CloseRequested,
+    /// The client speaks HTTP/1.0.
+    Http10,
+    /// The client does not set FCGI_KEEP_CONN.
+    KeepConnUnset,
+    /// The server says that it closes, after each answer.
+    ServerCloses,
+    /// The server closes without a word after each answer.
+    ServerClosesSilently,
+    /// The client closes after each answer though nobody asked for it: it has no pool.
+    ClientCloses,
+    /// The server closes after so many requests.
+    RequestLimit,
+    /// The server gives up idle connections that the client still holds.
+    ServerIdle,
+}
+
+impl Reason {
+    /// Its sentence and its configuration line in the catalogue.
+    pub(super) fn ids(self) -> (&'static str, &'static str) {
+        match self {
+            Reason::CloseRequested => ("keepalive-reason-close-requested", "keepalive-line-proxy"),
+            Reason::Http10 => ("keepalive-reason-http10", "keepalive-line-proxy"),
+            Reason::KeepConnUnset => ("keepalive-reason-keep-conn-unset", "keepalive-line-fastcgi"),
+            Reason::ServerCloses => ("keepalive-reason-server-closes", "keepalive-line-backend"),
+            Reason::ServerClosesSilently => ("keepalive-reason-server-closes-silently", "keepalive-line-backend"),
+            Reason::ClientCloses => ("keepalive-reason-client-closes", "keepalive-line-pool"),
+            Reason::RequestLimit => ("keepalive-reason-request-limit", "keepalive-line-requests"),
+            Reason::ServerIdle => ("keepalive-reason-server-idle", "keepalive-line-idle"),
+        }
+    }
+}
+
+/// The verdict about an edge.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keepalive {
+    /// Whether connections are kept.
+    pub kept: Kept,
+    /// Why not, the weightiest first.
+    pub reasons: Vec<Reason>,
+    /// One of the reasons is it: what was seen does not tell which.
+    pub open: bool,
+    /// The verdict in one sentence.
+    pub summary: Message,
+    /// Each reason in a sentence with its evidence.
+    pub why: Vec<Message>,
+    /// What to change, a line of configuration each.
+    pub lines: Vec<Message>,
+    /// What keeping connections would give, where that can be told.
+    pub gain: Option<Gain>,
+}
+
+/// What keeping connections would give.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gain {
+    /// As many times the requests of today in a closed loop whose limit is the time that requests take, not a resource.
+    pub factor: f64,
+    /// The same in words.
+    pub text: Message,
+}
+
+/// True if `part` is more than half of `whole`.
+pub(super) fn most(part: u64, whole: u64) -> bool {
+    part > 0 && part * 2 > whole
+}

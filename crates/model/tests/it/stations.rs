@@ -1,0 +1,20 @@
+//! The stations: each fires where its limit does harm, and stays silent for everything that only looks like it.
+//!
+//! Deterministic: observations made up by the tests.
+
+mod accept_queue;
+mod accept_queue_unix;
+mod busy_polling;
+mod conntrack_table;
+mod cpu_quota;
+mod ephemeral_ports;
+mod idle_close;
+mod sending;
+mod server_limits;
+mod setting_not_in_force;
+mod syn_queue;
+mod transport;
+mod upstream_connect;
+mod waiting;
+mod worker_pool;
+mod workers_blocked;
