@@ -1,4 +1,4 @@
-//! Compiles the program that counts drops within the kernel, where the feature `bpf` asks for it.
+//! Compiles the BPF program that counts drops in the kernel, for the feature `bpf`.
 
 use std::env;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 fn compile() -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let object = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no OUT_DIR")?).join("socket.o");
-    // The running processor's order of bytes is the one of the processor that is built for.
+    // The BPF program has the byte order of the target processor.
     let order = if env::var("CARGO_CFG_TARGET_ENDIAN").as_deref() == Ok("big") { "bpfeb" } else { "bpfel" };
     let mut command = Command::new(&clang);
     command.args(["-target", order, "-g", "-O2", "-Wall", "-Werror", "-c", SOURCE, "-o"]).arg(&object);

@@ -1,5 +1,5 @@
-//! What other programs hand to the profiler, damaged: maps, program files with their tables and debugging information, stored profiles. Each is read
-//! within the bounds of `docs/fuzzing.md`.
+//! Damaged input from other programs: maps, program files with their tables and debugging information, stored profiles. The profiler reads each within the
+//! bounds of `docs/fuzzing.md`.
 
 use chokepoint_hostile::{Allocator, Chance, Corpus, run, run_each, run_made};
 use object::{Object, ObjectSection};
@@ -50,7 +50,7 @@ const NAMES: &[&str] = &[
     "_RINvNtC3std3mem8align_ofNtNtC3std3mem12DiscriminantE",
     "memcpy@@GLIBC_2.14",
 ];
-/// Program files made of `tests/data/programs/small.c`.
+/// Program files made from `tests/data/programs/small.c`.
 const PROGRAMS: &[&[u8]] = &[
     include_bytes!("../tests/data/programs/dwarf5.elf"),
     include_bytes!("../tests/data/programs/dwarf4-packed.elf"),
@@ -58,34 +58,34 @@ const PROGRAMS: &[&[u8]] = &[
     include_bytes!("../tests/data/programs/stripped.elf"),
 ];
 
-/// Mappings as they come one by one while a profile is taken.
-fn grown<'a>(all: impl Iterator<Item = &'a Mapping>) -> Mappings {
-    let mut grown = Mappings::default();
-    all.for_each(|mapping| grown.insert(mapping.clone()));
-    grown
+/// Mappings inserted one by one, as while a profile is taken.
+fn inserted_one_by_one<'a>(all: impl Iterator<Item = &'a Mapping>) -> Mappings {
+    let mut inserted_one_by_one = Mappings::default();
+    all.for_each(|mapping| inserted_one_by_one.insert(mapping.clone()));
+    inserted_one_by_one
 }
 
 #[test]
-fn text_that_other_programs_write() {
+fn text_of_other_programs_is_read_within_bounds() {
     let read_map = |input: &[u8]| {
         let map = PerfMap::parse(input, &[0, 0x1000, 0x1047, u64::MAX]);
         let named: Vec<_> = [0, 0x1000, 0x1047, u64::MAX].iter().filter_map(|address| map.find(*address)).collect();
         assert!(named.iter().all(|name| !name.is_empty()));
     };
     run("perf map", &Corpus::text(&[PERF_MAP]), read_map);
-    // As many as a process may have, and the last first.
+    // As many as a process may have, in descending order.
     let descending: String =
         (0..30_000_u64).rev().map(|page| format!("{:x}-{:x} rwxp 00000000 00:00 0 \n", page * 8192, page * 8192 + 4096)).collect();
     let read_maps = |input: &[u8]| {
         let maps = Mappings::parse(&String::from_utf8_lossy(input));
-        assert!(grown(maps.iter().rev()) == maps);
+        assert!(inserted_one_by_one(maps.iter().rev()) == maps);
         let starts: Vec<u64> = maps.iter().flat_map(|mapping| [mapping.start, mapping.end]).collect();
         assert!(starts.is_sorted());
         assert!([0, 0x55d0_c0a2_f000, u64::MAX].iter().all(|address| maps.find(*address).is_none_or(|found| found.start <= *address)));
     };
     run_each("maps that descend", &[descending.into_bytes()], read_maps);
     run("maps", &Corpus::text(&[MAPS]), read_maps);
-    // Many, in any order, one over another.
+    // Many, in any order, overlapping.
     let many = |chance: &mut Chance| {
         let count = if chance.once_in(10_000) { 20_000 } else { chance.below(50) };
         let span = if chance.once_in(2) { 1 << 30 } else { 1 << 8 };
@@ -99,7 +99,7 @@ fn text_that_other_programs_write() {
         let text = String::from_utf8_lossy(input);
         let maps = Mappings::parse(&text);
         assert!(maps.iter().zip(maps.iter().skip(1)).all(|(one, next)| one.start < one.end && one.end <= next.start));
-        assert!(grown(maps.iter().rev()) == maps);
+        assert!(inserted_one_by_one(maps.iter().rev()) == maps);
     });
     run("kallsyms", &Corpus::text(&[KALLSYMS]), |input| {
         let text = String::from_utf8_lossy(input);
@@ -118,7 +118,7 @@ fn text_that_other_programs_write() {
     });
 }
 
-/// What is asked of a profile when it is shown: one of the ways, so that many can be tried.
+/// Shows a profile in one of the possible ways.
 fn show(profile: &Profile, way: usize) {
     let layout = text::Layout { width: 100, unicode: true, tree_share_min: 0.01 };
     let before = || profile.only(|sample, _| sample.weight % 2 == 0);
@@ -136,7 +136,7 @@ fn show(profile: &Profile, way: usize) {
     }
 }
 
-/// A program file that has almost nothing on the disk, with one section of a size that it only claims to fill.
+/// A sparse program file with one section that claims this size.
 fn sparse(path: &std::path::Path, name: &str, kind: u32, size: u64) {
     let names = [b"\0", name.as_bytes(), b"\0.shstrtab\0"].concat();
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
@@ -155,8 +155,8 @@ fn sparse(path: &std::path::Path, name: &str, kind: u32, size: u64) {
     file.set_len(0x1000 + size).expect("a file system that knows sparse files");
 }
 
-/// Bytes held at most for the address space of a process that maps these files, and what is said of it.
-fn held_for(paths: &[std::path::PathBuf]) -> (u64, Option<String>) {
+/// Peak of the bytes held for the address space of a process that maps these files, and the note about it.
+fn held_bytes_for(paths: &[std::path::PathBuf]) -> (u64, Option<String>) {
     let (mut mappings, mut note) = (Mappings::default(), None);
     for (start, path) in (0..).map(|number| 0x10_0000 + number * 0x1000).zip(paths) {
         let path = path.to_str().expect("a plain name").to_owned();
@@ -173,7 +173,7 @@ fn held_for(paths: &[std::path::PathBuf]) -> (u64, Option<String>) {
 }
 
 #[test]
-fn files_that_claim_large_tables() {
+fn files_that_claim_large_tables_take_bounded_memory() {
     const PROGBITS: u32 = 1;
     let directory = tempfile::tempdir().expect("a directory for temporary files");
     let path = |name: &str| directory.path().join(name);
@@ -181,30 +181,30 @@ fn files_that_claim_large_tables() {
     let links: Vec<_> = (0..8).map(|number| path(&format!("link{number}"))).collect();
     sparse(&links[0], ".eh_frame", PROGBITS, 24 << 20);
     links[1..].iter().for_each(|link| std::fs::hard_link(&links[0], link).expect("a second name"));
-    let (held, note) = held_for(&links[..1]);
+    let (held, note) = held_bytes_for(&links[..1]);
     assert!(held >= 24 << 20 && note.is_none(), "one has its table: {held} bytes, {note:?}");
-    let (held, _) = held_for(&links);
+    let (held, _) = held_bytes_for(&links);
     assert!(held < 26 << 20, "{held} bytes for eight names of one file");
-    // Of many files those beyond the room have none, which is said.
+    // Of many files, those beyond the limit have no tables, and the note says so.
     let many: Vec<_> = (0..8).map(|number| path(&format!("file{number}"))).collect();
     many.iter().for_each(|path| sparse(path, ".eh_frame", PROGBITS, 20 << 20));
-    let (held, note) = held_for(&many);
+    let (held, note) = held_bytes_for(&many);
     assert!(held < 66 << 20, "{held} bytes for eight files");
     assert!(note.as_deref().is_some_and(|note| note.contains("file7") || note.contains("and others")), "{note:?}");
-    // One that is larger than any leaves the room to others.
+    // A file above the limit leaves the room to others.
     sparse(&links[0], ".eh_frame", PROGBITS, 1 << 30);
-    let (held, note) = held_for(&[links[0].clone(), many[0].clone()]);
+    let (held, note) = held_bytes_for(&[links[0].clone(), many[0].clone()]);
     assert!(held > 20 << 20 && held < 26 << 20, "{held} bytes");
     assert!(note.as_deref().is_some_and(|note| note.contains("link0") && !note.contains("file0")), "{note:?}");
 }
 
 #[test]
-fn files_that_claim_large_symbol_tables() {
+fn files_that_claim_large_symbol_tables_take_bounded_memory() {
     const SYMTAB: u32 = 2;
     let directory = tempfile::tempdir().expect("a directory for temporary files");
     let path = directory.path().join("symbols");
     sparse(&path, ".symtab", SYMTAB, 48 << 30);
-    let (held, _) = held_for(std::slice::from_ref(&path));
+    let (held, _) = held_bytes_for(std::slice::from_ref(&path));
     assert!(held < 1 << 20, "{held} bytes to map it");
     let file = std::fs::File::open(&path).expect("it is there");
     let images = [Image::bare("symbols".to_owned(), 0, Bytes::File(file)).expect("a program")];
@@ -214,9 +214,9 @@ fn files_that_claim_large_symbol_tables() {
     assert!(held < chokepoint_hostile::MEMORY_MAX, "{held} bytes to name an address in it");
 }
 
-/// What is kept of a map goes by what it names, not by its length.
+/// The memory kept for a map depends on what it names, not on its length.
 #[test]
-fn a_long_perf_map_of_short_lines() {
+fn a_long_perf_map_takes_bounded_memory() {
     let text = b"1 1 a\n".repeat(1 << 18);
     let held = chokepoint_hostile::peak(|| {
         PerfMap::parse(&text, &[0, 1, 0x1000]);
@@ -225,7 +225,7 @@ fn a_long_perf_map_of_short_lines() {
 }
 
 #[test]
-fn stored_profiles() {
+fn stored_profiles_are_shown_within_bounds() {
     let small = folded::read(FOLDED[1]).expect("it is folded");
     let stored = serde_json::to_string(&small).expect("it can be written");
     run("stored profile", &Corpus { parts: false, ..Corpus::text(&[&stored]) }, |input| {
@@ -233,7 +233,7 @@ fn stored_profiles() {
             show(&profile, input.len());
         }
     });
-    // A million samples of one deep stack in a short line, in each way to show them.
+    // A million samples of one deep stack in a short line, shown in each way.
     let deep = |way: usize| format!("{}{} 1048576\n", "a;".repeat(2000), "b".repeat(1 + way)).into_bytes();
     let deep: Vec<Vec<u8>> = (0..10).map(deep).collect();
     run_each("deep stacks", &deep, |input| show(&folded::read(&String::from_utf8_lossy(input)).expect("it is folded"), input.len()));
@@ -253,7 +253,7 @@ fn regions(program: &[u8]) -> Vec<std::ops::Range<usize>> {
     [0..64, 64..600, table..program.len()].into_iter().chain(sections.filter(|region| !region.is_empty())).collect()
 }
 
-/// A program file, damaged in one part alone or as a whole.
+/// A program file, damaged in one part or as a whole.
 fn damaged(programs: &[(&[u8], Vec<std::ops::Range<usize>>)], chance: &mut Chance) -> Vec<u8> {
     let Some((program, regions)) = chance.of(programs) else { return Vec::new() };
     if chance.once_in(4) {
@@ -263,13 +263,13 @@ fn damaged(programs: &[(&[u8], Vec<std::ops::Range<usize>>)], chance: &mut Chanc
     for _ in 0..1 + chance.below(3) {
         let Some(region) = chance.of(regions).cloned() else { continue };
         let new = Corpus::bytes(vec![program[region.clone()].to_vec()]).damaged(chance);
-        // What is longer or shorter does not move what lies behind.
+        // Bytes behind the damaged part keep their position.
         program[region].iter_mut().zip(new).for_each(|(old, new)| *old = new);
     }
     program
 }
 
-/// Everything that is read of a program file.
+/// Reads everything that is ever read of a program file.
 fn read_program(input: &[u8]) {
     let Some(image) = Image::new("/usr/bin/odd".to_owned(), 0, Bytes::Memory(input.to_vec())) else { return };
     let mapping = Mapping { start: 0x10000, end: 0x20000, offset: 0, backing: Backing::Anonymous };
@@ -289,7 +289,7 @@ fn read_program(input: &[u8]) {
 }
 
 #[test]
-fn program_files() {
+fn program_files_are_read_within_bounds() {
     let programs: Vec<_> = PROGRAMS.iter().map(|program| (*program, regions(program))).collect();
     let image = Image::new("small".to_owned(), 0, Bytes::Memory(PROGRAMS[0].to_vec())).expect("a program");
     let (frames, _) = names::resolve((0x1000..0x1120).map(|address| Raw::Image(0, address)), &[image], |_| true);

@@ -1,4 +1,4 @@
-//! Layers: what kind of work a sample is. Every sample belongs to exactly one, that of the function nearest to the leaf which a rule names.
+//! Layers: the kind of work of a sample. Each sample belongs to exactly one: the layer of the innermost function that a rule names.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,25 @@ pub(crate) mod layer;
 mod rules;
 
 pub use layer::{LAYERS, Layer, LayerDef};
-pub use rules::{On, RULES, Rule};
+pub use rules::{MatchOn, RULES, Rule};
 
-/// What the rules say of one function.
+/// The layers that the rules give one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Match {
-    /// The layer wherever it stands in the stack.
+pub struct LayerMatch {
+    /// The layer if the function is anywhere in the stack.
     anywhere: Option<Layer>,
-    /// The layer where it is what runs.
+    /// The layer if the function is the innermost one.
     leaf: Option<Layer>,
     kernel: bool,
 }
 
-/// The rules, prepared.
+/// The rules, prepared for lookups.
 #[derive(Debug)]
 pub struct Rules {
     /// Names without `*`.
-    exact: HashMap<(On, &'static str), Layer>,
+    exact: HashMap<(MatchOn, &'static str), Layer>,
     /// Names with `*`, in the order of the table.
-    patterns: Vec<(On, &'static str, Layer)>,
+    patterns: Vec<(MatchOn, &'static str, Layer)>,
 }
 
 impl Default for Rules {
@@ -36,7 +36,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Prepares the table.
+    /// Prepares the table of rules.
     pub fn new() -> Self {
         let mut rules = Self { exact: HashMap::new(), patterns: Vec::new() };
         for rule in RULES {
@@ -51,39 +51,39 @@ impl Rules {
         rules
     }
 
-    /// What the rules say of a function.
-    pub fn of(&self, frame: &Frame) -> Match {
-        // Compilers append what they made of a function: ".isra.0", ".constprop.0", ".cold".
+    /// The layers of a function.
+    pub fn of(&self, frame: &Frame) -> LayerMatch {
+        // Compilers append suffixes: ".isra.0", ".constprop.0", ".cold".
         let bare = frame.name.split('.').next().filter(|name| !name.is_empty() && frame.kind == FrameKind::Kernel);
         let name = bare.unwrap_or(&frame.name);
         match frame.kind {
-            FrameKind::Kernel => Match {
-                anywhere: self.find(On::Kernel, name).or_else(|| self.find(On::KernelModule, &frame.module)),
-                leaf: self.find(On::KernelLeaf, name),
+            FrameKind::Kernel => LayerMatch {
+                anywhere: self.find(MatchOn::Kernel, name).or_else(|| self.find(MatchOn::KernelModule, &frame.module)),
+                leaf: self.find(MatchOn::KernelLeaf, name),
                 kernel: true,
             },
             FrameKind::User => {
-                let anywhere = self.find(On::User, name).or_else(|| self.find(On::UserFile, &frame.module));
-                Match { anywhere, leaf: None, kernel: false }
+                let anywhere = self.find(MatchOn::User, name).or_else(|| self.find(MatchOn::UserFile, &frame.module));
+                LayerMatch { anywhere, leaf: None, kernel: false }
             }
-            FrameKind::Jit => Match { anywhere: Some(Layer::Interpreter), leaf: None, kernel: false },
+            FrameKind::Jit => LayerMatch { anywhere: Some(Layer::Interpreter), leaf: None, kernel: false },
         }
     }
 
-    /// The layer of a stack, the outermost function first.
+    /// The layer of a stack, outermost function first.
     pub fn layer(&self, frames: &[&Frame]) -> Layer {
-        let matches: Vec<Match> = frames.iter().map(|frame| self.of(frame)).collect();
+        let matches: Vec<LayerMatch> = frames.iter().map(|frame| self.of(frame)).collect();
         layer_of(&matches)
     }
 
-    fn find(&self, on: On, name: &str) -> Option<Layer> {
+    fn find(&self, on: MatchOn, name: &str) -> Option<Layer> {
         let exact = self.exact.get(&(on, name)).copied();
         exact.or_else(|| self.patterns.iter().find(|(place, pattern, _)| *place == on && matches(pattern, name)).map(|(.., layer)| *layer))
     }
 }
 
-/// The layer of a stack of which each function was looked up, the outermost first. A stack that is in the kernel is judged by its kernel part.
-pub(crate) fn layer_of(frames: &[Match]) -> Layer {
+/// The layer of a stack from the matches of its functions, outermost first. If the stack is in the kernel, its kernel frames decide.
+pub(crate) fn layer_of(frames: &[LayerMatch]) -> Layer {
     let Some(leaf) = frames.last() else { return Layer::Unknown };
     if let Some(layer) = leaf.leaf {
         return layer;
@@ -92,7 +92,7 @@ pub(crate) fn layer_of(frames: &[Match]) -> Layer {
     part.filter_map(|frame| frame.anywhere).next().unwrap_or(if leaf.kernel { Layer::KernelOther } else { Layer::Application })
 }
 
-/// True where a name is like a pattern in which `*` stands for any letters.
+/// Whether a name matches a pattern in which `*` stands for any letters.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or("")) else { return false };
@@ -114,20 +114,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_layers_is_whole() {
+    fn every_layer_is_in_the_table() {
         for def in LAYERS {
             let id = serde_json::to_value(def.layer).unwrap();
             assert_eq!(id, def.id);
             assert_eq!(def.layer.def().id, def.id);
             assert!(def.color.len() == 7 && def.color.starts_with('#') && !def.title.is_empty());
-            // Deserialisation knows each of them, so that none is missing in the table: the last is the highest.
+            // Deserialisation accepts every variant of the table, and the last variant has the highest number: none is missing.
             assert_eq!(serde_json::from_value::<Layer>(id).unwrap(), def.layer);
         }
         assert_eq!(LAYERS.len(), Layer::Idle as usize + 1);
     }
 
     #[test]
-    fn every_rule_is_explained_and_no_name_stands_twice() {
+    fn every_rule_is_explained_and_each_name_stands_once() {
         let mut seen = HashMap::new();
         for rule in RULES {
             assert!(!rule.meaning.is_empty() && !rule.source.is_empty() && !rule.names.is_empty(), "{rule:?}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layer_has_a_rule_or_is_what_remains() {
+    fn every_layer_has_a_rule_or_is_a_remainder() {
         let remains = [Layer::Application, Layer::KernelOther, Layer::Unknown];
         for def in LAYERS.iter().filter(|def| !remains.contains(&def.layer)) {
             assert!(RULES.iter().any(|rule| rule.layer == def.layer), "{}", def.id);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns() {
+    fn patterns_match_names() {
         for (pattern, name, expected) in [
             ("tcp_*", "tcp_ack", true),
             ("tcp_*", "udp_ack", false),
@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_pattern_and_name_are_compared(pattern in "[a*é]{0,8}", name in "[aé]{0,12}") {
+        fn arbitrary_patterns_and_names_are_compared(pattern in "[a*é]{0,8}", name in "[aé]{0,12}") {
             matches(&pattern, &name);
             prop_assert!(matches("*", &name));
             let name_is_like_itself = matches(&name, &name);

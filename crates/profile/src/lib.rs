@@ -1,7 +1,7 @@
-//! Where the CPU goes: samples of what runs, with whole stacks and names, put into layers, bounded and drawn.
+//! CPU profiles: samples of running code with complete stacks and names, sorted into layers, summarised and drawn.
 //!
-//! `Sampler` gathers a `Profile`; everything else is made of that: `layers` says what kind of work each sample is, `analysis` sums up, `output` shows it.
-//! Only the samplers and what they call read the host; nothing here writes to it.
+//! A `Sampler` produces a `Profile`. `layers` gives the kind of work of each sample, `analysis` sums up, `output` shows the result. Only the samplers and
+//! the code that they call read the host. Nothing here writes to it.
 
 pub mod analysis;
 mod counting;

@@ -1,4 +1,4 @@
-//! A finished profile: what was sampled, by thread, core and time, with named stacks. It is data: it can be stored, read back and compared.
+//! A finished profile: samples by thread, core and time, with named stacks. It is plain data that can be stored, read back and compared.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::layers::layer::Layer;
 
 /// Name and version of the stored form.
 pub const SCHEMA: &str = "chokepoint/profile/1";
-/// Functions of one stack at most when it is read back; a sampled one has fewer.
+/// Maximum number of functions in a stack that is read back; sampled stacks have fewer.
 pub(crate) const STACK_FRAMES_MAX: usize = 2048;
 
 /// A profile.
@@ -19,42 +19,42 @@ pub(crate) const STACK_FRAMES_MAX: usize = 2048;
 pub struct Profile {
     /// `SCHEMA`.
     pub schema: String,
-    /// What made the samples.
+    /// What triggered the samples.
     pub clock: Clock,
-    /// Why it was not the hardware's cycle counter, or that the kernel was left out, and the like; sentences for the reader.
+    /// Sentences for the reader, such as why the cycle counter was not used or that the kernel was left out.
     pub notes: Vec<String>,
-    /// Samples a second on each busy core, as asked for.
+    /// Requested samples a second on each busy core.
     pub frequency_hz: u32,
     /// Time sampled, seconds.
     pub duration_s: f64,
     /// What was sampled, in words: "all processes", "process 17 and its children".
     pub scope: String,
-    /// The cores that were sampled.
+    /// The sampled cores.
     pub cores: Vec<Core>,
     /// Records that the kernel had no room for.
     pub lost: u64,
-    /// Times that the kernel left samples out because they took too long.
+    /// How often the kernel dropped samples because they took too long.
     pub throttled: u64,
-    /// Samples that fell on processes outside the scope.
+    /// Samples of processes outside the scope.
     pub outside: u64,
-    /// CPU time that gathering, unwinding and naming took in this program, seconds.
+    /// CPU time of sampling, unwinding and naming in this program, seconds.
     pub cost_cpu_s: f64,
-    /// Functions, each once.
+    /// Functions, each stored once.
     pub frames: Vec<Frame>,
-    /// Stacks, each once.
+    /// Stacks, each stored once.
     pub stacks: Vec<Stack>,
-    /// Threads that were seen.
+    /// Threads with samples.
     pub threads: Vec<Thread>,
-    /// The samples in the order of their times.
+    /// The samples in time order.
     pub samples: Vec<Sample>,
 }
 
-/// A core and how it spent the time (proc_stat(5); guests' time is in it).
+/// A core and how it spent the time (proc_stat(5), including guests' time).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Core {
     /// Its number.
     pub cpu: u32,
-    /// Share of the time in which it was not idle, stolen time included; none where it was not read.
+    /// Share of the time in which it was not idle, including stolen time; none if it was not read.
     pub busy: Option<f64>,
     /// Share of the time that the hypervisor gave to others.
     pub stolen: Option<f64>,
@@ -68,20 +68,20 @@ pub enum FrameKind {
     Kernel,
     /// In a program file.
     User,
-    /// In memory that a just-in-time compiler wrote.
+    /// In memory written by a just-in-time compiler.
     Jit,
 }
 
 /// A function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
-    /// Its name; "nginx+0x2d3a0" (where the function begins in its file) where the file tells none.
+    /// Its name, or "nginx+0x2d3a0" (the file and where the function begins in it) if it has no symbol.
     pub name: String,
     /// The file's or kernel module's name without directories; "kernel"; "[jit]".
     pub module: String,
     /// Where it lies.
     pub kind: FrameKind,
-    /// False where the name is made up of an address.
+    /// False if the name is made from an address.
     pub named: bool,
 }
 
@@ -91,27 +91,27 @@ pub struct Frame {
 pub enum StackEnd {
     /// At the thread's first function.
     Whole,
-    /// At the thread's first function, of which the outer part was read from the process's memory a moment after the sample: what a sample
-    /// carries ended before it. That the one part calls the other was checked in the program's code.
+    /// At the thread's first function, but the sample's copy ended before it. The outer part was read from the process's memory a moment later. The code was
+    /// checked to contain the call that joins the two parts.
     Completed,
-    /// At the end of what a sample carries; the stack is deeper.
+    /// At the end of the sample's copy; the stack is deeper.
     Deep,
     /// Before the thread's first function.
     Broken,
-    /// There is no user stack: a thread of the kernel, or the idle one.
+    /// There is no user stack: a kernel thread or the idle thread.
     Kernel,
-    /// It could not be walked at all: a 32-bit program, or a machine for which this is not made.
+    /// The stack could not be walked: a 32-bit program, or an unsupported machine.
     Unread,
 }
 
 /// A stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stack {
-    /// Its functions as indices into `frames`, the outermost first.
+    /// Its functions as indices into `frames`, outermost first.
     pub frames: Vec<u32>,
     /// How the walk ended.
     pub end: StackEnd,
-    /// The layer that its time belongs to.
+    /// The layer of its time.
     pub layer: Layer,
 }
 
@@ -120,11 +120,11 @@ pub struct Stack {
 pub struct Thread {
     /// Its process.
     pub pid: u32,
-    /// Itself.
+    /// Its own number.
     pub tid: u32,
     /// Its name.
     pub name: String,
-    /// The name of its process; of a thread of the kernel its own in brackets.
+    /// The name of its process; for a kernel thread, its own name in brackets.
     pub program: String,
 }
 
@@ -132,7 +132,7 @@ pub struct Thread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u32, u32, u32, u64)", into = "(u32, u32, u32, u32, u64)")]
 pub struct Sample {
-    /// Milliseconds since the beginning.
+    /// Milliseconds since the start.
     pub time_ms: u32,
     /// The core.
     pub cpu: u32,
@@ -156,18 +156,18 @@ impl From<Sample> for (u32, u32, u32, u32, u64) {
     }
 }
 
-/// How whole the stacks are and how many functions have names, as shares of the samples of user stacks, and of frames weighted by samples.
+/// How complete the stacks and names are. Shares are of samples with user stacks, or of frames weighted by samples.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Quality {
     /// Samples with a user stack.
     pub user_samples: u64,
-    /// Of these, the share whose outer part was read a moment later.
+    /// Share of these whose outer part was read a moment later.
     pub completed: f64,
-    /// The share whose stack ends before the thread's first function.
+    /// Share whose stack ends before the thread's first function.
     pub broken: f64,
-    /// The share that is deeper than what a sample carries.
+    /// Share that is deeper than a sample's copy.
     pub deep: f64,
-    /// The share that could not be walked at all.
+    /// Share that could not be walked.
     pub unread: f64,
     /// Share of user frames without a name.
     pub unnamed_user: f64,
@@ -175,11 +175,11 @@ pub struct Quality {
     pub unnamed_kernel: f64,
 }
 
-/// Samples of one stack and thread.
-pub(crate) struct Together<'a> {
-    /// Their weights, added up.
+/// The samples of one stack and thread.
+pub(crate) struct SampleGroup<'a> {
+    /// The sum of their weights.
     pub(crate) weight: u64,
-    /// How many they are.
+    /// Their number.
     pub(crate) count: u64,
     pub(crate) stack: &'a Stack,
     pub(crate) thread: &'a Thread,
@@ -207,7 +207,7 @@ impl Profile {
         }
     }
 
-    /// The functions of a stack, the outermost first.
+    /// The functions of a stack, outermost first.
     pub fn frames_of(&self, stack: &Stack) -> Vec<&Frame> {
         stack.frames.iter().filter_map(|frame| self.frames.get(usize::try_from(*frame).ok()?)).collect()
     }
@@ -218,7 +218,7 @@ impl Profile {
         Some((self.stacks.get(at(sample.stack)?)?, self.threads.get(at(sample.thread)?)?))
     }
 
-    /// The samples that are no idle time, with their stacks and threads.
+    /// The samples that are not idle time, with their stacks and threads.
     pub fn busy(&self) -> impl Iterator<Item = (&Sample, &Stack, &Thread)> {
         self.samples.iter().filter_map(|sample| {
             let (stack, thread) = self.of(sample)?;
@@ -226,10 +226,10 @@ impl Profile {
         })
     }
 
-    /// The samples that are wanted and no idle time, those of one stack and thread together, in the order of their first: a million samples of one
-    /// deep stack are looked at once.
-    pub(crate) fn busy_together(&self, wanted: impl Fn(&Sample, &Thread) -> bool) -> Vec<Together<'_>> {
-        let mut all: Vec<Together<'_>> = Vec::new();
+    /// The wanted samples that are not idle time, grouped by stack and thread in the order of their first sample. A deep stack with a million samples is
+    /// visited only once.
+    pub(crate) fn busy_groups(&self, wanted: impl Fn(&Sample, &Thread) -> bool) -> Vec<SampleGroup<'_>> {
+        let mut all: Vec<SampleGroup<'_>> = Vec::new();
         let mut places: HashMap<(u32, u32), usize> = HashMap::new();
         let mut last = None;
         for (sample, stack, thread) in self.busy().filter(|(sample, _, thread)| wanted(sample, thread)) {
@@ -237,35 +237,35 @@ impl Profile {
             let place = match last {
                 Some((known, place)) if known == key => place,
                 _ => *places.entry(key).or_insert_with(|| {
-                    all.push(Together { weight: 0, count: 0, stack, thread });
+                    all.push(SampleGroup { weight: 0, count: 0, stack, thread });
                     all.len() - 1
                 }),
             };
             last = Some((key, place));
-            if let Some(together) = all.get_mut(place) {
-                (together.weight, together.count) = (together.weight.saturating_add(sample.weight), together.count + 1);
+            if let Some(group) = all.get_mut(place) {
+                (group.weight, group.count) = (group.weight.saturating_add(sample.weight), group.count + 1);
             }
         }
         all
     }
 
-    /// The weight of all samples that are no idle time.
+    /// The weight of all samples that are not idle time.
     pub fn weight_busy(&self) -> u64 {
         self.busy().fold(0, |sum, (sample, ..)| sum.saturating_add(sample.weight))
     }
 
-    /// The same samples, of programs or cores that are wanted alone.
+    /// The same profile with only the wanted samples.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&Sample, &Thread) -> bool) -> Self {
         let samples = self.samples.iter().filter(|sample| self.of(sample).is_some_and(|(_, thread)| wanted(sample, thread)));
         Self { samples: samples.copied().collect(), ..self.clone() }
     }
 
-    /// How whole and how named it is.
+    /// How complete its stacks and names are.
     pub fn quality(&self) -> Quality {
         let mut ends = [0_u64; 5];
         let mut frames = [[0_u64; 2]; 2];
-        for Together { stack, count, .. } in self.busy_together(|_, _| true) {
+        for SampleGroup { stack, count, .. } in self.busy_groups(|_, _| true) {
             match stack.end {
                 StackEnd::Kernel => {}
                 StackEnd::Whole => ends[0] += count,
@@ -292,7 +292,7 @@ impl Profile {
     }
 }
 
-/// A part of a whole, 0 where there is none.
+/// `part` / `whole`, or 0 if `whole` is 0.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -1,4 +1,4 @@
-//! Two profiles held against each other: what takes a larger share of the busy time than before, and what a smaller one.
+//! Compares two profiles: what takes a larger or smaller share of the busy time than before.
 
 use serde::Serialize;
 
@@ -7,45 +7,45 @@ use crate::layers::layer::Layer;
 use crate::profile::{Frame, Profile, Sample, Stack, Thread};
 use crate::sampling::interned::Interned;
 
-/// Functions and layers of two profiles together, with the samples of each.
+/// Functions and stacks of two profiles, with the samples of each.
 #[derive(Debug)]
 pub struct Difference {
-    /// Functions, each once.
+    /// Functions, each stored once.
     pub frames: Vec<Frame>,
-    /// Stacks, each once.
+    /// Stacks, each stored once.
     pub stacks: Vec<Stack>,
     /// Threads of both.
     pub threads: Vec<Thread>,
-    /// Samples of the later one.
+    /// Samples of the later profile.
     pub now: Vec<Sample>,
-    /// Samples of the earlier one.
+    /// Samples of the earlier profile.
     pub before: Vec<Sample>,
 }
 
-/// A share then and now.
+/// A share in both profiles.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     /// A layer's title or a function's name.
     pub name: String,
-    /// Its share of the busy time before.
+    /// Its share of the busy time in the earlier profile.
     pub before: f64,
-    /// Its share now.
+    /// Its share in the later profile.
     pub now: f64,
-    /// True where the difference is larger than 95 % of those that come of chance with so few samples.
+    /// True if chance alone would rarely (5 %) give so large a difference with this many samples.
     pub beyond_chance: bool,
 }
 
-/// Puts two profiles together.
+/// Joins two profiles.
 pub fn join(now: &Profile, before: &Profile) -> Difference {
     let mut interned = Interned::default();
     let mut threads = Vec::new();
-    let now = take(now, &mut interned, &mut threads);
-    let before = take(before, &mut interned, &mut threads);
+    let now = renumber_samples(now, &mut interned, &mut threads);
+    let before = renumber_samples(before, &mut interned, &mut threads);
     Difference { frames: interned.frames, stacks: interned.stacks, threads, now, before }
 }
 
-/// The samples of a profile by the numbers of the common lists.
-fn take(profile: &Profile, interned: &mut Interned, threads: &mut Vec<Thread>) -> Vec<Sample> {
+/// A profile's samples, renumbered for the common lists.
+fn renumber_samples(profile: &Profile, interned: &mut Interned, threads: &mut Vec<Thread>) -> Vec<Sample> {
     let first = u32::try_from(threads.len()).unwrap_or(u32::MAX);
     threads.extend(profile.threads.iter().cloned());
     let stacks: Vec<u32> = (profile.stacks.iter())
@@ -61,7 +61,7 @@ fn take(profile: &Profile, interned: &mut Interned, threads: &mut Vec<Thread>) -
     renumbered.collect()
 }
 
-/// Layers whose share changed, the largest changes first.
+/// Layers whose share changed, largest changes first.
 pub fn layers(now: &Profile, before: &Profile) -> Vec<Change> {
     let shares =
         |profile: &Profile| -> Vec<(Layer, f64)> { report(profile).layers.into_iter().map(|layer| (layer.layer, layer.share)).collect() };
@@ -69,7 +69,7 @@ pub fn layers(now: &Profile, before: &Profile) -> Vec<Change> {
     changes(titled(shares(now)), titled(shares(before)), counts(now, before))
 }
 
-/// Functions whose own share changed, the largest changes first.
+/// Functions whose own share changed, largest changes first.
 pub fn functions(now: &Profile, before: &Profile) -> Vec<Change> {
     let shares = |profile: &Profile| report(profile).hottest.into_iter().map(|function| (function.name, function.share)).collect();
     changes(shares(now), shares(before), counts(now, before))
@@ -114,7 +114,7 @@ mod tests {
     use crate::output::folded;
 
     #[test]
-    fn what_grew_and_what_shrank() {
+    fn the_difference_lists_what_grew_and_what_shrank() {
         let before = folded::read("a;main;malloc 300\na;main;f 700\n").unwrap();
         let now = folded::read("b;main;deflate 10\na;main;f 990\n").unwrap();
         let layers = layers(&now, &before);

@@ -1,4 +1,4 @@
-//! A profile counted together: busy samples by process, core and layer, and the functions that ran most; what stays where stacks are not kept.
+//! A profile without its stacks: busy samples by process, core and layer, and the functions with the most own time.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::analysis::report::aspects_of;
 use crate::layers::layer::Layer;
 use crate::profile::{Profile, Stack, Thread};
 
-/// Samples of one process on one core in one layer, and of the same aspects.
+/// Samples of one process on one core, in one layer and with the same aspects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The process.
@@ -17,11 +17,11 @@ pub struct Part {
     pub cpu: u32,
     /// The layer.
     pub layer: Layer,
-    /// Ids of what else they are part of, across layers: "tls-handshake".
+    /// Ids of aspects that the samples belong to, across layers: "tls-handshake".
     pub aspects: Vec<&'static str>,
-    /// How many.
+    /// Number of samples.
     pub samples: u64,
-    /// What they stand for.
+    /// The sum of their weights.
     pub weight: u64,
 }
 
@@ -34,13 +34,13 @@ pub struct Function {
     pub layer: Layer,
     /// Its name.
     pub name: String,
-    /// What its samples stand for.
+    /// The weight of its samples.
     pub weight: u64,
 }
 
 type Key<'a> = (u32, &'a str, u32, Layer, Vec<&'static str>);
 
-/// The parts of a profile, the heaviest first, and at most so many: of the others each core's are one part of no process, so that sums stay.
+/// The parts of a profile, heaviest first. Beyond `parts_max` the rest of each core becomes one part without a process, so that sums are preserved.
 pub fn parts(profile: &Profile, parts_max: usize) -> Vec<Part> {
     let aspects = aspects_of(profile);
     let mut counts: BTreeMap<Key<'_>, (u64, u64)> = BTreeMap::new();
@@ -76,7 +76,7 @@ pub fn parts(profile: &Profile, parts_max: usize) -> Vec<Part> {
     parts
 }
 
-/// The functions that ran most, the heaviest first, and at most so many.
+/// The functions with the most own time, heaviest first.
 pub fn functions(profile: &Profile, functions_max: usize) -> Vec<Function> {
     let mut weights: BTreeMap<(&str, Layer, &str), u64> = BTreeMap::new();
     for (sample, stack, thread) in profile.busy() {
@@ -112,10 +112,10 @@ php-fpm;main;execute_ex 40
 ";
 
     #[test]
-    fn samples_are_counted_by_layer_and_what_else_they_are_part_of() {
+    fn samples_are_counted_by_layer_and_aspects() {
         let profile = folded::read(STACKS).unwrap();
         let parts = parts(&profile, 100);
-        let told: Vec<(&str, &str, &[&str], u64)> =
+        let found: Vec<(&str, &str, &[&str], u64)> =
             parts.iter().map(|part| (part.program.as_str(), part.layer.def().id, part.aspects.as_slice(), part.samples)).collect();
         let expected: [(&str, &str, &[&str], u64); 4] = [
             ("php-fpm", "interpreter", &[], 40),
@@ -123,14 +123,14 @@ php-fpm;main;execute_ex 40
             ("nginx", "tls", &["tls-handshake"], 20),
             ("nginx", "tls", &[], 5),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         let functions = functions(&profile, 2);
         let names: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
         assert_eq!(names, ["execute_ex", "__inet_check_established"]);
     }
 
     #[test]
-    fn what_a_bound_leaves_out_stays_in_the_sum() {
+    fn parts_beyond_the_limit_stay_in_the_sum() {
         let profile = folded::read(STACKS).unwrap();
         let few = parts(&profile, 2);
         assert_eq!(few.len(), 3);

@@ -1,4 +1,4 @@
-//! What a profile says: the shares of layers, programs and functions, and the most that each layer's removal could gain.
+//! Summarises a profile: the shares of layers, programs and functions, and the most that removing each layer could gain.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,31 +6,31 @@ use chokepoint_statistics::wilson;
 use serde::Serialize;
 
 use crate::layers::{LAYERS, Layer, matches};
-use crate::profile::{Frame, Profile, Quality, Sample, Stack, Together, share};
+use crate::profile::{Frame, Profile, Quality, Sample, SampleGroup, Stack, share};
 
-/// Busy share from which a core is at its limit; what is left is noise of the clock ticks that it is counted in.
-const CORE_FULL: f64 = 0.95;
-/// Share below which a bound is not told: at most 1 % to gain.
+/// A core with at least this busy share is at its limit. The rest is noise of the clock ticks in which it is counted.
+const CORE_BUSY_MIN: f64 = 0.95;
+/// Smaller shares get no bound: there is at most 1 % to gain.
 const BOUND_SHARE_MIN: f64 = 0.01;
-/// Functions and programs that are told at most.
+/// Maximum number of functions and programs in the report.
 const HOTTEST_MAX: usize = 40;
 
 /// The summary of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Samples that are no idle time.
+    /// Samples that are not idle time.
     pub samples_busy: u64,
-    /// How whole and how named it is.
+    /// How complete the stacks and names are.
     pub quality: Quality,
-    /// Layers of the busy time, the heaviest first.
+    /// Layers of the busy time, heaviest first.
     pub layers: Vec<LayerShare>,
-    /// Programs of the busy time, the heaviest first.
+    /// Programs of the busy time, heaviest first.
     pub programs: Vec<ProgramShare>,
-    /// Functions by their own time, the heaviest first.
+    /// Functions by own time, heaviest first.
     pub hottest: Vec<FunctionShare>,
-    /// What the bounds are about: the cores that are at their limit.
+    /// The cores at their limit, which the bounds refer to.
     pub limit: Limit,
-    /// The most that could be gained, the most promising first.
+    /// The most that could be gained, most promising first.
     pub bounds: Vec<Bound>,
 }
 
@@ -39,7 +39,7 @@ pub struct Report {
 pub struct LayerShare {
     /// The layer.
     pub layer: Layer,
-    /// Its share, of all programs.
+    /// Its share over all programs.
     pub share: f64,
     /// Its share of each program's time, in the order of `Report::programs`.
     pub of_programs: Vec<f64>,
@@ -52,9 +52,9 @@ pub struct ProgramShare {
     pub program: String,
     /// Its share of all busy time.
     pub share: f64,
-    /// Cores that it kept busy on average; none where the profile has no times.
+    /// Cores that it kept busy on average; none if the profile has no times.
     pub cores: Option<f64>,
-    /// Threads of it that were seen.
+    /// Number of its threads with samples.
     pub threads: usize,
 }
 
@@ -71,42 +71,42 @@ pub struct FunctionShare {
     pub share: f64,
 }
 
-/// Which cores limit.
+/// Which cores limit throughput.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// All cores that were sampled are busy all the time.
+    /// All sampled cores are busy all the time.
     AllCores,
-    /// These are, and others are not.
+    /// These are busy all the time, others are not.
     Cores(Vec<u32>),
-    /// None is: CPU time is not what limits, and less of it would at first only mean more idle time.
+    /// No core is. CPU time does not limit; using less of it would only mean more idle time at first.
     None,
-    /// It was not read.
+    /// It is not known.
     Unknown,
 }
 
 /// The most that throughput could gain if something cost nothing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bound {
-    /// What.
+    /// What would cost nothing.
     pub what: String,
-    /// Its layer, where it is one.
+    /// Its layer, if it is one.
     pub layer: Option<Layer>,
-    /// What would do away with it at best, where there is such a thing.
+    /// What could remove the cost at best, if there is such a thing.
     pub by: Option<&'static str>,
-    /// Its share of the time of the cores that limit.
+    /// Its share of the time of the limiting cores.
     pub share: f64,
-    /// The share's 95 % interval, by the number of samples (Wilson 1927).
+    /// The lower end of the share's 95 % interval, by the number of samples (Wilson 1927).
     pub low: f64,
-    /// Its upper end.
+    /// The upper end.
     pub high: f64,
-    /// By how much throughput could grow at most: 1 / (1 - share), after Amdahl 1967.
+    /// The factor by which throughput could grow at most: 1 / (1 - share), after Amdahl 1967.
     pub factor: f64,
-    /// The program in which most of it is, and its share of that program's time.
+    /// The program in which most of it occurs, and its share of that program's time.
     pub program: Option<(String, f64)>,
 }
 
-/// Something that is no layer but can be done away with: all that happens below some functions, or several layers together.
+/// A cost across layers that can be removed: everything below some functions, or several layers together.
 struct Aspect {
     id: &'static str,
     what: &'static str,
@@ -138,13 +138,13 @@ const ASPECTS: &[Aspect] = &[
 
 /// Summarises a profile.
 pub fn report(profile: &Profile) -> Report {
-    let busy = profile.busy_together(|_, _| true);
-    let total = sum(busy.iter().map(|together| together.weight));
+    let busy = profile.busy_groups(|_, _| true);
+    let total = sum(busy.iter().map(|group| group.weight));
     let programs = programs(profile, &busy, total);
     let limit = limit(profile);
     let bounds = bounds(profile, &limit);
     Report {
-        samples_busy: sum(busy.iter().map(|together| together.count)),
+        samples_busy: sum(busy.iter().map(|group| group.count)),
         quality: profile.quality(),
         layers: layers(&busy, &programs, total),
         hottest: hottest(profile, &busy, total),
@@ -154,14 +154,14 @@ pub fn report(profile: &Profile) -> Report {
     }
 }
 
-/// The ids of all that goes across layers.
+/// The ids of all aspects.
 pub fn aspects() -> impl Iterator<Item = &'static str> {
     ASPECTS.iter().map(|aspect| aspect.id)
 }
 
-/// Of each stack of a profile the ids of what it is part of, across layers.
+/// The ids of the aspects of each stack.
 pub(crate) fn aspects_of(profile: &Profile) -> Vec<Vec<&'static str>> {
-    let named: Vec<HashSet<u32>> = ASPECTS.iter().map(|aspect| named(profile, aspect.below)).collect();
+    let named: Vec<HashSet<u32>> = ASPECTS.iter().map(|aspect| frames_named(profile, aspect.below)).collect();
     let within = |stack: &Stack| {
         let aspects = ASPECTS.iter().zip(&named);
         let fitting =
@@ -175,10 +175,10 @@ fn sum(weights: impl Iterator<Item = u64>) -> u64 {
     weights.fold(0, u64::saturating_add)
 }
 
-fn layers(busy: &[Together<'_>], programs: &[ProgramShare], total: u64) -> Vec<LayerShare> {
+fn layers(busy: &[SampleGroup<'_>], programs: &[ProgramShare], total: u64) -> Vec<LayerShare> {
     let mut weights: BTreeMap<Layer, (u64, Vec<u64>)> = BTreeMap::new();
     let mut of_programs = vec![0_u64; programs.len()];
-    for Together { weight, stack, thread, .. } in busy {
+    for SampleGroup { weight, stack, thread, .. } in busy {
         let (all, each) = weights.entry(stack.layer).or_insert_with(|| (0, vec![0; programs.len()]));
         *all = all.saturating_add(*weight);
         if let Some(index) = programs.iter().position(|program| program.program == thread.program) {
@@ -197,28 +197,28 @@ fn layers(busy: &[Together<'_>], programs: &[ProgramShare], total: u64) -> Vec<L
     layers
 }
 
-fn programs(profile: &Profile, busy: &[Together<'_>], total: u64) -> Vec<ProgramShare> {
+fn programs(profile: &Profile, busy: &[SampleGroup<'_>], total: u64) -> Vec<ProgramShare> {
     #[derive(Default)]
-    struct Seen {
+    struct ProgramSums {
         weight: u64,
         count: u64,
         threads: HashSet<(u32, u32)>,
     }
-    let mut programs: BTreeMap<&str, Seen> = BTreeMap::new();
-    for Together { weight, count, thread, .. } in busy {
-        let seen = programs.entry(&thread.program).or_default();
-        seen.weight = seen.weight.saturating_add(*weight);
-        seen.count += count;
-        seen.threads.insert((thread.pid, thread.tid));
+    let mut programs: BTreeMap<&str, ProgramSums> = BTreeMap::new();
+    for SampleGroup { weight, count, thread, .. } in busy {
+        let sums = programs.entry(&thread.program).or_default();
+        sums.weight = sums.weight.saturating_add(*weight);
+        sums.count += count;
+        sums.threads.insert((thread.pid, thread.tid));
     }
-    // A sample stands for 1 / frequency seconds of a core with either clock: cycles are sampled so often that it comes out so.
+    // A sample stands for 1 / frequency seconds of a core with either clock: the kernel adjusts the period of the cycle counter to the frequency.
     let samples_of_a_core = profile.duration_s * f64::from(profile.frequency_hz);
     let mut programs: Vec<ProgramShare> = (programs.into_iter())
-        .map(|(program, seen)| ProgramShare {
+        .map(|(program, sums)| ProgramShare {
             program: program.to_owned(),
-            share: share(seen.weight, total),
-            cores: (samples_of_a_core > 0.0).then(|| seen.count as f64 / samples_of_a_core),
-            threads: seen.threads.len(),
+            share: share(sums.weight, total),
+            cores: (samples_of_a_core > 0.0).then(|| sums.count as f64 / samples_of_a_core),
+            threads: sums.threads.len(),
         })
         .collect();
     programs.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.program.cmp(&b.program)));
@@ -226,9 +226,9 @@ fn programs(profile: &Profile, busy: &[Together<'_>], total: u64) -> Vec<Program
     programs
 }
 
-fn hottest(profile: &Profile, busy: &[Together<'_>], total: u64) -> Vec<FunctionShare> {
+fn hottest(profile: &Profile, busy: &[SampleGroup<'_>], total: u64) -> Vec<FunctionShare> {
     let mut weights: BTreeMap<u32, BTreeMap<Layer, u64>> = BTreeMap::new();
-    for Together { weight, stack, .. } in busy {
+    for SampleGroup { weight, stack, .. } in busy {
         if let Some(leaf) = stack.frames.last() {
             let sum = weights.entry(*leaf).or_default().entry(stack.layer).or_default();
             *sum = sum.saturating_add(*weight);
@@ -252,7 +252,7 @@ fn limit(profile: &Profile) -> Limit {
     if known.is_empty() {
         return Limit::Unknown;
     }
-    let full: Vec<u32> = known.iter().filter(|(_, busy)| *busy >= CORE_FULL).map(|(cpu, _)| *cpu).collect();
+    let full: Vec<u32> = known.iter().filter(|(_, busy)| *busy >= CORE_BUSY_MIN).map(|(cpu, _)| *cpu).collect();
     match full.len() {
         0 => Limit::None,
         count if count == profile.cores.len() => Limit::AllCores,
@@ -260,17 +260,17 @@ fn limit(profile: &Profile) -> Limit {
     }
 }
 
-/// The bounds of the cores that limit; of all cores where none does, or it is not known which.
+/// The bounds on the limiting cores; on all cores if none limits or it is not known.
 fn bounds(profile: &Profile, limit: &Limit) -> Vec<Bound> {
     let counts = |sample: &Sample| match limit {
         Limit::Cores(cores) => cores.contains(&sample.cpu),
         _ => true,
     };
-    let busy = profile.busy_together(|sample, _| counts(sample));
+    let busy = profile.busy_groups(|sample, _| counts(sample));
     let layers = LAYERS.iter().filter(|def| !matches!(def.layer, Layer::Idle | Layer::Unknown | Layer::Application | Layer::KernelOther));
-    let layers = layers.filter_map(|def| bound(&busy, def.title, Some(def.layer), by(def.layer), |stack| stack.layer == def.layer));
+    let layers = layers.filter_map(|def| bound(&busy, def.title, Some(def.layer), remover_of(def.layer), |stack| stack.layer == def.layer));
     let aspects = ASPECTS.iter().filter_map(|aspect| {
-        let named: HashSet<u32> = named(profile, aspect.below);
+        let named: HashSet<u32> = frames_named(profile, aspect.below);
         let within = |stack: &Stack| (aspect.layers)(stack.layer) || stack.frames.iter().any(|frame| named.contains(frame));
         bound(&busy, aspect.what, None, Some(aspect.by), within)
     });
@@ -279,8 +279,8 @@ fn bounds(profile: &Profile, limit: &Limit) -> Vec<Bound> {
     bounds
 }
 
-/// What would do away with a layer at best.
-fn by(layer: Layer) -> Option<&'static str> {
+/// What could remove the cost of a layer at best.
+fn remover_of(layer: Layer) -> Option<&'static str> {
     match layer {
         Layer::Allocator => Some("an allocator that costs nothing"),
         Layer::PortSearch => Some("reuse of connections or of ports in TIME_WAIT"),
@@ -290,13 +290,13 @@ fn by(layer: Layer) -> Option<&'static str> {
     }
 }
 
-fn named(profile: &Profile, patterns: &[&str]) -> HashSet<u32> {
+fn frames_named(profile: &Profile, patterns: &[&str]) -> HashSet<u32> {
     let is_named = |frame: &Frame| patterns.iter().any(|pattern| matches(pattern, &frame.name));
     (0..).zip(&profile.frames).filter(|(_, frame)| is_named(frame)).map(|(index, _)| index).collect()
 }
 
 fn bound(
-    busy: &[Together<'_>],
+    busy: &[SampleGroup<'_>],
     what: &str,
     layer: Option<Layer>,
     by: Option<&'static str>,
@@ -304,7 +304,7 @@ fn bound(
 ) -> Option<Bound> {
     let (mut part, mut whole) = (0_u64, 0_u64);
     let mut programs: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for Together { weight, stack, thread, .. } in busy {
+    for SampleGroup { weight, stack, thread, .. } in busy {
         let (inside, all) = programs.entry(&thread.program).or_default();
         whole = whole.saturating_add(*weight);
         *all = all.saturating_add(*weight);
@@ -317,13 +317,13 @@ fn bound(
     if value < BOUND_SHARE_MIN {
         return None;
     }
-    let (low, high) = wilson(value, sum(busy.iter().map(|together| together.count)));
+    let (low, high) = wilson(value, sum(busy.iter().map(|group| group.count)));
     let program = programs.into_iter().max_by_key(|(_, (inside, _))| *inside);
     let program = program.map(|(name, (inside, all))| (name.to_owned(), share(inside, all)));
     Some(Bound { what: what.to_owned(), layer, by, share: value, low, high, factor: factor(value), program })
 }
 
-/// By how much throughput grows where a share of the limiting time falls away (Amdahl 1967); nothing is left to wait for at 100 %.
+/// The growth of throughput if a share of the limiting time is removed (Amdahl 1967). Limited, since nothing would remain at 100 %.
 fn factor(share: f64) -> f64 {
     1.0 / (1.0 - share.min(0.999))
 }
@@ -343,21 +343,21 @@ nginx;main;parse 309
 ";
 
     #[test]
-    fn an_allocator_of_nine_percent_is_worth_ten_at_most() {
+    fn an_allocator_share_of_nine_percent_gains_ten_percent_at_most() {
         let report = report(&folded::read(CASE_B).unwrap());
         let allocator = report.bounds.iter().find(|bound| bound.layer == Some(Layer::Allocator)).unwrap();
         assert!((allocator.share - 0.091).abs() < 1e-9 && (allocator.factor - 1.1001).abs() < 1e-3);
         assert_eq!(allocator.program, Some(("nginx".to_owned(), 0.091)));
         let find = |what: &str| report.bounds.iter().find(|bound| bound.what.contains(what)).unwrap();
         assert!((find("network path").factor - 2.5).abs() < 1e-9);
-        // What closing a connection sets off is in another layer and yet falls away with it.
+        // Work that closing a connection causes is in another layer and is removed with it.
         assert!((find("opening and closing").share - 0.3).abs() < 1e-9);
         assert!(report.bounds.iter().all(|bound| !bound.what.contains("TLS")));
         assert_eq!(report.limit, Limit::Unknown);
     }
 
     #[test]
-    fn bounds_are_those_of_the_core_that_is_full() {
+    fn bounds_refer_to_the_busy_core() {
         let mut profile = folded::read("a;malloc 50\na;main 50\nb;deflate 100\n").unwrap();
         for sample in &mut profile.samples[100..] {
             sample.cpu = 1;
@@ -375,7 +375,7 @@ nginx;main;parse 309
     }
 
     #[test]
-    fn shares_add_up_and_idle_time_is_not_in_them() {
+    fn shares_add_up_without_idle_time() {
         let report = report(&folded::read(CASE_B).unwrap());
         assert!((report.layers.iter().map(|layer| layer.share).sum::<f64>() - 1.0).abs() < 1e-9);
         assert!(report.layers.iter().all(|layer| layer.layer != Layer::Idle));
@@ -390,7 +390,7 @@ nginx;main;parse 309
     }
 
     #[test]
-    fn nothing_left_is_no_infinite_factor() {
+    fn the_factor_is_finite_at_a_full_share() {
         assert!(factor(1.0).is_finite());
     }
 }

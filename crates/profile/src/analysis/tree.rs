@@ -1,14 +1,14 @@
-//! Equal beginnings of stacks put together: the tree that text and pictures draw.
+//! Merges stacks with equal beginnings into the tree that text and pictures draw.
 
 use std::collections::HashMap;
 
 use crate::layers::layer::Layer;
-use crate::profile::{Profile, Sample, Thread, Together};
+use crate::profile::{Profile, Sample, SampleGroup, Thread};
 
 /// What a node stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// All of it.
+    /// The whole profile.
     Root,
     /// A program.
     Program(String),
@@ -16,34 +16,34 @@ pub enum Label {
     Frame(u32),
 }
 
-/// A function called in one way, with all that it called.
+/// A function with one call path, and everything that it called.
 #[derive(Debug, Clone)]
 pub struct Node {
     /// What it stands for.
     pub label: Label,
     /// The layer of most of its time.
     pub layer: Layer,
-    /// Its weight with all below it.
+    /// Its weight including its children.
     pub total: u64,
     /// Its own weight.
     pub own: u64,
-    /// What it called, the heaviest first.
+    /// What it called, heaviest first.
     pub children: Vec<Node>,
 }
 
-/// A node while it is being filled.
+/// A node while the tree is built.
 #[derive(Debug, Default)]
-struct Growing {
+struct NodeBuilder {
     total: u64,
     own: u64,
     layers: HashMap<Layer, u64>,
     children: HashMap<Label, usize>,
 }
 
-/// The tree of the busy samples that are wanted: programs first, then functions from the outermost.
+/// The tree of the wanted busy samples: programs, then functions from the outermost one.
 pub fn build(profile: &Profile, wanted: impl Fn(&Sample, &Thread) -> bool) -> Node {
-    let mut nodes = vec![Growing::default()];
-    for Together { weight, stack, thread, .. } in profile.busy_together(wanted) {
+    let mut nodes = vec![NodeBuilder::default()];
+    for SampleGroup { weight, stack, thread, .. } in profile.busy_groups(wanted) {
         let mut at = 0;
         let labels = std::iter::once(Label::Program(thread.program.clone())).chain(stack.frames.iter().map(|frame| Label::Frame(*frame)));
         nodes[0].add(weight, stack.layer);
@@ -51,7 +51,7 @@ pub fn build(profile: &Profile, wanted: impl Fn(&Sample, &Thread) -> bool) -> No
             let next = nodes.len();
             at = *nodes[at].children.entry(label).or_insert(next);
             if at == next {
-                nodes.push(Growing::default());
+                nodes.push(NodeBuilder::default());
             }
             nodes[at].add(weight, stack.layer);
         }
@@ -60,22 +60,22 @@ pub fn build(profile: &Profile, wanted: impl Fn(&Sample, &Thread) -> bool) -> No
     finish(nodes)
 }
 
-impl Growing {
+impl NodeBuilder {
     fn add(&mut self, weight: u64, layer: Layer) {
         self.total = self.total.saturating_add(weight);
         let sum = self.layers.entry(layer).or_default();
         *sum = sum.saturating_add(weight);
     }
 
-    /// The layer of most of its time; of several alike the first of the table.
+    /// The layer of most of its time; of equal ones the first in the table.
     fn layer(&self) -> Layer {
         let heaviest = self.layers.iter().max_by_key(|(layer, weight)| (**weight, std::cmp::Reverse(**layer)));
         heaviest.map_or(Layer::Unknown, |(layer, _)| *layer)
     }
 }
 
-/// Children stand behind their parents in the list, so that going from its end each is complete when its parent takes it.
-fn finish(nodes: Vec<Growing>) -> Node {
+/// Converts the nodes from the last to the first: children come after their parents in the list, so they are complete when the parent takes them.
+fn finish(nodes: Vec<NodeBuilder>) -> Node {
     let mut labels: Vec<Label> = vec![Label::Root; nodes.len()];
     for node in &nodes {
         for (label, child) in &node.children {
@@ -95,7 +95,7 @@ fn finish(nodes: Vec<Growing>) -> Node {
 }
 
 impl Node {
-    /// How many levels it has.
+    /// Number of levels.
     pub fn depth(&self) -> usize {
         let mut deepest = 0;
         let mut left = vec![(self, 1)];
@@ -125,7 +125,7 @@ mod tests {
     use crate::output::folded;
 
     #[test]
-    fn equal_beginnings_are_one() {
+    fn stacks_with_equal_beginnings_are_merged() {
         let profile = folded::read("a;f;g 3\na;f;h 5\na;f 1\nb;f 2\nc;do_idle_[k] 50\n").unwrap();
         let tree = build(&profile, |_, _| true);
         assert_eq!((tree.total, tree.depth(), tree.children.len()), (11, 4, 2));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn very_deep_stacks_are_no_harm() {
+    fn very_deep_stacks_are_built_without_overflow() {
         let deep = format!("a{} 1\n", ";f".repeat(2047));
         let profile = folded::read(&deep).unwrap();
         assert_eq!(build(&profile, |_, _| true).depth(), 2049);

@@ -1,5 +1,5 @@
-//! Packets that the kernel drops, counted within it by reason, place, socket and what ran: skb:kfree_skb as a raw tracepoint. Fields are found by their
-//! names in the running kernel's types (CO-RE), so that one object fits all kernels that tell reasons (Linux 5.17 and later).
+//! Counts the packets that the kernel drops, by reason, location, socket and running program: skb:kfree_skb as a raw tracepoint. Fields are found by name
+//! in the running kernel's types (CO-RE), so one object fits all kernels that give reasons (Linux 5.17 and later).
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -9,12 +9,12 @@ typedef unsigned long long u64;
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Drops of different kinds at most; those beyond are counted in `lost`. */
+/* Maximum number of kinds. Drops of further kinds count in `lost`. */
 #define KINDS_MAX 16384
-/* Reasons at most that are left out. */
+/* Maximum number of reasons that are left out. */
 #define ORDINARY_MAX 16
 
-/* Values of the kernel that no type carries: linux/socket.h, linux/net.h, linux/if_ether.h, linux/in.h, net/tcp_states.h, linux/sched.h, linux/bpf.h. */
+/* Kernel constants that are not part of its types: linux/socket.h, linux/net.h, linux/if_ether.h, linux/in.h, net/tcp_states.h, linux/sched.h, linux/bpf.h. */
 #define AF_INET 2
 #define AF_INET6 10
 #define ETH_P_IP 0x0800
@@ -29,7 +29,7 @@ typedef unsigned long long u64;
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_ANY 0
 #define BPF_NOEXIST 1
-/* The question of __builtin_preserve_field_info whether a field is there. */
+/* Asks __builtin_preserve_field_info whether a field exists. */
 #define FIELD_EXISTS 2
 
 /* bpf-helpers(7), by their numbers in linux/bpf.h. */
@@ -38,7 +38,7 @@ static long (*const map_update)(void *map, const void *key, const void *value, u
 static u64 (*const current_task)(void) = (void *)35;
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 
-/* What is read of the kernel's structures; those fields alone, wherever this kernel has them. */
+/* The fields that are read from the kernel's structures. Their offsets are those of the running kernel. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
     u32 inum;
@@ -102,7 +102,7 @@ struct task_struct {
 };
 #pragma clang attribute pop
 
-/* A kind of drops. Numbers in the order of this machine; addresses of IPv4 mapped into IPv6. record.rs reads it. */
+/* A kind of drops. Numbers in host byte order; IPv4 addresses mapped into IPv6. record.rs reads it. */
 struct kind {
     u64 location;
     u32 reason;
@@ -120,18 +120,18 @@ struct kind {
     char program[16];
 };
 #define FOR_SOCKET 1
-/* The kernel would have told a socket, had there been one. */
-#define TELLS_SOCKETS 2
+/* This kernel passes the socket if there is one. */
+#define KNOWS_SOCKETS 2
 #define KERNEL_THREAD 4
 #define IDLE 8
 
 struct counted {
     u64 packets;
-    /* The socket's inode number; 0 where no program has it. */
+    /* The socket's inode number; 0 if no program holds it. */
     u64 inode;
 };
 
-/* Types of maps are told by the types of pointers that nobody follows. */
+/* The types of these pointers describe the maps; nobody follows the pointers. */
 struct {
     int (*type)[BPF_MAP_TYPE_HASH];
     int (*max_entries)[KINDS_MAX];
@@ -153,10 +153,10 @@ struct {
     u64 *value;
 } lost SECTION(".maps");
 
-/* A read that fails leaves zeroes, which stand for "not known". */
+/* A failed read leaves zeros, which stand for "unknown". */
 #define READ(to, from) read_kernel(&(to), sizeof(to), &(from))
 
-/* From the order of the network. */
+/* Converts from network byte order. */
 INLINE u16 host_order(u16 number) {
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? number : __builtin_bswap16(number);
 }
@@ -174,7 +174,7 @@ INLINE void map_ipv4(u8 *address, const void *from) {
     read_kernel(address + 12, 4, from);
 }
 
-/* The socket's ends and state. A connection in TIME_WAIT and one that is being made are no whole `struct sock`. */
+/* Reads the socket's ends and state. Connections in TIME_WAIT or NEW_SYN_RECV are no complete `struct sock`. */
 INLINE void take_socket(struct kind *kind, struct sock *sk, u64 *inode) {
     struct sock_common *common = &sk->__sk_common;
     u16 family = 0, port = 0;
@@ -191,12 +191,12 @@ INLINE void take_socket(struct kind *kind, struct sock *sk, u64 *inode) {
         struct socket *socket = 0;
         READ(type, sk->sk_type);
         READ(transport, sk->sk_protocol);
-        /* Also those by which the kernel itself sends resets: what stands for their port is none. */
+        /* This includes the kernel's own sockets for resets: their port field holds no port. */
         if (type == SOCK_RAW)
             return;
         kind->transport = transport;
         READ(socket, sk->sk_socket);
-        /* The structure begins with the socket: its address is the same. */
+        /* The structure starts with the socket, so both have the same address. */
         if (socket)
             READ(*inode, ((struct socket_alloc *)socket)->vfs_inode.i_ino);
     } else {
@@ -215,7 +215,7 @@ INLINE void take_socket(struct kind *kind, struct sock *sk, u64 *inode) {
     }
 }
 
-/* Where the packet itself was to go, or came from where it was being sent: by its headers, as far as it has them. */
+/* Reads the local end from the packet's headers: its destination, or its source if it was being sent. */
 INLINE void take_packet(struct kind *kind, struct sk_buff *skb, int is_sent) {
     u8 first = 0, transport = 0;
     u16 offset = 0, port = 0;
@@ -276,7 +276,7 @@ INLINE void count(const struct kind *kind, u64 inode) {
         struct counted none = {.packets = 0, .inode = inode};
         u32 first = 0;
         u64 *uncounted;
-        /* Another core may have been quicker: then it is there all the same. */
+        /* Another core may have inserted it first; that is fine. */
         map_update(&drops, kind, &none, BPF_NOEXIST);
         counted = map_lookup(&drops, kind);
         if (!counted) {
@@ -321,14 +321,14 @@ INLINE int take(struct sk_buff *skb, u64 location, u32 reason, struct sock *rece
     return 0;
 }
 
-/* Since Linux 6.11 the tracepoint tells the socket that the packet came for. */
+/* Since Linux 6.11 the tracepoint passes the socket that the packet is for. */
 SECTION("raw_tp/kfree_skb") int dropped_for_socket(u64 *arguments) {
-    return take((void *)arguments[0], arguments[1], arguments[2], (void *)arguments[3], TELLS_SOCKETS);
+    return take((void *)arguments[0], arguments[1], arguments[2], (void *)arguments[3], KNOWS_SOCKETS);
 }
 
 SECTION("raw_tp/kfree_skb") int dropped(u64 *arguments) {
     return take((void *)arguments[0], arguments[1], arguments[2], 0, 0);
 }
 
-/* The kernel lends its memory to programs under a licence that fits its own alone. */
+/* The kernel lets only GPL-compatible programs read its memory. */
 char licence[] SECTION("license") = "Dual BSD/GPL";

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of work it is.
+/// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the table LAYERS says what each is")]
@@ -31,20 +31,20 @@ pub enum Layer {
     Idle,
 }
 
-/// A layer's text.
+/// The texts of a layer.
 #[derive(Debug)]
 pub struct LayerDef {
-    /// Which.
+    /// The layer.
     pub layer: Layer,
-    /// As it is written in files: kebab-case.
+    /// Its name in files, kebab-case.
     pub id: &'static str,
-    /// As it is told.
+    /// Its title for readers.
     pub title: &'static str,
     /// Its colour in pictures, "#rrggbb".
     pub color: &'static str,
 }
 
-/// All layers in the order in which they are told where their shares are equal.
+/// All layers. Layers with equal shares are listed in this order.
 #[rustfmt::skip]
 pub const LAYERS: &[LayerDef] = &[
     def(Layer::Application, "application", "application", "#7fb069"),
@@ -78,11 +78,11 @@ const fn def(layer: Layer, id: &'static str, title: &'static str, color: &'stati
 impl Layer {
     /// Its line in the table.
     pub fn def(self) -> &'static LayerDef {
-        // A test holds the table against the enumeration.
+        // A test compares the table with the enum.
         LAYERS.iter().find(|def| def.layer == self).unwrap_or(&LAYERS[0])
     }
 
-    /// True for what the kernel does to move packets and keep connections: what a network stack in user space would replace.
+    /// Whether it is the kernel's work to move packets and keep connections, which a network stack in user space would replace.
     pub fn is_kernel_network(self) -> bool {
         matches!(
             self,

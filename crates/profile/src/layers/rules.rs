@@ -1,47 +1,47 @@
-//! The rules that put functions into layers, as data: names, what these functions do, and where one can read that. Where several rules name a
-//! function the first counts; where several functions of a stack are named, the one nearest to the leaf.
+//! The rules that map functions to layers, as data: names, what these functions do, and the source of that. If several rules name a function, the first one
+//! counts. If several functions of a stack are named, the innermost one counts.
 
-use self::On::{Kernel, KernelLeaf, KernelModule, User, UserFile};
+use self::MatchOn::{Kernel, KernelLeaf, KernelModule, User, UserFile};
 use super::layer::Layer;
 
-/// Where a rule looks.
+/// Which part of a frame a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum On {
-    /// At any kernel function of the stack.
+pub enum MatchOn {
+    /// Any kernel function of the stack.
     Kernel,
-    /// At the kernel function that runs, not at its callers.
+    /// The innermost function, if it is a kernel function.
     KernelLeaf,
-    /// At the kernel module of any kernel function.
+    /// The kernel module of any kernel function.
     KernelModule,
-    /// At any user function.
+    /// Any user function.
     User,
-    /// At the file that a user function lies in.
+    /// The file of any user function.
     UserFile,
 }
 
 /// A rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// The layer that it leads to.
+    /// The layer of matching functions.
     pub layer: Layer,
-    /// Where it looks.
-    pub on: On,
-    /// Names, with `*` for anything.
+    /// What it matches.
+    pub on: MatchOn,
+    /// Names, with `*` for any letters.
     pub names: &'static [&'static str],
     /// What these functions do.
     pub meaning: &'static str,
-    /// Where one can read that.
+    /// Where this is documented.
     pub source: &'static str,
 }
 
-const fn rule(layer: Layer, on: On, names: &'static [&'static str], meaning: &'static str, source: &'static str) -> Rule {
+const fn rule(layer: Layer, on: MatchOn, names: &'static [&'static str], meaning: &'static str, source: &'static str) -> Rule {
     Rule { layer, on, names, meaning, source }
 }
 
 /// All rules.
 #[rustfmt::skip]
 pub const RULES: &[Rule] = &[
-    // What runs, whoever called it.
+    // The running function decides, whatever called it.
     rule(Layer::Lock, KernelLeaf, &["native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath",
         "queued_read_lock_slowpath", "queued_write_lock_slowpath", "osq_lock", "mutex_spin_on_owner", "rwsem_spin_on_owner"],
         "waits for a lock that another core holds, and burns the core meanwhile", "kernel/locking/qspinlock.c, osq_lock.c, mutex.c, rwsem.c"),
@@ -53,11 +53,11 @@ pub const RULES: &[Rule] = &[
         "__x86_indirect_jump_thunk*", "__x86_return_thunk", "clear_bhb_loop", "write_ibpb", "entry_ibpb", "entry_untrain_ret", "its_return_thunk"],
         "keeps speculation in check at returns and indirect calls", "Documentation/admin-guide/hw-vuln/spectre.rst, srso.rst"),
 
-    // The rest of the entry code, where nothing nearer to the leaf is named.
+    // The rest of the entry code, unless a more inner function is named.
     rule(Layer::SyscallEntry, Kernel, &["__seccomp_filter", "__secure_computing", "seccomp_*", "__audit_syscall_*"],
         "checks done at each system call", "Documentation/userspace-api/seccomp_filter.rst"),
 
-    // Searching a port comes before connection set-up, of which it is a part.
+    // The port search comes before connection set-up, since it is part of it.
     rule(Layer::PortSearch, Kernel, &["inet_hash_connect", "inet6_hash_connect", "__inet_hash_connect", "__inet_check_established",
         "__inet6_check_established", "tcp_twsk_unique", "inet_csk_get_port", "inet_csk_find_open_port"],
         "looks for a local port whose pair of addresses is free, port after port", "net/ipv4/inet_hashtables.c, inet_connection_sock.c"),

@@ -12,7 +12,7 @@ use crate::host;
 use crate::naming::demangle::{demangle, shorten};
 use crate::naming::inline::{Inlined, inlined};
 use crate::naming::kallsyms::{Kallsyms, underscores};
-use crate::naming::perf_map::{PerfMapBudget, PerfMap};
+use crate::naming::perf_map::{PerfMap, PerfMapBudget};
 use crate::profile::{Frame, FrameKind};
 use crate::unwinding::image::{Elf, Image};
 use crate::unwinding::tables::Bytes;

@@ -2,8 +2,7 @@
 
 use chokepoint_foreign::steers;
 
-/// Text that can stand in HTML, XML and their attributes. Letters that XML 1.0 does not allow, and those that
-/// would turn or hide the text beside them, become spaces.
+/// Escapes text for HTML, XML and their attributes. Characters that XML 1.0 forbids, and those that would reverse or hide text, become spaces.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -24,7 +23,7 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn nothing_escapes() {
+    fn special_characters_are_escaped() {
         assert_eq!(super::escape("<a b=\"c\">&'\u{1}\n\u{9b}\u{202e}"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39; \n  ");
     }
 }

@@ -1,4 +1,4 @@
-//! The processed form of the Firefox Profiler (github.com/firefox-devtools/profiler, docs-developer/processed-profile-format.md), version 55: a
+//! The processed profile format of the Firefox Profiler (github.com/firefox-devtools/profiler, docs-developer/processed-profile-format.md), version 55: a
 //! track for each thread, layers as categories. It is opened at profiler.firefox.com, which keeps it in the browser.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::layers::{LAYERS, Layer};
 use crate::profile::{Frame, Profile, Sample, Thread};
 
-/// Version of the form.
+/// Version of the format.
 const VERSION: u32 = 55;
 
 /// Columns of one thread while they are filled.
@@ -25,7 +25,7 @@ struct Track {
     stacks: Vec<(Option<usize>, usize)>,
     stacks_known: HashMap<(Option<usize>, usize), usize>,
     samples: Vec<(Option<usize>, u32)>,
-    /// The last function of each stack of the profile that was seen, by the stack's number.
+    /// The number in `stacks` of each of the profile's stacks.
     known: HashMap<u32, Option<usize>>,
 }
 
@@ -73,7 +73,7 @@ pub fn file(profile: &Profile, product: &str) -> String {
     file.to_string()
 }
 
-/// The nearest of the colours that the profiler knows.
+/// The closest colour that the profiler knows.
 fn color(layer: Layer) -> &'static str {
     match layer {
         Layer::Application | Layer::Interpreter => "green",
@@ -99,7 +99,7 @@ impl Track {
         self.strings.len() - 1
     }
 
-    /// The number of a stack that is another one and a function more.
+    /// The number of the stack that extends `prefix` by one function.
     fn stack(&mut self, prefix: Option<usize>, index: u32, frame: &Frame, category: usize) -> usize {
         let func = match self.funcs_known.get(&index) {
             Some(func) => *func,
@@ -185,7 +185,7 @@ mod tests {
     use crate::output::folded;
 
     #[test]
-    fn every_column_is_as_long_as_its_table_says() {
+    fn every_column_has_the_length_of_its_table() {
         let mut profile = folded::read("a;f;g_[k] 3\na;f;h 2\n[idle];do_idle_[k] 9\n").unwrap();
         for (time, sample) in (0..).zip(&mut profile.samples) {
             sample.time_ms = 10 * time;
@@ -199,7 +199,7 @@ mod tests {
                 assert_eq!(u64::try_from(value.as_array().unwrap().len()).unwrap(), length, "{name}.{column}");
             }
         }
-        // Following the numbers from a sample leads back to its functions.
+        // Follow the numbers from a sample to its functions.
         let at =
             |table: &str, column: &str, index: &Value| threads[0][table][column][usize::try_from(index.as_u64().unwrap()).unwrap()].clone();
         let mut stack = threads[0]["samples"]["stack"][0].clone();

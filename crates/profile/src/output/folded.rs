@@ -1,5 +1,5 @@
-//! Folded stacks: "program;outermost;...;leaf COUNT" line by line, the form that flame-graph programs read and write. Kernel functions end in
-//! `_[k]`, compiled ones in `_[j]`, as FlameGraph's stackcollapse-perf annotates them.
+//! Folded stacks, the form of flame graph programs: lines of "program;outermost;...;innermost COUNT". Kernel functions end in `_[k]` and compiled ones in
+//! `_[j]`, as FlameGraph's stackcollapse-perf annotates them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use crate::profile::{Frame, FrameKind, Profile, STACK_FRAMES_MAX, Sample, StackE
 use crate::sampling::event::Clock;
 use crate::sampling::interned::Interned;
 
-/// Lines at most that are read.
+/// Maximum number of lines that are read.
 const LINES_MAX: usize = 1 << 20;
-/// Samples at most that counts are unfolded to; from there on one sample stands for a line's whole count.
+/// Maximum number of samples that counts are expanded to. Beyond it one sample stands for the whole count of a line.
 const SAMPLES_MAX: usize = 1 << 20;
 
 /// Why a text is no list of folded stacks.
@@ -19,10 +19,10 @@ const SAMPLES_MAX: usize = 1 << 20;
 #[error("line {0} is no folded stack: write \"program;function;function COUNT\"")]
 pub struct FoldedError(usize);
 
-/// Samples of each stack under its program, busy ones only, in alphabetical order; of what waits, microseconds.
+/// The busy samples of each stack below its program, in alphabetical order. Weights of waiting are in microseconds.
 pub fn write(profile: &Profile) -> String {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    // Of what waits each sample is rounded by itself, so that the sum of samples is what it was.
+    // Each sample of waiting is rounded on its own, so the sum stays independent of the grouping.
     let rounded = |sample: &Sample| if profile.clock == Clock::OffCpu { sample.weight / 1000 } else { 1 };
     let mut sums: HashMap<(u32, u32), u64> = HashMap::new();
     for (sample, ..) in profile.busy() {
@@ -53,10 +53,10 @@ pub fn write(profile: &Profile) -> String {
     })
 }
 
-/// Reads folded stacks as a profile without times and cores; each sample weighs one, unless there are millions.
+/// Reads folded stacks as a profile without times and cores. Each sample weighs one, unless there are millions.
 ///
 /// # Errors
-/// Where a line has no count or too many functions, or there are too many lines.
+/// If a line has no count or too many functions, or there are too many lines.
 pub fn read(text: &str) -> Result<Profile, FoldedError> {
     let mut interned = Interned::default();
     let mut threads: Vec<Thread> = Vec::new();
@@ -94,7 +94,7 @@ pub fn read(text: &str) -> Result<Profile, FoldedError> {
     Ok(profile)
 }
 
-/// "tcp_ack_[k]", "[libssl.so.3+0x1234]" and "libssl.so.3+0x1234" as functions; the file is known of the last two alone.
+/// A function from its folded name: "tcp_ack_[k]", "[libssl.so.3+0x1234]" or "libssl.so.3+0x1234". Only the last two contain the file.
 fn frame(name: &str) -> Frame {
     if let Some(name) = name.strip_suffix("_[k]") {
         return Frame { name: name.to_owned(), module: "kernel".to_owned(), kind: FrameKind::Kernel, named: true };
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_stacks_can_be_read() {
         let text = "nginx;main;libssl.so.3+0x12 2\nnginx;main;read;ksys_read_[k] 1\nnode;f_[j] 3\n";
         let profile = read(text).unwrap();
         let layers: Vec<_> = profile.stacks.iter().map(|stack| stack.layer.def().id).collect();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stack_is_told_by_its_line() {
+    fn an_error_names_the_malformed_line() {
         assert_eq!(read("a;b 1\nc;d\n"), Err(FoldedError(2)));
         assert_eq!(read("a;b -1\n"), Err(FoldedError(1)));
         assert!(read("\n\n").unwrap().samples.is_empty());
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_taken(text in "[a-z;+x0 \\[\\]_k\n\\PC]{0,80}") {
+        fn arbitrary_text_is_read(text in "[a-z;+x0 \\[\\]_k\n\\PC]{0,80}") {
             if let Ok(profile) = read(&text) {
                 write(&profile);
             }

@@ -1,4 +1,4 @@
-//! A flame graph as one page that needs nothing else: to be searched, zoomed, and narrowed down to programs, threads, cores, layers and times.
+//! A flame graph as one self-contained page. It can be searched, zoomed, and filtered by program, thread, core, layer and time.
 
 use chokepoint_foreign::printable_json;
 use serde::Serialize;
@@ -28,7 +28,7 @@ struct LayerData {
     color: &'static str,
 }
 
-/// Samples, a list a field.
+/// Samples, one list for each field.
 #[derive(Serialize, Default)]
 struct Columns {
     time: Vec<u32>,
@@ -38,14 +38,14 @@ struct Columns {
     weight: Vec<u64>,
 }
 
-/// The page of one profile. `head` is told above the graph, a paragraph a line.
+/// The page of one profile. `head` stands above the graph, a paragraph for each line.
 pub fn page(profile: &Profile, title: &str, head: &str) -> String {
     let duration_ms = if profile.duration_s > 0.0 { (profile.duration_s * 1000.0) as u32 } else { 0 };
     let Profile { frames, stacks, threads, samples, .. } = profile;
     write(title, head, &data(frames, stacks, threads, duration_ms, samples, None))
 }
 
-/// The page of two: widths by the larger of the two shares, red where it grew and blue where it shrank.
+/// The page of two profiles. Widths are the larger of the two shares; red means growth, blue means decrease.
 pub fn difference_page(difference: &Difference, title: &str, head: &str) -> String {
     let Difference { frames, stacks, threads, now, before } = difference;
     write(title, head, &data(frames, stacks, threads, 0, now, Some(before)))
@@ -59,7 +59,7 @@ fn data<'a>(
     now: &[Sample],
     before: Option<&[Sample]>,
 ) -> Data<'a> {
-    let place = |layer: Layer| LAYERS.iter().position(|def| def.layer == layer).and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
+    let position = |layer: Layer| LAYERS.iter().position(|def| def.layer == layer).and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
     let kind = |kind| match kind {
         FrameKind::Kernel => 0,
         FrameKind::User => 1,
@@ -68,7 +68,7 @@ fn data<'a>(
     Data {
         layers: LAYERS.iter().map(|def| LayerData { title: def.title, color: def.color }).collect(),
         frames: frames.iter().map(|frame| (frame.name.as_str(), frame.module.as_str(), kind(frame.kind))).collect(),
-        stacks: stacks.iter().map(|stack| std::iter::once(place(stack.layer)).chain(stack.frames.iter().copied()).collect()).collect(),
+        stacks: stacks.iter().map(|stack| std::iter::once(position(stack.layer)).chain(stack.frames.iter().copied()).collect()).collect(),
         threads: threads.iter().map(|thread| (thread.pid, thread.tid, thread.name.as_str(), thread.program.as_str())).collect(),
         duration_ms,
         now: columns(stacks, now),
@@ -76,7 +76,7 @@ fn data<'a>(
     }
 }
 
-/// The samples that are no idle time.
+/// The samples that are not idle time.
 fn columns(stacks: &[Stack], samples: &[Sample]) -> Columns {
     let mut columns = Columns::default();
     let idle = |sample: &Sample| {
@@ -93,7 +93,7 @@ fn columns(stacks: &[Stack], samples: &[Sample]) -> Columns {
 }
 
 fn write(title: &str, head: &str, data: &Data<'_>) -> String {
-    // Numbers and texts alone: this cannot fail. No "<" is left in it, so that no name can end the script.
+    // There are only numbers and texts, so this cannot fail. It contains no "<", so no name can end the script.
     let json = printable_json(&serde_json::to_string(data).unwrap_or_default()).replace('<', "\\u003c");
     let title = escape(title);
     let head: String = head.lines().map(|line| format!("<p>{}</p>\n", escape(line))).collect();

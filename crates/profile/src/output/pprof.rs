@@ -1,4 +1,4 @@
-//! The form of pprof (github.com/google/pprof, proto/profile.proto): a compressed protocol buffer that `go tool pprof` and many viewers open.
+//! The pprof format (github.com/google/pprof, proto/profile.proto): a compressed protocol buffer that `go tool pprof` and many viewers open.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -22,7 +22,7 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// A number; zero is what is read where nothing is written.
+    /// Writes a number. Zero is the default and is not written.
     fn number(&mut self, field: u64, value: u64) {
         if value != 0 {
             self.varint(field << 3);
@@ -91,19 +91,19 @@ fn message(profile: &Profile) -> Vec<u8> {
         });
     }
     let [program, thread, cpu, layer] = ["program", "thread", "cpu", "layer"].map(|name| strings.number(name));
-    // Samples that differ by their time alone are one with their count, in the order of their first.
-    let mut together: Vec<(u32, &Stack, &Thread, [u64; 2])> = Vec::new();
+    // Samples that differ only in time are merged, in the order of the first one.
+    let mut merged: Vec<(u32, &Stack, &Thread, [u64; 2])> = Vec::new();
     let mut places: HashMap<(u32, u32, u32), usize> = HashMap::new();
     for (sample, stack, thread) in profile.busy() {
         let place = *places.entry((sample.stack, sample.thread, sample.cpu)).or_insert_with(|| {
-            together.push((sample.cpu, stack, thread, [0, 0]));
-            together.len() - 1
+            merged.push((sample.cpu, stack, thread, [0, 0]));
+            merged.len() - 1
         });
-        if let Some((.., [count, weight])) = together.get_mut(place) {
+        if let Some((.., [count, weight])) = merged.get_mut(place) {
             (*count, *weight) = (*count + 1, weight.saturating_add(sample.weight));
         }
     }
-    for (on_cpu, stack, of, values) in together {
+    for (on_cpu, stack, of, values) in merged {
         let labels = [(program, of.program.as_str()), (thread, of.name.as_str()), (layer, stack.layer.def().id)]
             .map(|(key, text)| (key, strings.number(text)));
         out.message(2, |value| {
@@ -136,7 +136,7 @@ fn message(profile: &Profile) -> Vec<u8> {
     out.0
 }
 
-/// Files, places and functions: one place for each function, numbered from 1.
+/// Writes files, locations and functions. Each function has one location, numbered from 1.
 fn tables(profile: &Profile, out: &mut Message, strings: &mut Strings) {
     let mut files: HashMap<&str, u64> = HashMap::new();
     for (number, frame) in (1..).zip(&profile.frames) {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_leads_back_to_names() {
+    fn written_samples_lead_back_to_names() {
         let profile = folded::read("nginx;main;ip_output_[k] 300\nnginx;main 1\n").unwrap();
         let mut bytes = Vec::new();
         GzDecoder::new(file(&profile).as_slice()).read_to_end(&mut bytes).unwrap();
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(strings[0], "");
         let text = |index: u64| strings[usize::try_from(index).unwrap()];
         let samples = all(&bytes, 2);
-        // The first of a sample's values is how many it stands for, in pieces of seven bits (protobuf, "Base 128 Varints").
+        // A sample's first value is the number of samples, in groups of seven bits (protobuf, "Base 128 Varints").
         let count = |sample: &[u8]| {
             let bytes = all(sample, 2)[0];
             let end = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap();

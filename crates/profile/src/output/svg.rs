@@ -1,4 +1,4 @@
-//! A flame graph as a picture that stands still: for tickets and documents. The outermost function is at the bottom.
+//! A flame graph as a static picture for tickets and documents. The outermost function is at the bottom.
 
 use std::fmt::Write;
 
@@ -11,11 +11,11 @@ const WIDTH: f64 = 1200.0;
 const ROW: f64 = 16.0;
 const MARGIN: f64 = 10.0;
 const HEAD: f64 = 40.0;
-/// Boxes narrower than this are not drawn, pixels.
+/// Narrower boxes are not drawn, pixels.
 const NARROW: f64 = 0.3;
-/// Pixels that a letter takes.
+/// Width of a letter, pixels.
 const LETTER: f64 = 6.6;
-/// Levels at most that are drawn.
+/// Maximum number of levels drawn.
 const LEVELS_MAX: usize = 400;
 
 /// The picture.
@@ -81,7 +81,7 @@ fn draw(svg: &mut String, profile: &Profile, root: &Node, node: &Node, (x, y, wi
     svg.push_str("</g>\n");
 }
 
-/// The layers that are in it, with colour, name and share.
+/// The layers of the profile with colour, name and share.
 fn legend(root: &Node, profile: &Profile) -> Vec<(&'static str, String)> {
     let weight = |layer| {
         profile.busy().filter(|(_, stack, _)| stack.layer == layer).fold(0_u64, |sum, (sample, ..)| sum.saturating_add(sample.weight))
@@ -98,7 +98,7 @@ mod tests {
     use crate::output::folded;
 
     #[test]
-    fn boxes_are_as_wide_as_their_share() {
+    fn the_width_of_a_box_is_its_share() {
         let profile = folded::read("a;f<x> 75\na;g 25\n").unwrap();
         let svg = picture(&profile, "a & b");
         assert!(svg.contains(">a &amp; b</text>"));

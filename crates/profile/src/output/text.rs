@@ -8,23 +8,23 @@ use crate::analysis::report::{Bound, Limit, Report};
 use crate::analysis::tree::{Node, build};
 use crate::profile::Profile;
 
-/// Programs that get a column of their own.
+/// Maximum number of programs with a column of their own.
 const COLUMNS_MAX: usize = 4;
-/// Cores that are told one by one.
+/// Maximum number of cores listed one by one.
 const CORES_MAX: usize = 16;
-/// Share below which a layer has no line, and a branch of the tree neither.
+/// Layers and branches with a smaller share get no line.
 const LINE_SHARE_MIN: f64 = 0.005;
-/// Share of broken stacks, or of names made of addresses, from which it is said aloud.
-const FLAW_SHARE: f64 = 0.02;
+/// A larger share of broken stacks gets a note.
+const BROKEN_SHARE_NOTED: f64 = 0.02;
 
 /// How the text is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// Columns.
     pub width: usize,
-    /// Whether lines may be drawn with more than ASCII.
+    /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
-    /// Branches of the tree below this share are left out.
+    /// Branches of the tree with a smaller share are left out.
     pub tree_share_min: f64,
 }
 
@@ -89,7 +89,7 @@ fn head(profile: &Profile, report: &Report) -> String {
             percent(quality.unread)
         );
     }
-    if quality.broken > FLAW_SHARE {
+    if quality.broken > BROKEN_SHARE_NOTED {
         let _ = writeln!(text, "note: the tree shows broken stacks below their program's name, without what called them");
     }
     if profile.throttled > 0 {
@@ -172,7 +172,7 @@ fn hottest(report: &Report, layout: &Layout) -> String {
     text
 }
 
-/// The tree, heaviest branches first. A chain of functions of which each only calls the next is one line.
+/// The tree, heaviest branches first. A chain of functions with a single callee each is one line.
 pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
     let root = build(profile, |_, _| true);
     let mut text = format!("\nwho called what, branches from {} %\n", percent(layout.tree_share_min));
@@ -193,14 +193,14 @@ pub(crate) fn tree(profile: &Profile, layout: &Layout) -> String {
         }
         let indent = if depth == 0 { String::new() } else { bar.repeat(depth - 1) + corner };
         let line = format!("{:>6} % {indent}{}", percent(share), names.join(" > "));
-        text.push_str(&cut(&line, layout.width));
+        text.push_str(&shorten_middle(&line, layout.width));
         text.push('\n');
         left.extend(node.children.iter().rev().map(|child| (child, depth + 1)));
     }
     text
 }
 
-/// What changed against an earlier profile.
+/// What changed since an earlier profile.
 pub fn changes(layers: &[Change], functions: &[Change], before: &str) -> String {
     let mut text = format!("\nagainst {}, % of busy time (* beyond what chance does with so many samples)\n", printable(before));
     for (title, changes) in [("layers", layers), ("functions, own time", functions)] {
@@ -214,8 +214,8 @@ pub fn changes(layers: &[Change], functions: &[Change], before: &str) -> String 
     text
 }
 
-/// A line of at most so many letters; of a longer one the middle is left out, for both ends tell something.
-fn cut(line: &str, width: usize) -> String {
+/// Shortens a line to `width` letters. The middle is left out, since both ends matter.
+fn shorten_middle(line: &str, width: usize) -> String {
     let letters: Vec<char> = line.chars().collect();
     if letters.len() <= width || width < 20 {
         return line.to_owned();
@@ -234,7 +234,7 @@ mod tests {
     const LAYOUT: Layout = Layout { width: 100, unicode: false, tree_share_min: 0.01 };
 
     #[test]
-    fn everything_is_told() {
+    fn the_text_has_layers_bounds_functions_and_the_tree() {
         let profile = folded::read("nginx;main;a;b 60\nnginx;main;malloc 30\nphp;execute_ex 10\n").unwrap();
         let text = render(&profile, &report(&profile), &LAYOUT);
         for part in [
@@ -256,8 +256,8 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_lose_their_middle() {
-        assert_eq!(cut(&"x".repeat(50), 20).len(), 20);
-        assert_eq!(cut("short", 20), "short");
+    fn long_lines_are_shortened_in_the_middle() {
+        assert_eq!(shorten_middle(&"x".repeat(50), 20).len(), 20);
+        assert_eq!(shorten_middle("short", 20), "short");
     }
 }

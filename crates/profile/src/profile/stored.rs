@@ -1,4 +1,4 @@
-//! Profiles read back from their stored form, and sorted into layers by today's rules.
+//! Reads profiles back from their stored form and sorts their stacks into layers with the current rules.
 
 use crate::layers::layer::Layer;
 use crate::layers::{Rules, layer_of};
@@ -6,7 +6,7 @@ use crate::profile::{Profile, SCHEMA, STACK_FRAMES_MAX, Stack};
 use crate::sampling::event::Clock;
 use crate::waiting::waits::Wait;
 
-/// Entries of each of its lists at most when it is read back.
+/// Maximum number of entries of each list when a profile is read back.
 const LIST_MAX: usize = 1 << 22;
 
 /// Why a stored profile cannot be read back.
@@ -19,19 +19,19 @@ pub enum ReadError {
     /// It is of another version.
     #[error("it is of the form \"{0}\", and this program reads {SCHEMA}")]
     Schema(String),
-    /// It refers to what is not there.
+    /// It refers to something that it does not contain.
     #[error("it refers to a {0} that is not in it")]
     Reference(&'static str),
-    /// It is larger than any recording of ours.
+    /// It is larger than any profile that this program writes.
     #[error("it has more than {LIST_MAX} entries in a list, or {STACK_FRAMES_MAX} functions in a stack")]
     Size,
 }
 
 impl Profile {
-    /// Reads a stored profile, checks that it refers to nothing that is not there, and puts its stacks into layers by today's rules.
+    /// Reads a stored profile, checks that it is complete, and sorts its stacks into layers with the current rules.
     ///
     /// # Errors
-    /// Where it is none, or of another version.
+    /// If the text is no profile, or one of another version.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
         let mut profile: Self = serde_json::from_str(text)?;
         if profile.schema != SCHEMA {
@@ -57,10 +57,10 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Puts every stack into its layer.
+    /// Sorts every stack into its layer.
     pub fn classify(&mut self) {
         let rules = Rules::new();
-        // A function stands in many stacks, and to compare its name with all patterns is dear.
+        // A function occurs in many stacks, and comparing its name with all patterns is expensive.
         let matches: Vec<_> =
             if self.clock == Clock::OffCpu { Vec::new() } else { self.frames.iter().map(|frame| rules.of(frame)).collect() };
         let of = |frame: &u32| matches.get(usize::try_from(*frame).ok()?).copied();

@@ -1,5 +1,5 @@
-//! What is at the other end of what a thread waits for: the descriptor that it gave to its system call, and the socket behind that. Both are looked up a
-//! moment after the thread went to sleep; a descriptor that was given away meanwhile may be another by then.
+//! The peer that a thread waits for: the descriptor that it passed to its system call, and the socket behind it. Both are looked up a moment after the
+//! thread went to sleep. If the descriptor was closed and reused meanwhile, the result is wrong.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -14,55 +14,55 @@ use crate::sampling::event::{Registers, arguments};
 use crate::sampling::record::Sample;
 use chokepoint_foreign::printable;
 
-/// Sockets at most of which it is kept what they are; beyond it all are looked up anew.
+/// Maximum number of sockets whose role is cached. When it is reached, the cache starts empty again.
 const SOCKETS_MAX: usize = 1 << 16;
-/// Descriptors of a process at most among which its listeners are looked for, and that one call waits for at once.
+/// Maximum number of descriptors that are searched for a process's listeners, or that one call waits for.
 const DESCRIPTORS_MAX: usize = 512;
-/// A number beyond is no descriptor (`fs.nr_open` is 1,048,576 by default).
+/// Larger numbers are no descriptors (`fs.nr_open` is 1,048,576 by default).
 const DESCRIPTOR_MAX: u64 = 1 << 24;
-/// For so long what an event loop waits for is taken to be the same.
+/// How long the peers of an event loop are assumed not to change.
 const LOOP_TIME: Duration = Duration::from_millis(500);
-/// Servers at most that are named of one event loop.
+/// Maximum number of servers named for one event loop.
 const SERVERS_MAX: usize = 3;
-/// The "module" of the functions that stand for what is waited for.
+/// The "module" of frames that stand for a peer.
 const MODULE: &str = "peer";
 
-/// The innermost function of a stack that waits for this.
+/// A frame that names the peer; it becomes the innermost one of the stack.
 pub(crate) fn frame(peer: &str) -> Frame {
     Frame { name: format!("[{peer}]"), module: MODULE.to_owned(), kind: FrameKind::Kernel, named: true }
 }
 
-/// What a stack waits for, by its innermost function.
+/// The peer that a stack's innermost frame names.
 pub(crate) fn of_frame(frame: &Frame) -> Option<&str> {
     let name = frame.name.strip_prefix('[')?.strip_suffix(']')?;
     (frame.module == MODULE).then_some(name)
 }
 
-/// What a socket is to the program that holds it.
+/// The role of a socket for the program that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum SocketRole {
-    /// It asks one there.
+    /// The program sends requests to this server.
     Server(String),
-    /// It was asked there.
+    /// The program accepted this connection at a listener.
     Client(String),
     Listener(String),
 }
 
-/// When an event loop was looked at, and what it waits for.
-type Loop = (Instant, Option<Rc<str>>);
+/// When an event loop was looked at, and the peers it waits for.
+type LoopPeers = (Instant, Option<Rc<str>>);
 
-/// What is known of sockets.
+/// What is known about sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    /// By inode, which no two sockets have at one time.
+    /// By inode, which is unique at any one time.
     sockets: HashMap<u64, Option<SocketRole>>,
-    /// Ports at which a process listens.
-    listening: HashMap<u32, HashSet<u16>>,
-    loops: HashMap<(u32, u64), Loop>,
+    /// The ports at which each process listens.
+    listening_ports: HashMap<u32, HashSet<u16>>,
+    loops: HashMap<(u32, u64), LoopPeers>,
 }
 
 impl Peers {
-    /// What the thread of a sample waits for, if it is in a system call that waits for descriptors: that is seen by its kernel functions, later.
+    /// The peer that a sample's thread waits for, assuming that its system call waits for descriptors. Whether it does is decided later, from its kernel stack.
     pub(crate) fn of(&mut self, sample: &Sample<'_>) -> Option<Rc<str>> {
         let [first, second] = arguments(sample.registers.as_ref()?);
         if self.sockets.len() >= SOCKETS_MAX || self.loops.len() >= SOCKETS_MAX {
@@ -71,18 +71,18 @@ impl Peers {
         if first < DESCRIPTOR_MAX {
             return self.of_descriptor(sample.pid, first);
         }
-        // poll(2): an array of descriptors with the events that are waited for.
+        // poll(2): an array of descriptors with the awaited events.
         let count = usize::try_from(second).ok().filter(|count| (1..=DESCRIPTORS_MAX).contains(count))?;
         let descriptors = (0_u64..).step_by(8).take(count).map_while(|offset| word(sample, first.checked_add(offset)?));
         let descriptors: Vec<u64> = descriptors.map(|word| word & 0xffff_ffff).collect();
-        let ends = descriptors.into_iter().filter_map(|descriptor| self.end(sample.pid, descriptor)).collect();
-        told(ends).map(Into::into)
+        let roles = descriptors.into_iter().filter_map(|descriptor| self.role(sample.pid, descriptor)).collect();
+        describe_peers(roles).map(Into::into)
     }
 
     fn of_descriptor(&mut self, pid: u32, descriptor: u64) -> Option<Rc<str>> {
         let link = host::descriptor(pid, descriptor)?;
         if link != "anon_inode:[eventpoll]" {
-            return told(self.end(pid, descriptor).into_iter().collect()).map(Into::into);
+            return describe_peers(self.role(pid, descriptor).into_iter().collect()).map(Into::into);
         }
         if let Some((seen, known)) = self.loops.get(&(pid, descriptor))
             && seen.elapsed() < LOOP_TIME
@@ -90,27 +90,27 @@ impl Peers {
             return known.clone();
         }
         let watched = descriptors_watched(&host::text(&format!("/proc/{pid}/fdinfo/{descriptor}")).unwrap_or_default());
-        let ends = watched.into_iter().filter_map(|descriptor| self.end(pid, descriptor)).collect();
-        let found: Option<Rc<str>> = told(ends).map(Into::into);
+        let roles = watched.into_iter().filter_map(|descriptor| self.role(pid, descriptor)).collect();
+        let found: Option<Rc<str>> = describe_peers(roles).map(Into::into);
         self.loops.insert((pid, descriptor), (Instant::now(), found.clone()));
         found
     }
 
-    /// What is behind a descriptor; none where it is no socket of a network or of a path, or may not be looked at.
-    fn end(&mut self, pid: u32, descriptor: u64) -> Option<SocketRole> {
+    /// The role of the socket behind a descriptor; none if it is no TCP or unix socket, or may not be inspected.
+    fn role(&mut self, pid: u32, descriptor: u64) -> Option<SocketRole> {
         let link = host::descriptor(pid, descriptor)?;
         let inode: u64 = link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
         if let Some(known) = self.sockets.get(&inode) {
             return known.clone();
         }
-        let listening = self.listening.entry(pid).or_insert_with(|| ports_listened_at(pid));
-        let found = duplicate(pid, descriptor).ok().and_then(|socket| end_of(&socket, listening));
+        let listening_ports = self.listening_ports.entry(pid).or_insert_with(|| listening_ports_of(pid));
+        let found = duplicate(pid, descriptor).ok().and_then(|socket| role_of(&socket, listening_ports));
         self.sockets.insert(inode, found.clone());
         found
     }
 }
 
-/// A word of the memory of a sample's process: of the stack that came with it, or as it is by now.
+/// A word of the memory of a sample's process: from the copied stack, or from its current memory.
 fn word(sample: &Sample<'_>, address: u64) -> Option<u64> {
     let pointer = stack_pointer(sample.registers.as_ref()?);
     let at = address.checked_sub(pointer).and_then(|offset| usize::try_from(offset).ok());
@@ -128,11 +128,11 @@ fn descriptors_watched(text: &str) -> Vec<u64> {
     watched.take(DESCRIPTORS_MAX).collect()
 }
 
-/// What is waited for, in words: servers that are asked before clients, for it is not seen which of them the program needs.
-fn told(ends: BTreeSet<SocketRole>) -> Option<String> {
+/// The peers in words, servers first. Which of them the program needs is not known.
+fn describe_peers(roles: BTreeSet<SocketRole>) -> Option<String> {
     let mut servers = Vec::new();
     let (mut clients, mut listeners) = (BTreeSet::new(), BTreeSet::new());
-    for end in ends {
+    for end in roles {
         match end {
             SocketRole::Server(at) => servers.push(at),
             SocketRole::Client(at) => drop(clients.insert(at)),
@@ -155,38 +155,37 @@ fn told(ends: BTreeSet<SocketRole>) -> Option<String> {
 }
 
 /// The ports at which a process listens.
-fn ports_listened_at(pid: u32) -> HashSet<u16> {
+fn listening_ports_of(pid: u32) -> HashSet<u16> {
     let descriptors = host::descriptors(pid).into_iter().map(u64::from).take(DESCRIPTORS_MAX);
     let sockets = descriptors.filter(|descriptor| host::descriptor(pid, *descriptor).is_some_and(|link| link.starts_with("socket:")));
     let listeners = sockets.filter_map(|descriptor| duplicate(pid, descriptor).ok()).filter(listens);
     listeners.filter_map(|socket| address(&socket, libc::getsockname)?.port()).collect()
 }
 
-/// The same socket as a descriptor of our own, for a moment (pidfd_getfd(2), Linux 5.6; takes CAP_SYS_PTRACE for programs of others).
+/// A duplicate of another process's socket (pidfd_getfd(2), Linux 5.6; needs CAP_SYS_PTRACE for other users' processes).
 fn duplicate(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
     let owned = |number: libc::c_long| {
         let fd = i32::try_from(number).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: a descriptor that the kernel just gave and that nobody else holds.
+        // SAFETY: the kernel has just returned this descriptor and nobody else holds it.
         Ok::<OwnedFd, io::Error>(unsafe { OwnedFd::from_raw_fd(fd) })
     };
-    // SAFETY: both calls take numbers alone and give a new descriptor, or fail.
+    // SAFETY: both calls only take numbers and return a new descriptor, or fail.
     let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
     // SAFETY: as above; the first descriptor is open.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
 }
 
-/// What a socket is.
-fn end_of(socket: &OwnedFd, listening: &HashSet<u16>) -> Option<SocketRole> {
+fn role_of(socket: &OwnedFd, listening_ports: &HashSet<u16>) -> Option<SocketRole> {
     let local = address(socket, libc::getsockname)?;
     if listens(socket) {
         return Some(SocketRole::Listener(local.named()?));
     }
     let accepted = match &local {
-        Address::Inet(local) => listening.contains(&local.port()),
+        Address::Inet(local) => listening_ports.contains(&local.port()),
         Address::Path(path) => !path.is_empty(),
     };
     if accepted {
-        // One client is like another: what counts is where they came in.
+        // All clients of a listener count as one: what matters is where they connected.
         return Some(SocketRole::Client(local.named()?));
     }
     Some(SocketRole::Server(address(socket, libc::getpeername)?.named()?))
@@ -196,15 +195,15 @@ fn listens(socket: &OwnedFd) -> bool {
     let mut listens: libc::c_int = 0;
     let mut length = libc::socklen_t::try_from(size_of_val(&listens)).unwrap_or(0);
     let place = (&raw mut listens).cast();
-    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which the number has.
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, the size of the number.
     unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ACCEPTCONN, place, &raw mut length) == 0 && listens != 0 }
 }
 
-/// An address of a kind that can be told.
+/// An address that can be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Address {
     Inet(SocketAddr),
-    /// A unix socket's; empty where it has none.
+    /// A unix socket's path; empty if it has none.
     Path(String),
 }
 
@@ -226,20 +225,20 @@ type NameCall = unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc
 fn address(socket: &OwnedFd, call: NameCall) -> Option<Address> {
     let mut bytes = [0_u8; size_of::<libc::sockaddr_storage>()];
     let mut length = libc::socklen_t::try_from(bytes.len()).ok()?;
-    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, which the buffer has, byte by byte.
+    // SAFETY: the descriptor is open; the kernel writes at most `length` bytes, the size of the buffer.
     if unsafe { call(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), &raw mut length) } != 0 {
         return None;
     }
     parse_address(bytes.get(..usize::try_from(length).ok()?)?)
 }
 
-/// `struct sockaddr_in`, `sockaddr_in6` or `sockaddr_un`.
+/// Parses a `struct sockaddr_in`, `sockaddr_in6` or `sockaddr_un`.
 fn parse_address(bytes: &[u8]) -> Option<Address> {
     let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     if family != libc::AF_UNIX {
         return socket_address(bytes).map(Address::Inet);
     }
-    // A name that begins with NUL lies in no file system; it is told with an @, as by ss(8).
+    // An abstract name starts with NUL; it is written with an @, as ss(8) does.
     let name = &bytes[2..];
     let text = match name.split_first() {
         Some((0, hidden)) if !hidden.is_empty() => format!("@{}", String::from_utf8_lossy(hidden)),
@@ -248,7 +247,7 @@ fn parse_address(bytes: &[u8]) -> Option<Address> {
     Some(Address::Path(printable(&text).into_owned()))
 }
 
-/// `struct sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)); nothing of another family.
+/// Parses a `struct sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)); none for other families.
 pub(crate) fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
     let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn own_sockets_are_told_by_what_they_are() {
+    fn own_sockets_have_their_roles() {
         let pid = std::process::id();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
@@ -281,13 +280,13 @@ mod tests {
         if let Err(error) = duplicate(pid, descriptor(&asking)) {
             return eprintln!("skipped: {error} (pidfd_getfd)");
         }
-        // The listener of this test is among them, others of this process may be.
-        assert!(ports_listened_at(pid).contains(&at.port()));
-        let listening = HashSet::from([at.port()]);
-        let mut peers = Peers { listening: HashMap::from([(pid, listening)]), ..Peers::default() };
-        assert_eq!(peers.end(pid, descriptor(&listener)), Some(SocketRole::Listener(at.to_string())));
-        assert_eq!(peers.end(pid, descriptor(&asked)), Some(SocketRole::Client(at.to_string())));
-        assert_eq!(peers.end(pid, descriptor(&asking)), Some(SocketRole::Server(at.to_string())));
+        // This test's listener is among them; other tests of this process may have more.
+        assert!(listening_ports_of(pid).contains(&at.port()));
+        let listening_ports = HashSet::from([at.port()]);
+        let mut peers = Peers { listening_ports: HashMap::from([(pid, listening_ports)]), ..Peers::default() };
+        assert_eq!(peers.role(pid, descriptor(&listener)), Some(SocketRole::Listener(at.to_string())));
+        assert_eq!(peers.role(pid, descriptor(&asked)), Some(SocketRole::Client(at.to_string())));
+        assert_eq!(peers.role(pid, descriptor(&asking)), Some(SocketRole::Server(at.to_string())));
         assert_eq!(peers.of_descriptor(pid, descriptor(&asking)).as_deref(), Some(format!("the server at {at}").as_str()));
         let file = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(peers.of_descriptor(pid, descriptor(&file)), None);
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn poll_waits_for_what_its_array_says() {
+    fn poll_waits_for_the_descriptors_of_its_array() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let asking = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -307,14 +306,14 @@ mod tests {
         let pointer = 0x7fff_0000_0000;
         let registers = if cfg!(target_arch = "x86_64") { [2, pointer, 0, pointer, 0, 0] } else { [pointer, 2, 0, 0, pointer, 0] };
         let sample = Sample { pid, tid: pid, registers: Some(registers), stack: &stack, ..Sample::default() };
-        let mut peers = Peers { listening: HashMap::from([(pid, HashSet::new())]), ..Peers::default() };
+        let mut peers = Peers { listening_ports: HashMap::from([(pid, HashSet::new())]), ..Peers::default() };
         let expected = format!("the server at {}", listener.local_addr().unwrap());
         assert_eq!(peers.of(&sample).as_deref(), Some(expected.as_str()));
         drop(theirs);
     }
 
     #[test]
-    fn words_and_frames() {
+    fn peers_are_described_in_words_and_as_frames() {
         let server = |at: &str| SocketRole::Server(at.to_owned());
         let all = [
             server("a:1"),
@@ -324,16 +323,16 @@ mod tests {
             SocketRole::Client("e:5".to_owned()),
             SocketRole::Listener("e:5".to_owned()),
         ];
-        let text = told(all.into_iter().collect()).unwrap();
+        let text = describe_peers(all.into_iter().collect()).unwrap();
         assert_eq!(text, "the server at a:1 or the server at b:2 or the server at c:3 or 1 more servers or clients of e:5");
-        assert_eq!(told(BTreeSet::from([SocketRole::Listener("/run/x".to_owned())])).as_deref(), Some("new clients of /run/x"));
-        assert_eq!(told(BTreeSet::new()), None);
+        assert_eq!(describe_peers(BTreeSet::from([SocketRole::Listener("/run/x".to_owned())])).as_deref(), Some("new clients of /run/x"));
+        assert_eq!(describe_peers(BTreeSet::new()), None);
         assert_eq!(of_frame(&frame(&text)), Some(text.as_str()));
         assert_eq!(descriptors_watched("pos:\t0\ntfd:        7 events:       19 data: 7\ntfd: x\ntfd:\n"), [7]);
     }
 
     #[test]
-    fn addresses_of_all_kinds() {
+    fn addresses_of_every_family_are_parsed() {
         let unix = |name: &[u8]| parse_address(&[&1_u16.to_ne_bytes(), name].concat());
         assert_eq!(unix(b"/run/x\0"), Some(Address::Path("/run/x".to_owned())));
         assert_eq!(unix(b"\0hidden"), Some(Address::Path("@hidden".to_owned())));
@@ -347,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_taken(bytes: Vec<u8>, text: String) {
+        fn arbitrary_bytes_are_parsed(bytes: Vec<u8>, text: String) {
             parse_address(&bytes);
             prop_assert!(descriptors_watched(&text).len() <= DESCRIPTORS_MAX);
         }

@@ -1,5 +1,5 @@
-//! Samples what threads wait for: a stack where a thread stops running, weighted by how long it does not run. No tracepoint is needed: the kernel's count of
-//! context switches makes the samples, and its records of switches the times (perf_event_open(2), `context_switch`).
+//! Samples what threads wait for: a stack where a thread stops running, weighted by how long it does not run. It needs no tracepoint: the counter of
+//! context switches triggers the samples, and the records of switches give the times (perf_event_open(2), `context_switch`).
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -20,57 +20,57 @@ use crate::sampling::sampler::core_shares;
 use crate::sampling::scope::Scope;
 use crate::waiting::peers::Peers;
 
-/// Stacks a second on each core, about: where there are more switches, the kernel lets one in so many give one.
+/// Approximate number of stacks a second on each core. If there are more switches, the kernel samples only some of them.
 const STACKS_HZ: u32 = 400;
-/// Threads at most that have an event of their own on each core.
+/// Maximum number of threads that get an event of their own on each core.
 const FOLLOWED_MAX: usize = 64;
-/// Of these each switch gives a stack, up to so many times `STACKS_HZ` on each core; beyond that stacks pause.
-const FOLLOWED_TIMES: f64 = 2.0;
-/// Threads at most of which it is read how long they waited for a core.
+/// Each switch of such a thread gives a stack, up to this multiple of `STACKS_HZ` on each core. Above it sampling pauses.
+const FOLLOWED_STACKS_FACTOR: f64 = 2.0;
+/// Maximum number of threads whose time waiting for a core is read.
 const THREADS_MAX: usize = 20_000;
 
-/// Events that are open and do not count yet.
+/// Open events that do not count yet.
 #[derive(Debug)]
 pub struct Waiting {
     scope: Scope,
     wanted: HashSet<u32>,
     cores: Vec<u32>,
-    /// One an event of `stacks`, then one of `switches`, by core.
+    /// The rings of `stacks`, then those of `switches`, by core.
     rings: Vec<Ring>,
     stacks: Vec<OwnedFd>,
-    /// Whose samples go to the rings of `stacks`.
+    /// Events whose samples go to the rings of `stacks`.
     followers: Vec<OwnedFd>,
-    /// The stacks are those of few threads, each by itself.
+    /// Whether stacks come from events of single threads, not of whole cores.
     is_followed: bool,
     switches: Vec<OwnedFd>,
 }
 
-/// What is known of a thread's waiting.
+/// What is known about a thread's waiting.
 #[derive(Debug, Default, Clone)]
 struct Thread {
-    /// Since when it does not run, whether it was ready to, and its sample.
+    /// When it stopped running, and whether it was still ready to run.
     out: Option<(u64, bool)>,
-    /// The sample taken there, and how many switches it stands for.
+    /// The sample taken at that moment, and the number of switches that it stands for.
     sample: Option<(usize, u64)>,
     seen: bool,
-    /// It has ended; the kernel switches it out once more after that.
+    /// It has ended. The kernel switches it out once more after that.
     gone: bool,
     asleep_ns: u64,
     preempted_ns: u64,
-    /// Its samples with the time that each of them stands for.
+    /// Its samples, with the time that each stands for.
     sampled: Vec<(usize, u64)>,
 }
 
-/// Takes switches and samples in the order of time.
+/// Processes switches and samples in time order.
 struct Tracker {
     begin_ns: u64,
-    /// The threads that were there at the beginning, with how long each had waited for a core until then.
+    /// How long each thread that existed at the start had waited for a core until then.
     delays: HashMap<(u32, u32), u64>,
     threads: HashMap<(u32, u32), Thread>,
-    /// Whether a process is one whose waiting counts.
+    /// Whether the waiting of a process counts.
     programs: HashMap<u32, bool>,
     switches: u64,
-    /// The most switches that a stack stands for.
+    /// The most switches that one stack stands for.
     period_max: u64,
     peers: Peers,
 }
@@ -79,7 +79,7 @@ impl Waiting {
     /// Opens two events on each core.
     ///
     /// # Errors
-    /// Where the kernel refuses, or there is no such process.
+    /// If the kernel refuses, or there is no such process.
     pub fn open(scope: Scope) -> Result<Self, Error> {
         let wanted = scope.processes()?;
         let online = host::cores_online();
@@ -93,7 +93,7 @@ impl Waiting {
         };
         let (cores, switches): (Vec<u32>, Vec<OwnedFd>) =
             open_cores(&switch_attributes(bytes), -1, &online).map_err(refused)?.into_iter().unzip();
-        // Of few threads each has stacks of its own: those of the whole machine would nearly all go to a neighbour that switches often.
+        // A few threads each get their own events. With events for the whole machine nearly all stacks would come from any other program that switches often.
         let threads: Vec<u32> = wanted.iter().flat_map(|pid| host::threads(*pid)).collect();
         let is_followed = !threads.is_empty() && threads.len() <= FOLLOWED_MAX;
         let (stacks, followers) = if is_followed {
@@ -111,10 +111,10 @@ impl Waiting {
         Ok(Self { scope, wanted, cores, rings, stacks, followers, is_followed, switches })
     }
 
-    /// Samples for as long as `go_on` says so, which is asked ten times a second. The profile's weights are nanoseconds of waiting.
+    /// Samples while `go_on` returns true; it is called ten times a second. The profile's weights are nanoseconds of waiting.
     ///
     /// # Errors
-    /// Where the events cannot be started.
+    /// If the events cannot be started.
     pub fn run(mut self, mut go_on: impl FnMut(Duration) -> bool) -> Result<Profile, Error> {
         let cost_before = thread_cpu_s();
         let wanted = Wanted::new(&self.scope, std::mem::take(&mut self.wanted));
@@ -140,12 +140,12 @@ impl Waiting {
             let lost = drain(&mut self.rings, &mut buffers, |time, record| tracker.take(time, record, &mut collector));
             collector.lost += lost;
             if self.is_followed {
-                let most = FOLLOWED_TIMES * f64::from(STACKS_HZ) * self.cores.len() as f64 * begin.elapsed().as_secs_f64();
+                let most = FOLLOWED_STACKS_FACTOR * f64::from(STACKS_HZ) * self.cores.len() as f64 * begin.elapsed().as_secs_f64();
                 pause.keep(collector.samples() as f64 > most, self.stacks.iter().chain(&self.followers));
             }
         }
         for fd in self.stacks.iter().chain(&self.followers).chain(&self.switches) {
-            // One that cannot be stopped is closed in a moment.
+            // An event that cannot be stopped is closed in a moment anyway.
             let _ = event::disable(fd);
         }
         let (duration, end_ns) = (begin.elapsed(), monotonic_ns());
@@ -160,9 +160,9 @@ impl Waiting {
             throttled: collector.throttled,
             ..Profile::new(Clock::OffCpu, self.scope.to_string())
         };
-        let queued = tracker.weigh(end_ns, &mut collector);
+        let unsampled = tracker.weigh(end_ns, &mut collector);
         let mut collected = collector.finish();
-        collected.add_queued(&queued);
+        collected.add_unsampled(&unsampled);
         (profile.frames, profile.stacks) = (collected.frames, collected.stacks);
         (profile.threads, profile.samples) = (collected.threads, collected.samples);
         profile.notes.extend(collected.notes);
@@ -172,7 +172,7 @@ impl Waiting {
     }
 }
 
-/// Stacks that are left out for a while: a sample carries the user stack.
+/// Pauses in which no stacks are sampled, because each sample copies the user stack.
 #[derive(Debug, Default)]
 struct Pause {
     since: Option<Instant>,
@@ -180,12 +180,12 @@ struct Pause {
 }
 
 impl Pause {
-    /// Pauses or goes on.
+    /// Starts or ends a pause.
     fn keep<'a>(&mut self, pauses: bool, events: impl Iterator<Item = &'a OwnedFd>) {
         match (pauses, self.since) {
             (true, None) => {
                 self.since = Some(Instant::now());
-                // Where one cannot be stopped there are more samples than are needed.
+                // If an event cannot be stopped, there are just more samples than needed.
                 events.for_each(|fd| drop(event::disable(fd)));
             }
             (false, Some(since)) => {
@@ -197,7 +197,7 @@ impl Pause {
         }
     }
 
-    /// Share of the time for which it paused.
+    /// Share of the time spent in pauses.
     fn share(&self, duration: Duration) -> f64 {
         let paused = self.paused + self.since.map_or(Duration::ZERO, |since| since.elapsed());
         (paused.as_secs_f64() / duration.as_secs_f64().max(1e-9)).min(1.0)
@@ -221,16 +221,16 @@ fn notes(period_max: u64, switches: u64, duration: Duration, paused: f64) -> Vec
     notes
 }
 
-/// Samples at switches, with stacks.
+/// Samples switches, with stacks.
 fn stack_attributes(inherit: bool, ring_bytes: usize) -> b::perf_event_attr {
-    // By frequency: with a fixed period the kernel gives a sample at each switch where samples carry their period (perf_swevent_event).
+    // By frequency: with a fixed period the kernel samples every switch if samples carry their period (perf_swevent_event).
     let mut attr = event::attributes(Clock::CpuClock, STACKS_HZ, true, inherit, ring_bytes);
     attr.config = u64::from(b::PERF_COUNT_SW_CONTEXT_SWITCHES);
     attr
 }
 
-/// Samples at each switch of the threads that are followed, and of what they start. Not by frequency: a few switches in a row lengthen the period of a
-/// thread that then sleeps, its children have it from it (perf_event_alloc), and those that live for a few switches alone were never seen.
+/// Samples every switch of the followed threads and of the threads and processes that they start. A frequency would not work: a few quick switches lengthen
+/// the period of a thread that then sleeps, and its children inherit that period (perf_event_alloc). Children that switch only a few times were never sampled.
 fn followed_attributes(ring_bytes: usize) -> b::perf_event_attr {
     let mut attr = stack_attributes(true, ring_bytes);
     attr.set_freq(0);
@@ -238,7 +238,7 @@ fn followed_attributes(ring_bytes: usize) -> b::perf_event_attr {
     attr
 }
 
-/// Records of switches alone, in a ring of their own that stacks cannot fill.
+/// Records switches only, in separate rings that stacks cannot fill.
 fn switch_attributes(ring_bytes: usize) -> b::perf_event_attr {
     let mut attr = event::attributes(Clock::CpuClock, 1, true, false, ring_bytes);
     attr.config = u64::from(b::PERF_COUNT_SW_DUMMY);
@@ -254,7 +254,7 @@ fn switch_attributes(ring_bytes: usize) -> b::perf_event_attr {
     attr
 }
 
-/// Time that each thread waited for a core so far.
+/// How long each thread has waited for a core so far.
 fn delays() -> HashMap<(u32, u32), u64> {
     let processes = host::parents().into_keys();
     let threads = processes.flat_map(|pid| host::threads(pid).into_iter().map(move |tid| (pid, tid))).take(THREADS_MAX);
@@ -269,7 +269,7 @@ impl Tracker {
                     return;
                 }
                 self.switches += u64::from(out);
-                let there = self.delays.contains_key(&(pid, tid));
+                let is_from_start = self.delays.contains_key(&(pid, tid));
                 let thread = self.threads.entry((pid, tid)).or_default();
                 if thread.gone {
                     return;
@@ -277,7 +277,7 @@ impl Tracker {
                 if out {
                     thread.out = Some((time, preempted));
                 } else {
-                    thread.came_in(time, if there { self.begin_ns } else { time });
+                    thread.end_wait(time, if is_from_start { self.begin_ns } else { time });
                 }
                 thread.seen = true;
             }
@@ -296,7 +296,7 @@ impl Tracker {
             }
             Record::Exit { pid, tid } => {
                 if let Some(thread) = self.threads.get_mut(&(pid, tid)) {
-                    // What is dead waits for nothing.
+                    // A dead thread waits for nothing.
                     (thread.out, thread.sample, thread.gone) = (None, None, true);
                 }
                 collector.take(time, Record::Exit { pid, tid });
@@ -305,52 +305,52 @@ impl Tracker {
         }
     }
 
-    /// True for the programs asked for; not for threads of the kernel, which mostly wait for work.
+    /// Whether a process counts. Kernel threads do not: they mostly wait for work.
     fn counts(&mut self, pid: u32, collector: &mut Collector) -> bool {
-        // A thread that is being taken apart has no number any more.
+        // A thread that is being torn down has no number any more.
         let program = *self.programs.entry(pid).or_insert_with(|| pid != 0 && pid != u32::MAX && !host::is_kernel_thread(pid));
         program && collector.wants(pid)
     }
 
-    /// Gives each sample the time that it stands for, so that those of a thread add up to the time that it slept; gives what threads waited for a core
-    /// after they were woken, and what no stack was taken of.
-    fn weigh(mut self, end_ns: u64, collector: &mut Collector) -> Vec<Queued> {
+    /// Gives each sample its share of the thread's waiting, so that a thread's samples add up to it. Returns how long threads waited for a core after being
+    /// woken, and the waiting of threads without a stack.
+    fn weigh(mut self, end_ns: u64, collector: &mut Collector) -> Vec<UnsampledWaits> {
         let mut weights: HashMap<usize, u64> = HashMap::new();
-        let mut queued = Vec::new();
+        let mut unsampled = Vec::new();
         for ((pid, tid), thread) in &mut self.threads {
             if thread.out.is_some() {
-                thread.came_in(end_ns, self.begin_ns);
+                thread.end_wait(end_ns, self.begin_ns);
             }
             let now = host::thread_delay_ns(*pid, *tid);
             let waited = now.map(|now| now.saturating_sub(self.delays.get(&(*pid, *tid)).copied().unwrap_or(0)));
-            let woken = waited.unwrap_or(0).saturating_sub(thread.preempted_ns).min(thread.asleep_ns);
-            let whole = thread.asleep_ns.saturating_sub(woken).saturating_add(thread.preempted_ns);
+            let woken_ns = waited.unwrap_or(0).saturating_sub(thread.preempted_ns).min(thread.asleep_ns);
+            let whole = thread.asleep_ns.saturating_sub(woken_ns).saturating_add(thread.preempted_ns);
             let sampled: u64 = thread.sampled.iter().fold(0, |sum, (_, time)| sum.saturating_add(*time));
             for (index, time) in &thread.sampled {
                 weights.insert(*index, scale(*time, whole, sampled));
             }
-            let unseen = if sampled == 0 { whole } else { 0 };
-            if woken > 0 || unseen > 0 {
-                queued.push(Queued { thread: collector.thread(*pid, *tid), woken, unseen });
+            let unseen_ns = if sampled == 0 { whole } else { 0 };
+            if woken_ns > 0 || unseen_ns > 0 {
+                unsampled.push(UnsampledWaits { thread: collector.thread(*pid, *tid), woken_ns, unseen_ns });
             }
         }
         collector.reweigh(|index| weights.get(&index).copied().filter(|weight| *weight > 0));
-        queued
+        unsampled
     }
 }
 
-/// What a thread waited for a core once it was woken, and without a stack; nanoseconds.
+/// How long a thread waited for a core after being woken, and how long it waited without a sampled stack; nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Queued {
-    /// Its number with the collector.
+pub(crate) struct UnsampledWaits {
+    /// The collector's number of the thread.
     thread: u32,
-    woken: u64,
-    unseen: u64,
+    woken_ns: u64,
+    unseen_ns: u64,
 }
 
 impl Thread {
-    /// It runs again. What it did before it was first seen is known only as far as it did not run then.
-    fn came_in(&mut self, time: u64, begin_ns: u64) {
+    /// The thread runs again. Before it was first seen, only its time off the core is known.
+    fn end_wait(&mut self, time: u64, begin_ns: u64) {
         let (since, preempted) = match self.out.take() {
             Some(out) => out,
             None if self.seen => return,
@@ -365,23 +365,26 @@ impl Thread {
     }
 }
 
-/// A part of `whole` as large as `part` is of `sum`.
+/// Scales `part` by `whole` / `sum`.
 fn scale(part: u64, whole: u64, sum: u64) -> u64 {
     let scaled = u128::from(part) * u128::from(whole) / u128::from(sum.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 impl NamedSamples {
-    /// Adds a sample for each thread's wait for a core after it was woken, and for what no stack was taken of.
-    fn add_queued(&mut self, queued: &[Queued]) {
-        for (name, weight) in [("[run queue]", (|queued| queued.woken) as fn(&Queued) -> u64), ("[not sampled]", |queued| queued.unseen)] {
+    /// Adds a sample for each thread's wait for a core after being woken, and one for its waiting without a stack.
+    fn add_unsampled(&mut self, unsampled: &[UnsampledWaits]) {
+        for (name, weight) in [
+            ("[run queue]", (|unsampled| unsampled.woken_ns) as fn(&UnsampledWaits) -> u64),
+            ("[not sampled]", |unsampled| unsampled.unseen_ns),
+        ] {
             let frame = Frame { name: name.to_owned(), module: "kernel".to_owned(), kind: FrameKind::Kernel, named: true };
             let stack = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
             let index = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-            let waits: Vec<Sample> = (queued.iter())
-                .filter(|queued| weight(queued) > 0)
-                .filter_map(|queued| Some((queued, self.number(queued.thread)?)))
-                .map(|(queued, thread)| Sample { time_ms: 0, cpu: 0, thread, stack, weight: weight(queued) })
+            let waits: Vec<Sample> = (unsampled.iter())
+                .filter(|unsampled| weight(unsampled) > 0)
+                .filter_map(|unsampled| Some((unsampled, self.number(unsampled.thread)?)))
+                .map(|(unsampled, thread)| Sample { time_ms: 0, cpu: 0, thread, stack, weight: weight(unsampled) })
                 .collect();
             if waits.is_empty() {
                 continue;
@@ -406,9 +409,9 @@ mod tests {
         Record::Sample(record::Sample { pid, tid: pid, period, kernel: vec![1, 2], ..record::Sample::default() })
     }
 
-    /// A tracker and collector of one thread, which was there from the beginning or not.
-    fn tracking(pid: u32, there: bool) -> (Tracker, Collector) {
-        let delays = if there { HashMap::from([((pid, pid), 0)]) } else { HashMap::new() };
+    /// A tracker and a collector of one thread. `is_from_start`: it existed when sampling started.
+    fn tracking(pid: u32, is_from_start: bool) -> (Tracker, Collector) {
+        let delays = if is_from_start { HashMap::from([((pid, pid), 0)]) } else { HashMap::new() };
         let tracker = Tracker {
             begin_ns: 1000,
             delays,
@@ -422,8 +425,8 @@ mod tests {
     }
 
     #[test]
-    fn the_stacks_of_a_thread_share_the_time_that_it_slept() {
-        // No process has this number, so that nothing is read of it.
+    fn the_stacks_of_a_thread_share_its_waiting_time() {
+        // No process has this number, so nothing is read about it.
         let pid = u32::MAX;
         let (mut tracker, mut collector) = tracking(pid, true);
         let records = [
@@ -439,31 +442,31 @@ mod tests {
         for (time, record) in records {
             tracker.take(time, record, &mut collector);
         }
-        let queued = tracker.weigh(1901, &mut collector);
-        assert!(queued.is_empty());
+        let unsampled = tracker.weigh(1901, &mut collector);
+        assert!(unsampled.is_empty());
         let collected = collector.finish();
         let weights: Vec<u64> = collected.samples.iter().map(|sample| sample.weight).collect();
-        // It waited 100 before it was first seen, then 200, 200 and 100: 600, of which the two samples stand for 400 and 200.
+        // It waited 100 before it was first seen, then 200, 200 and 100: 600 in all. The two samples stand for 400 and 200.
         assert_eq!(weights, [400, 200]);
     }
 
     #[test]
-    fn a_thread_that_was_not_there_did_not_wait_and_one_without_a_stack_is_told() {
+    fn a_new_thread_did_not_wait_before_and_waiting_without_a_stack_is_reported() {
         let pid = u32::MAX;
         let (mut tracker, mut collector) = tracking(pid, false);
         tracker.take(5000, switch(pid, false, false), &mut collector);
         tracker.take(6000, switch(pid, true, false), &mut collector);
-        let queued = tracker.weigh(6500, &mut collector);
-        assert_eq!(queued.iter().map(|queued| (queued.woken, queued.unseen)).collect::<Vec<_>>(), [(0, 500)]);
+        let unsampled = tracker.weigh(6500, &mut collector);
+        assert_eq!(unsampled.iter().map(|unsampled| (unsampled.woken_ns, unsampled.unseen_ns)).collect::<Vec<_>>(), [(0, 500)]);
         let mut collected = collector.finish();
-        collected.add_queued(&queued);
+        collected.add_unsampled(&unsampled);
         assert_eq!(collected.samples.len(), 1);
         assert_eq!((collected.samples[0].weight, collected.frames[0].name.as_str()), (500, "[not sampled]"));
         assert_eq!(collected.threads.len(), 1);
     }
 
     #[test]
-    fn the_dead_wait_for_nothing() {
+    fn a_dead_thread_waits_for_nothing() {
         let pid = u32::MAX;
         let (mut tracker, mut collector) = tracking(pid, true);
         tracker.take(1100, switch(pid, false, false), &mut collector);
@@ -471,8 +474,8 @@ mod tests {
         tracker.take(1200, switch(pid, true, false), &mut collector);
         tracker.take(1201, Record::Exit { pid, tid: pid }, &mut collector);
         tracker.take(1202, switch(pid, true, false), &mut collector);
-        let queued = tracker.weigh(9000, &mut collector);
-        assert_eq!(queued.iter().map(|queued| queued.unseen).collect::<Vec<_>>(), [100]);
+        let unsampled = tracker.weigh(9000, &mut collector);
+        assert_eq!(unsampled.iter().map(|unsampled| unsampled.unseen_ns).collect::<Vec<_>>(), [100]);
         assert!(collector.finish().samples.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What threads wait for, as text: by program and kind of wait, and the tree of stacks by time.
+//! What threads wait for, as text: by program and kind of wait, then the tree of stacks by time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,9 +8,9 @@ use crate::profile::Profile;
 use crate::waiting::waits::{WaitShare, waits};
 use chokepoint_foreign::printable;
 
-/// Programs at most, those that waited longest.
+/// Maximum number of programs; those that waited longest are listed.
 const PROGRAMS_MAX: usize = 12;
-/// Share of a program's waiting below which a kind has no line.
+/// Kinds with a smaller share of a program's waiting get no line.
 const LINE_SHARE_MIN: f64 = 0.005;
 
 /// The whole text.
@@ -70,7 +70,7 @@ mod tests {
     use crate::sampling::event::Clock;
 
     #[test]
-    fn programs_with_what_they_wait_for() {
+    fn the_text_lists_programs_with_what_they_wait_for() {
         let mut profile = folded::read("php-fpm;main;sk_wait_data_[k] 3\nphp-fpm;main;do_nanosleep_[k] 1\nnginx;ep_poll_[k] 9\n").unwrap();
         profile.clock = Clock::OffCpu;
         for sample in &mut profile.samples {

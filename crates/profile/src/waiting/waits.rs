@@ -1,4 +1,4 @@
-//! What a thread waits for while it does not run, told by the functions of the kernel that put it to sleep.
+//! What a thread waits for while it does not run, according to the kernel functions that put it to sleep.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::layers::{Layer, matches};
 use crate::profile::{Frame, FrameKind, Profile, Stack};
 use crate::waiting::peers;
 
-/// What is waited for.
+/// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the table WAITS says what each is")]
@@ -31,13 +31,13 @@ pub enum Wait {
     Unseen,
 }
 
-/// A wait's text and the functions that tell it.
+/// The text of a wait, and the functions that identify it.
 struct WaitDef {
     wait: Wait,
     title: &'static str,
-    /// The layer whose colour it has in pictures.
+    /// The layer whose colour it gets in pictures.
     layer: Layer,
-    /// Functions of the kernel, with `*` for anything (their names in Linux 5.4 to 6.18). The line nearest to the top that fits one of a stack counts.
+    /// Kernel functions of Linux 5.4 to 6.18, with `*` for any letters. If a stack matches several lines of the table, the first one counts.
     names: &'static [&'static str],
 }
 
@@ -67,52 +67,52 @@ const fn def(wait: Wait, title: &'static str, layer: Layer, names: &'static [&'s
 
 impl Wait {
     fn def(self) -> &'static WaitDef {
-        // A test holds the table against the enumeration; the last line is what remains.
+        // A test compares the table with the enum. The last line is for everything else.
         WAITS.iter().find(|def| def.wait == self).unwrap_or(&WAITS[WAITS.len() - 1])
     }
 
-    /// As it is told.
+    /// Its text for readers.
     pub fn title(self) -> &'static str {
         self.def().title
     }
 
-    /// The layer whose colour it has.
     pub(crate) fn layer(self) -> Layer {
         self.def().layer
     }
 
-    /// True where it is for the other end of a connection, or of several, so that it can be told which.
+    /// Whether it is for the other end of connections, so that the peer can be named.
     pub(crate) fn is_for_a_peer(self) -> bool {
         matches!(self, Self::Connection | Self::Connecting | Self::Events | Self::PeerData | Self::PeerRoom)
     }
 
-    /// What a stack waits for, by its kernel part.
+    /// What a stack waits for, according to its kernel frames.
     pub fn of(frames: &[&Frame]) -> Self {
-        let kernel: Vec<&str> = frames.iter().filter(|frame| frame.kind == FrameKind::Kernel).map(|frame| bare(&frame.name)).collect();
+        let kernel: Vec<&str> =
+            frames.iter().filter(|frame| frame.kind == FrameKind::Kernel).map(|frame| without_suffix(&frame.name)).collect();
         let fits = |def: &&WaitDef| def.names.iter().any(|pattern| kernel.iter().any(|name| matches(pattern, name)));
         WAITS.iter().find(fits).map_or(Self::Other, |def| def.wait)
     }
 }
 
-/// Without what compilers append: ".isra.0", ".constprop.0".
-fn bare(name: &str) -> &str {
+/// Removes the suffixes that compilers append: ".isra.0", ".constprop.0".
+fn without_suffix(name: &str) -> &str {
     name.split('.').next().filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
-/// What the threads of a program waited for.
+/// How long the threads of a program waited for one thing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WaitShare {
     /// The program.
     pub program: String,
-    /// What for.
+    /// What it waited for.
     pub wait: Wait,
-    /// In words.
+    /// The same in words.
     pub title: &'static str,
-    /// The other end, or ends, where it is one that was seen: "a request or answer of 10.0.0.3:3306".
+    /// The other end or ends, if known: "a request or answer of 10.0.0.3:3306".
     pub peer: Option<String>,
-    /// Time, added up over its threads, seconds.
+    /// Time, summed over its threads, seconds.
     pub seconds: f64,
-    /// Share of all waiting of this program.
+    /// Share of the program's waiting.
     pub share: f64,
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use crate::sampling::event::Clock;
 
     #[test]
-    fn each_wait_has_one_line_and_no_name_stands_twice() {
+    fn each_wait_has_one_line_and_each_name_stands_once() {
         let mut seen = std::collections::HashSet::new();
         for def in WAITS {
             assert!(!def.title.is_empty());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_told_by_the_kernels_functions() {
+    fn waits_are_identified_by_kernel_functions() {
         let text = "\
 php-fpm;main;read;do_syscall_64_[k];tcp_recvmsg_locked_[k];sk_wait_data_[k];schedule_timeout_[k];__schedule_[k] 30
 php-fpm;main;accept;do_accept_[k];inet_csk_accept_[k];schedule_timeout_[k] 10
@@ -181,8 +181,8 @@ db;main;odd;strange_[k] 8
         let mut profile = folded::read(text).unwrap();
         profile.clock = Clock::OffCpu;
         profile.classify();
-        let told: Vec<(String, Wait)> = waits(&profile).into_iter().map(|share| (share.program, share.wait)).collect();
-        let has = |program: &str, wait| assert!(told.contains(&(program.to_owned(), wait)), "{program} {wait:?}: {told:?}");
+        let found: Vec<(String, Wait)> = waits(&profile).into_iter().map(|share| (share.program, share.wait)).collect();
+        let has = |program: &str, wait| assert!(found.contains(&(program.to_owned(), wait)), "{program} {wait:?}: {found:?}");
         has("php-fpm", Wait::PeerData);
         has("php-fpm", Wait::Connection);
         has("nginx", Wait::Events);

@@ -1,6 +1,6 @@
-//! Counting, drops and waiting on this machine: what a child surely does is counted. What this user or kernel does not allow is skipped with the reason.
+//! Counting, drops and waiting on this machine, for a child with known behaviour. What this user or kernel does not allow is skipped with the reason.
 //!
-//! Live: what happens on this machine for a while is counted.
+//! Live: events on this machine are counted for a while.
 
 use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
@@ -14,11 +14,11 @@ use chokepoint_profile::drops::Dropping;
 use chokepoint_profile::waits::{Wait, waits};
 use chokepoint_profile::{Counting, Counts, DEFAULT, Scope, Waiting, What};
 
-/// A child that is ended with the test.
+/// A child process that is killed at the end of the test.
 struct Worker(Child);
 
 impl Worker {
-    /// Starts a shell, which runs the script when this returns: before that its libraries may not be mapped.
+    /// Starts a shell and returns once it runs the script: before that its libraries may not be mapped.
     fn start(script: &str) -> Self {
         let script = format!("echo >&2; exec 2>/dev/null; {script}");
         let child = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
@@ -42,7 +42,7 @@ impl Drop for Worker {
 
 const SPAN: Duration = Duration::from_millis(800);
 
-/// Counts for a while; none where this user may not, or the first thing asked for cannot be counted here.
+/// Counts for a while; none if this user may not, or if the first thing cannot be counted here.
 fn count(scope: &Scope, wanted: &[&str]) -> Option<Counts> {
     let wanted: Vec<What> = wanted.iter().map(|word| word.parse().expect("a word that can be counted")).collect();
     let counting = match Counting::open(scope, &wanted) {
@@ -61,8 +61,8 @@ fn count(scope: &Scope, wanted: &[&str]) -> Option<Counts> {
 }
 
 #[test]
-fn calls_of_a_library_are_counted_by_program_and_request() {
-    // The shell's own loop forks nothing and calls the C library for each write.
+fn library_calls_are_counted_by_program_and_request() {
+    // The shell's own loop starts no processes and calls the C library for each write.
     let worker = Worker::start("while :; do echo x; done");
     let Some(counts) = count(&worker.scope(), &["libc:write"]) else { return };
     let [count] = counts.counts.as_slice() else { panic!("{counts:?}") };
@@ -75,7 +75,7 @@ fn calls_of_a_library_are_counted_by_program_and_request() {
 }
 
 #[test]
-fn tracepoints_follow_what_a_program_starts() {
+fn tracepoints_follow_child_processes() {
     let worker = Worker::start("while :; do /bin/true; done");
     let Some(counts) = count(&worker.scope(), &["sched:sched_process_exec", "context-switches"]) else { return };
     for count in &counts.counts {
@@ -84,7 +84,7 @@ fn tracepoints_follow_what_a_program_starts() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_said_and_the_rest_is_counted() {
+fn what_cannot_be_counted_is_reported_and_the_rest_is_counted() {
     let worker = Worker::start("while :; do :; done");
     let words = ["page-faults", "libc:no_such_function_at_all", "libnothing:x", "no_such_kernel_function", "cycles"];
     let Some(counts) = count(&worker.scope(), &words) else { return };
@@ -97,24 +97,24 @@ fn what_cannot_be_counted_is_said_and_the_rest_is_counted() {
 }
 
 #[test]
-fn the_default_set_is_counted_or_told_why_not() {
+fn the_default_set_is_counted_or_the_reason_is_given() {
     let worker = Worker::start("while :; do :; done");
     let Some(counts) = count(&worker.scope(), DEFAULT) else { return };
     assert_eq!(counts.counts.len() + counts.not_counted.len(), DEFAULT.len(), "{counts:?}");
 }
 
 #[test]
-fn packets_for_nobody_are_dropped_with_the_reason() {
+fn packets_without_a_listener_are_dropped_with_the_reason() {
     let dropping = match Dropping::open() {
         Ok(dropping) => dropping,
         Err(error) => return eprintln!("skipped: {error}"),
     };
-    // A port that was free a moment ago: nobody listens there.
+    // A port that was free a moment ago, so it has no listener.
     let closed = UdpSocket::bind("127.0.0.1:0").expect("a socket").local_addr().expect("its address");
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let mut sent = 0_u64;
     let drops = dropping.run(|elapsed| {
-        // A refusal comes back as an error of the next send, which is no harm.
+        // A refusal comes back as an error of the next send, which does no harm.
         sent += u64::from(sender.send_to(b"x", closed).is_ok());
         elapsed < SPAN
     });
@@ -125,12 +125,12 @@ fn packets_for_nobody_are_dropped_with_the_reason() {
 }
 
 #[test]
-fn what_a_program_waits_for_is_told() {
-    waits_are_told();
+fn what_a_program_waits_for_is_reported() {
+    waits_are_reported();
 }
 
 #[test]
-fn a_neighbour_that_switches_often_takes_no_stacks_of_a_program() {
+fn another_program_that_switches_often_takes_no_stacks_from_the_program() {
     let (mut ping, mut pong) = UnixStream::pair().expect("a pair of sockets");
     let echo = std::thread::spawn(move || {
         let mut byte = [0];
@@ -144,14 +144,14 @@ fn a_neighbour_that_switches_often_takes_no_stacks_of_a_program() {
             while !stop.load(Ordering::Relaxed) && ping.write_all(&byte).is_ok() && ping.read_exact(&mut byte).is_ok() {}
         }
     });
-    waits_are_told();
+    waits_are_reported();
     stop.store(true, Ordering::Relaxed);
     switching.join().expect("it ends");
     echo.join().expect("it ends with the other");
 }
 
-/// Of a shell that waits for a sleeping child again and again.
-fn waits_are_told() {
+/// The waits of a shell that repeatedly waits for a sleeping child.
+fn waits_are_reported() {
     let worker = Worker::start("while :; do sleep 0.05; done");
     let waiting = match Waiting::open(worker.scope()) {
         Ok(waiting) => waiting,
@@ -161,7 +161,7 @@ fn waits_are_told() {
     let shares = waits(&profile);
     let of = |wait| shares.iter().filter(|share| share.wait == wait).map(|share| share.seconds).sum::<f64>();
     assert!(of(Wait::Timer) > 0.0, "{shares:?}");
-    // The shell waits for its child as long as that sleeps.
+    // The shell waits for its child as long as the child sleeps.
     assert!(of(Wait::Child) > 0.5 * of(Wait::Timer), "{shares:?}");
     assert!(shares.iter().map(|share| share.seconds).sum::<f64>() > 0.3 * profile.duration_s, "{shares:?}");
 }

@@ -1,4 +1,4 @@
-//! The rules of layers on recorded stacks: shares as they were judged when the recordings were read by a person.
+//! The layer rules applied to recorded stacks. A person judged the shares when the recordings were made.
 //!
 //! Deterministic: recorded stacks.
 
@@ -9,7 +9,7 @@ use chokepoint_profile::output::folded;
 
 /// nginx and php-fpm, a connection for each request, both on one core (Debian 12, kernel 6.18): sampled by this program.
 const NGINX_PHP: &str = include_str!("../data/nginx-php-fpm.folded");
-/// The shape of a proxy that searches its ports: 30 % of the time below inet_hash_connect. Written by hand after a published flame graph.
+/// A proxy that searches for ports: 30 % of the time is below inet_hash_connect. Written by hand after a published flame graph.
 const PORT_SEARCH: &str = include_str!("../data/port-search.folded");
 
 fn read(text: &str) -> (Profile, Report) {
@@ -27,13 +27,13 @@ fn bound<'a>(report: &'a Report, what: &str) -> &'a Bound {
 }
 
 #[test]
-fn every_sample_is_in_one_layer_and_little_in_none() {
+fn every_sample_has_one_layer_and_few_have_none() {
     for text in [NGINX_PHP, PORT_SEARCH] {
         let (profile, report) = read(text);
         let sum: f64 = LAYERS.iter().map(|def| share(&report, def.layer)).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
         assert_eq!(share(&report, Layer::Unknown), 0.0);
-        // What the kernel does that no rule names: alarm clocks, signals, changes of directory.
+        // Kernel work that no rule names: alarm clocks, signals, changes of directory.
         assert!(share(&report, Layer::KernelOther) < 0.06, "{}", share(&report, Layer::KernelOther));
         assert_eq!(profile.busy().count(), profile.samples.len());
     }
@@ -52,13 +52,13 @@ fn the_time_of_nginx_goes_to_the_network_and_that_of_php_to_its_interpreter() {
     assert!(network(php) < network(nginx));
     assert_eq!(of(Layer::Interpreter, nginx), 0.0);
     assert!((0.15..0.4).contains(&of(Layer::Interpreter, php)), "{}", of(Layer::Interpreter, php));
-    // A connection for each request is worth more than a quarter here.
+    // A connection for each request costs more than a quarter here.
     let connections = bound(&report, "opening and closing connections");
     assert!((0.25..0.6).contains(&connections.share) && connections.low < connections.share && connections.share < connections.high);
 }
 
 #[test]
-fn lines_of_an_error_log_are_bounded_with_the_writing_of_them() {
+fn error_logging_has_a_bound_that_includes_writing() {
     let (_, report) = read(
         "nginx;main;ngx_http_handler;ngx_log_error_core;ngx_vslprintf 150\n\
          nginx;main;ngx_epoll_process_events;ngx_log_error_core;write;entry_SYSCALL_64_[k];ksys_write_[k];vfs_write_[k] 250\n\
@@ -71,7 +71,7 @@ fn lines_of_an_error_log_are_bounded_with_the_writing_of_them() {
 }
 
 #[test]
-fn a_search_for_ports_is_told_from_the_connect_around_it() {
+fn the_port_search_differs_from_the_connect_around_it() {
     let (_, report) = read(PORT_SEARCH);
     assert!((share(&report, Layer::PortSearch) - 0.3).abs() < 1e-9);
     assert!((share(&report, Layer::TcpTransmit) - 0.1).abs() < 1e-9);

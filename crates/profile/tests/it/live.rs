@@ -1,6 +1,6 @@
-//! The sampler on this machine: a child that works is seen working. What this user may not sample is skipped with the reason.
+//! The sampler on this machine: a working child has samples. What this user may not sample is skipped with the reason.
 //!
-//! Live: what runs on this machine for a while is sampled.
+//! Live: this machine is sampled for a while.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use chokepoint_profile::analysis::report::report;
 use chokepoint_profile::{Options, Profile, Sampler, Scope, StackEnd};
 
-/// A child that is ended with the test.
+/// A child process that is killed at the end of the test.
 struct Worker(Child);
 
 impl Worker {
@@ -26,7 +26,7 @@ impl Drop for Worker {
     }
 }
 
-/// Samples until enough was seen, and at most for a while: other load on the machine may keep the child waiting.
+/// Samples until there are enough samples, for a limited time: other load on the machine may keep the child waiting.
 fn sample(scope: Scope) -> Option<Profile> {
     match Sampler::open(Options { scope, cores: None, frequency_hz: 997 }) {
         Ok(sampler) => Some(sampler.run(|elapsed| elapsed < Duration::from_millis(1500)).expect("sampling runs")),
@@ -38,7 +38,7 @@ fn sample(scope: Scope) -> Option<Profile> {
 }
 
 #[test]
-fn a_process_that_works_is_seen_working() {
+fn a_working_process_has_samples() {
     let worker = Worker::start("while :; do :; done");
     let Some(profile) = sample(Scope::Processes(vec![worker.0.id()])) else { return };
     assert!(profile.samples.len() > 10, "{} samples", profile.samples.len());
@@ -53,7 +53,7 @@ fn a_process_that_works_is_seen_working() {
 }
 
 #[test]
-fn processes_that_come_and_go_are_no_harm() {
+fn processes_that_come_and_go_are_sampled() {
     let worker = Worker::start("while :; do /bin/true; done");
     let Some(profile) = sample(Scope::Processes(vec![worker.0.id()])) else { return };
     assert!(!profile.samples.is_empty());
@@ -61,14 +61,14 @@ fn processes_that_come_and_go_are_no_harm() {
 }
 
 #[test]
-fn a_program_that_was_deleted_is_still_unwound() {
+fn a_deleted_program_is_still_unwound() {
     let directory = tempfile::tempdir().expect("a directory");
     let copy = directory.path().join("spinner");
     std::fs::copy("/bin/sh", &copy).expect("the shell can be copied");
     let child = Command::new(&copy).args(["-c", "while :; do :; done"]).spawn();
     let worker = Worker(child.expect("the copy can be started"));
     let begin = Instant::now();
-    // It has begun to run once its mappings are those of the copy.
+    // It has started running once its mappings are those of the copy.
     let maps = format!("/proc/{}/maps", worker.0.id());
     while !std::fs::read_to_string(&maps).unwrap_or_default().contains("spinner") && begin.elapsed() < Duration::from_secs(10) {
         thread::yield_now();
@@ -111,7 +111,7 @@ fn two_thousand_threads_are_sampled() {
     }
 }
 
-/// Whether a program file has been stripped of its symbol table; none where that cannot be told.
+/// Whether a program file has no symbol table; none if that cannot be determined.
 fn is_stripped(path: &str) -> Option<bool> {
     use object::Object;
     let bytes = std::fs::read(path).ok()?;
@@ -119,7 +119,7 @@ fn is_stripped(path: &str) -> Option<bool> {
 }
 
 #[test]
-fn a_stripped_program_has_whole_stacks_and_honest_names() {
+fn a_stripped_program_has_complete_stacks_and_unnamed_functions() {
     if is_stripped("/bin/sh") != Some(true) {
         return eprintln!("skipped: /bin/sh has its symbol table");
     }
@@ -137,7 +137,7 @@ fn a_stripped_program_has_whole_stacks_and_honest_names() {
 fn a_program_in_another_mount_namespace_is_unwound_from_its_own_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().display();
-    // A file system that only the child sees, with a copy of the shell that is nowhere else.
+    // A file system that only the child can see, with a copy of the shell that exists nowhere else.
     let script = format!("mount -t tmpfs none {place} && cp /bin/sh {place}/hidden && exec {place}/hidden -c 'while :; do :; done'");
     let child = Command::new("unshare").args(["-m", "sh", "-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(child) = child else { return eprintln!("skipped: there is no unshare(1)") };

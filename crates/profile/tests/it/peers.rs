@@ -1,7 +1,7 @@
-//! Which other end a wait or a dropped packet belongs to, on this machine: a server of this test's own that is slow, and a port where nobody listens. What
-//! this user or kernel does not allow is skipped with the reason.
+//! The peer of a wait or a dropped packet on this machine: a slow server of this test, and a port without a listener. What this user or kernel does not
+//! allow is skipped with the reason.
 //!
-//! Live: what happens on this machine for a while is counted.
+//! Live: events on this machine are counted for a while.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -15,7 +15,7 @@ use chokepoint_profile::{Scope, Waiting};
 
 const SPAN: Duration = Duration::from_millis(1500);
 
-/// Asks again and again for a byte that the server takes its time for.
+/// Repeatedly requests a byte that the server delays.
 fn ask(mut server: TcpStream, over: &AtomicBool) {
     let mut byte = [0];
     while !over.load(Ordering::Relaxed) && server.write_all(b"?").is_ok() && server.read_exact(&mut byte).is_ok() {}
@@ -32,7 +32,7 @@ fn answer(mut client: TcpStream) {
 }
 
 #[test]
-fn a_slow_server_is_named_by_what_waits_for_it() {
+fn a_thread_that_waits_for_a_slow_server_names_it() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let at = listener.local_addr().expect("its address");
     let asking = TcpStream::connect(at).expect("a connection");
@@ -51,21 +51,21 @@ fn a_slow_server_is_named_by_what_waits_for_it() {
         Err(error) => return eprintln!("skipped: {error}"),
     };
     let shares = waits(&profile);
-    if shares.iter().all(|share| share.peer.is_none()) && !may_look_at_descriptors() {
+    if shares.iter().all(|share| share.peer.is_none()) && !may_duplicate_descriptors() {
         return eprintln!("skipped: this kernel or user may not look at another program's sockets (pidfd_getfd)");
     }
     let of = |peer: &str| {
         let ours = shares.iter().filter(|share| share.wait == Wait::PeerData && share.peer.as_deref() == Some(peer));
         ours.map(|share| share.seconds).sum::<f64>()
     };
-    // The one waits all of the time for the server; the server for it only as long as it takes to ask again.
+    // One thread waits for the server all the time. The server waits for it only until the next request.
     let (server, client) = (of(&format!("the server at {at}")), of(&format!("clients of {at}")));
     assert!(server > 0.3 * profile.duration_s && server > 2.0 * client, "{server} {client}: {shares:?}");
 }
 
-/// Whether pidfd_getfd(2) is to be had, on this very process.
-fn may_look_at_descriptors() -> bool {
-    // SAFETY: both calls take numbers alone; the descriptors that they give go with this process.
+/// Whether pidfd_getfd(2) is allowed, tried on this process.
+fn may_duplicate_descriptors() -> bool {
+    // SAFETY: both calls only take numbers; their descriptors are closed with this process.
     unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, std::process::id(), 0);
         process >= 0 && libc::syscall(libc::SYS_pidfd_getfd, process, 0, 0) >= 0
@@ -73,7 +73,7 @@ fn may_look_at_descriptors() -> bool {
 }
 
 #[test]
-fn packets_for_a_port_where_nobody_listens_are_told_with_it() {
+fn packets_for_a_port_without_a_listener_are_reported_with_the_port() {
     let dropping = match Dropping::open() {
         Ok(dropping) => dropping,
         Err(error) => return eprintln!("skipped: {error}"),
@@ -82,20 +82,20 @@ fn packets_for_a_port_where_nobody_listens_are_told_with_it() {
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let refusing = TcpListener::bind("127.0.0.1:0").expect("a socket").local_addr().expect("its address");
     let drops = dropping.run(|elapsed| {
-        // Refusals come back as errors, which is what is asked for.
+        // Refusals come back as errors. They are expected.
         let _ = (sender.send_to(b"x", closed), TcpStream::connect(refusing));
         elapsed < Duration::from_millis(800)
     });
     let drops = drops.expect("counting runs");
-    let told =
+    let reasons =
         |at| drops.drops.iter().filter(|drop| drop.local == Some(at)).map(|drop| (drop.reason.as_str(), drop.count)).collect::<Vec<_>>();
     if drops.drops.iter().all(|drop| drop.local.is_none()) {
         return eprintln!("skipped: no tracepoint of this kernel tells where dropped packets came for (Linux 6.10)");
     }
     for at in [closed, refusing] {
-        let told = told(at);
-        assert!(told.iter().all(|(reason, _)| *reason == "NO_SOCKET"), "{told:?}");
-        // Other tests of this machine may be at other ports; at this one each try is a packet.
-        assert!(told.iter().map(|(_, count)| count).sum::<u64>() > 0 || drops.lost > 0, "{at}: {drops:?}");
+        let reasons = reasons(at);
+        assert!(reasons.iter().all(|(reason, _)| *reason == "NO_SOCKET"), "{reasons:?}");
+        // Other tests on this machine may use other ports; at this port each try is one packet.
+        assert!(reasons.iter().map(|(_, count)| count).sum::<u64>() > 0 || drops.lost > 0, "{at}: {drops:?}");
     }
 }
