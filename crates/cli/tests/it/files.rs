@@ -5,7 +5,7 @@
 use crate::harness::Chokepoint;
 
 fn recording() -> String {
-    format!("{}/../../tests/data/conntrack-full.rec", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../../tests/data/conntrack-table/conntrack-full.rec", env!("CARGO_MANIFEST_DIR"))
 }
 
 #[test]

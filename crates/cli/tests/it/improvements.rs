@@ -10,10 +10,10 @@ use chokepoint_model::observation::{CpuProfile, ProfilePart};
 use chokepoint_recording::{Outcome, read, write};
 use serde_json::Value;
 
-use crate::harness::Chokepoint;
+use crate::harness::{Chokepoint, recordings, tests};
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/improvements")
+    tests("improvements")
 }
 
 fn replay(file: &Path) -> Value {
@@ -47,15 +47,14 @@ fn what_could_be_less_is_told_and_of_the_twin_it_is_not() {
             assert!(finding["evidence"].as_array().is_some_and(|evidence| evidence.len() >= 2), "{finding}");
         }
     }
-    let named: BTreeSet<String> = cases.iter().map(|case| format!("{}.rec", case["recording"].as_str().unwrap())).collect();
-    let there = std::fs::read_dir(directory()).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
-    assert_eq!(there.filter(|name| name.ends_with(".rec")).collect::<BTreeSet<_>>(), named, "each recording has its line");
+    let listed: BTreeSet<String> = cases.iter().map(|case| case["recording"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(recordings("improvements"), listed, "each recording has its line");
 }
 
 /// nginx allocates from pools of its own: what it asks of the allocator is told, by layer and for each answer, and is too little to be worth a word.
 #[test]
 fn the_small_share_of_the_allocator_in_nginx_is_told_as_it_is() {
-    let report = replay(&directory().join("allocator-nginx.rec"));
+    let report = replay(&directory().join("allocator/allocator-nginx.rec"));
     let tier = &report["profile"]["tiers"][0];
     let layer = tier["layers"].as_array().unwrap().iter().find(|layer| layer["layer"] == "allocator").unwrap();
     let share = layer["share"].as_f64().unwrap();
@@ -66,7 +65,7 @@ fn the_small_share_of_the_allocator_in_nginx_is_told_as_it_is() {
 /// The report of a recording in which each core runs this instead of what it ran: the share of the time in which it is busy, and of it in which it
 /// takes in packets. Whoever ran most there runs all of it.
 fn with_cores(cores: [(f64, f64); 2]) -> Value {
-    let mut recording = read(&std::fs::read(directory().join("spread.rec")).unwrap()).unwrap();
+    let mut recording = read(&std::fs::read(directory().join("cores/spread.rec")).unwrap()).unwrap();
     let entry = recording.entries.iter_mut().find(|entry| entry.source == "profile").unwrap();
     let Outcome::Ok(json) = &mut entry.outcome else { panic!("{entry:?}") };
     let mut profile: CpuProfile = serde_json::from_slice(json).unwrap();

@@ -4,15 +4,14 @@
 //! Deterministic: recordings and command lines.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::Chokepoint;
+use crate::harness::{Chokepoint, recordings, tests};
 
 #[test]
 fn what_was_judged_wrong_once_is_judged_right() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/misses");
+    let directory = tests("misses");
     let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(directory.join("expected.json")).unwrap()).unwrap();
     let chokepoint = Chokepoint::new();
     let mut wrong: Vec<String> = Vec::new();
@@ -31,7 +30,6 @@ fn what_was_judged_wrong_once_is_judged_right() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let told: BTreeSet<String> = cases.iter().filter_map(|case| Some(format!("{}.rec", case["recording"].as_str()?))).collect();
-    let there = std::fs::read_dir(&directory).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
-    assert_eq!(there.filter(|name| name.ends_with(".rec")).collect::<BTreeSet<_>>(), told, "each recording has its line");
+    let listed: BTreeSet<String> = cases.iter().filter_map(|case| Some(case["recording"].as_str()?.to_owned())).collect();
+    assert_eq!(recordings("misses"), listed, "each recording has its line");
 }

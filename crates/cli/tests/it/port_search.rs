@@ -50,7 +50,7 @@ fn moved(profile: &mut CpuProfile, share: f64) {
 
 /// The report of the frozen recording with the search at this share of the core.
 fn with_share(share: f64) -> Value {
-    let file = format!("{}/../../tests/data/port-search.rec", env!("CARGO_MANIFEST_DIR"));
+    let file = format!("{}/../../tests/data/ephemeral-ports/port-search.rec", env!("CARGO_MANIFEST_DIR"));
     let mut recording = read(&std::fs::read(file).unwrap()).unwrap();
     let entry = recording.entries.iter_mut().find(|entry| entry.source == "profile").unwrap();
     let Outcome::Ok(json) = &mut entry.outcome else { panic!("{entry:?}") };

@@ -7,13 +7,13 @@ use std::os::unix::process::CommandExt;
 use chokepoint_model::change::{Activation, Change, ServerSetting};
 use chokepoint_model::observation::NetnsId;
 
-use crate::harness::{self, Chokepoint, is_root};
+use crate::harness::{self, Chokepoint, is_root, recordings, tests};
 
 /// User and group "nobody".
 const NOBODY: u32 = 65534;
 
 fn data(name: &str) -> String {
-    format!("{}/../../tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
+    tests("data").join(name).display().to_string()
 }
 
 /// The expected text of a frozen recording. `CHOKEPOINT_BLESS=1` writes it anew: a change of words is then seen in review.
@@ -27,9 +27,7 @@ fn expected(name: &str, found: &str) -> String {
 #[test]
 fn frozen_recordings_replay_for_ever() {
     let chokepoint = Chokepoint::new();
-    let recordings: Vec<String> = (std::fs::read_dir(data("")).unwrap())
-        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".rec").map(str::to_owned))
-        .collect();
+    let recordings = recordings("data");
     assert!(recordings.len() >= 2, "two recordings are frozen, found {recordings:?}");
     for name in recordings {
         let file = data(&format!("{name}.rec"));
@@ -49,7 +47,7 @@ fn a_replay_needs_no_privilege() {
     // Nobody may not be able to reach the checkout: binary and recording are copied to where all may.
     let chokepoint = Chokepoint::new();
     let (binary, recording) = (chokepoint.copy_of_binary(), chokepoint.file("full.rec"));
-    std::fs::copy(data("conntrack-full.rec"), &recording).unwrap();
+    std::fs::copy(data("conntrack-table/conntrack-full.rec"), &recording).unwrap();
     let root = chokepoint.run(&["diagnose", "--replay", recording.to_str().unwrap(), "--json"]);
     let output = std::process::Command::new(&binary)
         .args(["diagnose", "--json", "--replay"])
@@ -81,7 +79,7 @@ fn errors(schema: &jsonschema::Validator, value: &serde_json::Value) -> Vec<Stri
 #[test]
 fn every_recorded_report_fits_its_schema() {
     let chokepoint = Chokepoint::new();
-    let ran = chokepoint.run(&["diagnose", "--replay", &data("conntrack-full.rec"), "--json"]);
+    let ran = chokepoint.run(&["diagnose", "--replay", &data("conntrack-table/conntrack-full.rec"), "--json"]);
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(errors(&schema(None), &report), Vec::<String>::new());
 }

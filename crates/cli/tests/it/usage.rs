@@ -54,7 +54,7 @@ fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
 #[test]
 fn what_cannot_be_done_says_why_and_ends_with_one() {
     let chokepoint = Chokepoint::new();
-    let cut = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/conntrack-full.rec")).unwrap();
+    let cut = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/conntrack-table/conntrack-full.rec")).unwrap();
     let half = chokepoint.write("half.rec", &cut[..cut.len() / 2]);
     let other = chokepoint.write("other.rec", b"\x7fELF\x02\x01\x01");
     let newer = chokepoint.write("newer.rec", b"chokepoint-recording 999\n\x1f\x8b");

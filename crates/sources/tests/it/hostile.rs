@@ -15,14 +15,14 @@ use chokepoint_sources::{assemble, place, redact};
 
 /// Recordings of the most different kinds: a cause with a profile, watched traffic, unix sockets, packets lost, servers of several kinds.
 const RECORDINGS: &[&str] = &[
-    "data/conntrack-60.rec",
-    "data/packet-loss.rec",
-    "data/port-search.rec",
-    "data/quota-throttled.rec",
-    "misses/delayed-ack.rec",
-    "misses/haproxy-maxconn.rec",
-    "misses/receiver-small.rec",
-    "misses/worker-connections-few-watched.rec",
+    "data/conntrack-table/conntrack-60.rec",
+    "data/transport/packet-loss.rec",
+    "data/ephemeral-ports/port-search.rec",
+    "data/cpu-quota/quota-throttled.rec",
+    "misses/sending/delayed-ack.rec",
+    "misses/worker-pool/haproxy-maxconn.rec",
+    "misses/sending/receiver-small.rec",
+    "misses/worker-connections/worker-connections-few-watched.rec",
 ];
 /// Longest entry that is damaged by itself.
 const ENTRY_BYTES_MAX: usize = 24 << 10;

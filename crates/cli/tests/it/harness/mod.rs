@@ -1,13 +1,27 @@
 //! The built binary as a user runs it, and a small web server to point it at.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// The repository's recordings below `tests`: "conntrack-table/conntrack-full" for each file of that name ending in `.rec`.
+pub(crate) fn recordings(folder: &str) -> BTreeSet<String> {
+    let root = tests(folder);
+    let folders = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    files.filter_map(|path| path.strip_prefix(&root).unwrap().to_str()?.strip_suffix(".rec").map(str::to_owned)).collect()
+}
+
+/// A file or folder below the repository's `tests`.
+pub(crate) fn tests(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
+}
 
 /// The binary under test, with a state directory and a lab directory of its own.
 pub(crate) struct Chokepoint {
