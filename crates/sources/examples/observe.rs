@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use chokepoint_model::observation::Request;
-use chokepoint_model::observation::{NetnsView, Observation, SocketAddress, TcpState};
+use chokepoint_model::observation::{NetnsView, Observation, Request, SocketAddress, TcpState};
 use chokepoint_sources::{ObserveOptions, Observer, Root, assemble, netns};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,44 +1,44 @@
-//! Entries into an observation: the same pure fold for what was read just now and for what a recording holds.
+//! Builds an observation from entries, by the same pure fold for live readings and for recordings.
 
 use chokepoint_model::load::LoadResult;
-use chokepoint_model::observation::Request;
-use chokepoint_model::observation::{CpuProfile, NetnsId, NetnsView, Observation, Warmth, WireView};
+use chokepoint_model::observation::{CpuProfile, Observation, Request, Warmth, WireView};
 use chokepoint_model::reading::{Lack, Reading};
-use chokepoint_recording::{Entry, Outcome, Scope};
+use chokepoint_recording::{Entry, Outcome};
 
 use crate::room::{Overfull, Room};
+use crate::scope::unplaced;
 use crate::source;
 
-/// Entry that is no reading: what was asked for, JSON of [`Request`].
+/// Entry that is no reading: the request, JSON of [`Request`].
 pub const REQUEST: &str = "request";
-/// Entry that is no reading: the load that was applied, JSON of [`LoadResult`].
+/// Entry that is no reading: the applied load, JSON of [`LoadResult`].
 pub const LOAD: &str = "load";
 /// Entry that is no reading: the few single requests before that load, JSON of [`LoadResult`].
 pub const UNLOADED: &str = "unloaded";
-/// Entry that is no reading: what a reference work cost after rests before that load, JSON of [`Warmth`].
+/// Entry that is no reading: the cost of a reference work after pauses before that load, JSON of [`Warmth`].
 pub const WARMTH: &str = "warmth";
 /// Entry that is no reading: the observed window, JSON of `[start_us, end_us]`.
 pub const WINDOW: &str = "window";
-/// Entry that is no reading: one sentence about what a bound left out.
+/// Entry that is no reading: a sentence about what a bound left out.
 pub const BOUND: &str = "bound";
 
-/// Entry that is no reading of a source: where the CPU time went, JSON of [`CpuProfile`], or why it was not sampled.
+/// Entry that is no reading of a source: the CPU profile, JSON of [`CpuProfile`], or why there is none.
 pub const PROFILE: &str = "profile";
 
-/// Entry that is no reading of a source: what packets showed, JSON of [`WireView`], or why none were captured.
+/// Entry that is no reading of a source: the captured packets, JSON of [`WireView`], or why none were captured.
 pub const WIRE: &str = "wire";
 
-/// Values that one entry of JSON may hold: three bytes may stand for a structure of hundreds.
+/// Most values in one entry of JSON. Three bytes may become a structure of hundreds.
 const JSON_VALUES_MAX: usize = 100_000;
-/// Profiles, and views of packets, that an observation keeps: it takes one of each.
+/// Most profiles, and most views of packets, that an observation keeps. A real one has one of each.
 const VIEWS_MAX: usize = 8;
 
 /// The names of all entries that are no readings.
 #[cfg(test)]
 pub(crate) const NO_READERS: &[&str] = &[REQUEST, LOAD, UNLOADED, WARMTH, WINDOW, BOUND, PROFILE, WIRE];
 
-/// The observation that these entries make, whatever their order: what was asked for first, for readings are understood by it; the others by their
-/// time, and those of one time as they come.
+/// Builds the observation of these entries, in any order. The request comes first, since parsing some readings depends on it; the others follow in the order of
+/// their time, and those of one time in the given order.
 pub fn assemble(entries: &[Entry]) -> Observation {
     let mut observation = Observation::default();
     for entry in ordered(entries) {
@@ -47,7 +47,7 @@ pub fn assemble(entries: &[Entry]) -> Observation {
     observation
 }
 
-/// The same of entries that somebody else wrote, within bounds of memory.
+/// The same for entries from an untrusted recording, within a memory bound.
 ///
 /// # Errors
 /// [`Overfull`] as soon as it takes more than 64 MiB and twice the bytes of the entries.
@@ -67,7 +67,7 @@ fn ordered(entries: &[Entry]) -> Vec<&Entry> {
     ordered
 }
 
-/// Puts one entry into its place. An entry without a place is told in `unplaced`, never dropped in silence.
+/// Puts one entry into the observation. An entry without a place is listed in `unplaced`, never dropped silently.
 pub fn place(observation: &mut Observation, entry: &Entry) {
     match entry.source.as_str() {
         REQUEST => {
@@ -111,7 +111,7 @@ pub fn place(observation: &mut Observation, entry: &Entry) {
     }
 }
 
-/// What is read for one purpose alone: that it is not there is told beside it.
+/// The reading of an entry with JSON.
 fn reading_of<T: serde::de::DeserializeOwned>(entry: &Entry) -> Reading<T> {
     match &entry.outcome {
         Outcome::Ok(bytes) => match of_json(bytes) {
@@ -123,7 +123,7 @@ fn reading_of<T: serde::de::DeserializeOwned>(entry: &Entry) -> Reading<T> {
     }
 }
 
-/// Reads JSON of no more than [`JSON_VALUES_MAX`] values; commas within texts count.
+/// Parses JSON of at most [`JSON_VALUES_MAX`] values. Commas within texts count too.
 fn of_json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     if bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > JSON_VALUES_MAX {
         return Err(format!("it has more than {JSON_VALUES_MAX} values"));
@@ -139,22 +139,10 @@ fn json<T: serde::de::DeserializeOwned>(observation: &mut Observation, entry: &E
     parsed.map_err(|why| unplaced(observation, entry, &why)).ok()
 }
 
-/// The view that an entry of scope Netns belongs to; one of another scope is told as unplaced.
-pub(crate) fn netns_view<'o>(observation: &'o mut Observation, entry: &Entry) -> Option<&'o mut NetnsView> {
-    if let Scope::Netns(inode) = entry.scope {
-        return Some(observation.netns.entry(NetnsId(inode)).or_default());
-    }
-    unplaced(observation, entry, "it should hold for a network namespace");
-    None
-}
-
-fn unplaced(observation: &mut Observation, entry: &Entry, why: &str) {
-    observation.unplaced.push(format!("{} {:?} \"{}\": {why}", entry.source, entry.scope, entry.item));
-}
-
 #[cfg(test)]
 mod tests {
     use chokepoint_model::series::SeriesState;
+    use chokepoint_recording::Scope;
 
     use super::*;
 
@@ -163,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reading_has_its_place() {
+    fn entries_that_are_no_readings_have_their_place() {
         let request = Request { url: "http://a/".into(), port: 80, ..Request::default() };
         let entries = [entry(9, WINDOW, b"[5,8]"), entry(0, REQUEST, &serde_json::to_vec(&request).unwrap()), entry(9, BOUND, b"thinned")];
         let observation = assemble(&entries);
@@ -174,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_or_why_there_is_none_has_its_place() {
+    fn a_profile_or_its_lack_has_its_place() {
         let profile = CpuProfile { clock: "cpu-clock".into(), frequency_hz: 99, span_us: (1, 2), cores: vec![0], ..CpuProfile::default() };
         let observation = assemble(&[entry(3, PROFILE, &serde_json::to_vec(&profile).unwrap())]);
         assert_eq!(observation.profile.last(), Some(&profile));
@@ -189,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn json_of_too_many_values_is_refused() {
+    fn json_with_too_many_values_is_refused() {
         let bomb = format!("{{\"addresses\":[{}]}}", vec!["\"::\""; JSON_VALUES_MAX + 1].join(","));
         let observation = assemble(&[entry(0, REQUEST, bomb.as_bytes())]);
         assert!(observation.unplaced[0].contains("more than 100000 values"), "{:?}", observation.unplaced);
@@ -200,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_told() {
+    fn an_entry_without_a_place_is_listed() {
         let observation = assemble(&[
             entry(1, "no-such-source", b""),
             entry(2, REQUEST, b"{"),

@@ -1,15 +1,18 @@
-//! The only readers of the host: each source is a thin reader of raw bytes and a pure parser, so that a recording replays through the same code.
+//! The only readers of the host. Each source is a thin reader of raw bytes and a pure parser, so that a recording replays through the same code.
 
 pub mod assemble;
+mod clock;
 mod netlink;
 pub mod netns;
 pub mod observer;
 mod packet;
 pub mod redact;
 mod reduce;
+mod reduction;
 mod room;
 pub mod root;
 mod route;
+mod scope;
 mod seen;
 mod servers;
 mod sock_diag;
@@ -22,36 +25,37 @@ pub use netns::{Namespaces, NetnsError, NetnsRef};
 pub use observer::{Cost, Costs, ObserveError, ObserveOptions, Observer, Recent, UnderWay};
 pub use packet::{CaptureStartError, LivePacket, PacketRing};
 pub use redact::redact;
-pub use reduce::{Reduction, reduce};
+pub use reduce::reduce;
+pub use reduction::Reduction;
 pub use room::{Overfull, ROOM_BYTES_MIN};
 pub use root::Root;
-pub use servers::{ConfiguredKeeps, read_configured_keeps};
+pub use servers::keeps::{ConfiguredKeeps, read_configured_keeps};
 pub use sock_diag::ports::{PortSocket, read_port_sockets, read_socket_programs};
 pub use sock_diag::tcp::{TcpSocket, TcpSocketsRead, listening_namespaces, read_tcp_sockets};
 pub use sock_diag::tcp_ends::{TcpEnds, TcpEndsRead, TcpTimeWait, read_tcp_time_waits};
 pub use sock_diag::tcp_peer::{TcpPeer, TcpReading};
-pub use table::{Cadence, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
+pub use table::{Cadence, Items, Notes, Phase, ReadContext, Redact, ScopeKind, Source};
 pub use tcp_info::{TCP_INFO_FIELDS, TcpInfo, TcpInfoField, TcpInfoPlace, read_congestion_control, read_tcp_info};
 
-/// Sources that are no text files.
+/// Sources that do not read text files.
 const OTHERS: &[&Source] = &[
     &seen::NAMESPACES,
     &seen::PROCESSES,
-    &netns::NETNS,
-    &sock_diag::LISTENERS,
-    &sock_diag::SOCKETS,
-    &sock_diag::TIME_WAIT,
-    &sock_diag::TCP_INFO,
-    &sock_diag::REQUESTS,
+    &netns::identity::NETNS,
+    &sock_diag::listeners::LISTENERS,
+    &sock_diag::sockets::SOCKETS,
+    &sock_diag::time_wait::TIME_WAIT,
+    &sock_diag::sample::TCP_INFO,
+    &sock_diag::requests::REQUESTS,
     &route::LINKS,
     &route::QDISCS,
     &route::ADDRESSES,
 ];
 
-/// Every source. A new one is one file and one line in one of the three lists.
+/// Every source. A new source is one file and one line in one of the three lists.
 pub const SOURCES: &[&Source] = &joined::<{ READ_OF_ALL.len() + servers::ALL.len() }>(READ_OF_ALL, servers::ALL);
 
-/// Those that are read of every host, namespace and process.
+/// Sources of every host, namespace and process.
 const READ_OF_ALL: &[&Source] = &joined::<{ OTHERS.len() + text::ALL.len() }>(OTHERS, text::ALL);
 
 /// The source of this name.

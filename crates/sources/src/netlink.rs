@@ -2,35 +2,36 @@
 
 pub(crate) mod wire;
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chokepoint_recording::Outcome;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netlink, recvfrom, send, socket_with, sockopt};
 
 use crate::root::outcome_of;
-use crate::sock_diag::crowd::Crowd;
-use crate::sock_diag::requests::Requests;
-use crate::sock_diag::sample::Sample;
 use wire::{Message, messages};
 
-/// A dump of more than this many bytes is not kept whole.
+/// Most bytes of a dump.
 pub(crate) const DUMP_BYTES_MAX: usize = 32 << 20;
-/// A dump that the kernel could not give in one consistent piece is read again at most this many times (NLM_F_DUMP_INTR, netlink(7)).
+/// A dump that was not consistent is read at most this many times (NLM_F_DUMP_INTR, netlink(7)).
 const INTERRUPTED_READS_MAX: u32 = 3;
 /// The kernel fills at most 32 KiB into one datagram of a dump (net/netlink/af_netlink.c, netlink_recvmsg).
 const DATAGRAM_BYTES_MAX: usize = 64 << 10;
-/// The kernel answers a dump at once; a longer silence is a fault and not worth waiting for.
+/// The kernel answers a dump at once. A longer silence is a fault.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 
-/// What the kernel tells unasked waits in at most so many bytes, and is waited for so long at a time.
-const NEWS_BYTES_MAX: usize = 8 << 20;
-const NEWS_WAIT: Duration = Duration::from_millis(100);
+/// Buffer for multicast messages, and how long one wait for them lasts.
+const MULTICAST_BYTES_MAX: usize = 8 << 20;
+const MULTICAST_WAIT: Duration = Duration::from_millis(100);
 
-/// Protocol number zero, which is how the default protocol is written.
+/// Kinds of values that readers keep of a namespace.
+const MEMORIES_MAX: usize = 4;
+
+/// Protocol number zero, written as the default protocol.
 const NETLINK_ROUTE: Option<rustix::net::Protocol> = None;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
@@ -38,25 +39,25 @@ const NLM_F_DUMP: u16 = 0x300;
 /// Why a dump gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DumpError {
-    /// The kernel or the socket said no.
+    /// The system call failed, or the kernel refused.
     #[error("{0}")]
     System(#[from] io::Error),
     /// The dump was never consistent.
     #[error("the kernel's list changed while it was read, {INTERRUPTED_READS_MAX} times in a row")]
     Interrupted,
-    /// A message that does not hold together.
+    /// A malformed message.
     #[error("{0}")]
     Wire(#[from] wire::WireError),
-    /// The kernel gave a datagram that did not fit.
+    /// A datagram longer than the buffer.
     #[error("a netlink datagram is longer than {DATAGRAM_BYTES_MAX} bytes")]
     Truncated,
-    /// More than the bound.
+    /// A dump longer than the bound.
     #[error("the dump is longer than {DUMP_BYTES_MAX} bytes")]
     TooLong,
 }
 
 impl DumpError {
-    /// The error as the outcome of a reading; `missing` is said where this kernel cannot list such things at all.
+    /// The error as the outcome of a reading; with the reason `missing` if this kernel has no such list.
     pub(crate) fn outcome(&self, missing: &str, needs: Option<&str>) -> Outcome {
         match self {
             // ENOENT: no handler for the family; EINVAL, EOPNOTSUPP and EPROTONOSUPPORT: built without it (net/core/sock_diag.c).
@@ -71,32 +72,19 @@ impl DumpError {
     }
 }
 
-/// The sockets of one namespace: that of the thread which opened them, for ever.
+/// The netlink sockets of one namespace: that of the thread which opened them.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     diag: Netlink,
     route: Netlink,
-    /// What was seen of this namespace's connections where they are many.
-    crowd: RefCell<Crowd>,
-    /// The connections of which more is asked.
-    sample: RefCell<Sample>,
-    /// How the next sample of requests is taken.
-    requests: RefCell<Requests>,
-    /// When it was last seen to have no unix listener.
-    no_unix_listener: Cell<Option<Instant>>,
+    /// What readers keep of this namespace between reads, one value of each type.
+    memory: [OnceCell<Box<dyn Any + Send>>; MEMORIES_MAX],
 }
 
 impl Sockets {
-    /// Opens them in the calling thread's namespace.
+    /// Opens the sockets in the calling thread's namespace.
     pub(crate) fn open() -> io::Result<Self> {
-        Ok(Self {
-            diag: Netlink::open(Some(netlink::SOCK_DIAG))?,
-            route: Netlink::open(NETLINK_ROUTE)?,
-            crowd: RefCell::default(),
-            sample: RefCell::default(),
-            requests: RefCell::default(),
-            no_unix_listener: Cell::new(None),
-        })
+        Ok(Self { diag: Netlink::open(Some(netlink::SOCK_DIAG))?, route: Netlink::open(NETLINK_ROUTE)?, memory: Default::default() })
     }
 
     /// For sock_diag(7).
@@ -104,24 +92,11 @@ impl Sockets {
         &self.diag
     }
 
-    /// What the reader of connections keeps from one read to the next.
-    pub(crate) fn crowd(&self) -> RefMut<'_, Crowd> {
-        self.crowd.borrow_mut()
-    }
-
-    /// The connections that were chosen when they were last read.
-    pub(crate) fn sample(&self) -> RefMut<'_, Sample> {
-        self.sample.borrow_mut()
-    }
-
-    /// What the sampling of requests keeps from one sample to the next.
-    pub(crate) fn requests(&self) -> RefMut<'_, Requests> {
-        self.requests.borrow_mut()
-    }
-
-    /// What the reader of listeners keeps: when it last saw that there is no unix listener.
-    pub(crate) fn no_unix_listener(&self) -> &Cell<Option<Instant>> {
-        &self.no_unix_listener
+    /// What a reader keeps of this namespace between reads: the only value of its type, the default one at first.
+    pub(crate) fn memory<T: Default + Send + 'static>(&self) -> &RefCell<T> {
+        let new = || Box::new(RefCell::<T>::default()) as Box<dyn Any + Send>;
+        let found = self.memory.iter().find_map(|slot| slot.get_or_init(new).downcast_ref());
+        found.expect("there is a slot for each reader that keeps something")
     }
 
     /// For rtnetlink(7).
@@ -135,7 +110,7 @@ impl Sockets {
 pub(crate) struct Netlink {
     socket: OwnedFd,
     sequence: Cell<u32>,
-    /// For one datagram; kept, because a dump of a few listeners costs less than clearing it.
+    /// Buffer for one datagram. It is kept: clearing it costs more than a dump of a few listeners.
     datagram: RefCell<Vec<u8>>,
 }
 
@@ -146,22 +121,22 @@ impl Netlink {
         Ok(Self { socket, sequence: Cell::new(0), datagram: RefCell::new(vec![0; DATAGRAM_BYTES_MAX]) })
     }
 
-    /// A socket that the kernel tells of each TCP socket that it destroys in this namespace (linux/sock_diag.h, SKNLGRP_INET_TCP_DESTROY and
-    /// SKNLGRP_INET6_TCP_DESTROY: groups 1 and 3). No privilege is needed.
-    pub(crate) fn destroyed() -> io::Result<Self> {
+    /// A socket that receives each TCP socket which the kernel destroys in this namespace (linux/sock_diag.h, SKNLGRP_INET_TCP_DESTROY and
+    /// SKNLGRP_INET6_TCP_DESTROY: groups 1 and 3). It needs no privilege.
+    pub(crate) fn open_destroyed() -> io::Result<Self> {
         const GROUPS: u32 = 0b101;
         let netlink = Self::open(Some(netlink::SOCK_DIAG))?;
-        // Beyond the host's limit only with CAP_NET_ADMIN; less of it loses ends sooner, and says so.
-        if sockopt::set_socket_recv_buffer_size_force(&netlink.socket, NEWS_BYTES_MAX).is_err() {
-            sockopt::set_socket_recv_buffer_size(&netlink.socket, NEWS_BYTES_MAX)?;
+        // More than the host's limit needs CAP_NET_ADMIN. A smaller buffer loses messages sooner, which is reported.
+        if sockopt::set_socket_recv_buffer_size_force(&netlink.socket, MULTICAST_BYTES_MAX).is_err() {
+            sockopt::set_socket_recv_buffer_size(&netlink.socket, MULTICAST_BYTES_MAX)?;
         }
-        sockopt::set_socket_timeout(&netlink.socket, sockopt::Timeout::Recv, Some(NEWS_WAIT))?;
+        sockopt::set_socket_timeout(&netlink.socket, sockopt::Timeout::Recv, Some(MULTICAST_WAIT))?;
         bind(&netlink.socket, &SocketAddrNetlink::new(0, GROUPS))?;
         Ok(netlink)
     }
 
-    /// Hands on what the kernel told, a datagram's messages; false where nothing came for a while. Lost ones are the error ENOBUFS.
-    pub(crate) fn news(&self, each: &mut dyn FnMut(&[u8]) -> Result<(), DumpError>) -> Result<bool, DumpError> {
+    /// Receives one multicast datagram and passes its messages to `each`; false if none came within the wait. Lost messages are the error ENOBUFS.
+    pub(crate) fn receive_multicast(&self, each: &mut dyn FnMut(&[u8]) -> Result<(), DumpError>) -> Result<bool, DumpError> {
         let mut datagram = self.datagram.borrow_mut();
         match self.receive(&mut datagram) {
             Ok(length) => each(&datagram[..length]).map(|()| true),
@@ -170,7 +145,7 @@ impl Netlink {
         }
     }
 
-    /// Asks for a dump and gives back its messages one after another, as the kernel wrote them, without the closing NLMSG_DONE.
+    /// Requests a dump and returns its messages as the kernel wrote them, without the closing NLMSG_DONE.
     pub(crate) fn dump(&self, kind: u16, body: &[u8]) -> Result<Vec<u8>, DumpError> {
         for _ in 0..INTERRUPTED_READS_MAX {
             let mut bytes = Vec::new();
@@ -188,7 +163,7 @@ impl Netlink {
         Err(DumpError::Interrupted)
     }
 
-    /// Asks for one thing and gives the message that answers.
+    /// Requests one object and returns its message.
     pub(crate) fn one(&self, kind: u16, body: &[u8]) -> Result<Vec<u8>, DumpError> {
         let sequence = self.sequence.get().wrapping_add(1);
         self.sequence.set(sequence);
@@ -208,14 +183,14 @@ impl Netlink {
         }
     }
 
-    /// Waits for a datagram of the kernel's; gives its length.
+    /// Waits for a datagram of the kernel and returns its length.
     fn receive(&self, datagram: &mut [u8]) -> Result<usize, DumpError> {
         loop {
             let (_, length, from) = match recvfrom(&self.socket, &mut *datagram, RecvFlags::TRUNC) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other.map_err(io::Error::from)?,
             };
-            // Only the kernel's word counts: any process may send to a netlink address that it guesses.
+            // Only datagrams of the kernel count: any process may send to a netlink address that it guesses.
             if from.and_then(|from| SocketAddrNetlink::try_from(from).ok()).is_none_or(|from| from.pid() != 0) {
                 continue;
             }
@@ -223,7 +198,7 @@ impl Netlink {
         }
     }
 
-    /// Asks for a dump and hands each message, header included, to `each`; false where the kernel says that the list changed meanwhile.
+    /// Requests a dump and passes each message, header included, to `each`; false if the list changed during the dump.
     pub(crate) fn dump_into(
         &self,
         kind: u16,
@@ -248,7 +223,7 @@ impl Netlink {
                 match end_of(&message) {
                     Some(Ok(())) => return failure.map_or(Ok(whole), Err),
                     Some(Err(error)) => return Err(error.into()),
-                    // After a failure of the caller's the dump is read to its end, so that the next one starts clean.
+                    // After a failure of `each` the dump is read to its end, so that the next one starts clean.
                     None if failure.is_none() => failure = each(message.whole).err(),
                     None => {}
                 }
@@ -257,7 +232,7 @@ impl Netlink {
     }
 }
 
-/// Whether a message ends the dump, and how: NLMSG_DONE carries an error number of its own (net/netlink/af_netlink.c).
+/// How a message ends the dump, if it does. NLMSG_DONE carries an error number of its own (net/netlink/af_netlink.c).
 fn end_of(message: &Message<'_>) -> Option<io::Result<()>> {
     const NLMSG_ERROR: u16 = 2;
     const NLMSG_DONE: u16 = 3;
@@ -300,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callers_failure_drains_the_dump() {
+    fn a_failure_of_the_caller_drains_the_dump() {
         let sockets = Sockets::open().unwrap();
         let refused = sockets.route().dump_into(18, &[0; 16], &mut |_| Err(DumpError::TooLong));
         assert!(matches!(refused, Err(DumpError::TooLong)));

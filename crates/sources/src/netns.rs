@@ -1,23 +1,23 @@
-//! Network namespaces: which there are, which one a user means, and how a thread enters one.
+//! Network namespaces: the list of them, which one a user means, and how a thread enters one.
 
 pub(crate) mod enter;
+pub(crate) mod identity;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chokepoint_model::observation::NetnsId;
-use chokepoint_model::reading::{Lack, Reading};
+use chokepoint_model::reading::Lack;
 use chokepoint_recording::Outcome;
 
-use crate::assemble::netns_view;
-use crate::root::{Root, link_of_path, metadata_of_path, reading_of};
-use crate::table::{Cadence, Redact, ScopeKind, Source};
+use crate::root::{Root, link_of_path, metadata_of_path, open_path};
 
-/// Names under `/run/netns` that are looked at, at most.
+/// Most names under `/run/netns` to look at.
 const NAMES_MAX: usize = 65_536;
-/// A file of nsfs holds no bytes of its own; of a tree's stand-in nothing is read either.
+/// Files of nsfs have no content. Their stand-ins in a tree are not read either.
 const NAMED_DIRECTORY: &str = "run/netns";
 
 /// A network namespace and how to reach it.
@@ -33,10 +33,10 @@ pub struct NetnsRef {
     pub path: PathBuf,
 }
 
-/// What could be found of the namespaces of a host.
+/// The namespaces of a host, as far as this user may see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespaces {
-    /// All that were found: the host's first, then the named ones by name, then the others by number.
+    /// The host's namespace first, then the named ones by name, then the others by number.
     pub found: Vec<NetnsRef>,
     /// Processes whose namespace may not be read by this user.
     pub unreadable: u32,
@@ -48,7 +48,7 @@ impl Namespaces {
         self.found.iter().find(|netns| netns.id == id)
     }
 
-    /// Why the list may be short, where it may.
+    /// Why the list may be incomplete, if it may.
     pub fn lack(&self) -> Option<Lack> {
         (self.unreadable > 0).then(|| {
             Lack::needing(
@@ -65,18 +65,18 @@ impl Namespaces {
 /// Why a namespace could not be found or entered.
 #[derive(Debug, thiserror::Error)]
 pub enum NetnsError {
-    /// `/proc` could not be read at all.
+    /// `/proc` could not be read.
     #[error("the processes cannot be listed: {0}")]
     Processes(String),
-    /// No name, process or path fits.
+    /// No name and no process fits.
     #[error("there is no network namespace named \"{wanted}\" and no such process{}", known_text(.known))]
     Unknown {
-        /// What was asked for.
+        /// The user's word.
         wanted: String,
-        /// Names that there are.
+        /// Known names.
         known: Vec<String>,
     },
-    /// The process is there not, or not to be looked at.
+    /// The process does not exist or is not accessible.
     #[error("the network namespace of process {pid} cannot be read: {why}")]
     Process {
         /// The process.
@@ -92,18 +92,18 @@ pub enum NetnsError {
         /// The reason.
         error: io::Error,
     },
-    /// The path is something else.
+    /// The path is not a network namespace.
     #[error("{} is not a network namespace", .0.display())]
     NotNetns(PathBuf),
-    /// The namespace behind the path is another one than before: the old one is gone.
+    /// The path leads to another namespace than before: the old one is gone.
     #[error("the network namespace {wanted} is gone (its path now leads to {found})")]
     Gone {
-        /// The one that was wanted.
+        /// The old one.
         wanted: NetnsId,
-        /// The one that is there.
+        /// The new one.
         found: NetnsId,
     },
-    /// setns(2) said no.
+    /// setns(2) failed.
     #[error("the network namespace {id} cannot be entered: {error}")]
     Enter {
         /// The namespace.
@@ -111,7 +111,7 @@ pub enum NetnsError {
         /// The reason.
         error: io::Error,
     },
-    /// A socket or a thread could not be made.
+    /// A socket or thread could not be created.
     #[error("in the network namespace {id}: {error}")]
     Prepare {
         /// The namespace.
@@ -145,7 +145,7 @@ pub fn own() -> Result<NetnsId, NetnsError> {
 }
 
 /// The number in "net:[4026531840]" (namespaces(7)).
-fn id_of_link(link: &str) -> Option<NetnsId> {
+pub(crate) fn id_of_link(link: &str) -> Option<NetnsId> {
     link.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok().map(NetnsId)
 }
 
@@ -161,17 +161,17 @@ pub fn list(root: &Root) -> Result<Namespaces, NetnsError> {
                 let path = root.path(&format!("proc/{pid}/ns/net"));
                 let is_host = host == Some(id);
                 let name = is_host.then(|| "host".to_owned());
-                // Processes come in ascending order: the lowest number stands for its namespace.
+                // Processes come in ascending order: the lowest pid stands for its namespace.
                 found.entry(id).or_insert(NetnsRef { id, name, is_host, path });
             }
             Err(Outcome::Absent(_, Some(_))) => unreadable += 1,
-            Err(_) => {} // It ended meanwhile.
+            Err(_) => {} // The process ended.
         }
     }
     for (id, name, path) in named(root) {
         let netns = found.entry(id).or_insert_with(|| NetnsRef { id, name: None, is_host: false, path: path.clone() });
         if !netns.is_host {
-            // A name outlives every process, so it is the better way in; of several the first in order counts.
+            // A name outlives every process, so it is the better path. The first of several names counts.
             netns.name = Some(name);
             netns.path = path;
         }
@@ -187,8 +187,7 @@ pub fn list(root: &Root) -> Result<Namespaces, NetnsError> {
     Ok(Namespaces { found, unreadable })
 }
 
-/// The namespace of process 1. Where a security policy hides it even from root, that of the kernel's own threads, whose father is process 2
-/// wherever they can be seen at all.
+/// The namespace of process 1. If a security policy hides it even from root: that of the kernel's threads, whose parent is process 2 wherever they are visible.
 fn host_of(root: &Root) -> Option<NetnsId> {
     let is_kernel = || matches!(root.read("proc/2/comm", 64, None), Outcome::Ok(comm) if comm == b"kthreadd\n");
     link_of(root, 1).ok().or_else(|| is_kernel().then(|| link_of(root, 2).ok()).flatten())
@@ -204,7 +203,7 @@ pub(crate) fn link_of(root: &Root, pid: u32) -> Result<NetnsId, Outcome> {
     }
 }
 
-/// The named namespaces in descending order of their names, so that the first name is set last.
+/// The named namespaces in descending order of name: the caller lets later entries override earlier ones.
 fn named(root: &Root) -> Vec<(NetnsId, String, PathBuf)> {
     let (mut names, _) = root.names(NAMED_DIRECTORY, NAMES_MAX, None).unwrap_or_default();
     names.sort_by(|a, b| b.cmp(a));
@@ -213,14 +212,14 @@ fn named(root: &Root) -> Vec<(NetnsId, String, PathBuf)> {
         .iter()
         .filter_map(|name| {
             let path = path(name);
-            // A name that was left behind by a crash is an empty file on the ordinary file system.
+            // A crash can leave a name behind as an empty file of the ordinary file system.
             is_netns(root, &path).ok().filter(|is| *is)?;
             Some((NetnsId(metadata_of_path(&path).ok()?.ino()), name.to_string_lossy().into_owned(), path))
         })
         .collect()
 }
 
-/// Whether a path is on nsfs; in a tree of files, which has no nsfs, whether it is a file.
+/// True for a path on nsfs. In a tree of files, which has no nsfs: for a file.
 fn is_netns(root: &Root, path: &Path) -> io::Result<bool> {
     /// `NSFS_MAGIC` (linux/magic.h).
     const NSFS_MAGIC: u64 = 0x6e73_6673;
@@ -230,7 +229,30 @@ fn is_netns(root: &Root, path: &Path) -> io::Result<bool> {
     Ok(rustix::fs::statfs(path)?.f_type as u64 == NSFS_MAGIC)
 }
 
-/// The namespace that a user means: a path where it contains a slash, else a name under `/run/netns` (or "host"), else a process id.
+/// The namespace behind a path: a bound nsfs file or a link such as `/proc/PID/ns/net`.
+fn id_of_path(root: &Root, path: &Path) -> Result<NetnsId, NetnsError> {
+    let file = open_path(path).map_err(|error| NetnsError::Open { path: path.to_path_buf(), error })?;
+    id_of_file(root, path, &file)
+}
+
+fn id_of_file(root: &Root, path: &Path, file: &std::fs::File) -> Result<NetnsId, NetnsError> {
+    /// `NS_GET_NSTYPE`: `_IO(0xb7, 0x3)` (ioctl_nsfs(2)).
+    const NS_GET_NSTYPE: u32 = 0xb703;
+    let open_error = |error| NetnsError::Open { path: path.to_path_buf(), error };
+    if !is_netns(root, path).map_err(open_error)? {
+        return Err(NetnsError::NotNetns(path.to_path_buf()));
+    }
+    if root.is_live() {
+        // SAFETY: this request takes no argument and gives the type as its result.
+        let kind = unsafe { libc::ioctl(file.as_raw_fd(), NS_GET_NSTYPE as _) };
+        if kind != libc::CLONE_NEWNET {
+            return Err(NetnsError::NotNetns(path.to_path_buf()));
+        }
+    }
+    Ok(NetnsId(file.metadata().map_err(open_error)?.ino()))
+}
+
+/// The namespace that a user means: a path if it contains a slash, else a name under `/run/netns` (or "host"), else a process id.
 pub fn resolve(root: &Root, wanted: &str) -> Result<NetnsRef, NetnsError> {
     let namespaces = list(root)?;
     if wanted.contains('/') {
@@ -259,7 +281,7 @@ pub(crate) fn of_process(root: &Root, pid: u32) -> Result<NetnsRef, NetnsError> 
 }
 
 fn of_path(namespaces: &Namespaces, root: &Root, path: &Path) -> Result<NetnsRef, NetnsError> {
-    let id = enter::id_of_path(root, path)?;
+    let id = id_of_path(root, path)?;
     Ok(namespaces.get(id).cloned().unwrap_or(NetnsRef { id, name: None, is_host: false, path: path.to_path_buf() }))
 }
 
@@ -269,34 +291,6 @@ fn why(outcome: &Outcome) -> String {
         Outcome::Absent(why, _) | Outcome::Failed(why, _) => why.clone(),
     }
 }
-
-/// What the source "netns" tells of a namespace.
-pub(crate) fn told(netns: &NetnsRef) -> Vec<(String, Outcome)> {
-    let text = serde_json::json!({ "name": netns.name, "is_host": netns.is_host }).to_string();
-    vec![(String::new(), Outcome::Ok(text.into_bytes()))]
-}
-
-/// The name of a namespace, in its view: JSON of `{"name": string or null, "is_host": bool}`.
-pub(crate) const NETNS: Source = Source {
-    name: "netns",
-    scope: ScopeKind::Netns,
-    cadence: Cadence::Once,
-    needs: None,
-    read: |context| context.netns.map(told).unwrap_or_default(),
-    put: |observation, entry| {
-        #[derive(serde::Deserialize)]
-        struct Named {
-            name: Option<String>,
-            is_host: bool,
-        }
-        let Some(view) = netns_view(observation, entry) else { return };
-        match reading_of(&entry.outcome, |bytes| serde_json::from_slice::<Named>(bytes)) {
-            Reading::Ok(named) => (view.name, view.is_host) = (named.name, named.is_host),
-            Reading::Absent(_) | Reading::Failed(_) => {}
-        }
-    },
-    redact: Redact::None,
-};
 
 #[cfg(test)]
 mod tests {
@@ -330,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn where_process_one_is_hidden_the_kernels_threads_stand_for_it() {
+    fn if_process_one_is_hidden_the_kernels_threads_stand_for_it() {
         let (tree, root) = tree();
         std::fs::remove_file(tree.path().join("proc/1/ns/net")).unwrap();
         assert!(!list(&root).unwrap().found[0].is_host);
@@ -354,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_there_is() {
+    fn errors_list_the_known_names() {
         let (_tree, root) = tree();
         let text = resolve(&root, "green").unwrap_err().to_string();
         assert!(text.contains("\"green\"") && text.contains("host, blue"), "{text}");

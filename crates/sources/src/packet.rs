@@ -1,4 +1,4 @@
-//! Packets as they pass an interface: a ring that the kernel shares with this process (packet(7), TPACKET_V3), with a filter in the kernel.
+//! Packet capture on an interface: a ring shared with the kernel (packet(7), TPACKET_V3), with a filter in the kernel.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -13,17 +13,17 @@ use crate::netns::enter::spawn_inside;
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
 
-/// The ring: so many blocks of so many bytes, which is all the memory that a capture takes here.
+/// Size and number of the ring's blocks. A capture needs no other memory here.
 const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 32;
-/// A block that is not full is handed over after this time, ms.
+/// The kernel hands over a partly filled block after this time, ms.
 const RETIRE_MS: u32 = 100;
 /// Link-layer header types (<https://www.tcpdump.org/linktypes.html>).
 const LINK_ETHERNET: u16 = 1;
 const LINK_SLL2: u16 = 276;
-/// Bytes of a header of the latter.
+/// Bytes of a header of LINKTYPE_LINUX_SLL2.
 const SLL2_BYTES: usize = 20;
-/// Places in `struct tpacket_block_desc` and `struct tpacket3_hdr` (linux/if_packet.h).
+/// Offsets in `struct tpacket_block_desc` and `struct tpacket3_hdr` (linux/if_packet.h).
 const BLOCK_STATUS: usize = 8;
 const BLOCK_PACKETS: usize = 12;
 const BLOCK_FIRST: usize = 16;
@@ -42,7 +42,7 @@ pub enum CaptureStartError {
     /// There is no such interface.
     #[error("there is no interface \"{0}\" in this network namespace")]
     Interface(String),
-    /// Not without a privilege.
+    /// A privilege is missing.
     #[error("packets may not be captured by this user (needs CAP_NET_RAW)")]
     Privilege,
     /// The kernel refuses.
@@ -55,47 +55,47 @@ pub enum CaptureStartError {
     },
 }
 
-/// One packet, for as long as its block is looked at.
+/// One packet. It borrows from its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LivePacket<'a> {
-    /// When it passed, ns since 1970-01-01 UTC.
+    /// Time of capture, ns since 1970-01-01 UTC.
     pub at_ns: i64,
     /// Link-layer header type: Ethernet, or Linux "cooked" version 2 for any other interface and for all of them together.
     pub link: u16,
-    /// Bytes that it had.
+    /// Its length on the wire, bytes.
     pub wire_bytes: u32,
     /// The bytes that the filter keeps.
     pub bytes: &'a [u8],
 }
 
-/// A capture under way.
+/// A running capture.
 #[derive(Debug)]
 pub struct PacketRing {
     socket: OwnedFd,
     ring: NonNull<u8>,
     next: usize,
     cooked: bool,
-    /// Packets that passed the filter, and those of them for which there was no room, until the last look.
+    /// Packets that passed the filter, and those of them that did not fit into the ring, until the last call of `counts`.
     counts: (u64, u64),
     scratch: Vec<u8>,
 }
 
-// SAFETY: the pointer leads to a mapping that this value alone uses and takes away, from whichever thread it is on.
+// SAFETY: only this value uses the mapping behind the pointer and unmaps it, from any thread.
 unsafe impl Send for PacketRing {}
 
 impl PacketRing {
-    /// Blocks of the ring: what was captured when one stops listening is in so many at most.
+    /// Blocks of the ring. After the last read, captured packets are in at most this many blocks.
     pub const BLOCKS: usize = BLOCKS;
 
-    /// Begins a capture on an interface, or on "any" of a namespace; our own where none is given. `program` is a filter of classic BPF.
+    /// Begins a capture on an interface, or on "any", of the given network namespace or the own one. `program` is a filter in classic BPF.
     ///
     /// # Errors
-    /// The interface or the namespace is not there, or the kernel or a lack of privilege forbids it.
+    /// The interface or namespace does not exist, the kernel refuses, or a privilege is missing.
     pub fn open(root: &Root, netns: Option<NetnsRef>, interface: &str, program: &[(u16, u8, u8, u32)]) -> Result<Self, CaptureStartError> {
         let (name, program) = (interface.to_owned(), program.to_vec());
         let (socket, cooked) = match netns {
             None => open(&name, &program)?,
-            // A socket stays in the namespace of the thread that made it.
+            // A socket stays in the namespace of the thread that created it.
             Some(netns) => {
                 let thread = spawn_inside(netns, root.clone(), move |inside| {
                     inside?;
@@ -104,7 +104,7 @@ impl PacketRing {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?
             }
         };
-        // SAFETY: a new mapping of the ring that was set up with this size; it is taken away when this value is dropped.
+        // SAFETY: a new mapping of the ring, which was set up with this size. It is unmapped when this value is dropped.
         let ring = unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(std::ptr::null_mut(), BLOCK_BYTES * BLOCKS, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
@@ -114,7 +114,7 @@ impl PacketRing {
         Ok(Self { socket, ring, next: 0, cooked, counts: (0, 0), scratch: Vec::new() })
     }
 
-    /// Waits until packets are there, for so long at most; a signal ends it, too.
+    /// Waits for packets, for the given time at most. A signal also ends the wait.
     ///
     /// # Errors
     /// The interface is gone.
@@ -130,9 +130,9 @@ impl PacketRing {
         }
     }
 
-    /// Hands over the packets of the next block and gives the block back to the kernel; false where none is ready.
+    /// Passes the packets of the next block to `each` and returns the block to the kernel; false if no block is ready.
     pub fn block(&mut self, each: &mut dyn FnMut(&LivePacket<'_>)) -> bool {
-        // SAFETY: within the mapping; the kernel writes this word by its own atomic means, and hands the rest of the block over with it.
+        // SAFETY: within the mapping. The kernel writes this word atomically and hands over the rest of the block with it.
         let (status, block) = unsafe {
             let begin = self.ring.as_ptr().add(self.next * BLOCK_BYTES);
             let status = AtomicU32::from_ptr(begin.add(BLOCK_STATUS).cast());
@@ -147,10 +147,10 @@ impl PacketRing {
         true
     }
 
-    /// Packets that passed the filter since the capture began, and those of them that were lost because the ring was full.
+    /// Packets that passed the filter since the capture began, and those of them lost because the ring was full.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel refuses.
     pub fn counts(&mut self) -> io::Result<(u64, u64)> {
         let mut words = [0_u32; 3];
         let mut length = size_of_val(&words) as libc::socklen_t;
@@ -161,7 +161,7 @@ impl PacketRing {
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
-        // Each look sets the kernel's counters back.
+        // Each call resets the kernel's counters.
         self.counts = (self.counts.0 + u64::from(words[0]), self.counts.1 + u64::from(words[1]));
         Ok(self.counts)
     }
@@ -169,12 +169,12 @@ impl PacketRing {
 
 impl Drop for PacketRing {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `open` made, which nobody has any more.
+        // SAFETY: the mapping that `open` created. Nothing refers to it any more.
         unsafe { libc::munmap(self.ring.as_ptr().cast(), BLOCK_BYTES * BLOCKS) };
     }
 }
 
-/// The packets of a block, whose bytes begin with the number of packets. Nothing that it says is trusted to lie within it.
+/// Passes on the packets of a block, whose bytes begin with the number of packets. No offset in it is trusted.
 fn walk(block: &[u8], cooked: bool, scratch: &mut Vec<u8>, each: &mut dyn FnMut(&LivePacket<'_>)) {
     let packets = u32_at(block, 0).unwrap_or(0);
     let mut at = u32_at(block, BLOCK_FIRST - BLOCK_PACKETS).unwrap_or(0) as usize;
@@ -190,14 +190,14 @@ fn walk(block: &[u8], cooked: bool, scratch: &mut Vec<u8>, each: &mut dyn FnMut(
     }
 }
 
-/// Hands over one packet; gives how far the next one is, 0 behind the last.
+/// Passes on one packet and returns the distance to the next one, 0 after the last.
 fn one(header: &[u8], cooked: bool, scratch: &mut Vec<u8>, each: &mut dyn FnMut(&LivePacket<'_>)) -> Option<u32> {
     let word = |at| u32_at(header, at);
     let (next, seconds, nanoseconds, kept, wire_bytes, status) = (word(0)?, word(4)?, word(8)?, word(12)?, word(16)?, word(20)?);
     let (link_at, network_at) = (usize::from(u16_at(header, 24)?), usize::from(u16_at(header, 26)?));
     let address = header.get(PACKET_ADDRESS..PACKET_ADDRESS + 20)?;
     let (device, kind) = (u16_at(address, 8)?, address[10]);
-    // What is sent over loopback is received there, too: it counts once.
+    // A packet that is sent over loopback is also received there. It counts once.
     if device == libc::ARPHRD_LOOPBACK && kind == OUTGOING {
         return Some(next);
     }
@@ -217,7 +217,7 @@ fn one(header: &[u8], cooked: bool, scratch: &mut Vec<u8>, each: &mut dyn FnMut(
         scratch.extend_from_slice(bytes);
         packet = LivePacket { link: LINK_SLL2, wire_bytes: wire_bytes.saturating_add(SLL2_BYTES as u32), bytes: scratch, ..packet };
     } else if status & STATUS_VLAN != 0 && bytes.len() >= 12 {
-        // The kernel takes a VLAN tag out of the frame and tells it beside.
+        // The kernel takes a VLAN tag out of the frame and reports it separately.
         let tag_kind = if status & STATUS_VLAN_KIND != 0 { u16_at(header, 36)? } else { 0x8100 };
         scratch.extend_from_slice(&bytes[..12]);
         scratch.extend_from_slice(&tag_kind.to_be_bytes());
@@ -237,7 +237,7 @@ fn refused(what: &'static str) -> CaptureStartError {
     }
 }
 
-/// A socket of the calling thread's namespace with filter and ring; true where the link layer is left out.
+/// A socket in the calling thread's namespace with filter and ring; true if the link layer is left out.
 fn open(interface: &str, program: &[(u16, u8, u8, u32)]) -> Result<(OwnedFd, bool), CaptureStartError> {
     if interface == "any" {
         return Ok((prepared(libc::SOCK_DGRAM, 0, program)?.0, true));
@@ -255,7 +255,7 @@ fn open(interface: &str, program: &[(u16, u8, u8, u32)]) -> Result<(OwnedFd, boo
     Ok((prepared(libc::SOCK_DGRAM, index, program)?.0, true))
 }
 
-/// A bound socket, and the type of its device. It has no protocol until all is set up, so that nothing unwanted gets in.
+/// A bound socket and the type of its device. It has no protocol until it is set up, so that no unfiltered packet gets in.
 fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Result<(OwnedFd, u16), CaptureStartError> {
     // SAFETY: a system call without pointers; a descriptor that it gives is ours.
     let socket = unsafe {
@@ -287,7 +287,7 @@ fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Re
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
     address.sll_ifindex = i32::try_from(index).unwrap_or(0);
     let mut length = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: both calls are given a sockaddr_ll and its size, and write no more than that.
+    // SAFETY: both calls get a sockaddr_ll and its size, and write no more than that.
     let bound = unsafe {
         libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) == 0
             && libc::getsockname(socket.as_fd().as_raw_fd(), (&raw mut address).cast(), &raw mut length) == 0
@@ -296,7 +296,7 @@ fn prepared(kind: libc::c_int, index: u32, program: &[(u16, u8, u8, u32)]) -> Re
 }
 
 fn set<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> Option<()> {
-    // SAFETY: the kernel reads as many bytes as the value has; what it points to outlives the call.
+    // SAFETY: the kernel reads as many bytes as the value has, and what it points to outlives the call.
     let result =
         unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const *value).cast(), size_of::<T>() as libc::socklen_t) };
     (result == 0).then_some(())
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_given_as_it_was_and_its_tag_is_put_back() {
+    fn a_frame_is_unchanged_and_its_vlan_tag_is_restored() {
         let bytes: Vec<u8> = (0..60).collect();
         assert_eq!(packets(&block(1, 1, 0, &bytes), false), [(7_000_000_009, 1, 1500, bytes.clone())]);
         let tagged = &packets(&block(1 | STATUS_VLAN, 1, 0, &bytes), false)[0];
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn any_blocks_are_walked_within_their_bounds() {
+    fn any_block_is_read_within_its_bounds() {
         let whole = block(1, 1, 0, &[1; 40]);
         for cut in 0..whole.len() {
             assert!(packets(&whole[..cut], false).len() <= 1, "cut at {cut}");
@@ -368,7 +368,7 @@ mod tests {
         use super::*;
 
         #[test]
-        fn what_passes_loopback_is_seen_once() {
+        fn a_packet_on_loopback_is_captured_once() {
             let all = [(0x06, 0, 0, 65_535)];
             let mut ring = match PacketRing::open(&Root::default(), None, "lo", &all) {
                 Ok(ring) => ring,
@@ -379,7 +379,7 @@ mod tests {
             let marker: Vec<u8> = (0..200).map(|place| place ^ 0x5a).collect();
             receiver.send_to(&marker, receiver.local_addr().unwrap()).unwrap();
             let mut seen = 0;
-            // The kernel hands a block over within RETIRE_MS; another packet behind it shows that all before it has come.
+            // The kernel hands a block over within RETIRE_MS.
             while seen == 0 {
                 ring.wait(Duration::from_secs(10)).unwrap();
                 while ring.block(&mut |packet| seen += usize::from(packet.bytes.ends_with(&marker) && packet.link == LINK_ETHERNET)) {}

@@ -1,4 +1,4 @@
-//! Addresses in binary entries, rewritten in place so that the messages still parse. Text entries are the business of crate `recording`.
+//! Redacts addresses in binary entries in place, so that the messages still parse. Crate `recording` redacts text entries.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,18 +7,18 @@ use chokepoint_recording::{Entry, Outcome};
 use crate::netlink::wire::{HEADER_BYTES, Message, WireError, attributes, messages};
 use crate::route::{LINK_SPEED, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTCLASS, address, link};
 use crate::sock_diag::crowd::CROWD;
+use crate::sock_diag::inet;
+use crate::sock_diag::protocol::{AF_INET, AF_INET6, AF_UNIX, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
 use crate::sock_diag::requests::{REQUESTS, are_sockets};
-use crate::sock_diag::{AF_INET, AF_INET6, AF_UNIX, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK, inet};
 use crate::source;
 use crate::table::Redact;
 
-/// The entry with every address replaced by what `address` gives for it, and with everything left out that no parser of ours reads
-/// (hardware addresses, aliases, tunnel ends). Entries of other kinds come back as they are. Bytes that cannot be walked could hide an
-/// address and are replaced by a failure that says so.
+/// Replaces every address in an entry by the result of `address`, and clears everything that no parser reads (hardware addresses, aliases, tunnel ends).
+/// Entries of other kinds are unchanged. Bytes that cannot be parsed could contain an address and are replaced by a failure.
 pub fn redact(entry: &Entry, address: &mut dyn FnMut(IpAddr) -> IpAddr) -> Entry {
     let kind = source(&entry.source).map_or(Redact::None, |source| source.redact);
     let Outcome::Ok(bytes) = &entry.outcome else { return entry.clone() };
-    // Items with another name of their own are counts and lacks in text, without addresses.
+    // Items with other names are counts and reasons in text, without addresses.
     let is_whole = entry.item.is_empty() || entry.item == CROWD || (entry.source == REQUESTS.name && are_sockets(&entry.item));
     if !is_whole || !matches!(kind, Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink) {
         return entry.clone();
@@ -34,7 +34,7 @@ fn rewritten(bytes: &[u8], kind: Redact, address: &mut dyn FnMut(IpAddr) -> IpAd
     let mut out = bytes.to_vec();
     for message in messages(bytes) {
         let message = message?;
-        // The number of the socket that asked is the process id of the observer: it says nothing.
+        // The header's port id is the pid of the observer, which is no secret.
         let at = message.body_at;
         let body = &mut out[at..at + message.body.len()];
         if kind == Redact::RouteNetlink {
@@ -65,7 +65,7 @@ fn inet_message(body: &mut [u8], family: u8, address: &mut dyn FnMut(IpAddr) -> 
 }
 
 fn address_message(message: &Message<'_>, body: &mut [u8], address: &mut dyn FnMut(IpAddr) -> IpAddr) -> Result<(), WireError> {
-    // Broadcast (4), anycast (5) and multicast (7) addresses, and the rest that are none: label (3), cache info (6), flags (8).
+    // Broadcast (4), anycast (5) and multicast (7) addresses; and what is no address: label (3), cache info (6), flags (8).
     const ADDRESSES: [u16; 5] = [address::IFA_ADDRESS, address::IFA_LOCAL, 4, 5, 7];
     const KEPT: [u16; 3] = [3, 6, 8];
     let (_, rest) = message.split("ifaddrmsg", address::MESSAGE_BYTES)?;
@@ -104,7 +104,7 @@ fn link_message(message: &Message<'_>, body: &mut [u8]) -> Result<(), WireError>
     Ok(())
 }
 
-/// An interface named after its hardware address ("enx001122334455", systemd.net-naming-scheme(7)) loses it.
+/// Clears the hardware address in an interface name ("enx001122334455", systemd.net-naming-scheme(7)).
 fn name(bytes: &mut [u8]) {
     if let Some(digits) = bytes.get_mut(3..15)
         && digits.iter().all(u8::is_ascii_hexdigit)
@@ -113,7 +113,7 @@ fn name(bytes: &mut [u8]) {
     }
 }
 
-/// Replaces an address of four or sixteen bytes; a replacement of another family is written so that it fits, else as zeros.
+/// Replaces an address of four or sixteen bytes. An IPv4 replacement of an IPv6 address is mapped; other misfits become zeros.
 fn replace(place: &mut [u8], address: &mut dyn FnMut(IpAddr) -> IpAddr) {
     let Some(old) = address::ip(place) else {
         place.fill(0);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_keep_all_but_their_addresses() {
+    fn sockets_keep_everything_except_their_addresses() {
         let mut body = vec![AF_INET, 1, 0, 0, 0, 80, 0x30, 0x39];
         body.resize(72, 0);
         body[8..12].copy_from_slice(&[8, 8, 8, 8]);
@@ -156,14 +156,14 @@ mod tests {
         let before = entry("sockets", request(SOCK_DIAG_BY_FAMILY, 2, 1, &body));
         let after = redact(&before, &mut stand_in);
         let Outcome::Ok(bytes) = &after.outcome else { panic!("it parses") };
-        let sockets = crate::sock_diag::parse_sockets(bytes).unwrap();
+        let sockets = crate::sock_diag::sockets::parse_sockets(bytes).unwrap();
         assert_eq!(format!("{:?}", sockets[0].address).matches("198.18.0.1").count(), 2);
         assert!(!bytes.windows(4).any(|window| window == [8; 4] || window == [9; 4]));
         assert_eq!(redact(&after, &mut stand_in), after, "twice is once");
     }
 
     #[test]
-    fn what_cannot_be_walked_is_left_out() {
+    fn a_malformed_message_is_left_out() {
         let mut bytes = request(SOCK_DIAG_BY_FAMILY, 2, 1, &[2; 72]);
         bytes.pop();
         assert!(matches!(redact(&entry("sockets", bytes), &mut stand_in).outcome, Outcome::Failed(..)));
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_come_back_in_their_length_or_not_at_all(body in proptest::collection::vec(any::<u8>(), 0..200), kind in 0_u16..50) {
+        fn any_bytes_keep_their_length_or_fail(body in proptest::collection::vec(any::<u8>(), 0..200), kind in 0_u16..50) {
             let bytes = request(kind, 2, 1, &body);
             for source in ["sockets", "links", "addresses", "qdiscs"] {
                 match redact(&entry(source, bytes.clone()), &mut stand_in).outcome {

@@ -1,32 +1,15 @@
-//! What a recording keeps of readings whose text holds more than their parsers read: configurations, command lines, logs and status pages.
+//! Reduces readings for a recording to what their parsers read: configurations, command lines, logs and status pages.
 
 use chokepoint_recording::{Entry, Outcome};
 
+use crate::reduction::{Reduction, unreadable};
 use crate::servers::{config, follow, status};
 use crate::source;
 use crate::table::Redact;
-use crate::text::{kernel_log, process_identity};
+use crate::text::host::kernel_log;
+use crate::text::process::identity as process_identity;
 
-/// What was kept and left out, by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reduction {
-    /// Configuration files.
-    pub configurations: usize,
-    /// Directives in them, which are kept.
-    pub directives: usize,
-    /// Values of directives that were hidden.
-    pub values: usize,
-    /// Comments in configurations that were left out.
-    pub comments: usize,
-    /// Words of command lines that were hidden.
-    pub words: usize,
-    /// Lines of logs that were left out.
-    pub log_lines: usize,
-    /// Values of status pages that were left out.
-    pub page_values: usize,
-}
-
-/// The entry with only what its parser reads. Entries of other sources come back as they are.
+/// Reduces an entry to what its parser reads. Entries of other sources are unchanged.
 pub fn reduce(entry: &Entry, reduction: &mut Reduction) -> Entry {
     let Outcome::Ok(bytes) = &entry.outcome else { return entry.clone() };
     if source(&entry.source).is_none_or(|source| source.redact != Redact::Reduced) {
@@ -39,15 +22,10 @@ pub fn reduce(entry: &Entry, reduction: &mut Reduction) -> Entry {
         "server_config" => config::reduced(&text(), reduction),
         "server_log" => follow::reduced(&text(), reduction),
         "server_status" => status::reduced(&entry.item, bytes, reduction),
-        // A source that says that its text holds more, and not what: nothing of it is kept.
+        // No reducer is known for the source: nothing of the text is kept.
         _ => unreadable(),
     };
     Entry { outcome, ..entry.clone() }
-}
-
-/// What stands for a text in which what is read could not be found.
-pub(crate) fn unreadable() -> Outcome {
-    Outcome::Failed("left out of this recording, for what is read of it could not be found".to_owned(), None)
 }
 
 #[cfg(test)]
@@ -56,23 +34,22 @@ mod tests {
     use crate::SOURCES;
 
     #[test]
-    fn every_source_that_is_reduced_is_known_here() {
+    fn every_reduced_source_has_a_reducer() {
         for source in SOURCES.iter().filter(|source| source.redact == Redact::Reduced) {
             let known = ["process_identity", "kernel_log", "server_config", "server_log", "server_status"];
             assert!(known.contains(&source.name), "{}", source.name);
         }
     }
 
-    /// Texts between triple quotes: files of scenarios.
+    /// The texts between triple quotes: files of scenarios.
     fn quoted_texts(scenario: &str) -> Vec<String> {
         let pieces = |quote: &str| scenario.split(quote).skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
         pieces("\"\"\"").into_iter().chain(pieces("'''")).collect()
     }
 
-    /// What the model gets of a configuration that was read as it is, and of what a recording keeps of it.
+    /// What the model gets from a configuration, and from its reduced form.
     fn both(server: &str, text: &str) -> Option<[chokepoint_model::observation::ServerConfig; 2]> {
-        use chokepoint_model::observation::Request;
-        use chokepoint_model::observation::{Observation, ServerConfig};
+        use chokepoint_model::observation::{Observation, Request, ServerConfig};
         let mut dump = format!("server {server}\nprefix /etc/x\nversion 8.2\naccess_log \nerror_log \nchanged 1 /etc/x/x.conf\n");
         chokepoint_config::dump::add(&mut dump, "/etc/x/x.conf", text);
         let entry = Entry {
@@ -89,7 +66,7 @@ mod tests {
             let mut observation = Observation { request, ..Observation::default() };
             (source("server_config")?.put)(&mut observation, entry);
             let mut config = observation.servers.get(&7)?.config.last().cloned()?;
-            // What is sent to a server behind may hold its secrets: it is asked on the host alone.
+            // Requests to upstreams may contain secrets. They are made only on the host.
             if let ServerConfig::Nginx(nginx) = &mut config {
                 for asks in &mut nginx.asks {
                     (asks.host, asks.fields) = (String::new(), Vec::new());
@@ -101,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn the_model_reads_the_same_of_what_is_kept() {
+    fn the_model_reads_the_same_from_a_reduced_configuration() {
         let mut compared = (0, 0);
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/scenarios");
         let folders = std::fs::read_dir(scenarios).unwrap().map(|folder| folder.unwrap().path());
         for file in folders.flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
             let Ok(text) = std::fs::read_to_string(file.unwrap().path()) else { continue };
             for text in quoted_texts(&text) {
-                // What the lab puts in before it starts a server.
+                // The lab replaces these before it starts a server.
                 let text = text.replace("{nginx_temp_paths}", "").replace("{user}", "www-data").replace("{run}", "/run/x");
                 let is_nginx = text.contains("events {") || text.contains("events{");
                 let is_fpm = text.contains("[www]") || text.contains("pm.max_children");
@@ -123,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_does_not_parse_fails_for_the_same_reason() {
+    fn a_malformed_configuration_fails_for_the_same_reason() {
         let mut dump = "server nginx\nprefix /\nversion \naccess_log \nerror_log \n".to_owned();
         chokepoint_config::dump::add(&mut dump, "/n.conf", "http { set $a 'Secret");
         let outcome = config::reduced(&dump, &mut Reduction::default());
@@ -132,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn of_logs_and_pages_only_what_is_read_is_kept() {
+    fn logs_and_pages_are_reduced_to_what_is_parsed() {
         let mut reduction = Reduction::default();
         let kernel = b"4,1,5,-;nf_conntrack: nf_conntrack: table full, dropping packet\n6,2,6,-;usb 1-1: SerialNumber: Secret\n";
         let Outcome::Ok(kept) = kernel_log::reduced(kernel, &mut reduction) else { panic!("it is text") };
@@ -179,7 +156,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_secret_is_in_a_written_recording(
+        fn a_written_recording_contains_no_secret(
             picks in proptest::collection::vec((0..SECRETS.len(), "[A-Z][a-z0-9]{11,20}"), 1..12),
         ) {
             let entry = |(pick, secret): &(usize, String)| {

@@ -1,4 +1,4 @@
-//! Where the host's files are: `/` on a real host, a directory tree in tests. Every read is bounded and tells why it gave nothing.
+//! The host's files: below `/` on a real host, below a directory in tests. Every read is bounded and has a reason for giving nothing.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -11,14 +11,14 @@ use chokepoint_foreign::within;
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_recording::Outcome;
 
-/// The file or directory is not there.
+/// The file or directory does not exist.
 pub const WHY_MISSING: &str = "the file does not exist";
 /// The process ended before or while it was read.
 pub const WHY_ENDED: &str = "the process ended";
 /// The user may not read it.
 pub const WHY_DENIED: &str = "permission denied";
 
-/// Time for what the kernel takes out of a process's memory; it has it at once, or after a page was brought in from a disk.
+/// Time limit for reads of a process's memory. The kernel answers at once, or after it has read a page from a disk.
 const MEMORY_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The directory under which the host's `proc`, `sys` and `run` are.
@@ -37,7 +37,7 @@ impl Root {
         Self(path.into())
     }
 
-    /// True where this is the running host and not a tree of files.
+    /// True for the running host, false for a tree of files.
     pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }
@@ -52,27 +52,27 @@ impl Root {
         open_path(&self.path(file))
     }
 
-    /// What the kernel says of a file or directory of its own.
+    /// The metadata of a file or directory of the kernel.
     pub fn metadata(&self, file: &str) -> io::Result<Metadata> {
         std::fs::metadata(self.path(file))
     }
 
-    /// True where there is such a file or directory.
+    /// True if the file or directory exists.
     pub fn exists(&self, file: &str) -> bool {
         self.path(file).exists()
     }
 
-    /// The beginning of a process's command line, in which words end with a zero byte.
+    /// The beginning of a process's command line. Its words end with a zero byte.
     pub(crate) fn command_line(&self, pid: u32, bytes_max: usize) -> io::Result<Vec<u8>> {
         let opened = self.open(&format!("proc/{pid}/cmdline"))?;
-        // The process may hold it up.
+        // The process can delay this.
         within(MEMORY_TIME_MAX, move || {
             let mut bytes = Vec::new();
             opened.take(bytes_max as u64).read_to_end(&mut bytes).map(|_| bytes)
         })?
     }
 
-    /// So many bytes of a process's memory.
+    /// `length` bytes of a process's memory.
     pub(crate) fn memory(&self, pid: u32, address: u64, length: usize) -> io::Result<Vec<u8>> {
         let opened = self.open(&format!("proc/{pid}/mem"))?;
         within(MEMORY_TIME_MAX, move || {
@@ -91,7 +91,7 @@ impl Root {
         }
     }
 
-    /// Reads `proc/PID/FILE` like [`Root::read`]; where the whole process is gone it says so instead of naming the file.
+    /// Reads `proc/PID/FILE` like [`Root::read`]. If the process has ended, the reason is that.
     pub fn read_process(&self, pid: u32, file: &str, bytes_max: usize, needs: Option<&str>) -> Outcome {
         self.of_process(pid, self.read(&format!("proc/{pid}/{file}"), bytes_max, needs))
     }
@@ -104,17 +104,17 @@ impl Root {
         }
     }
 
-    /// Reads the target of the link `proc/PID/FILE`; where the whole process is gone it says so.
+    /// Reads the target of the link `proc/PID/FILE`. If the process has ended, the reason is that.
     pub fn link_process(&self, pid: u32, file: &str, needs: Option<&str>) -> Outcome {
         self.of_process(pid, self.link(&format!("proc/{pid}/{file}"), needs))
     }
 
-    /// Names in a directory, at most `names_max` of them, in the order in which the kernel gives them; the flag is true where there are more.
+    /// At most `names_max` names in a directory, in the kernel's order. The flag is true if there are more.
     pub fn names(&self, directory: &str, names_max: usize, needs: Option<&str>) -> Result<(Vec<OsString>, bool), Outcome> {
         let entries = std::fs::read_dir(self.path(directory)).map_err(|error| outcome_of(&error, needs))?;
         let mut names = Vec::new();
         for entry in entries {
-            // A process that ends while its directory is read gives ENOENT or ESRCH in the middle.
+            // If a process ends while its directory is read, the kernel returns ENOENT or ESRCH.
             let entry = entry.map_err(|error| outcome_of(&error, needs))?;
             if names.len() == names_max {
                 return Ok((names, true));
@@ -132,8 +132,8 @@ impl Root {
         Ok(pids)
     }
 
-    /// What is not there of a process that is not there either is told as its end. So is what may not be read of it: the links of a process that has
-    /// ended are EACCES until its directory is gone (fs/proc/namespaces.c).
+    /// Changes the reason of a missing or inaccessible file of an ended process to the end of the process. The links of an ended process are EACCES until its
+    /// directory is gone (fs/proc/namespaces.c).
     pub(crate) fn of_process(&self, pid: u32, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Absent(why, _) if (why == WHY_MISSING || why == WHY_DENIED) && !self.path(&format!("proc/{pid}")).exists() => {
@@ -144,25 +144,25 @@ impl Root {
     }
 }
 
-/// Opens without waiting what the kernel or this program's user named: a file of procfs or sysfs, a bound namespace.
+/// Opens, without waiting, a path of the kernel or of this program's user: a file of procfs or sysfs, a bound namespace.
 pub(crate) fn open_path(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY).open(path)
 }
 
-/// What the kernel says of such a file.
+/// The metadata of such a file.
 pub(crate) fn metadata_of_path(path: &Path) -> io::Result<Metadata> {
     std::fs::metadata(path)
 }
 
-/// Where a link of the kernel's leads, as it says.
+/// The target of a link of the kernel.
 pub(crate) fn link_of_path(path: &Path) -> io::Result<PathBuf> {
     std::fs::read_link(path)
 }
 
-/// Room for most files of /proc: one read(2) and the one that finds the end. From an empty buffer it would be half a dozen.
+/// First buffer size. Most files of /proc fit, so two calls of read(2) suffice. An empty buffer would take half a dozen.
 const FIRST_BYTES: usize = 4096;
 
-/// At most one byte more than `bytes_max`, so that the caller sees that there is more.
+/// Reads at most one byte more than `bytes_max`, which shows the caller that there is more.
 fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(FIRST_BYTES);
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
@@ -170,7 +170,7 @@ fn read_bounded(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What an error of the operating system means for a reading (errno(3)).
+/// An error of the operating system as the outcome of a reading (errno(3)).
 pub fn outcome_of(error: &io::Error, needs: Option<&str>) -> Outcome {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => Outcome::Absent(WHY_MISSING.to_owned(), None),
@@ -180,7 +180,7 @@ pub fn outcome_of(error: &io::Error, needs: Option<&str>) -> Outcome {
     }
 }
 
-/// An outcome as a reading, its bytes parsed; a text that does not parse is `Failed` with the parser's words.
+/// Parses an outcome. Bytes that do not parse are `Failed` with the parser's reason.
 pub fn reading_of<T, E: std::fmt::Display>(outcome: &Outcome, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> Reading<T> {
     match outcome {
         Outcome::Ok(bytes) => match parse(bytes) {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_and_lacks() {
+    fn reads_are_bounded_and_have_reasons() {
         let tree = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(tree.path().join("proc/7")).unwrap();
         std::fs::write(tree.path().join("proc/7/stat"), b"0123456789").unwrap();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_tell_what_would_help() {
+    fn errors_name_the_capability_that_would_help() {
         let denied = outcome_of(&io::Error::from_raw_os_error(libc::EACCES), Some("CAP_SYS_PTRACE"));
         assert_eq!(denied, Outcome::Absent(WHY_DENIED.into(), Some("CAP_SYS_PTRACE".into())));
         assert_eq!(outcome_of(&io::Error::from_raw_os_error(libc::ESRCH), None), Outcome::Absent(WHY_ENDED.into(), None));

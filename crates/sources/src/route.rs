@@ -6,13 +6,12 @@ mod qdisc;
 mod speed;
 
 use chokepoint_model::observation::{Address, Link, Qdisc};
-use chokepoint_recording::{Entry, Outcome, Scope};
+use chokepoint_recording::{Outcome, Scope};
 
-use crate::assemble::netns_view;
 use crate::netlink::wire::{WireError, messages};
 use crate::netlink::{DUMP_BYTES_MAX, Netlink};
-use crate::root::reading_of;
-use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
+use crate::scope::put_netns;
+use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
 
 /// Kinds of message (linux/rtnetlink.h).
 pub(crate) const RTM_NEWLINK: u16 = 16;
@@ -23,10 +22,9 @@ pub(crate) const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
 pub(crate) const RTM_NEWTCLASS: u16 = 40;
 const RTM_GETTCLASS: u16 = 42;
-/// Our own kind, appended to a dump of links: interface index and speed in Mbit/s as ethtool told it, four bytes each. The kernel's kinds
-/// end far below.
+/// A kind of our own, appended to a dump of links: interface index and speed in Mbit/s from ethtool, four bytes each. The kernel's kinds are far below.
 pub(crate) const LINK_SPEED: u16 = 0x7001;
-/// Of more devices than this no speeds are asked and no classes are read: each costs a call of its own.
+/// Most devices to read speeds and classes of: each device takes a call of its own.
 const DEVICES_ASKED_MAX: usize = 256;
 
 /// Network interfaces with their counters and speeds.
@@ -35,11 +33,8 @@ pub(crate) const LINKS: Source = Source {
     scope: ScopeKind::Netns,
     cadence: Cadence::Slow,
     needs: None,
-    read: |context| one(read_links(context)),
-    put: |observation, entry| {
-        let Some(view) = netns_view(observation, entry) else { return };
-        view.links.push(entry.at_us, reading_of(&entry.outcome, parse_links));
-    },
+    read: |context| only_item(read_links(context)),
+    put: |observation, entry| put_netns(observation, entry, |netns| &mut netns.links, parse_links),
     redact: Redact::RouteNetlink,
 };
 
@@ -49,11 +44,8 @@ pub(crate) const QDISCS: Source = Source {
     scope: ScopeKind::Netns,
     cadence: Cadence::Slow,
     needs: None,
-    read: |context| one(read_qdiscs(context)),
-    put: |observation, entry| {
-        let Some(view) = netns_view(observation, entry) else { return };
-        view.qdiscs.push(entry.at_us, reading_of(&entry.outcome, parse_qdiscs));
-    },
+    read: |context| only_item(read_qdiscs(context)),
+    put: |observation, entry| put_netns(observation, entry, |netns| &mut netns.qdiscs, parse_qdiscs),
     redact: Redact::RouteNetlink,
 };
 
@@ -63,25 +55,18 @@ pub(crate) const ADDRESSES: Source = Source {
     scope: ScopeKind::Netns,
     cadence: Cadence::Ends,
     needs: None,
-    read: |context| one(with_netlink(context, |netlink| netlink.dump(RTM_GETADDR, &[0; 8]).map_err(|error| error.outcome(MISSING, None)))),
-    put: |observation, entry: &Entry| {
-        let Some(view) = netns_view(observation, entry) else { return };
-        view.addresses.push(entry.at_us, reading_of(&entry.outcome, parse_addresses));
+    read: |context| {
+        only_item(with_netlink(context, |netlink| netlink.dump(RTM_GETADDR, &[0; 8]).map_err(|error| error.outcome(MISSING, None))))
     },
+    put: |observation, entry| put_netns(observation, entry, |netns| &mut netns.addresses, parse_addresses),
     redact: Redact::RouteNetlink,
 };
 
 const MISSING: &str = "this kernel cannot list them";
 
-fn one(outcome: Outcome) -> Vec<(String, Outcome)> {
-    vec![(String::new(), outcome)]
-}
-
 fn with_netlink(context: &ReadContext<'_>, read: impl FnOnce(&Netlink) -> Result<Vec<u8>, Outcome>) -> Outcome {
-    match context.netlink {
-        Some(sockets) => read(sockets.route()).map_or_else(|lack| lack, Outcome::Ok),
-        None => Outcome::Failed("no netlink socket in this namespace".to_owned(), None),
-    }
+    let bytes = context.sockets().and_then(|sockets| read(sockets.route()));
+    bytes.map_or_else(|lack| lack, Outcome::Ok)
 }
 
 fn read_links(context: &ReadContext<'_>) -> Outcome {
@@ -93,8 +78,8 @@ fn read_links(context: &ReadContext<'_>) -> Outcome {
     })
 }
 
-/// Speeds of the interfaces as messages of our own. Asking takes the lock of all network configuration and, with some devices, the slow bus
-/// of the hardware, so it is asked at the ends of an observation and remembered in between.
+/// Speeds of the interfaces as messages of our own. Reading them takes the lock of all network configuration and, on some devices, a slow hardware bus. So
+/// they are read at the ends of an observation and kept in between.
 fn speeds(context: &ReadContext<'_>, links: &[u8]) -> Vec<u8> {
     let Scope::Netns(inode) = context.scope else { return Vec::new() };
     let key = format!("links {inode}");
@@ -118,13 +103,13 @@ fn speeds(context: &ReadContext<'_>, links: &[u8]) -> Vec<u8> {
 
 fn read_qdiscs(context: &ReadContext<'_>) -> Outcome {
     with_netlink(context, |netlink| {
-        // `struct tcmsg`, empty: those of all interfaces.
+        // `struct tcmsg`, empty: all interfaces.
         let mut bytes = netlink.dump(RTM_GETQDISC, &[0; 20]).map_err(|error| error.outcome(MISSING, None))?;
-        // The rates of htb are its classes', which are listed for one interface at a time (net/sched/sch_api.c, tc_dump_tclass).
+        // The rates of htb belong to its classes, which are listed by interface (net/sched/sch_api.c, tc_dump_tclass).
         for index in qdisc::links_with_classes(&bytes).into_iter().take(DEVICES_ASKED_MAX) {
             let mut body = [0_u8; 20];
             body[4..8].copy_from_slice(&index.to_ne_bytes());
-            // An interface that went away meanwhile has no classes any more.
+            // A removed interface has no classes.
             let classes = netlink.dump(RTM_GETTCLASS, &body).unwrap_or_default();
             if bytes.len() + classes.len() > DUMP_BYTES_MAX {
                 return Err(Outcome::Failed(format!("longer than {DUMP_BYTES_MAX} bytes"), None));
@@ -135,10 +120,10 @@ fn read_qdiscs(context: &ReadContext<'_>) -> Outcome {
     })
 }
 
-/// What a dump of network devices cannot be understood for.
+/// Why a dump of network devices cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RouteError {
-    /// The message itself is broken.
+    /// A malformed message.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A message of another kind.
@@ -146,7 +131,7 @@ pub(crate) enum RouteError {
     Kind(u16),
 }
 
-/// Interfaces out of a dump of RTM_NEWLINK and our own messages of their speed.
+/// Parses interfaces from a dump of RTM_NEWLINK and our own messages with their speed.
 pub(crate) fn parse_links(bytes: &[u8]) -> Result<Vec<Link>, RouteError> {
     let mut links: Vec<Link> = Vec::new();
     for message in messages(bytes) {
@@ -165,7 +150,7 @@ pub(crate) fn parse_links(bytes: &[u8]) -> Result<Vec<Link>, RouteError> {
     Ok(links)
 }
 
-/// Queueing disciplines out of a dump of RTM_NEWQDISC and, for htb, RTM_NEWTCLASS.
+/// Parses queueing disciplines from a dump of RTM_NEWQDISC and, for htb, RTM_NEWTCLASS.
 pub(crate) fn parse_qdiscs(bytes: &[u8]) -> Result<Vec<Qdisc>, RouteError> {
     let mut qdiscs: Vec<Qdisc> = Vec::new();
     for message in messages(bytes) {
@@ -179,7 +164,7 @@ pub(crate) fn parse_qdiscs(bytes: &[u8]) -> Result<Vec<Qdisc>, RouteError> {
     Ok(qdiscs)
 }
 
-/// Addresses out of a dump of RTM_NEWADDR.
+/// Parses addresses from a dump of RTM_NEWADDR.
 pub(crate) fn parse_addresses(bytes: &[u8]) -> Result<Vec<Address>, RouteError> {
     let mut addresses = Vec::new();
     for message in messages(bytes) {

@@ -1,14 +1,15 @@
-//! The sources "namespaces" and "processes": how much of the host this user may see, so that what is missing is told with its privilege.
+//! The sources "namespaces" and "processes": how much of the host this user may see, and which privilege would show the rest.
 
 use chokepoint_model::observation::Observation;
 use chokepoint_model::series::Series;
-use chokepoint_recording::{Entry, Outcome, Scope};
+use chokepoint_recording::{Entry, Outcome};
 
 use crate::netns::list;
 use crate::root::reading_of;
-use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+use crate::scope::is_of_host;
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source, only_item};
 
-/// How many network namespaces there are.
+/// The number of network namespaces.
 pub(crate) const NAMESPACES: Source = Source {
     name: "namespaces",
     scope: ScopeKind::Host,
@@ -22,19 +23,19 @@ pub(crate) const NAMESPACES: Source = Source {
             },
             Err(error) => Outcome::Failed(error.to_string(), None),
         };
-        vec![(String::new(), outcome)]
+        only_item(outcome)
     },
     put: |observation, entry| put(observation, entry, |observation| &mut observation.namespaces_seen),
     redact: Redact::None,
 };
 
-/// How many processes there are, where the open files of all of them may be listed.
+/// The number of processes, if the open files of all of them may be listed.
 pub(crate) const PROCESSES: Source = Source {
     name: "processes",
     scope: ScopeKind::Host,
     cadence: Cadence::Once,
     needs: Some("CAP_SYS_PTRACE"),
-    read: |context| vec![(String::new(), processes(context))],
+    read: |context| only_item(processes(context)),
     put: |observation, entry| put(observation, entry, |observation| &mut observation.processes_seen),
     redact: Redact::None,
 };
@@ -58,21 +59,20 @@ fn processes(context: &ReadContext<'_>) -> Outcome {
 }
 
 fn put(observation: &mut Observation, entry: &Entry, series: fn(&mut Observation) -> &mut Series<u32>) {
-    if entry.scope != Scope::Host {
-        observation.unplaced.push(format!("{} {:?}: it should hold for the host", entry.source, entry.scope));
-        return;
+    if is_of_host(observation, entry) {
+        let reading = reading_of(&entry.outcome, |bytes| String::from_utf8_lossy(bytes).trim().parse::<u32>());
+        series(observation).push(entry.at_us, reading);
     }
-    let reading = reading_of(&entry.outcome, |bytes| String::from_utf8_lossy(bytes).trim().parse::<u32>());
-    series(observation).push(entry.at_us, reading);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::assemble::assemble;
+    use chokepoint_recording::Scope;
 
     #[test]
-    fn a_number_or_why_there_is_none() {
+    fn a_reading_is_a_number_or_a_reason() {
         let entry = |outcome| Entry { at_us: 1, source: "processes".into(), scope: Scope::Host, item: String::new(), outcome };
         assert_eq!(assemble(&[entry(Outcome::Ok(b"120".to_vec()))]).processes_seen.last(), Some(&120));
         let hidden = Outcome::Absent("no".into(), Some("CAP_SYS_PTRACE".into()));

@@ -1,4 +1,4 @@
-//! What a source is: one thing that is read of the host, as a thin reader and a pure parser, and the table of all of them.
+//! What a source is: one thing that is read from the host, with a thin reader and a pure parser.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -6,11 +6,20 @@ use std::sync::Mutex;
 use chokepoint_model::observation::Observation;
 use chokepoint_recording::{Entry, Outcome, Scope};
 
+use crate::netlink::Sockets;
 use crate::netns::NetnsRef;
-use crate::observer::UnderWay;
+use crate::observer::under_way::UnderWay;
 use crate::root::Root;
 
-/// What a source is read for.
+/// What one read gave: items by name, each with what came of it. A source that reads one thing names its item with the empty text.
+pub type Items = Vec<(String, Outcome)>;
+
+/// The items of a source that reads one thing.
+pub(crate) fn only_item(outcome: Outcome) -> Items {
+    vec![(String::new(), outcome)]
+}
+
+/// What a source is read of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeKind {
     /// Once for the whole host.
@@ -19,77 +28,88 @@ pub enum ScopeKind {
     Netns,
     /// Once for each process on the request's path.
     Process,
-    /// Once for each master of a server of a known kind on the path, by a thread of its own that may wait; entries have the master's scope.
+    /// Once for each master of a server of a known kind on the path, by a thread of its own that may wait. Entries have the master's scope.
     Server,
 }
 
-/// How often a source is read, where the observer can afford it (`observer/schedule.rs`).
+/// How often a source is read if the CPU budget allows (`observer/schedule.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cadence {
     /// 20 times a second.
     Fast,
-    /// About five times a second at moments that are drawn: the reader is asked at each fast turn, or one by one where that is too expensive, and reads
-    /// nothing until its moment has come.
+    /// About five times a second at random moments. The reader is called at each fast turn, or individually if that is too expensive, and reads nothing before
+    /// its moment.
     Sampled,
     /// Four times a second.
     Often,
     /// Once a second.
     Slow,
-    /// When the observation begins (or the process or namespace comes to matter) and when it ends.
+    /// At the beginning of the observation, or when the process or namespace joins the path, and at the end.
     Ends,
-    /// When the observation begins (or the process or namespace comes to matter).
+    /// At the beginning of the observation, or when the process or namespace joins the path.
     Once,
 }
 
-/// Where in the observation a read happens.
+/// The phase of the observation in which a read happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// The first read of this source for this scope.
     First,
-    /// A read in between.
+    /// Any other read.
     Running,
     /// The last read.
     Last,
 }
 
-/// How the bytes of a source may be rewritten to hide addresses and secrets while they still parse.
+/// How the bytes of a source can be rewritten to hide addresses and secrets while they still parse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redact {
     /// Text with addresses, names or secrets in it.
     Text,
-    /// Text of which the parser reads only a part: what is left of it by [`crate::reduce()`] is treated as [`Redact::Text`].
+    /// Text of which the parser reads only a part. [`crate::reduce()`] keeps that part, which is then treated as [`Redact::Text`].
     Reduced,
     /// Messages of sock_diag(7) for internet sockets, and of unix sockets.
     InetDiag,
-    /// Messages of sock_diag(7) for unix sockets alone: paths stay, there are no addresses.
+    /// Messages of sock_diag(7) for unix sockets only. They have no addresses, and paths stay.
     UnixDiag,
     /// Messages of rtnetlink(7).
     RouteNetlink,
-    /// Neither addresses nor secrets are in it.
+    /// It contains neither addresses nor secrets.
     None,
 }
 
+impl ScopeKind {
+    /// The kind of a scope.
+    pub(crate) fn of(scope: Scope) -> Self {
+        match scope {
+            Scope::Host => ScopeKind::Host,
+            Scope::Netns(_) => ScopeKind::Netns,
+            Scope::Process(_) => ScopeKind::Process,
+        }
+    }
+}
+
 impl Redact {
-    /// True for messages of the kernel, which are no text.
+    /// True for binary messages of the kernel.
     pub fn is_binary(self) -> bool {
         matches!(self, Redact::InetDiag | Redact::UnixDiag | Redact::RouteNetlink)
     }
 }
 
-/// What a reader keeps from one read to the next within one observation (a position in a log, a pid that it found), by a key that begins
-/// with its source's name. At most 256 keys; more are not kept.
+/// What readers keep between reads within one observation (a position in a log, a pid), by a key that begins with the source's name. At most 256 keys;
+/// further ones are dropped.
 #[derive(Debug, Default)]
 pub struct Notes(Mutex<BTreeMap<String, Vec<u8>>>);
 
 impl Notes {
     const KEYS_MAX: usize = 256;
 
-    /// What was kept under this key.
+    /// The value under this key.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(key).cloned()
     }
 
-    /// Keeps a value under this key in place of what was there.
+    /// Sets the value under this key.
     pub fn set(&self, key: &str, value: Vec<u8>) {
         let mut notes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if notes.len() < Self::KEYS_MAX || notes.contains_key(key) {
@@ -98,27 +118,37 @@ impl Notes {
     }
 }
 
-/// What a reader is given.
+/// What a reader gets.
 pub struct ReadContext<'a> {
-    /// Where the host's files are.
+    /// The host's files.
     pub root: &'a Root,
-    /// What to read for. For `Scope::Netns` the calling thread is in that namespace.
+    /// What to read. For `Scope::Netns` the calling thread is in that namespace.
     pub scope: Scope,
-    /// First read, last read or in between.
+    /// First read, last read or any other.
     pub phase: Phase,
     /// What readers keep between reads.
     pub notes: &'a Notes,
-    /// How much later than its turn this read began, microseconds: for want of a core, or behind other work.
+    /// How late this read began after its turn, microseconds: no core was free, or other work came first.
     pub late_us: u64,
-    /// What a load of this very process has under way, where one runs beside the observation.
+    /// The requests under way of a load of this process, if one runs during the observation.
     pub under_way: Option<&'a UnderWay>,
     /// The namespace the thread is in, for sources of scope Netns.
     pub netns: Option<&'a NetnsRef>,
     /// Netlink sockets of that namespace, for sources of scope Netns.
-    pub(crate) netlink: Option<&'a crate::netlink::Sockets>,
+    pub(crate) netlink: Option<&'a Sockets>,
 }
 
-impl ReadContext<'_> {
+impl<'a> ReadContext<'a> {
+    /// A read outside of any network namespace.
+    pub(crate) fn new(root: &'a Root, scope: Scope, phase: Phase, notes: &'a Notes) -> Self {
+        Self { root, scope, phase, notes, late_us: 0, under_way: None, netns: None, netlink: None }
+    }
+
+    /// The netlink sockets, for sources of scope Netns.
+    pub(crate) fn sockets(&self) -> Result<&'a Sockets, Outcome> {
+        self.netlink.ok_or_else(|| Outcome::Failed("no netlink socket in this namespace".to_owned(), None))
+    }
+
     /// The process to read, for sources of scope Process.
     pub fn pid(&self) -> Option<u32> {
         match self.scope {
@@ -128,21 +158,21 @@ impl ReadContext<'_> {
     }
 }
 
-/// One thing that is read of the host.
+/// One thing that is read from the host.
 pub struct Source {
-    /// Name in recordings and reports: never changes once released.
+    /// Name in recordings and reports. It never changes once released.
     pub name: &'static str,
-    /// What it is read for.
+    /// What it is read of.
     pub scope: ScopeKind,
     /// How often.
     pub cadence: Cadence,
-    /// Capability without which it is absent.
+    /// Capability that it needs.
     pub needs: Option<&'static str>,
-    /// Reads raw bytes: item (empty where the source has only one) and what came of it. Never parses; never waits, but for scope Server.
-    pub read: fn(&ReadContext<'_>) -> Vec<(String, Outcome)>,
-    /// Parses one entry and puts it into its place; pure.
+    /// Reads raw bytes. Never parses. Never waits, except for scope Server.
+    pub read: fn(&ReadContext<'_>) -> Items,
+    /// Parses one entry and puts it into the observation; pure.
     pub put: fn(&mut Observation, &Entry),
-    /// How a recording may rewrite the bytes.
+    /// How a recording can rewrite the bytes.
     pub redact: Redact,
 }
 

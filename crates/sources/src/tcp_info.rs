@@ -1,9 +1,9 @@
-//! `struct tcp_info` of a connected socket, whole, as this kernel fills it in (include/uapi/linux/tcp.h, Linux 6.18), and its congestion control.
+//! The complete `struct tcp_info` of a connected socket (include/uapi/linux/tcp.h, Linux 6.18), and its congestion control.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Room for the structure, bytes: it grows with the kernel's versions (104 in Linux 2.6, 280 in 6.18).
+/// Buffer for the structure, bytes. It grows with kernel versions (104 in Linux 2.6, 280 in 6.18).
 const BYTES_MAX: usize = 1024;
 /// TCP_CA_NAME_MAX (include/net/tcp.h).
 const NAME_BYTES_MAX: usize = 16;
@@ -13,7 +13,7 @@ const NAME_BYTES_MAX: usize = 16;
 pub struct TcpInfoField {
     /// The kernel's name without `tcpi_`.
     pub name: &'static str,
-    /// Bytes that it takes.
+    /// Its size.
     pub bytes: usize,
     /// Unit, empty for plain numbers.
     pub unit: &'static str,
@@ -23,7 +23,7 @@ const fn field(name: &'static str, bytes: usize, unit: &'static str) -> TcpInfoF
     TcpInfoField { name, bytes, unit }
 }
 
-/// All fields in their order, without gaps. Bit fields stand as the byte that holds them.
+/// All fields in order, without gaps. A bit field is represented by its byte.
 pub const TCP_INFO_FIELDS: &[TcpInfoField] = &[
     field("state", 1, ""),
     field("ca_state", 1, ""),
@@ -95,7 +95,7 @@ pub const TCP_INFO_FIELDS: &[TcpInfoField] = &[
     field("accecn_opt_seen", 2, ""),
 ];
 
-/// Where a field is in the structure. Found when the program is built, so that reading one of many thousand sockets costs no search.
+/// Offset and size of a field, computed at build time, so that reading it from thousands of sockets needs no search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfoPlace {
     at: usize,
@@ -106,7 +106,7 @@ impl TcpInfoPlace {
     /// The place of the field of this name.
     ///
     /// # Panics
-    /// There is no such field; in a constant that is an error of the build.
+    /// There is no such field. In a constant this is a build error.
     pub const fn of(name: &str) -> Self {
         let (mut at, mut field) = (0, 0);
         while field < TCP_INFO_FIELDS.len() {
@@ -120,7 +120,7 @@ impl TcpInfoPlace {
         panic!("no field of tcp_info has this name")
     }
 
-    /// The field's value in the structure's bytes; nothing where the kernel that wrote them does not have it.
+    /// The field's value; nothing if the kernel that wrote these bytes does not have the field.
     pub fn read(self, info: &[u8]) -> Option<u64> {
         let bytes = info.get(self.at..self.at + self.bytes)?;
         Some(match bytes.len() {
@@ -139,14 +139,14 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && at == a.len()
 }
 
-/// The structure as the kernel gave it: `bytes` of it, native byte order.
+/// The structure as the kernel returned it, in native byte order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpInfo {
     bytes: Vec<u8>,
 }
 
 impl TcpInfo {
-    /// The structure out of its bytes, of any length.
+    /// The structure from its bytes, of any length.
     pub fn of(bytes: Vec<u8>) -> Self {
         Self { bytes }
     }
@@ -156,17 +156,17 @@ impl TcpInfo {
         &self.bytes
     }
 
-    /// How many bytes the kernel gave.
+    /// How many bytes the kernel returned.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes behind the last field that is known here: what a newer kernel tells besides.
+    /// Bytes after the last known field: additions of newer kernels.
     pub fn unknown_bytes(&self) -> usize {
         self.bytes.len().saturating_sub(TCP_INFO_FIELDS.iter().map(|field| field.bytes).sum())
     }
 
-    /// All fields with their values; nothing for one that this kernel does not have.
+    /// All fields with their values; no value if this kernel does not have the field.
     pub fn values(&self) -> impl Iterator<Item = (&'static TcpInfoField, Option<u64>)> {
         let mut at = 0;
         TCP_INFO_FIELDS.iter().map(move |field| {
@@ -176,7 +176,7 @@ impl TcpInfo {
         })
     }
 
-    /// One field by its name; nothing where this kernel does not have it.
+    /// One field by its name; nothing if this kernel does not have it.
     pub fn value(&self, name: &str) -> Option<u64> {
         self.values().find(|(field, _)| field.name == name)?.1
     }
@@ -208,8 +208,8 @@ pub fn read_congestion_control(socket: &impl AsFd) -> io::Result<String> {
 fn option(socket: &impl AsFd, name: libc::c_int, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0_u8; bytes_max];
     let mut length = libc::socklen_t::try_from(bytes_max).unwrap_or(libc::socklen_t::MAX);
-    // SAFETY: the kernel writes at most `length` bytes into the buffer, which is that long, and the number it wrote into `length`; the descriptor
-    // is open for as long as it is borrowed.
+    // SAFETY: the kernel writes at most `length` bytes into the buffer, which is that long, and the number of written bytes into `length`. The descriptor is
+    // open while it is borrowed.
     let result =
         unsafe { libc::getsockopt(socket.as_fd().as_raw_fd(), libc::IPPROTO_TCP, name, bytes.as_mut_ptr().cast(), &raw mut length) };
     if result != 0 {
@@ -225,7 +225,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_socket_of_this_kernel_is_read_whole() {
+    fn a_socket_of_this_kernel_is_read_completely() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let info = read_tcp_info(&stream).unwrap();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_has_the_offset_that_the_kernel_gives_it() {
+    fn every_field_has_the_offset_of_the_kernel() {
         let offset = |name: &str| {
             let place = TCP_INFO_FIELDS.iter().position(|field| field.name == name).unwrap();
             TCP_INFO_FIELDS[..place].iter().map(|field| field.bytes).sum::<usize>()
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_reads_what_the_name_does() {
+    fn a_place_reads_the_same_as_the_name() {
         let info = TcpInfo::of((0..=255).collect());
         for field in TCP_INFO_FIELDS {
             assert_eq!(TcpInfoPlace::of(field.name).read(&info.bytes), info.value(field.name), "{}", field.name);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_kernel_lacks_the_fields_at_the_end_and_a_newer_one_has_more() {
+    fn older_kernels_lack_the_last_fields_and_newer_ones_have_more() {
         for length in 0..400 {
             let info = TcpInfo::of(vec![1; length]);
             let known = info.values().filter(|(_, value)| value.is_some()).map(|(field, _)| field.bytes).sum::<usize>();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tcp_socket_is_an_error() {
+    fn another_file_is_an_error() {
         assert!(read_tcp_info(&std::fs::File::open("/dev/null").unwrap()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The netlink wire format: messages and attributes, walked without copying and without trusting any length (netlink(7)).
+//! The netlink wire format: messages and attributes (netlink(7)), read without copying. No length is trusted.
 
 /// Bytes of `struct nlmsghdr`.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -8,17 +8,17 @@ pub(crate) const ATTRIBUTE_HEADER_BYTES: usize = 4;
 const ATTRIBUTE_KIND_MASK: u16 = 0x3fff;
 const NLM_F_DUMP_INTR: u16 = 0x10;
 
-/// What is wrong with a netlink message.
+/// A malformed netlink message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
-    /// A message's length is shorter than its header or longer than what is there.
+    /// The length of a message is shorter than its header or longer than the bytes.
     #[error("a netlink message at byte {at} says {length} bytes, {left} are there")]
     Message {
-        /// Where it begins.
+        /// Its offset.
         at: usize,
-        /// What it says.
+        /// Its length field.
         length: usize,
-        /// What is there.
+        /// Bytes that are left.
         left: usize,
     },
     /// A fixed part is too short.
@@ -31,14 +31,14 @@ pub(crate) enum WireError {
         /// Bytes wanted.
         wanted: usize,
     },
-    /// An attribute does not fit into what is there.
+    /// The length of an attribute is shorter than its header or longer than the bytes.
     #[error("a netlink attribute at byte {at} says {length} bytes, {left} are there")]
     Attribute {
-        /// Where it begins within its message or parent.
+        /// Its offset within its message or parent.
         at: usize,
-        /// What it says.
+        /// Its length field.
         length: usize,
-        /// What is there.
+        /// Bytes that are left.
         left: usize,
     },
 }
@@ -52,16 +52,16 @@ pub(crate) struct Message<'a> {
     pub(crate) flags: u16,
     /// `nlmsg_seq`.
     pub(crate) sequence: u32,
-    /// What follows the header.
+    /// The bytes after the header.
     pub(crate) body: &'a [u8],
     /// Header, body and padding.
     pub(crate) whole: &'a [u8],
-    /// Where the body begins in the bytes that were walked.
+    /// Offset of the body in all bytes.
     pub(crate) body_at: usize,
 }
 
 impl<'a> Message<'a> {
-    /// True where the kernel says that the list changed while it was dumped.
+    /// True if the list changed during the dump.
     pub(crate) fn interrupted(&self) -> bool {
         self.flags & NLM_F_DUMP_INTR != 0
     }
@@ -72,12 +72,12 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A fixed part of that many bytes and what follows it.
+/// The first `fixed` bytes and the rest.
 pub(crate) fn split<'a>(bytes: &'a [u8], what: &'static str, fixed: usize) -> Result<(&'a [u8], &'a [u8]), WireError> {
     bytes.split_at_checked(fixed).ok_or(WireError::Short { what, found: bytes.len(), wanted: fixed })
 }
 
-/// The messages in these bytes; ends after the first that does not fit.
+/// The messages in these bytes. The first malformed one is the last.
 pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, WireError>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -109,11 +109,11 @@ pub(crate) struct Attribute<'a> {
     pub(crate) kind: u16,
     /// Its value.
     pub(crate) value: &'a [u8],
-    /// Where the value begins in the bytes that were walked.
+    /// Offset of the value in all bytes.
     pub(crate) value_at: usize,
 }
 
-/// The attributes in these bytes; ends after the first that does not fit.
+/// The attributes in these bytes. The first malformed one is the last.
 pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<Attribute<'_>, WireError>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
-/// Two bytes in the host's order. Recordings keep the byte order of the host that made them; all hosts that are supported are little-endian.
+/// Two bytes in the host's order. Recordings keep the byte order of their host; all supported hosts are little-endian.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -167,7 +167,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// A text that ends at the first NUL.
+/// The text up to the first NUL.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_walked_with_their_padding() {
+    fn messages_are_read_with_their_padding() {
         let mut bytes = request(20, 2, 7, b"abcde");
         bytes.extend(request(21, 0x12, 8, b""));
         let found: Vec<_> = messages(&bytes).collect::<Result<_, _>>().unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_walked_without_their_flags() {
+    fn attributes_are_read_without_their_flags() {
         let mut bytes = attribute(0x8000 | 18, b"xyz");
         bytes.extend(attribute(1, b""));
         let found: Vec<_> = attributes(&bytes).collect::<Result<_, _>>().unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error_and_the_end() {
+    fn a_malformed_length_is_an_error_and_the_end() {
         let bytes = request(20, 0, 0, b"abcdefgh");
         for cut in 1..bytes.len() {
             let found: Vec<_> = messages(&bytes[..cut]).collect();

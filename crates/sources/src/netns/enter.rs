@@ -1,22 +1,19 @@
-//! Threads inside a network namespace. A thread that reads for a namespace can only be made here, and only after it was seen to be inside.
+//! Threads inside a network namespace. Threads that read a namespace are created only here, and only after a check that they are inside.
 
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::thread::JoinHandle;
 
-use chokepoint_model::observation::NetnsId;
 use chokepoint_recording::Scope;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::{NetnsError, NetnsRef, is_netns, own};
+use super::{NetnsError, NetnsRef, id_of_file, own};
 use crate::netlink::Sockets;
 use crate::root::{Root, open_path};
 use crate::table::{Notes, Phase, ReadContext};
 
-/// Proof that the thread which has it is inside a namespace. It cannot leave its thread and there is no other way to make one than
-/// [`spawn_inside`], whose thread enters once and never again.
+/// Proof that the owning thread is inside a namespace. It cannot leave its thread. Only [`spawn_inside`] creates one, and its thread enters a namespace once
+/// and never leaves it.
 pub(crate) struct Inside {
     netns: NetnsRef,
     sockets: Sockets,
@@ -24,18 +21,10 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// What a reader of this namespace is given.
+    /// The context of a reader of this namespace.
     pub(crate) fn context<'a>(&'a self, root: &'a Root, notes: &'a Notes, phase: Phase) -> ReadContext<'a> {
-        ReadContext {
-            root,
-            scope: Scope::Netns(self.netns.id.0),
-            phase,
-            notes,
-            late_us: 0,
-            under_way: None,
-            netns: Some(&self.netns),
-            netlink: Some(&self.sockets),
-        }
+        let scope = Scope::Netns(self.netns.id.0);
+        ReadContext { netns: Some(&self.netns), netlink: Some(&self.sockets), ..ReadContext::new(root, scope, phase, notes) }
     }
 
     /// The netlink sockets of the namespace.
@@ -43,10 +32,10 @@ impl Inside {
         &self.sockets
     }
 
-    /// Only for a thread that was just made for this and ends afterwards.
+    /// Only for a new thread that ends afterwards.
     fn enter(netns: NetnsRef, root: &Root) -> Result<Self, NetnsError> {
         let id = netns.id;
-        // One's own namespace needs no privilege.
+        // The own namespace needs no privilege.
         if own()? != id {
             let file = open_path(&netns.path).map_err(|error| NetnsError::Open { path: netns.path.clone(), error })?;
             let found = id_of_file(root, &netns.path, &file)?;
@@ -65,7 +54,7 @@ impl Inside {
     }
 }
 
-/// Starts a thread that enters the namespace and then runs `work`, or that gives `work` the reason why it could not enter.
+/// Starts a thread that enters the namespace and runs `work`; if it cannot enter, `work` gets the reason.
 pub(crate) fn spawn_inside<T: Send + 'static>(
     netns: NetnsRef,
     root: Root,
@@ -81,32 +70,10 @@ pub(crate) fn spawn_inside<T: Send + 'static>(
         .map_err(|error| NetnsError::Prepare { id, error })
 }
 
-/// The namespace behind a path: a bound nsfs file or a link such as `/proc/PID/ns/net`.
-pub(crate) fn id_of_path(root: &Root, path: &Path) -> Result<NetnsId, NetnsError> {
-    let file = open_path(path).map_err(|error| NetnsError::Open { path: path.to_path_buf(), error })?;
-    id_of_file(root, path, &file)
-}
-
-fn id_of_file(root: &Root, path: &Path, file: &std::fs::File) -> Result<NetnsId, NetnsError> {
-    /// `NS_GET_NSTYPE`: `_IO(0xb7, 0x3)` (ioctl_nsfs(2)).
-    const NS_GET_NSTYPE: u32 = 0xb703;
-    let open_error = |error| NetnsError::Open { path: path.to_path_buf(), error };
-    if !is_netns(root, path).map_err(open_error)? {
-        return Err(NetnsError::NotNetns(path.to_path_buf()));
-    }
-    if root.is_live() {
-        // SAFETY: this request takes no argument and gives the type as its result.
-        let kind = unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(file), NS_GET_NSTYPE as _) };
-        if kind != libc::CLONE_NEWNET {
-            return Err(NetnsError::NotNetns(path.to_path_buf()));
-        }
-    }
-    Ok(NetnsId(file.metadata().map_err(open_error)?.ino()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chokepoint_model::observation::NetnsId;
     use std::path::PathBuf;
 
     fn here() -> NetnsRef {
@@ -114,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_needs_no_privilege() {
+    fn the_own_namespace_needs_no_privilege() {
         let id = here().id;
         let thread = spawn_inside(here(), Root::default(), |inside| inside.map(|inside| inside.netns.id)).unwrap();
         assert_eq!(thread.join().unwrap().unwrap(), id);

@@ -1,53 +1,53 @@
-//! What an observation may cost: one bucket of CPU time, out of which everything is paid that its threads do.
+//! The CPU budget of an observation: one token bucket of CPU time that pays for everything its threads do.
 
-/// One microsecond of CPU time flows in every so many microseconds: seven and a half thousandths of a core. The aim is one hundredth for all together, which an
-/// observation of ten seconds reaches with what is in the bucket at first; wake-ups that no thread's clock shows come on top.
+/// One microsecond of CPU time flows in every so many microseconds: 0.75 % of a core. The aim is 1 % in total. An observation of ten seconds reaches it with
+/// the first content of the bucket; wake-ups, which no thread's clock shows, come on top.
 pub(crate) const FLOW_US: u64 = 133;
-/// CPU time that is in it at first and at the most, microseconds: as much as flows in within nearly three seconds, for a load may last only four.
+/// First and largest content, microseconds: the inflow of nearly three seconds, since a load may last only four.
 const CAPACITY_US: i64 = 20_000;
-/// No more than this is owed, microseconds: a burst of work, such as the first look at hundreds of processes that joined, must not leave everything unread for
-/// longer than a load lasts.
+/// Largest debt, microseconds. A burst of work, such as the first reads of hundreds of new processes, must not leave everything unread for longer than a load
+/// lasts.
 const OWED_MAX_US: i64 = 80_000;
-/// What flowed in is divided when so much has come, microseconds: of less than that nothing would be left for each.
+/// The inflow is divided in portions of at least this, microseconds. Smaller portions would leave nothing for each account.
 const POURED_MIN_US: u64 = 100;
-/// While more was taken than there was, one of so many parts of what flows in still goes to the accounts that wait: so none waits for ever.
+/// While the bucket is in debt, one of so many parts of the inflow still goes to the waiting accounts, so that none waits for ever.
 const WAITING_PART: i64 = 4;
-/// One of so many parts of what flows in is for samples of requests, which the account of the clients' time rests on: they keep to a pace that this pays,
-/// whatever else waits.
+/// One of so many parts of the inflow is for samples of requests, on which the account of the clients' time rests. Samples keep the pace that this part pays
+/// for, whatever else waits.
 const SAMPLES_PART: u64 = 2;
 
-/// What one kind of work saves for its next turn.
+/// The savings of one kind of work for its next turn.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// What a turn took the last time, microseconds.
+    /// Cost of the last turn, microseconds.
     cost_us: i64,
-    /// Below zero where turns took more than was saved for them.
+    /// Negative if turns cost more than was saved for them.
     saved_us: i64,
-    /// What was spent on a turn that was given out and has not been answered.
+    /// Spent on a turn that is under way.
     given_us: i64,
-    /// It is due and has not got enough.
+    /// It is due and has not saved enough.
     waits: bool,
 }
 
 impl Account {
-    /// Takes note of what a turn may take, where another one was not charged to it.
+    /// Raises the expected cost of a turn, for a cost that was not charged.
     pub(super) fn expect(&mut self, cost_us: u64) {
         self.cost_us = self.cost_us.max(cost_us as i64);
     }
 
-    /// Takes note of what a turn takes that nothing is set aside for.
+    /// Sets the expected cost of a turn that is not paid for beforehand.
     pub(super) fn learn(&mut self, cost_us: u64) {
         self.cost_us = cost_us as i64;
     }
 
-    /// Spends what was set aside for a turn, which is given out. What was spent on one that nobody has answered is there again.
+    /// Begins a turn: spends what was set aside for it. The payment for a turn without an answer comes back.
     pub(super) fn give(&mut self) {
         self.saved_us += self.given_us - self.cost_us;
         self.given_us = self.cost_us;
         self.waits = false;
     }
 
-    /// What a turn took the last time, microseconds.
+    /// Cost of the last turn, microseconds.
     pub(super) fn cost_us(&self) -> u64 {
         self.cost_us as u64
     }
@@ -60,31 +60,31 @@ impl Account {
 /// The bucket of one observation.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    /// Below zero where more was taken than there was.
+    /// Negative: a debt.
     level_us: i64,
     poured_us: u64,
-    /// Namespaces of which a sample of requests is expensive.
+    /// Namespaces with expensive samples of requests.
     sampled: u64,
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket.
     pub(super) fn new(now_us: u64) -> Self {
         Self { level_us: CAPACITY_US, poured_us: now_us, sampled: 1 }
     }
 
-    /// Tells of how many namespaces a sample of requests is expensive: they share what is for samples.
+    /// Sets the number of namespaces with expensive samples of requests. They share the part for samples.
     pub(super) fn shared_by(&mut self, sampled: usize) {
         self.sampled = (sampled as u64).max(1);
     }
 
-    /// The shortest time from one sample of a namespace to the next, where one takes so long.
+    /// The shortest time between two samples of a namespace, for samples of this cost.
     pub(super) fn sample_period_us(&self, cost_us: u64) -> u64 {
         cost_us * FLOW_US * SAMPLES_PART * self.sampled
     }
 
-    /// Lets in what came since the last time and divides what is there among the accounts that wait, evenly, but to none more than it lacks. So what is
-    /// cheap is paid at once, and what is expensive saves, while nothing else has to wait for it.
+    /// Adds the inflow since the last call and divides the content evenly among the waiting accounts, to none more than it lacks. So cheap work is paid at
+    /// once, and expensive work saves while nothing else has to wait for it.
     pub(super) fn pour<'a>(&mut self, now_us: u64, accounts: impl Iterator<Item = &'a mut Account>) {
         let came = now_us.saturating_sub(self.poured_us) / FLOW_US;
         if came < POURED_MIN_US {
@@ -106,12 +106,12 @@ impl Bucket {
         self.level_us = (left_us + owed_us).min(CAPACITY_US);
     }
 
-    /// Takes what was used, whether it is there or not.
+    /// Spends CPU time that was used, even beyond the content.
     pub(super) fn take(&mut self, cost_us: u64) {
         self.level_us = (self.level_us - cost_us as i64).max(-OWED_MAX_US);
     }
 
-    /// Sets aside what the next turn will take if it costs as much as the last one; else the account waits.
+    /// Sets aside the cost of the next turn, taken as that of the last one. False if the content does not suffice; then the account waits.
     pub(super) fn pays(&mut self, account: &mut Account) -> bool {
         let lacks_us = account.lacks_us();
         account.waits = lacks_us > 0 && lacks_us > self.level_us;
@@ -122,7 +122,7 @@ impl Bucket {
         !account.waits
     }
 
-    /// Has an account bear what was taken for its turn. What it took beyond what was spent on it the account owes alone; what it left comes back.
+    /// Charges an account for its finished turn, which the bucket has paid. The account alone owes the excess over its payment; what is left comes back.
     pub(super) fn charge(&mut self, account: &mut Account, cost_us: u64) {
         account.cost_us = cost_us as i64;
         let left_us = std::mem::take(&mut account.given_us) - account.cost_us;
@@ -130,12 +130,12 @@ impl Bucket {
         self.level_us += account.cost_us + left_us.max(0);
     }
 
-    /// True where it is half full even after the next turn is paid: then what is useful but not needed is read, too.
+    /// True if the bucket stays half full after the next turn. Then readings that are useful but not needed are taken too.
     pub(super) fn is_plentiful(&self, account: &Account) -> bool {
         self.level_us - account.lacks_us() >= CAPACITY_US / 2
     }
 
-    /// How many times as long as usual is between two readings of what does not wait: once, unless that alone has overdrawn the bucket by all that fits in.
+    /// Backoff factor for the periods of sources that do not wait for payment: 1 unless they alone have put the bucket into a debt of its capacity.
     pub(super) fn stretch(&self) -> u64 {
         1 + (-self.level_us).max(0) as u64 / CAPACITY_US as u64
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_core_flows_in_and_no_more_than_fits_is_kept() {
+    fn a_part_of_a_core_flows_in_up_to_the_capacity() {
         let mut bucket = Bucket::new(0);
         bucket.take(25_000);
         for now_us in (0..=10_000 * FLOW_US).step_by(1_001) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_divided_evenly_and_the_cheap_is_paid_first() {
+    fn the_content_is_divided_evenly_and_cheap_work_is_paid_first() {
         let mut bucket = Bucket { level_us: 0, ..Bucket::new(0) };
         let mut accounts = [of(50_000), of(100), of(5_000), of(5_000)];
         bucket.pour(2_000 * FLOW_US, accounts.iter_mut());
@@ -171,11 +171,11 @@ mod tests {
         assert!(bucket.pays(&mut accounts[1]) && !bucket.pays(&mut accounts[2]));
         bucket.pour(16_000 * FLOW_US, accounts.iter_mut());
         assert_eq!(accounts.each_ref().map(|account| account.saved_us), [5_900, 100, 5_000, 5_000]);
-        assert!(bucket.pays(&mut accounts[2]), "nobody waits for the expensive one to have saved enough");
+        assert!(bucket.pays(&mut accounts[2]), "cheap work does not wait for the expensive account");
     }
 
     #[test]
-    fn an_account_owes_alone_what_its_turn_took_beyond_its_savings() {
+    fn an_account_alone_owes_the_cost_beyond_its_savings() {
         let mut bucket = Bucket::new(0);
         let mut account = of(5_000);
         assert!(bucket.pays(&mut account));
@@ -185,21 +185,25 @@ mod tests {
         bucket.charge(&mut account, 30_000);
         assert_eq!((bucket.level_us, account.saved_us, account.cost_us), (15_000, -25_000, 30_000));
         assert!(!bucket.pays(&mut account) && account.waits);
-        let mut thrifty = of(4_000);
-        assert!(bucket.pays(&mut thrifty));
-        thrifty.give();
+        let mut cheap = of(4_000);
+        assert!(bucket.pays(&mut cheap));
+        cheap.give();
         bucket.take(1_000);
-        bucket.charge(&mut thrifty, 1_000);
-        assert_eq!((bucket.level_us, thrifty.saved_us, thrifty.cost_us), (14_000, 0, 1_000), "what is left comes back");
+        bucket.charge(&mut cheap, 1_000);
+        assert_eq!((bucket.level_us, cheap.saved_us, cheap.cost_us), (14_000, 0, 1_000), "what is left comes back");
         for _ in 0..10 {
-            assert!(bucket.pays(&mut thrifty));
-            thrifty.give();
+            assert!(bucket.pays(&mut cheap));
+            cheap.give();
         }
-        assert_eq!((bucket.level_us, thrifty.saved_us, thrifty.given_us), (12_000, 1_000, 1_000), "so does what nobody answers");
+        assert_eq!(
+            (bucket.level_us, cheap.saved_us, cheap.given_us),
+            (12_000, 1_000, 1_000),
+            "so does the payment for turns without an answer"
+        );
     }
 
     #[test]
-    fn a_half_is_for_samples_of_all_namespaces_together() {
+    fn half_of_the_inflow_is_for_samples_of_all_namespaces() {
         let mut bucket = Bucket::new(0);
         bucket.shared_by(0);
         assert_eq!(bucket.sample_period_us(500), 500 * FLOW_US * 2);
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_wait_get_a_part_however_much_was_taken() {
+    fn waiting_accounts_get_a_part_however_large_the_debt() {
         let mut bucket = Bucket::new(0);
         bucket.take(1_020_000);
         let mut account = of(10_000);

@@ -1,17 +1,17 @@
-//! What an observation itself costs: CPU time by what it was spent on, apart for the sampling and for what is read once.
+//! The CPU time of an observation by kind of work, separately for the sampling and for its two ends.
 
 use std::collections::BTreeMap;
 
-use super::reader::Read;
+use super::messages::Read;
 
-/// Work that is no reading of a source, by the names under which its cost is told: the search for the path in what was read,
+/// Cost of the search for the path in what was read.
 pub(super) const PATH: &str = "(path)";
-/// the search for the processes that hold a listener,
+/// Cost of the search for the processes that hold a listener.
 pub(super) const HOLDERS: &str = "(holders)";
-/// and what the sampling thread does beside: giving out work and keeping what was read.
+/// Cost of the other work of the sampling thread: to give out work and to store readings.
 pub(super) const KEEPING: &str = "(keeping)";
 
-/// What one kind of work cost.
+/// The cost of one kind of work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// How often it was done.
@@ -20,8 +20,8 @@ pub struct Cost {
     pub cpu_us: u64,
 }
 
-/// What an observation cost, by the names of the sources; names in parentheses are work that is no reading. What threads need to wake up and
-/// to talk to each other is not in it: the process's own CPU time has it.
+/// The cost of an observation by source. Names in parentheses are work that is no reading. The time to wake threads and to pass messages is not included; the
+/// process's own CPU time has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Costs {
     /// While it sampled.
@@ -32,12 +32,12 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// From now on costs are those of the sampling, or those of the ends.
+    /// Says whether the following costs belong to the sampling.
     pub(super) fn sampling(&mut self, is_sampling: bool) {
         self.is_sampling = is_sampling;
     }
 
-    /// True while it samples: only then the bucket pays.
+    /// True during the sampling. Only then the bucket pays.
     pub(super) fn is_sampling(&self) -> bool {
         self.is_sampling
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sampling_and_the_ends_are_told_apart() {
+    fn the_sampling_and_the_ends_are_counted_separately() {
         let mut costs = Costs::default();
         costs.add(PATH, 5);
         costs.sampling(true);

@@ -1,99 +1,29 @@
-//! Threads that read: one for the host and its processes, one inside each network namespace. Each does one job at a time and answers it.
+//! Reader threads: one for the host and its processes, and one inside each network namespace. Each does one job at a time and replies to it.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use super::sampler::Event;
-use super::schedule::{DRAWN_MAX_US, Spent, drawn, next};
+use super::messages::{Again, Event, Job, Order, Read, Reply, Shared};
+use super::schedule::{DRAWN_MAX_US, drawn, next};
 use super::socket_owners::{Holding, SocketOwners};
-use super::{Clock, UnderWay};
+use crate::clock::thread_cpu_us;
 use crate::netns::enter::{Inside, spawn_inside};
+use crate::netns::identity::{NETNS, identity};
 use crate::netns::{NetnsError, NetnsRef};
-use crate::root::Root;
-use crate::sock_diag::requests::LOOK_US;
-use crate::table::{Cadence, Notes, Phase, ReadContext, ScopeKind, Source};
+use crate::sock_diag::requests::Requests;
+use crate::sock_diag::requests::awaiting::LOOK_US;
+use crate::table::{Cadence, Items, ReadContext, ScopeKind, only_item};
 
-/// How long a connection may take that is made to be seen.
+/// Time limit for the connection that fills the translation tables.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 
-/// One source to read for one scope.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Order {
-    pub(super) source: &'static Source,
-    pub(super) scope: Scope,
-    pub(super) phase: Phase,
-}
-
-/// What is read again and again, until another job comes.
-#[derive(Debug)]
-pub(super) struct Again {
-    pub(super) orders: Vec<Order>,
-    /// At whole multiples of it.
-    pub(super) period_us: u64,
-    /// Or until then.
-    pub(super) until_us: u64,
-}
-
-/// Work for a reader.
-#[derive(Debug)]
-pub(super) enum Job {
-    /// Read these, in this order; then go on with those that are read again.
-    Read(Vec<Order>, Option<Again>),
-    /// Find the processes that hold these sockets.
-    Hold(BTreeSet<u64>),
-    /// Make one connection to this address and close it.
-    Connect(SocketAddr),
-}
-
-/// What one order gave.
-#[derive(Debug)]
-pub(super) struct Read {
-    pub(super) order: Order,
-    pub(super) entries: Vec<Entry>,
-    /// CPU time that it took, microseconds.
-    pub(super) cost_us: u64,
-}
-
-impl Read {
-    /// What it means for the next one.
-    pub(super) fn spent(&self) -> Spent {
-        let is_there = |entry: &Entry| matches!(&entry.outcome, Outcome::Ok(bytes) if !bytes.is_empty() && bytes.as_slice() != b"0\n");
-        let is_first = self.order.phase != Phase::Running;
-        Spent { source: self.order.source, cost_us: self.cost_us, is_there: self.entries.iter().any(is_there), is_first }
-    }
-}
-
-/// A reader's answer to a job.
-#[derive(Debug)]
-pub(super) struct Reply {
-    /// The scope of the reader that answers: the host, or its namespace.
-    pub(super) reader: Scope,
-    pub(super) reads: Vec<Read>,
-    pub(super) holding: Option<Holding>,
-    /// The namespace could not be entered: nothing will ever be read in it.
-    pub(super) shut_out: bool,
-    /// CPU time of the whole job, microseconds.
-    pub(super) cost_us: u64,
-}
-
-/// What all readers share.
-#[derive(Clone)]
-pub(super) struct Shared {
-    pub(super) root: Root,
-    pub(super) clock: Clock,
-    pub(super) notes: Arc<Notes>,
-    pub(super) events: SyncSender<Event>,
-    pub(super) under_way: Option<UnderWay>,
-}
-
-/// Jobs that a reader may be given before it answered the first: one that it repeats, and the one that ends the repetition. A repetition ends by itself, too, and is
-/// answered before the next job is taken, so that both may wait.
+/// Jobs that may be open: one that the reader repeats, and the one that ends the repetition. A repetition also ends by itself, and the reader replies to it
+/// before it takes the next job, so both may wait.
 const JOBS_MAX: usize = 2;
 
 /// A running reader; its thread ends when this is dropped.
@@ -129,38 +59,38 @@ impl Reader {
             let read = |order: &Order, late_us| read_netns(&shared, &netns, inside.as_ref().map(|inside| *inside), order, late_us);
             let look = || {
                 let under_way = shared.under_way.as_ref().filter(|under_way| !under_way.is_read_from_elsewhere(netns.id));
-                inside.as_ref().ok()?.sockets().requests().look(under_way)
+                inside.as_ref().ok()?.sockets().memory::<Requests>().borrow_mut().look(under_way)
             };
             work(&shared, scope, &inbox, shut_out, Hands { read, hold: |_| Holding::new(), look });
         })?;
         Ok(Self { jobs, thread })
     }
 
-    /// Gives it a job, of which no more than [`JOBS_MAX`] may be open. False where its thread is gone.
+    /// Gives it a job. No more than [`JOBS_MAX`] may be open. False if its thread is gone.
     pub(super) fn give(&self, job: Job) -> bool {
         self.jobs.try_send(job).is_ok()
     }
 
-    /// Ends its thread and waits for it; only where it has answered its last job.
+    /// Ends its thread and waits for it. It must have replied to its last job.
     pub(super) fn end(self) {
         drop(self.jobs);
         let _ = self.thread.join();
     }
 }
 
-/// What one reader can do.
+/// How one reader does its work.
 struct Hands<R, H, L> {
     /// Reads one source.
     read: R,
-    /// Finds the holders of sockets.
+    /// Finds the processes that hold sockets.
     hold: H,
-    /// Whether the load has a request under way just now; nothing where no sample waits for one.
+    /// Whether the load has a request under way now; nothing if no sample waits for one.
     look: L,
 }
 
 fn work<R, H, L>(shared: &Shared, reader: Scope, inbox: &Receiver<Job>, shut_out: bool, hands: Hands<R, H, L>)
 where
-    R: FnMut(&Order, u64) -> Vec<(String, Outcome)>,
+    R: FnMut(&Order, u64) -> Items,
     H: FnMut(BTreeSet<u64>) -> Holding,
     L: FnMut() -> Option<bool>,
 {
@@ -178,7 +108,7 @@ where
                 }
             }
             Job::Hold(wanted) => reply.holding = Some(hold(wanted)),
-            // What comes of it shows in the tables on its way. Where the namespace could not be entered, it would go another way.
+            // The result shows in the tables on the way. From outside the namespace it would go another way.
             Job::Connect(address) if !shut_out => drop(TcpStream::connect_timeout(&address, CONNECT_MAX)),
             Job::Connect(_) => {}
         }
@@ -189,13 +119,7 @@ where
     }
 }
 
-fn read_all(
-    shared: &Shared,
-    orders: &[Order],
-    late_us: u64,
-    read: &mut impl FnMut(&Order, u64) -> Vec<(String, Outcome)>,
-    reads: &mut Vec<Read>,
-) {
+fn read_all(shared: &Shared, orders: &[Order], late_us: u64, read: &mut impl FnMut(&Order, u64) -> Items, reads: &mut Vec<Read>) {
     let mut from_us = thread_cpu_us();
     for order in orders {
         let at_us = shared.clock.now_us();
@@ -207,8 +131,8 @@ fn read_all(
     }
 }
 
-/// Does it at each turn until the end, and tells how late, microseconds; gives back the job that came before. Missed turns are not made up for. Where a sample waits
-/// for a request, it looks for one between two turns, and reads what is sampled as soon as there is one.
+/// Calls `turn` at each turn until the end, with its lateness in microseconds. Returns the job that ended it earlier. Missed turns are skipped. While a sample
+/// waits for a request, it looks for one between two turns and reads the sampled sources as soon as it finds one.
 fn repeat(
     shared: &Shared,
     reader: Scope,
@@ -229,12 +153,12 @@ fn repeat(
             if found == Some(true) {
                 turn(&sampled, 0);
             }
-            // What servers do at a beat of their own must not always be seen at the same point of it.
+            // The looks must not keep step with what a server does periodically.
             let next_us = if found == Some(false) { drawn(now_us + LOOK_US, reader, LOOK_US) } else { due_us };
             match inbox.recv_timeout(Duration::from_micros(next_us.min(due_us).saturating_sub(now_us))) {
                 Err(RecvTimeoutError::Timeout) => now_us = shared.clock.now_us(),
                 Ok(job) => return Some(job),
-                // What was read is still told.
+                // The reader still reports what it read.
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -242,64 +166,46 @@ fn repeat(
     }
 }
 
-fn read_host(shared: &Shared, order: &Order) -> Vec<(String, Outcome)> {
+fn read_host(shared: &Shared, order: &Order) -> Items {
     if order.source.scope == ScopeKind::Netns {
-        return vec![(String::new(), Outcome::Failed("it is read in a namespace, not for the host".to_owned(), None))];
+        return only_item(Outcome::Failed("it is read in a namespace, not for the host".to_owned(), None));
     }
-    let context = ReadContext {
-        root: &shared.root,
-        scope: order.scope,
-        phase: order.phase,
-        notes: &shared.notes,
-        late_us: 0,
-        under_way: None,
-        netns: None,
-        netlink: None,
-    };
-    (order.source.read)(&context)
+    (order.source.read)(&ReadContext::new(&shared.root, order.scope, order.phase, &shared.notes))
 }
 
-fn read_netns(
-    shared: &Shared,
-    netns: &NetnsRef,
-    inside: Result<&Inside, &NetnsError>,
-    order: &Order,
-    late_us: u64,
-) -> Vec<(String, Outcome)> {
+fn read_netns(shared: &Shared, netns: &NetnsRef, inside: Result<&Inside, &NetnsError>, order: &Order, late_us: u64) -> Items {
     match inside {
-        // Its name is known from outside.
-        Err(_) if order.source.name == crate::netns::NETNS.name => crate::netns::told(netns),
+        // Its name is known without entering it.
+        Err(_) if order.source.name == NETNS.name => identity(netns),
         Ok(inside) => (order.source.read)(&ReadContext {
             late_us,
             under_way: shared.under_way.as_ref(),
             ..inside.context(&shared.root, &shared.notes, order.phase)
         }),
-        Err(error) => vec![(String::new(), Outcome::Absent(error.to_string(), error.needs().map(str::to_owned)))],
+        Err(error) => only_item(Outcome::Absent(error.to_string(), error.needs().map(str::to_owned))),
     }
 }
 
-/// Lets the calling thread run before others of its group of the scheduler (its session, where there are autogroups, or its cgroup; sched(7)), where this user may: on busy
-/// cores it would else read when who is watched has nothing to do, and hardly ever see a request with it.
+/// Gives the calling thread precedence in its scheduler group (its session with autogroups, or its cgroup; sched(7)), if this user may. On busy cores it would
+/// otherwise run only while the observed servers are idle, and hardly ever see a request in them.
 fn take_precedence() {
     const FIRST: i32 = -20;
-    // Linux takes it for this thread alone (setpriority(2), CAP_SYS_NICE). Without it readings come late, and tell how late.
+    // Linux applies it to this thread alone (setpriority(2), CAP_SYS_NICE). Without it readings come late and say how late.
     let _ = rustix::process::setpriority_process(None, FIRST);
-}
-
-/// CPU time of the calling thread, microseconds: what reading costs, whatever else the host is doing.
-pub(crate) fn thread_cpu_us() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::schedule::FAST_PERIOD_US;
     use super::*;
+    use crate::clock::Clock;
+    use crate::root::Root;
+    use crate::table::{Notes, Phase};
+    use std::sync::Arc;
     use std::time::Instant;
 
     #[test]
-    fn a_job_that_comes_ends_the_repetition_and_so_does_its_time() {
+    fn a_repetition_ends_with_a_new_job_or_at_its_end_time() {
         let (events, _heard) = sync_channel(1);
         let shared =
             Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events, under_way: None };
@@ -322,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_waits_is_read_as_soon_as_there_is_a_request() {
+    fn a_waiting_sample_is_read_as_soon_as_a_request_is_under_way() {
         let (events, _heard) = sync_channel(1);
         let shared =
             Shared { root: Root::default(), clock: Clock(Instant::now()), notes: Arc::new(Notes::default()), events, under_way: None };
@@ -339,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_without_a_core_takes_the_job_that_ends_a_repetition_and_the_next_one() {
+    fn a_reader_that_does_not_run_still_accepts_two_jobs() {
         let (jobs, inbox) = sync_channel(JOBS_MAX);
         let (go, wait) = sync_channel::<()>(0);
         let thread = std::thread::spawn(move || {

@@ -1,11 +1,10 @@
-//! The entries of the last few seconds, for an observation that never ends: what is older is let go, but for what is read only once and for the newest
+//! The entries of the last few seconds, for an observation without an end. Older entries are dropped, except readings that are taken only once and the newest
 //! reading of each kind.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use chokepoint_model::observation::Observation;
-use chokepoint_model::observation::Request;
+use chokepoint_model::observation::{Observation, Request};
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::assemble::place;
@@ -13,10 +12,10 @@ use crate::root::WHY_ENDED;
 use crate::source;
 use crate::table::Cadence;
 
-/// Sources that are read of a process again and again, and when it comes to matter, too.
+/// Sources of a process that are read periodically although their cadence is `Ends`.
 const REPEATED: [&str; 1] = ["process_files"];
 
-/// What was read of late. Its memory is bounded by what a host gives in that time, and by the processes and namespaces that there are.
+/// The recent entries. Memory is bounded by what is read in that time, and by the number of processes and namespaces.
 #[derive(Debug)]
 pub struct Recent {
     keep_us: u64,
@@ -25,12 +24,12 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// Keeps readings for so long.
+    /// Keeps readings for this long.
     pub fn new(keep: Duration) -> Self {
         Self { keep_us: u64::try_from(keep.as_micros()).unwrap_or(u64::MAX), entries: Vec::new() }
     }
 
-    /// Adds what was read since the last time, and lets go what has become old.
+    /// Adds new entries and drops old ones.
     pub fn add(&mut self, entries: Vec<Entry>) {
         self.entries.extend(entries);
         // Stable: those of one time keep the order in which they were read.
@@ -39,7 +38,7 @@ impl Recent {
         self.let_go(newest_us.saturating_sub(self.keep_us));
     }
 
-    /// Lets go what was read before that time.
+    /// Drops entries from before that time.
     fn let_go(&mut self, from_us: u64) {
         let mut last: BTreeMap<(&str, Scope), u64> = BTreeMap::new();
         let mut ended: BTreeMap<Scope, u64> = BTreeMap::new();
@@ -51,7 +50,7 @@ impl Recent {
         }
         let stays = |entry: &Entry| {
             let is_newest = || last.get(&(entry.source.as_str(), entry.scope)) == Some(&entry.at_us);
-            // Its number may be another process's since.
+            // Another process may have its pid now.
             let is_gone = ended.get(&entry.scope).is_some_and(|ended_us| entry.at_us <= *ended_us);
             entry.at_us >= from_us || (!is_gone && (is_read_once(entry) || is_newest()))
         };
@@ -65,7 +64,7 @@ impl Recent {
         &self.entries
     }
 
-    /// The observation that they make of this request and window (microseconds since the observation began), without those of some sources.
+    /// The observation of these entries for a request and a window (microseconds since the observation began), without the sources named in `without`.
     pub fn observation(&self, request: &Request, window_us: (u64, u64), without: &[&str]) -> Observation {
         let mut observation = Observation { request: request.clone(), window_us: Some(window_us), ..Observation::default() };
         let wanted = |entry: &&Entry| !without.contains(&entry.source.as_str());
@@ -74,7 +73,7 @@ impl Recent {
     }
 }
 
-/// True for what is not read again in time.
+/// True for entries of sources that are not read periodically.
 fn is_read_once(entry: &Entry) -> bool {
     let cadence = source(&entry.source).map(|source| source.cadence);
     matches!(cadence, Some(Cadence::Once | Cadence::Ends)) && !REPEATED.contains(&entry.source.as_str())
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn old_readings_go_and_what_is_read_once_and_the_newest_stay() {
+    fn old_readings_are_dropped_except_single_and_newest_ones() {
         let mut recent = Recent::new(Duration::from_secs(5));
         let netns = Scope::Netns(1);
         recent.add(vec![entry(0, "addresses", netns, ""), entry(0, "sockets", netns, ""), entry(SECOND_US, "sockets", netns, "")]);
@@ -105,14 +104,14 @@ mod tests {
             recent.add(vec![entry(second * SECOND_US, "listeners", netns, ""), entry(second * SECOND_US, "listeners", netns, "")]);
             assert!(recent.entries().len() <= 17, "{} entries after {second} s", recent.entries().len());
         }
-        // The newest before the window, too: a counter's value at its beginning. All parts of it.
+        // The newest reading before the window stays whole: it has the counters' values at the beginning.
         let expected: Vec<u64> = (99_993..100_000).flat_map(|second| [second, second]).collect();
         assert_eq!(times(&recent, "listeners"), expected);
         assert_eq!((times(&recent, "addresses"), times(&recent, "sockets")), (vec![0], vec![1]));
     }
 
     #[test]
-    fn of_a_process_that_ended_nothing_stays_and_of_another_with_its_number_all() {
+    fn entries_of_an_ended_process_are_dropped_and_those_of_a_process_with_the_same_pid_stay() {
         let gone = |at_us, pid| Entry {
             outcome: Outcome::Absent(WHY_ENDED.to_owned(), None),
             ..entry(at_us, "process_cpu", Scope::Process(pid), "")
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn they_make_an_observation_of_the_window() {
+    fn the_entries_make_an_observation_of_the_window() {
         let mut recent = Recent::new(Duration::from_secs(5));
         recent.add(vec![entry(1, "listeners", Scope::Netns(1), ""), entry(2, "sockets", Scope::Netns(2), "")]);
         let request = Request { port: 80, ..Request::default() };

@@ -1,4 +1,4 @@
-//! The one thread that decides what is read when: it gives work to the readers, keeps what they read, and lets the scout look at it.
+//! The thread that decides what is read when. It gives work to the readers, stores what they read, and runs the scout on it.
 
 mod lane;
 mod quiet;
@@ -11,59 +11,43 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use chokepoint_model::observation::Request;
-use chokepoint_model::observation::{NetnsId, Observation};
+use chokepoint_model::observation::{NetnsId, Observation, Request};
 use chokepoint_recording::{Entry, Outcome, Scope};
 
 use lane::Lane;
 
 use super::bucket::{Account, Bucket};
 use super::costs::{self, Costs};
-use super::reader::{Job, Order, Read, Reader, Reply, Shared, thread_cpu_us};
+use super::messages::{Event, Job, Order, Read, Reply, Shared};
+use super::options::{ObserveError, ObserveOptions};
+use super::reader::Reader;
 use super::schedule::{EDGES, FILES, Watch, is_edge};
 use super::scout::{Known, PIDS_MAX, Wanted, listener_inodes, scout};
 use super::socket_owners::Holding;
-use super::status_pollers::{StatusPollers, StatusTurn};
+use super::status_pollers::StatusPollers;
 use super::store::Store;
-use super::{Clock, ObserveError, ObserveOptions};
 use crate::SOURCES;
 use crate::assemble::{BOUND, place};
+use crate::clock::{Clock, thread_cpu_us};
 use crate::netns::{Namespaces, list, own};
 use crate::root::WHY_ENDED;
-use crate::servers::SERVER_STATUS;
+use crate::servers::status::SERVER_STATUS;
 use crate::table::{Cadence, Notes, Phase, ScopeKind, Source};
-use crate::text::conntrack_translations::NAME as TRANSLATIONS;
+use crate::text::conntrack::translations::NAME as TRANSLATIONS;
 
-/// What the sampler hears of.
-#[derive(Debug)]
-pub(super) enum Event {
-    /// A reader is done.
-    Reply(Reply),
-    /// A server was asked for its status page.
-    StatusTurn(StatusTurn),
-    /// An entry that is no reading.
-    Note(Entry),
-    /// Hand over all entries so far.
-    Drain(SyncSender<Vec<Entry>>),
-    /// Take the last readings and end.
-    Finish,
-    /// End; nobody wants the entries.
-    Abandon,
-}
-
-/// Events that may wait for the sampler; a reader has at most one of them.
+/// Events that may wait for the sampler. A reader has at most one of them.
 const EVENTS_MAX: usize = 1024;
-/// The path is looked for anew this often.
+/// Time between two searches for the path.
 const SCOUT_PERIOD_US: u64 = 1_000_000;
-/// A reader that has not answered for this long when the observation ends is left behind: it hangs in the kernel.
+/// At the end of the observation, a reader that has not replied for this long is abandoned: it hangs in the kernel.
 const PATIENCE_US: u64 = 10_000_000;
-/// The first answers of status pages are waited for so long before the observation counts as begun.
+/// How long the beginning waits for the first status pages.
 const FIRST_PAGES_US: u64 = 2_500_000;
-/// The source that finds something to read only where a process is a server of a known kind.
+/// The source that has entries only for servers of a known kind.
 const CONFIG: &str = "server_config";
-/// The source that tells whose a process is.
+/// The source with the user of a process.
 const IDENTITY: &str = "process_identity";
-/// What the scout needs of a namespace and of a process.
+/// Sources that the scout needs.
 const SCOUTED: [&str; 6] = ["addresses", "listeners", "sockets", FILES, CONFIG, TRANSLATIONS];
 
 /// The state of one observation.
@@ -81,23 +65,23 @@ pub(super) struct Sampler {
     hold_wanted: Option<BTreeSet<u64>>,
     scout_due_us: u64,
     translations_turns: u32,
-    /// What all readers and this thread may use.
+    /// The CPU time that all readers and this thread may use.
     bucket: Bucket,
-    /// What is saved for work that is on no reader's schedule: to look for the path in what was read,
+    /// Pays for the search for the path in what was read.
     looking: Account,
-    /// to search for the holders of listeners,
+    /// Pays for the search for the processes that hold listeners.
     searching: Account,
-    /// and to read translations.
+    /// Pays for reading translations.
     translating: Account,
     /// CPU time of the sampling thread that the bucket has paid.
     own_paid_us: u64,
-    /// Something that the scout has not seen yet.
+    /// There are readings that the scout has not seen yet.
     news: bool,
     path: Wanted,
     found: Arc<AtomicBool>,
     bounds: BTreeSet<String>,
     costs: Costs,
-    /// Processes that ended are forgotten.
+    /// The observation has no end and forgets processes that ended.
     endless: bool,
 }
 
@@ -140,8 +124,8 @@ impl Sampler {
         Ok((sampler, events))
     }
 
-    /// All that happens before the sampling: first readings of the host, of the client's and the observer's own namespace, and of every tier
-    /// of the path that can be seen already.
+    /// Does everything that comes before the sampling: first readings of the host, of the client's and the observer's own namespace, and of every tier
+    /// of the path that is visible already.
     pub(super) fn begin(&mut self) -> Result<(), ObserveError> {
         let host = Reader::of_host(self.shared.clone()).map_err(ObserveError::Thread)?;
         self.add_lane(Scope::Host, host);
@@ -159,7 +143,7 @@ impl Sampler {
         self.drain(PATIENCE_US);
         self.survey()?;
         self.refresh_holders();
-        // Each turn finds at most one tier more, for its processes' files are read only when they are known to be on the path.
+        // Each turn finds at most one more tier: the files of processes are read only once they are known to be on the path.
         while self.look()? {
             self.drain(PATIENCE_US);
         }
@@ -178,7 +162,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Samples until told to end; the entries, unless nobody wants them, and what they cost.
+    /// Samples until asked to end. Returns the entries, unless the observation was abandoned, and their cost.
     pub(super) fn run(mut self) -> (Vec<Entry>, Costs) {
         self.costs.sampling(true);
         let own_us = thread_cpu_us();
@@ -222,7 +206,9 @@ impl Sampler {
             let scopes = lane.scopes.clone();
             let ends = |kind| SOURCES.iter().filter(move |source| source.scope == kind && source.cadence != Cadence::Once);
             lane.fresh.extend(
-                scopes.iter().flat_map(|scope| ends(kind_of(*scope)).map(|source| Order { source, scope: *scope, phase: Phase::Last })),
+                scopes
+                    .iter()
+                    .flat_map(|scope| ends(ScopeKind::of(*scope)).map(|source| Order { source, scope: *scope, phase: Phase::Last })),
             );
         }
         self.drain(PATIENCE_US);
@@ -246,8 +232,8 @@ impl Sampler {
         (entries, self.costs)
     }
 
-    /// What all readings together tell of the path, and no single look did: an upstream whose connections were never seen by both readers in
-    /// one turn. Its processes are read once at least, so that the path has no tier without them.
+    /// Finds the path in all readings together. This finds upstreams whose connections never showed to both readers in one turn. Their processes are read at
+    /// least once, so that no tier of the path lacks them.
     fn catch_up(&mut self) {
         let mut all = Observation { request: self.request.clone(), ..Observation::default() };
         let told = |entry: &&Entry| SCOUTED.contains(&entry.source.as_str()) || entry.source == IDENTITY;
@@ -278,11 +264,11 @@ impl Sampler {
         self.add_scope(scope, scope);
     }
 
-    /// A scope that has come to matter: everything about it is read at once.
+    /// Adds a scope to a lane and orders all its first readings.
     fn add_scope(&mut self, lane: Scope, scope: Scope) {
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
         if lane.scopes.insert(scope) {
-            let of_kind = SOURCES.iter().filter(|source| source.scope == kind_of(scope));
+            let of_kind = SOURCES.iter().filter(|source| source.scope == ScopeKind::of(scope));
             lane.fresh.extend(of_kind.map(|source| Order { source, scope, phase: Phase::First }));
         }
     }
@@ -313,7 +299,7 @@ impl Sampler {
             {
                 Job::Hold(wanted)
             } else {
-                // The host comes first in order, so the others see whether it reads files now.
+                // The host is first in order, so the others know whether it reads files now.
                 let with_files = files_due && matches!(watch, Watch::Path { .. });
                 let due = lane.schedule.due(now_us, watch, with_files, &mut self.bucket);
                 files_due |= *scope == Scope::Host && due.iter().any(|source| source.name == FILES);
@@ -325,7 +311,7 @@ impl Sampler {
         }
     }
 
-    /// Lets files wait for the connections that they belong to.
+    /// Delays the reading of files until the connections that belong to them can be read.
     fn pair_edges(&mut self, now_us: u64, watches: &[Watch]) {
         let mut lanes = self.lanes.iter_mut().zip(watches).filter(|((_, lane), _)| lane.is_free());
         if let Some(((Scope::Host, host), watch)) = lanes.next() {
@@ -335,7 +321,7 @@ impl Sampler {
     }
 
     fn watch(&self, reader: Scope) -> Watch {
-        // Who holds connections is sought once somebody calls a listener, who may be the first tier.
+        // Files are sought only once somebody calls a listener: the caller may be the first tier.
         let sought = match (self.seeks(), self.path.calls) {
             (false, _) => &EDGES[..0],
             (true, false) => &EDGES[..1],
@@ -349,12 +335,12 @@ impl Sampler {
         }
     }
 
-    /// True while no tier behind the first one was seen.
+    /// True while no tier behind the first one is known.
     fn seeks(&self) -> bool {
         self.path.answered && !self.path.upstream
     }
 
-    /// Lets flow into the bucket what came since the last time, after what this thread itself used was taken out of it.
+    /// Takes the CPU time of this thread out of the bucket, then refills it.
     fn pour(&mut self, now_us: u64) {
         let own_us = thread_cpu_us();
         self.bucket.take(own_us.saturating_sub(self.own_paid_us));
@@ -368,11 +354,11 @@ impl Sampler {
         next.fold(self.scout_due_us, u64::min)
     }
 
-    /// Works until no reader has anything left to do, or for so long at most.
+    /// Works until no reader has work left, or until the time is over.
     fn drain(&mut self, patience_us: u64) {
         let until_us = self.shared.clock.now_us() + patience_us;
         loop {
-            // A reader that repeats is given nothing to read where nothing is left: that ends it.
+            // An empty job ends a repetition.
             for lane in self.lanes.values_mut().filter(|lane| lane.is_free() && (lane.is_busy() || !lane.fresh.is_empty())) {
                 let fresh = std::mem::take(&mut lane.fresh);
                 lane.give(Job::Read(fresh, None));
@@ -401,25 +387,25 @@ impl Sampler {
                 self.bucket.take(told.cost_us);
                 self.store.add(told.entries, Cadence::Slow, told.phase);
             }
-            // Whoever asked may have gone meanwhile: then nobody wants them.
+            // The caller may be gone. Then nobody needs the entries.
             Event::Drain(to) => drop(to.send(self.store.drain())),
-            // Only the caller's first word to end counts; it is heard in `run`.
+            // `run` handles the first of these. Later ones have no effect.
             Event::Finish | Event::Abandon => {}
         }
     }
 
     fn take(&mut self, reply: Reply) {
         let now_us = self.shared.clock.now_us();
-        // First readings are no part of the sampling.
+        // First readings do not belong to the sampling.
         let first_us: u64 = reply.reads.iter().map(Read::spent).filter(|spent| spent.is_first).map(|spent| spent.cost_us).sum();
         self.bucket.take(reply.cost_us.saturating_sub(first_us));
         if let Some(lane) = self.lanes.get_mut(&reply.reader) {
             lane.answered();
-            // Nothing will ever be read there; its lack is told once, by the first readings.
+            // Nothing will ever be read there. The first readings report that once.
             lane.gone |= reply.shut_out;
             lane.schedule.done(now_us, &mut self.bucket, &reply.reads.iter().map(Read::spent).collect::<Vec<_>>());
         }
-        // Files and sockets are read at one time by two readers, and whichever comes last completes the pair.
+        // Two readers read files and sockets at the same time. The later reply completes the pair.
         let edges = self.seeks() && reply.reads.iter().any(|read| is_edge(read.order.source));
         for read in reply.reads {
             self.costs.read(&read);
@@ -430,7 +416,7 @@ impl Sampler {
         if let Some(holding) = reply.holding {
             self.costs.add(costs::HOLDERS, reply.cost_us);
             self.bucket.charge(&mut self.searching, reply.cost_us);
-            // Listeners are read 20 times a second; a new one shows in its holders, or, before there is a path, matters by itself.
+            // Listeners are read 20 times a second. A new one counts once it has holders, or at once while there is no path.
             self.news |= holding != self.holding || !self.path.answered;
             self.holding = holding;
         }
@@ -449,7 +435,7 @@ impl Sampler {
             if let Some(lane) = self.lanes.get_mut(&Scope::Host)
                 && !lane.scopes.remove(&order.scope)
             {
-                return; // That it ended is told once.
+                return; // The end of a process is reported once.
             }
             if self.endless {
                 self.path.pids.remove(&pid);
@@ -474,7 +460,7 @@ impl Sampler {
 
     // ---- the path
 
-    /// What was last read of these sources.
+    /// The newest readings of these sources.
     fn view(&self, sources: &[&str]) -> Observation {
         let mut view = Observation::default();
         for (_, entry) in self.latest.iter().filter(|((_, source), _)| sources.contains(source)) {
@@ -483,7 +469,7 @@ impl Sampler {
         view
     }
 
-    /// Lets the scout look; true where it found something that is not read yet, the reading of which begins.
+    /// Runs the scout and begins to read what it found. True if it found something new.
     fn look(&mut self) -> Result<bool, ObserveError> {
         self.news = false;
         let before_us = thread_cpu_us();
@@ -522,13 +508,5 @@ impl Sampler {
             }
         }
         Ok(fresh)
-    }
-}
-
-fn kind_of(scope: Scope) -> ScopeKind {
-    match scope {
-        Scope::Host => ScopeKind::Host,
-        Scope::Netns(_) => ScopeKind::Netns,
-        Scope::Process(_) => ScopeKind::Process,
     }
 }

@@ -1,4 +1,5 @@
-//! When each source is due. What is cheap and compared, or the only proof, keeps to its cadence; all else is read when the bucket can pay for it.
+//! When each source is due. Sources that are cheap, compared with each other, or the only proof keep to their cadence. All others are read when the bucket can
+//! pay for them.
 
 use chokepoint_recording::Scope;
 
@@ -7,73 +8,72 @@ use crate::SOURCES;
 use crate::table::{Cadence, ScopeKind, Source};
 
 pub(super) const FAST_PERIOD_US: u64 = 50_000;
-/// Of what is read four times a second, and of another try to pay for what waits.
+/// Period of sources that are read four times a second, and of attempts to pay for waiting ones.
 const OFTEN_PERIOD_US: u64 = 250_000;
 const SLOW_PERIOD_US: u64 = 1_000_000;
-/// Where the path does not lead, everything is read this often.
+/// Period of everything in namespaces that are not on the path.
 const ASIDE_PERIOD_US: u64 = 5_000_000;
-/// What is due so soon is read at once: one wake-up for several sources.
+/// Sources that are due within this time are read together, with one wake-up.
 const TOGETHER_US: u64 = 2_000;
-/// A turn of what is repeated begins so much later at the most.
+/// Largest random delay of a repeated turn.
 pub(super) const DRAWN_MAX_US: u64 = 20_000;
 
-/// Sources that are read as the bucket affords, where they are not cheap: they cost what there are connections, descriptors, processes or interfaces. All others
-/// keep to their cadence: CPU times of cores, processes and cgroups, which are compared, and where their times come apart one saw work that the other did not;
-/// counters; the queues of listeners and the count of conntrack's entries, which fill up within a moment. Samples of requests have a part of their own.
+/// Sources that are read when the bucket can pay, unless they are cheap: their cost grows with connections, descriptors, processes or interfaces. All others
+/// keep to their cadence. CPU times of cores, processes and cgroups are compared, so they must be read at the same times. Counters are cheap. The queues of
+/// listeners and the count of conntrack entries fill up within a moment. Samples of requests have their own part of the inflow.
 const AFFORDED: [&str; 8] = [CONNECTIONS, FILES, WAITS, "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
 
-/// A reading is cheap that takes no more than one of so many parts of what flows in within a second (of what is read four times a second, a quarter): about 1 ms. Of
-/// few connections all is read in time then, however many namespaces there are: who waits for whom must not be missed for want of a millisecond. Where all that is
-/// cheap is too much together, it is read more rarely, all of it alike.
+/// A reading is cheap if it costs no more than one of so many parts of the inflow of a second: about 1 ms (a quarter of that if it is read four times a
+/// second). So with few connections everything is read in time, however many namespaces there are: a missing millisecond must not hide who waits for whom. If
+/// all cheap sources together are too expensive, all of them are read more rarely by the same factor.
 const CHEAP_PART: u64 = 8;
 
-/// Sources that tell which connections the processes of the path hold. They are read one right after the other, for a connection must be seen
-/// by both.
+/// Sources that tell which connections the processes of the path hold. They are read right after each other, since both must see a connection.
 pub(super) const EDGES: [&str; 2] = [CONNECTIONS, FILES];
 const CONNECTIONS: &str = "sockets";
 pub(super) const FILES: &str = "process_files";
 
-/// The source that tells for which of them a process waits: read right after them.
+/// The source that tells for which of these connections a process waits. It is read right after them.
 const WAITS: &str = "process_syscall";
 
-/// Sources that tell of servers: nobody queues at a client's listeners.
+/// Sources that concern servers only: nobody queues at a client's listeners.
 const OF_SERVERS: [&str; 2] = [CONNECTIONS, "listeners"];
 
 pub(super) fn is_edge(source: &Source) -> bool {
     EDGES.contains(&source.name)
 }
 
-/// What a reader's scopes are to the path.
+/// Role of a reader's scopes on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// It does not lead there: a look now and then is enough.
+    /// Not on the path: occasional readings are enough.
     Aside,
-    /// Requests come from there: its tables and ports can be the limit, too, but not what tells of servers.
+    /// Requests come from there. Its tables and ports can be the limit too, but its listeners cannot.
     Client,
-    /// Requests are answered there. In search of a tier that was not seen yet, these sources are read oftener while there is plenty in the bucket.
+    /// Requests are answered there. While a tier is sought, these sources are read more often if the bucket has plenty.
     Path { sought: &'static [&'static str] },
 }
 
-/// What one reading took.
+/// Cost of one reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spent {
     pub(super) source: &'static Source,
     /// CPU time, microseconds.
     pub(super) cost_us: u64,
-    /// It gave a value, and one that is not empty or zero.
+    /// It gave a value that is not empty and not zero.
     pub(super) is_there: bool,
-    /// It is the first one of its scope, which waits for nothing.
+    /// It was the first one of its scope, which needs no payment.
     pub(super) is_first: bool,
 }
 
-/// The next whole multiple of a period: so the turns of all readers fall together and wake the host once.
+/// The next whole multiple of a period. So the turns of all readers coincide and wake the host once.
 pub(super) fn next(after_us: u64, period_us: u64) -> u64 {
     (after_us / period_us + 1) * period_us
 }
 
-/// So much later than a turn at the most, by an amount that differs from turn to turn and from reader to reader. What servers do at a beat of their own must not
-/// always be seen at the same point of it; and where readers took their turns together, the second one on a core would see what is left after the clients had no
-/// core while the first one read: a few clients that wait for their answers ask nothing new, and the servers have soon answered all.
+/// A pseudo-random moment up to `late_us_max` after a turn, different for each turn and reader. Samples must not keep step with what servers do periodically.
+/// And if two readers sampled at the same time on one core, the second one would see too few requests: while the first one reads, the clients have no core
+/// and send nothing new, and the servers soon have answered everything.
 pub(super) fn drawn(turn_us: u64, reader: Scope, late_us_max: u64) -> u64 {
     let number = if let Scope::Netns(id) = reader { id } else { 0 };
     // The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
@@ -85,18 +85,18 @@ pub(super) fn drawn(turn_us: u64, reader: Scope, late_us_max: u64) -> u64 {
 
 struct Slot {
     source: &'static Source,
-    /// Whose it is.
     reader: Scope,
     due_us: u64,
-    /// When it was given out last.
+    /// Time of its last turn.
     given_us: u64,
     account: Account,
-    /// The last reading gave nothing: there is nothing to be watched closely.
+    /// The last reading gave nothing, so it need not be read often.
     is_absent: bool,
-    /// It was due and could not be paid for.
+    /// It was due and the bucket could not pay.
     is_late: bool,
-    /// The time between its last two turns where want of CPU time made it twice as long as usual or longer, else zero; and the longest between two readings.
+    /// Time between its last two turns if the budget made it at least twice as long as usual, else zero.
     gap_us: u64,
+    /// The longest such time between two readings.
     gap_us_max: u64,
 }
 
@@ -119,7 +119,7 @@ impl Slot {
         self.source.cadence == Cadence::Sampled
     }
 
-    /// What the reader repeats by itself.
+    /// True if the reader repeats it by itself.
     fn is_repeated(&self, watch: Watch) -> bool {
         self.cadence_us(watch) == FAST_PERIOD_US || (self.is_sampled() && watch != Watch::Aside)
     }
@@ -133,7 +133,8 @@ impl Slot {
         }
     }
 
-    /// A search takes only what is left over; and what takes all that flows in within a second rests until there is plenty, lest all else waits for it.
+    /// The time until the next turn. A search uses only what is left over. A source that costs the inflow of a whole second pauses until the bucket has plenty,
+    /// so that nothing else waits for it.
     fn period_us(&self, watch: Watch, bucket: &Bucket) -> u64 {
         let cadence_us = self.cadence_us(watch);
         let is_sought = matches!(watch, Watch::Path { sought } if sought.contains(&self.source.name));
@@ -148,10 +149,10 @@ impl Slot {
         }
     }
 
-    /// True where it is read now; else it is due later.
+    /// True if it is read now. Otherwise it becomes due later.
     fn takes_turn(&mut self, now_us: u64, watch: Watch, is_paired: bool, bucket: &mut Bucket) -> bool {
         let (at_us, period_us) = (now_us + TOGETHER_US, self.period_us(watch, bucket));
-        // There may be less in the bucket by now, and another path. Where the path does not lead no request is.
+        // The content of the bucket and the path may have changed. Off the path there are no requests to sample.
         let is_early = next(self.given_us, period_us) > at_us && !is_paired;
         if is_early || (self.is_sampled() && watch == Watch::Aside) {
             self.due_us = next(at_us, period_us);
@@ -173,24 +174,24 @@ impl Slot {
         true
     }
 
-    /// Tries again at the next turn; until then it saves.
+    /// Delays it to the next attempt to pay. Until then it saves.
     fn put_off(&mut self, now_us: u64) {
         self.due_us = self.moment_us(next(now_us + TOGETHER_US, OFTEN_PERIOD_US));
         self.is_late = true;
     }
 
-    /// Samples of requests have no beat.
+    /// Samples of requests are not periodic.
     fn moment_us(&self, turn_us: u64) -> u64 {
         if self.is_sampled() { drawn(turn_us, self.reader, OFTEN_PERIOD_US) } else { turn_us }
     }
 }
 
-/// What a reader reads by itself.
+/// Sources that a reader repeats by itself.
 #[derive(Debug)]
 pub(super) struct Repeat {
     pub(super) sources: Vec<&'static Source>,
     pub(super) until_us: u64,
-    /// At whole multiples of it.
+    /// The turns are at whole multiples of this.
     pub(super) period_us: u64,
 }
 
@@ -200,7 +201,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// All sources that the reader of this scope reads repeatedly. Those of processes are due without effect while there are none.
+    /// All sources that the reader of this scope reads periodically. Those of processes have no effect while there are no processes.
     pub(super) fn new(reader: Scope, now_us: u64) -> Self {
         let is_netns = matches!(reader, Scope::Netns(_));
         let is_read = |source: &Source| match source.scope {
@@ -211,22 +212,22 @@ impl Schedule {
         let is_repeated = |source: &Source| !matches!(source.cadence, Cadence::Ends | Cadence::Once) || is_edge(source);
         let sources = SOURCES.iter().filter(|source| is_read(source) && is_repeated(source));
         let mut slots: Vec<Slot> = sources.map(|source| Slot::of(source, reader, now_us)).collect();
-        // A sample comes first in its turn: while anything else is read the servers go on, and clients whose core the reader has do not.
+        // A sample comes first in its turn. During other reads the servers go on working, and clients on the reader's core do not.
         slots.sort_by_key(|slot| (!slot.is_sampled(), !is_edge(slot.source), slot.source.name != WAITS));
         Self { slots }
     }
 
-    /// True where samples of requests have to keep to their part of the bucket.
+    /// True if samples of requests must keep to their part of the inflow.
     pub(super) fn has_expensive_samples(&self) -> bool {
         self.slots.iter().any(|slot| slot.is_sampled() && !slot.is_cheap())
     }
 
-    /// What its sources save.
+    /// The accounts of its sources.
     pub(super) fn accounts(&mut self) -> impl Iterator<Item = &mut Account> {
         self.slots.iter_mut().map(|slot| &mut slot.account)
     }
 
-    /// What is due and paid, and the connections whenever files are read; it counts as given out.
+    /// The sources that are due and paid for; and connections, whenever files are read. Their turns begin.
     pub(super) fn due(&mut self, now_us: u64, watch: Watch, with_files: bool, bucket: &mut Bucket) -> Vec<&'static Source> {
         let mut due = Vec::new();
         for slot in &mut self.slots {
@@ -242,7 +243,7 @@ impl Schedule {
         self.slots.iter_mut().find(|slot| slot.source.name == name)
     }
 
-    /// Puts off the files of processes while the connections of their time, which these others read, are too expensive: without them they tell nothing.
+    /// Delays the files of processes while the connections, which `others` read, are too expensive. Files alone tell nothing.
     pub(super) fn pair<'a>(&mut self, now_us: u64, watch: Watch, others: impl Iterator<Item = &'a mut Self>, bucket: &mut Bucket) {
         let Some(files) = self.slot(FILES) else { return };
         let turn_us = files.due_us.max(next(files.given_us, files.period_us(watch, bucket)));
@@ -259,8 +260,8 @@ impl Schedule {
         }
     }
 
-    /// What the reader may read often by itself, until when, and how often: until the next other source is due. It counts as given out. What waits to be
-    /// paid for is no reason to stop: once it is read, that ends the repetition.
+    /// The sources that the reader may repeat by itself until another source is due. Their turns begin. A source that waits for payment does not end the
+    /// repetition; reading it does.
     pub(super) fn repeat(&mut self, now_us: u64, watch: Watch, bucket: &mut Bucket) -> Option<Repeat> {
         let (often, others): (Vec<&mut Slot>, Vec<&mut Slot>) = self.slots.iter_mut().partition(|slot| slot.is_repeated(watch));
         let until_us = others.iter().filter(|slot| !slot.is_late).map(|slot| slot.due_us).min()?;
@@ -268,7 +269,7 @@ impl Schedule {
         if until_us <= now_us + period_us {
             return None;
         }
-        // A sample that is taken more rarely than the reader would take it by itself is given out alone.
+        // A sample with a longer period than the reader's own repetition is ordered separately.
         let given =
             often.into_iter().filter(|slot| !slot.is_sampled() || slot.period_us(watch, bucket) <= slot.cadence_us(watch)).map(|slot| {
                 (slot.given_us, slot.due_us) = (until_us - period_us, until_us);
@@ -278,19 +279,19 @@ impl Schedule {
         (!sources.is_empty()).then_some(Repeat { sources, until_us, period_us })
     }
 
-    /// Takes note of what reads gave and took. The bucket has paid for them already.
+    /// Notes results and costs of reads. The bucket has paid for them already.
     pub(super) fn done(&mut self, now_us: u64, bucket: &mut Bucket, reads: &[Spent]) {
         for slot in &mut self.slots {
             let of_slot = reads.iter().filter(|read| read.source.name == slot.source.name);
             let (first, others): (Vec<&Spent>, Vec<&Spent>) = of_slot.partition(|read| read.is_first);
             let there = first.iter().chain(&others).filter(|read| read.is_there).count();
             let cost_us: u64 = others.iter().map(|read| read.cost_us).sum();
-            // Of what is read of few processes at a time, the first readings of all tell more than a turn will take; the first sample of a crowd has all of it, the
-            // next ones a share.
+            // First readings can cost more than a turn: they cover all processes, a turn only a few. So do first samples, which have all connections and not a
+            // share.
             if !slot.is_sampled() {
                 slot.account.expect(first.iter().map(|read| read.cost_us).max().unwrap_or(0));
             }
-            // One answer has several samples or none; all else is read once in it, for each scope.
+            // A reply has several samples or none, and one reading of each other source for each scope.
             let turns =
                 if slot.is_sampled() { others.iter().filter(|read| read.is_there).count() as u64 } else { others.len().min(1) as u64 };
             match cost_us.checked_div(turns) {
@@ -302,20 +303,20 @@ impl Schedule {
                 if slot.is_absent && there > 0 {
                     slot.due_us = slot.due_us.min(next(now_us, FAST_PERIOD_US));
                 }
-                // A turn without a sample says nothing.
+                // A turn without a sample proves nothing.
                 slot.is_absent = there == 0 && !slot.is_sampled();
                 slot.gap_us_max = slot.gap_us_max.max(slot.gap_us);
             }
         }
     }
 
-    /// When the next source is due.
+    /// The time at which the next source is due.
     pub(super) fn next_due_us(&self) -> Option<u64> {
         self.slots.iter().map(|slot| slot.due_us).min()
     }
 
-    /// One sentence for each source that was read half as often as it should have been, or more rarely, until this time: what still waits to be paid for was not read
-    /// since its last turn.
+    /// One sentence for each source that was read at most half as often as usual until this time. A source that still waits for payment was not read since
+    /// its last turn.
     pub(super) fn slowed(&self, scope: Scope, until_us: u64) -> impl Iterator<Item = String> {
         let waits_us = move |slot: &Slot| {
             let gap_us = until_us.saturating_sub(slot.given_us);

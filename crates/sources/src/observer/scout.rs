@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use chokepoint_model::observation::Request;
-use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, SocketAddress, UnixPeer};
+use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NetnsView, Observation, Request, SocketAddress, UnixPeer};
 use chokepoint_model::path::{ArrivalAddress, Endpoint, Translations, answers, is_asked, is_local, names_listener};
 
 use super::socket_owners::Holding;

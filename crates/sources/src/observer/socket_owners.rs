@@ -1,16 +1,16 @@
-//! Which processes hold a socket, from the links in `/proc/PID/fd`; processes that were looked at are not looked at again without need.
+//! Which processes hold a socket, from the links in `/proc/PID/fd`. A process is searched again only if that is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::root::{Root, link_of_path};
 
-/// Descriptors of one process that are looked at, at most.
+/// Most descriptors of one process to look at.
 const FILES_MAX: usize = 65_536;
 
-/// Processes by the inode of a socket that they hold.
+/// The processes that hold a socket, by the socket's inode.
 pub(crate) type Holding = BTreeMap<u64, BTreeSet<u32>>;
 
-/// The index of holders of the wanted sockets.
+/// Index of the processes that hold the wanted sockets.
 #[derive(Debug, Default)]
 pub(crate) struct SocketOwners {
     wanted: BTreeSet<u64>,
@@ -19,8 +19,8 @@ pub(crate) struct SocketOwners {
 }
 
 impl SocketOwners {
-    /// Brings the index up to date: looks at processes that are new since the last time, and at all of them where a socket is wanted that was
-    /// not wanted before. A process that opens nothing new keeps its sockets until it ends, so nothing else needs a second look.
+    /// Updates the index: searches processes that are new since the last call, or all of them if a new socket is wanted. A process that opens nothing new
+    /// keeps its sockets until it ends, so no other search is needed.
     pub(crate) fn refresh(&mut self, root: &Root, wanted: &BTreeSet<u64>) -> &Holding {
         let pids: BTreeSet<u32> = root.pids().unwrap_or_default().into_iter().collect();
         if !wanted.is_subset(&self.wanted) {
@@ -44,7 +44,7 @@ impl SocketOwners {
     }
 }
 
-/// Inodes of the sockets that a process holds; none where it may not be looked at or has ended.
+/// Inodes of the sockets that a process holds; none if it has ended or is not accessible.
 fn sockets(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
     let directory = format!("proc/{pid}/fd");
     let (names, _) = root.names(&directory, FILES_MAX, None).unwrap_or_default();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn new_processes_and_new_wishes_are_found_and_the_ended_forgotten() {
+    fn new_processes_and_newly_wanted_sockets_are_found_and_ended_processes_dropped() {
         let tree = tempfile::tempdir().unwrap();
         let root = Root::new(tree.path());
         process(tree.path(), 10, &["socket:[5]", "pipe:[6]", "/dev/null", "socket:[x]"]);

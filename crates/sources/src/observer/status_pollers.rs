@@ -1,4 +1,4 @@
-//! Threads that ask servers for their status pages, one for each master: they wait for answers, which no other reader does.
+//! Threads that poll servers for their status pages, one for each master. They wait for responses, which no other reader does.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -7,44 +7,34 @@ use std::time::Duration;
 
 use chokepoint_recording::{Entry, Scope};
 
-use super::reader::{Shared, thread_cpu_us};
-use super::sampler::Event;
+use super::messages::{Event, Shared, StatusTurn};
+use crate::clock::thread_cpu_us;
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{NetnsError, of_process};
-use crate::servers::SERVER_STATUS;
+use crate::servers::status::SERVER_STATUS;
 use crate::table::{Phase, ReadContext};
 
-/// From one turn to the next: the request must never be the load that disturbs.
+/// Time between two polls. The polls must not become a load of their own.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Servers that are asked.
+/// Most servers to poll.
 const SERVERS_MAX: usize = 16;
 
-/// What one turn gave; nothing where the server has no status page.
-#[derive(Debug)]
-pub(super) struct StatusTurn {
-    pub(super) pid: u32,
-    pub(super) phase: Phase,
-    pub(super) entries: Vec<Entry>,
-    /// CPU time that it took, microseconds.
-    pub(super) cost_us: u64,
-}
-
 struct StatusPoller {
-    /// A word in it is for the last turn.
+    /// A message in it asks for the last turn.
     last: SyncSender<()>,
     thread: JoinHandle<()>,
-    /// It has told its first turn.
+    /// It has reported its first turn.
     began: bool,
 }
 
-/// All threads that ask.
+/// All polling threads.
 #[derive(Default)]
 pub(super) struct StatusPollers {
     by_pid: BTreeMap<u32, StatusPoller>,
 }
 
 impl StatusPollers {
-    /// Begins to ask a server, once.
+    /// Begins to poll a server, if it is not polled yet.
     pub(super) fn start(&mut self, shared: &Shared, pid: u32) {
         if self.by_pid.contains_key(&pid) || self.by_pid.len() >= SERVERS_MAX || !shared.root.is_live() {
             return;
@@ -54,7 +44,7 @@ impl StatusPollers {
         let work = move |inside: Result<&Inside, NetnsError>| ask(&to, pid, inside.ok(), &inbox);
         let thread = match of_process(&shared.root, pid) {
             Ok(netns) => spawn_inside(netns, shared.root.clone(), work).ok(),
-            // A page behind a unix socket can be asked for all the same.
+            // A page behind a unix socket can still be polled.
             Err(error) => std::thread::Builder::new().name(format!("server {pid}")).spawn(move || work(Err(error))).ok(),
         };
         if let Some(thread) = thread {
@@ -62,27 +52,27 @@ impl StatusPollers {
         }
     }
 
-    /// A turn was told.
+    /// Notes that a turn was reported.
     pub(super) fn heard(&mut self, told: &StatusTurn) {
         if let Some(asker) = self.by_pid.get_mut(&told.pid) {
             asker.began = true;
         }
     }
 
-    /// True while one has not told its first turn.
+    /// True while a poller has not reported its first turn.
     pub(super) fn begin(&self) -> bool {
         self.by_pid.values().any(|asker| !asker.began && !asker.thread.is_finished())
     }
 
-    /// Lets all of them take their last turn.
+    /// Asks all of them for their last turn.
     pub(super) fn finish(&self) {
         for asker in self.by_pid.values() {
-            // One that has ended has nothing to ask.
+            // A poller that has ended needs no message.
             let _ = asker.last.try_send(());
         }
     }
 
-    /// Waits for those that were told to finish: each waits for its server within a bound of its own.
+    /// Waits for all of them. Each waits for its server within its own time limit.
     pub(super) fn join(self) {
         for asker in self.by_pid.into_values() {
             let _ = asker.thread.join();
@@ -90,13 +80,12 @@ impl StatusPollers {
     }
 }
 
-/// Asks once a second until the last turn, or until nobody hears it any more.
+/// Polls once a second until the last turn, or until nobody listens any more.
 fn ask(shared: &Shared, pid: u32, inside: Option<&Inside>, inbox: &Receiver<()>) {
     let mut phase = Phase::First;
     loop {
         let scope = Scope::Process(pid);
-        let own =
-            ReadContext { root: &shared.root, scope, phase, notes: &shared.notes, netns: None, late_us: 0, under_way: None, netlink: None };
+        let own = ReadContext::new(&shared.root, scope, phase, &shared.notes);
         let context = inside.map_or(own, |inside| ReadContext { scope, ..inside.context(&shared.root, &shared.notes, phase) });
         let (at_us, from_us) = (shared.clock.now_us(), thread_cpu_us());
         let entry = |(item, outcome)| Entry { at_us, source: SERVER_STATUS.name.to_owned(), scope, item, outcome };

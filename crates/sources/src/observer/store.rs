@@ -1,4 +1,4 @@
-//! The entries of one observation within a bound: when it is reached, readings between the first and the last are thinned evenly.
+//! The entries of one observation within a bound. At the bound, readings between the first and the last are thinned evenly.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use chokepoint_recording::{Entry, Outcome, Scope};
 
 use crate::table::{Cadence, Phase};
 
-/// What an entry costs beside its bytes.
+/// Memory of an entry without its bytes.
 const ENTRY_BYTES: usize = 96;
 
 /// Entries that are thinned together: one source for one scope.
@@ -15,7 +15,7 @@ type Group = (String, Scope);
 struct Kept {
     entry: Entry,
     cadence: Cadence,
-    /// Number of the reading in its group where it may be thinned; first and last readings stay.
+    /// Number of the reading in its group if it may be thinned. First and last readings stay.
     number: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Store {
         Self { kept: Vec::new(), groups: BTreeMap::new(), bytes: 0, bytes_max, refused: 0 }
     }
 
-    /// Adds what one read gave: one entry or several items of one time.
+    /// Adds the entries of one read: one or several items of one time.
     pub(super) fn add(&mut self, entries: Vec<Entry>, cadence: Cadence, phase: Phase) {
         let Some(first) = entries.first() else { return };
         let group = (first.source.clone(), first.scope);
@@ -54,11 +54,11 @@ impl Store {
         if self.is_kept(&group, number) && self.bytes + size > self.bytes_max {
             self.thin();
         }
-        // Thinning may have made this very reading one of those that are left out.
+        // Thinning may have dropped this very reading.
         if !self.is_kept(&group, number) {
             return;
         }
-        // The items of one reading belong together: a part of it would be understood as the whole.
+        // The items of one reading belong together. A part would be mistaken for the whole.
         if number.is_some() && self.bytes + size > self.bytes_max {
             self.refused += 1;
             return;
@@ -78,8 +78,8 @@ impl Store {
         number.is_none_or(|number| number.is_multiple_of(stride))
     }
 
-    /// Halves the readings that may be thinned: samples of requests where they are the better part, then what is read 20 times a second where that is,
-    /// else all.
+    /// Halves the readings that may be thinned: only samples of requests if they take more than half of the bytes, else only sources that are read 20 times a
+    /// second if those do, else all.
     fn thin(&mut self) {
         let thinnable = |kept: &&Kept| kept.number.is_some();
         let sum = |of: &dyn Fn(Cadence) -> bool| -> usize {
@@ -90,7 +90,7 @@ impl Store {
         let chosen = |cadence: Cadence| most.is_none_or(|most| most == cadence);
         for kept in &self.kept {
             let group = (kept.entry.source.clone(), kept.entry.scope);
-            // Counted once a group: the stride doubles on the group's first reading that is still kept, which is always number zero.
+            // Once for each group: reading number zero is always kept.
             if kept.number == Some(0)
                 && kept.entry.item.is_empty()
                 && chosen(kept.cadence)
@@ -105,7 +105,7 @@ impl Store {
         self.bytes = self.kept.iter().map(|kept| size_of(&kept.entry)).sum();
     }
 
-    /// One sentence for each thing that the bound cost.
+    /// One sentence for each loss.
     pub(super) fn losses(&self) -> Vec<String> {
         let mut strides: BTreeMap<(&str, u64), u32> = BTreeMap::new();
         for ((source, _), thinning) in self.groups.iter().filter(|(_, thinning)| thinning.stride > 1) {
@@ -120,18 +120,18 @@ impl Store {
         thinned.chain(refused).collect()
     }
 
-    /// Gives all entries away, in the order in which they came, and begins anew.
+    /// Returns all entries in the order of their arrival, and starts afresh.
     pub(super) fn drain(&mut self) -> Vec<Entry> {
         let kept = std::mem::replace(self, Self::new(self.bytes_max)).kept;
         kept.into_iter().map(|kept| kept.entry).collect()
     }
 
-    /// All entries in the order in which they were read.
+    /// All entries in the order of their arrival.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.kept.iter().map(|kept| &kept.entry)
     }
 
-    /// All entries in the order of their time; those of one time in the order in which they were read.
+    /// All entries in the order of their time. Entries of one time keep their order.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = self.kept.into_iter().map(|kept| kept.entry).collect();
         entries.sort_by_key(|entry| entry.at_us);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_it_the_frequent_ones_are_thinned_evenly_and_the_ends_stay() {
+    fn beyond_the_bound_frequent_readings_are_thinned_evenly_and_the_ends_stay() {
         let mut store = Store::new(100_000);
         store.add(entry(0, "listeners", 1000), Cadence::Fast, Phase::First);
         for at in 1..=1000 {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drained_is_gone_and_nothing_is_thinned_after_it() {
+    fn after_a_drain_the_store_is_empty_and_nothing_is_thinned() {
         let mut store = Store::new(5_000);
         for at in 1..=20 {
             store.add(entry(at, "listeners", 1_000), Cadence::Fast, Phase::Running);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_thinned_is_refused_in_words() {
+    fn a_reading_that_cannot_be_thinned_is_refused_with_a_reason() {
         let mut store = Store::new(5_000);
         for at in 0..10 {
             store.add(entry(at, "sockets", 2_000), Cadence::Slow, Phase::Last);

@@ -1,5 +1,5 @@
-//! A load of this very process, as the observer sees it: what it has under way, and the namespace that it calls from, whose sockets are read in one go with those
-//! of the server.
+//! A load of this process, as the observer sees it: its requests under way, and the namespace it calls from. The sockets of that namespace are read together
+//! with those of the server.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,25 +10,25 @@ use chokepoint_model::observation::NetnsId;
 
 use crate::netlink::Sockets;
 
-/// A counter of requests under way, read with each sample of sockets: both then tell of the same moment.
+/// A counter of requests under way. It is read with each sample of sockets, so that both describe the same moment.
 #[derive(Clone)]
 pub struct UnderWay {
     read: Arc<dyn Fn() -> InFlight + Send + Sync>,
     ends: Arc<Ends>,
 }
 
-/// The namespaces of the load's two ends; zero where one is not known.
+/// The namespaces of the load's two ends; zero while unknown.
 #[derive(Default)]
 struct Ends {
     client: AtomicU64,
     server: AtomicU64,
-    /// Those of the client's namespace, for the reader of the server's, who may take a while with them.
+    /// Sockets in the client's namespace, for the reader of the server's namespace.
     sockets: Mutex<Option<Sockets>>,
     is_open: AtomicBool,
 }
 
 impl UnderWay {
-    /// The counter that this function reads.
+    /// A counter that `read` reads.
     pub fn new(read: impl Fn() -> InFlight + Send + Sync + 'static) -> Self {
         Self { read: Arc::new(read), ends: Arc::default() }
     }
@@ -37,18 +37,18 @@ impl UnderWay {
         (self.read)()
     }
 
-    /// Tells from which namespace the load calls.
+    /// Sets the namespace from which the load calls.
     pub(crate) fn calls_from(&self, id: NetnsId) {
         self.ends.client.store(id.0, Ordering::Relaxed);
     }
 
-    /// Tells in which namespace the first tier listens.
+    /// Sets the namespace in which the first tier listens.
     pub(crate) fn is_answered_in(&self, id: NetnsId) {
         self.ends.server.store(id.0, Ordering::Relaxed);
     }
 
-    /// Called in a thread inside this namespace: where the load calls from it, opens the sockets through which it can be read from elsewhere, too. Where they cannot be
-    /// opened, each end is read by its own reader.
+    /// To be called by a thread inside this namespace. If the load calls from it, opens sockets through which another reader can read it. Without them each end
+    /// has its own reader.
     pub(crate) fn enter(&self, id: NetnsId) {
         if id.0 == self.ends.client.load(Ordering::Relaxed) {
             let opened = Sockets::open().ok();
@@ -57,13 +57,13 @@ impl UnderWay {
         }
     }
 
-    /// What the reader of this namespace reads with its own sockets, and whose it is: the client's, where the first tier listens here and the load calls from elsewhere.
+    /// The client's namespace and its sockets, for the reader of the namespace in which the first tier listens; nothing if the load calls from there.
     pub(crate) fn other_end(&self, id: NetnsId) -> Option<(NetnsId, MutexGuard<'_, Option<Sockets>>)> {
         let (client, server) = self.ids();
         (server == id && client != id).then(|| (client, self.sockets()))
     }
 
-    /// True where the reader of this namespace leaves its sockets to that of the server's.
+    /// True if the reader of the server's namespace reads the sockets of this one.
     pub(crate) fn is_read_from_elsewhere(&self, id: NetnsId) -> bool {
         let (client, server) = self.ids();
         client == id && server != NetnsId(0) && server != id && self.ends.is_open.load(Ordering::Relaxed)

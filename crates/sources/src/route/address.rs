@@ -12,7 +12,7 @@ pub(crate) const MESSAGE_BYTES: usize = 8;
 pub(crate) const IFA_ADDRESS: u16 = 1;
 pub(crate) const IFA_LOCAL: u16 = 2;
 
-/// Nothing where the message holds no internet address (other families).
+/// Nothing for a message without an internet address (other families).
 pub(super) fn parse(message: &Message<'_>) -> Result<Option<Address>, RouteError> {
     let (fixed, rest) = message.split("ifaddrmsg", MESSAGE_BYTES)?;
     let (mut address, mut local) = (None, None);
@@ -44,7 +44,7 @@ mod tests {
     use crate::route::{RTM_NEWADDR, parse_addresses};
 
     #[test]
-    fn the_local_end_of_a_point_to_point_link_is_ours() {
+    fn the_local_end_of_a_point_to_point_link_is_the_address() {
         let mut body = vec![2, 32, 0, 0, 5, 0, 0, 0];
         body.extend_from_slice(&[8, 0, 1, 0, 10, 0, 0, 2, 8, 0, 2, 0, 10, 0, 0, 1]);
         let found = parse_addresses(&request(RTM_NEWADDR, 2, 0, &body)).unwrap();

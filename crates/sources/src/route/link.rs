@@ -37,7 +37,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<Link, RouteError> {
                 wide = true;
                 counters(&mut link, |word| u64_at(attribute.value, 8 * word).unwrap_or(0));
             }
-            // The same counters in 32 bits, for a kernel without the wide ones.
+            // The same counters in 32 bits, for kernels without the wide ones.
             IFLA_STATS if !wide => counters(&mut link, |word| u64::from(u32_at(attribute.value, 4 * word).unwrap_or(0))),
             _ => {}
         }
@@ -45,7 +45,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<Link, RouteError> {
     Ok(link)
 }
 
-/// The first words of `struct rtnl_link_stats64` and of its 32-bit sister.
+/// The first words of `struct rtnl_link_stats64`, and of its variant with 32 bits.
 fn counters(link: &mut Link, word: impl Fn(usize) -> u64) {
     link.rx_packets = word(0);
     link.tx_packets = word(1);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_counters_win_whatever_the_order() {
+    fn wide_counters_win_in_any_order() {
         let bytes = [request(RTM_NEWLINK, 2, 0, &body()), request(LINK_SPEED, 0, 0, &[7, 0, 0, 0, 16, 39, 0, 0])].concat();
         let link = &parse_links(&bytes).unwrap()[0];
         assert_eq!((link.index, link.name.as_str(), link.kind.as_deref(), link.up, link.mtu), (7, "eth0", Some("veth"), true, 1500));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_answered() {
+    fn every_cut_gives_a_link_or_an_error() {
         let body = body();
         for cut in 0..body.len() {
             let parsed = parse_links(&request(RTM_NEWLINK, 2, 0, &body[..cut]));

@@ -34,8 +34,8 @@ pub(super) fn parse(message: &Message<'_>) -> Result<Qdisc, RouteError> {
     Ok(qdisc)
 }
 
-/// Adds the rate of a class of htb to its qdisc. A root class may not borrow, so its rate is what it can send (tc-htb(8)); several root
-/// classes send side by side. Other classes have their rates inside their parents'.
+/// Adds the rate of a class of htb to its qdisc. A root class may not borrow, so its rate is its limit (tc-htb(8)); the rates of several root classes add up.
+/// The rates of other classes are part of their parents' rates.
 pub(super) fn add_class(qdiscs: &mut [Qdisc], message: &Message<'_>) -> Result<(), RouteError> {
     let Parsed { qdisc: class, options } = fields(message)?;
     if class.kind != "htb" || class.parent != ROOT {
@@ -49,7 +49,7 @@ pub(super) fn add_class(qdiscs: &mut [Qdisc], message: &Message<'_>) -> Result<(
     Ok(())
 }
 
-/// Interfaces with a qdisc whose rates are its classes'.
+/// Interfaces with a qdisc whose classes have the rates.
 pub(super) fn links_with_classes(dump: &[u8]) -> BTreeSet<u32> {
     let parsed = messages(dump).filter_map(|message| message.ok().filter(|message| message.kind == RTM_NEWQDISC));
     parsed.filter_map(|message| Some(fields(&message).ok()?.qdisc)).filter(|qdisc| qdisc.kind == "htb").map(|qdisc| qdisc.link).collect()
@@ -104,14 +104,14 @@ type RateParts = (u16, u16);
 const TBF: RateParts = (1, 4);
 /// TCA_HTB_PARMS, TCA_HTB_RATE64.
 const HTB: RateParts = (1, 6);
-/// Where the rate is in `struct tc_ratespec`.
+/// Offset of the rate in `struct tc_ratespec`.
 const RATESPEC_RATE_AT: usize = 8;
 
-/// The rate to which a qdisc shapes by itself, bits a second; nothing where it does not.
+/// The rate to which a qdisc itself shapes, bits a second; nothing if it does not shape.
 fn rate(kind: &str, options: &[u8]) -> Result<Option<u64>, WireError> {
     match kind {
         "tbf" => rate_of_parts(options, TBF),
-        // TCA_NETEM_RATE: `struct tc_netem_rate` begins with the rate; TCA_NETEM_RATE64 has it where it needs more bits.
+        // TCA_NETEM_RATE: `struct tc_netem_rate` begins with the rate; TCA_NETEM_RATE64 has larger rates.
         "netem" => rate_of(options.get(NETEM_OPTIONS_BYTES..).unwrap_or(&[]), (6, 0), 8),
         // TCA_CAKE_BASE_RATE64; zero is unlimited.
         "cake" => rate_of(options, (0, 0), 2),
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_beyond_32_bits_comes_in_the_wide_attribute() {
+    fn a_rate_beyond_32_bits_is_in_the_wide_attribute() {
         let options = [attribute(1, &ratespec(u32::MAX)), attribute(4, &5_000_000_000_u64.to_ne_bytes())].concat();
         let bytes = request(RTM_NEWQDISC, 2, 0, &body(3, 0x0001_0000, ROOT, "tbf", &options));
         assert_eq!(parse_qdiscs(&bytes).unwrap()[0].rate_bits_per_s, Some(40_000_000_000));
     }
 
     #[test]
-    fn htb_sums_its_root_classes_and_leaves_the_others() {
+    fn the_rate_of_htb_is_the_sum_of_its_root_classes() {
         let class = |handle, parent, rate| request(RTM_NEWTCLASS, 2, 0, &body(3, handle, parent, "htb", &attribute(1, &ratespec(rate))));
         let bytes = [
             request(RTM_NEWQDISC, 2, 0, &body(3, 0x0001_0000, ROOT, "htb", &[])),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_answered() {
+    fn every_cut_gives_a_qdisc_or_an_error() {
         let body = body(3, 1, ROOT, "tbf", &attribute(1, &ratespec(6_250_000)));
         for cut in 0..body.len() {
             let parsed = parse_qdiscs(&request(RTM_NEWQDISC, 2, 0, &body[..cut]));

@@ -1,4 +1,4 @@
-//! The speed of an interface, asked of its driver in the calling thread's namespace (ethtool(8), linux/ethtool.h).
+//! The speed of an interface, from its driver, in the calling thread's namespace (ethtool(8), linux/ethtool.h).
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -6,11 +6,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GSET: u32 = 1;
-/// `SPEED_UNKNOWN`, and what some drivers give instead.
+/// `SPEED_UNKNOWN`, and what some drivers return instead.
 const UNKNOWN: [u32; 3] = [u32::MAX, 0, 0xffff];
 
-/// `struct ethtool_cmd`, 44 bytes. Deprecated in favour of ETHTOOL_GLINKSETTINGS, and answered by every kernel, for every user; its speed has
-/// 32 bits in two halves.
+/// `struct ethtool_cmd`, 44 bytes. Deprecated in favour of ETHTOOL_GLINKSETTINGS, but every kernel supports it for every user. Its speed has 32 bits in two
+/// halves.
 #[repr(C)]
 #[derive(Default)]
 struct Command {
@@ -36,7 +36,7 @@ struct Request {
     rest: [u8; 16],
 }
 
-/// Index and speed in Mbit/s of those of the interfaces that know one.
+/// Index and speed in Mbit/s of the interfaces that have a speed.
 pub(super) fn ask(interfaces: &[(u32, String)]) -> Vec<(u32, u32)> {
     let Ok(socket) = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None) else { return Vec::new() };
     interfaces.iter().filter_map(|(index, name)| Some((*index, mbit_per_s(&socket, name)?))).collect()
@@ -47,8 +47,8 @@ fn mbit_per_s(socket: &OwnedFd, name: &str) -> Option<u32> {
     let mut request = Request { name: [0; libc::IFNAMSIZ], data: &raw mut command, rest: [0; 16] };
     // The last byte stays NUL.
     request.name.get_mut(..name.len()).filter(|place| place.len() < libc::IFNAMSIZ)?.copy_from_slice(name.as_bytes());
-    // SAFETY: SIOCETHTOOL reads an ifreq (ours is no shorter) whose data points to a struct that ETHTOOL_GSET fills with 44 bytes; both live
-    // to the end of this function and nothing else refers to them during the call.
+    // SAFETY: SIOCETHTOOL reads an ifreq (ours is no shorter) whose data points to a struct that ETHTOOL_GSET fills with 44 bytes. Both live until the end of
+    // this function, and nothing else refers to them during the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
     let speed = u32::from(command.speed_high) << 16 | u32::from(command.speed_low);
     (result == 0 && !UNKNOWN.contains(&speed)).then_some(speed)

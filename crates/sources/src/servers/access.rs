@@ -1,5 +1,5 @@
-//! With whose rights the files of a server are read: its master's, and those of everybody who has a say in what is read. What these users could not
-//! read themselves comes into no report because of them.
+//! Whose rights apply when the files of a server are read: those of its master, and of every user who can influence which file is read. So these users cannot
+//! bring anything into a report that they could not read themselves.
 
 use std::fs::File;
 use std::io;
@@ -13,26 +13,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::root::{Root, outcome_of};
 
-/// To look through another user's `/proc/PID/root` (proc_pid_root(5)), and to read files that only root may.
+/// Needed for another user's `/proc/PID/root` (proc_pid_root(5)) and for files that only root may read.
 pub(super) const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
 
-/// The files that a process sees.
+/// The file tree that a process sees.
 pub(super) fn files(root: &Root, pid: u32) -> Result<Files, Outcome> {
     Files::of_process(&root.path("proc"), pid).map_err(|error| outcome_of(&error, Some(NEEDS)))
 }
 
-/// All these users must be able to read a file, but for root, who can. It only ever gets narrower. Without any it is who runs this program.
+/// The users who all must be able to read a file, without root. It only gets narrower. Empty: the user of this program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Access(Vec<Rights>);
 
 impl Access {
-    /// That of a process.
+    /// The access of a process.
     pub(super) fn of_process(root: &Root, pid: u32) -> Result<Self, Outcome> {
         let rights = Rights::of_process(&root.path("proc"), pid).map_err(|error| outcome_of(&error, None))?;
         Ok(Self::default().narrowed(vec![rights]))
     }
 
-    /// The same, and these users too. Who is not root has no rights but the own.
+    /// The same with additional users. Only root can use the rights of others.
     pub(super) fn narrowed(&self, by: Vec<Rights>) -> Self {
         let mut all = self.0.clone();
         if rustix::process::geteuid().is_root() {
@@ -47,12 +47,12 @@ impl Access {
         self.0
     }
 
-    /// Fewer users than another.
+    /// True if it has fewer users than another.
     pub(super) fn is_wider_than(&self, other: &Self) -> bool {
         self.0.len() < other.0.len()
     }
 
-    /// The paths that match a pattern, as the user whose word came last may see them.
+    /// The paths that match a pattern, with the rights of the user who was added last.
     pub(super) fn matching(&self, files: &Files, pattern: &str, paths_max: usize) -> io::Result<Vec<String>> {
         match self.0.last().filter(|_| glob::is_pattern(pattern)) {
             Some(rights) => rights.run(|| files.matching(pattern, paths_max))?,
@@ -60,12 +60,12 @@ impl Access {
         }
     }
 
-    /// Opens a regular file that all may read.
+    /// Opens a regular file that all users may read.
     pub(super) fn open(&self, files: &Files, path: &str) -> io::Result<File> {
         self.each(&|| files.open(path))
     }
 
-    /// A socket to which all may connect, to be named by its descriptor.
+    /// Locates a socket that all users may connect to, named by its descriptor.
     pub(super) fn locate_socket(&self, files: &Files, path: &str) -> io::Result<File> {
         self.each(&|| {
             let socket = files.locate(path)?;
@@ -87,13 +87,13 @@ impl Access {
         Ok(file)
     }
 
-    /// Whose rights these are, to stand behind what was refused; empty for those of who runs this program.
-    pub(super) fn told(&self) -> String {
+    /// A remark for reasons that names the users; empty for the user of this program.
+    pub(super) fn remark(&self) -> String {
         let users: Vec<String> = self.0.iter().map(|rights| rights.uid().to_string()).collect();
         if users.is_empty() { String::new() } else { format!(" (read with the rights of user {})", users.join(" and of user ")) }
     }
 
-    /// True where it is who runs this program.
+    /// True if it is the access of this program's user.
     pub(super) fn is_own(&self) -> bool {
         self.0.is_empty()
     }

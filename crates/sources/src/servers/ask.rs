@@ -1,4 +1,4 @@
-//! One request to a local server over HTTP/1.0 or FastCGI, with bounds on its time and on the answer's bytes.
+//! One request to a local server over HTTP/1.0 or FastCGI, with limits for its time and for the bytes of the response.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -12,9 +12,9 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use super::access::Access;
 
-/// Bytes of an answer; a status page has less than one.
+/// Most bytes of a response. A status page has less than 1 KiB.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// A record of FastCGI: version, type, request (2), length (2), padding, one unused (FastCGI specification 1.0, section 3.3).
+/// Bytes of the header of a FastCGI record: version, type, request (2), length (2), padding, one unused (FastCGI specification 1.0, section 3.3).
 const RECORD_HEAD_BYTES: usize = 8;
 const FCGI_BEGIN_REQUEST: u8 = 1;
 const FCGI_END_REQUEST: u8 = 3;
@@ -25,27 +25,27 @@ const FCGI_STDOUT: u8 = 6;
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    /// The connection, or waiting for the answer.
+    /// The connection failed, or no response came in time.
     #[error("{0}")]
     System(#[from] io::Error),
     /// Another status than 200.
     #[error("it answered with status {0}")]
     Status(u16),
-    /// The connection was closed before an answer.
+    /// The connection was closed before a response.
     #[error("it closed the connection without an answer")]
     Closed,
-    /// The answer does not hold together.
+    /// A malformed response.
     #[error("its answer {0}")]
     Broken(&'static str),
 }
 
-/// Whose sockets are asked: as its process sees them, and with what access those of the file system.
+/// A server to ask: the files that its process sees, and the access to its unix sockets.
 pub(super) struct Server<'a> {
     pub(super) files: &'a Files,
     pub(super) access: &'a Access,
 }
 
-/// The body of a page over HTTP. HTTP/1.0, so that the answer ends with the connection and has no chunks (RFC 1945).
+/// The body of a page over HTTP/1.0: the response ends with the connection and has no chunks (RFC 1945).
 pub(super) fn http(
     server: &Server<'_>,
     at: &ListenerAddress,
@@ -64,7 +64,7 @@ pub(super) fn fastcgi(server: &Server<'_>, at: &ListenerAddress, path: &str, que
     fastcgi_body(&exchange(server, at, &fastcgi_request(path, query), Instant::now() + time)?)
 }
 
-/// Addresses to try for one that may be a wildcard: `::` takes IPv4 too, as a rule, and loopback is allowed where anything is.
+/// Addresses to try for a listener's address, which may be a wildcard. `::` usually accepts IPv4 too, and an allow list usually has loopback.
 fn reachable(ip: IpAddr) -> Vec<IpAddr> {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into()],
@@ -73,7 +73,7 @@ fn reachable(ip: IpAddr) -> Vec<IpAddr> {
     }
 }
 
-/// Sends a request and reads until the server closes.
+/// Sends a request and reads until the server closes the connection.
 fn exchange(server: &Server<'_>, at: &ListenerAddress, request: &[u8], until: Instant) -> Result<Vec<u8>, AskError> {
     match at {
         ListenerAddress::Tcp(ip, port) => {
@@ -93,10 +93,10 @@ fn exchange(server: &Server<'_>, at: &ListenerAddress, request: &[u8], until: In
     }
 }
 
-/// Connects to a socket below the server's own root directory. It does not wait: a full queue is an error at once.
+/// Connects to a socket below the server's own root directory, without waiting: a full queue is an error.
 fn unix(server: &Server<'_>, path: &str) -> io::Result<UnixStream> {
     let file = server.access.locate_socket(server.files, path)?;
-    // A descriptor leads to the very file, however long its path, and through no link (proc_pid_fd(5)).
+    // A descriptor leads to the file itself, whatever the length of its path, and through no link (proc_pid_fd(5)).
     let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     connect(&socket, &address)?;
@@ -105,7 +105,7 @@ fn unix(server: &Server<'_>, path: &str) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// What is left of the time; an error where nothing is.
+/// The time that is left; an error if none is.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -130,7 +130,7 @@ fn talk<S: Read + Write>(
             Ok(0) => return Ok(answer),
             Ok(length) => answer.extend_from_slice(&buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Closed with our request unread.
+            // The server closed without reading the request.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(AskError::Closed),
             Err(error) => return Err(error.into()),
         }
@@ -138,7 +138,7 @@ fn talk<S: Read + Write>(
     Err(AskError::Broken("is longer than 64 KiB"))
 }
 
-/// The body of an answer with status 200.
+/// The body of a response with status 200.
 fn http_body(answer: &[u8]) -> Result<Vec<u8>, AskError> {
     if answer.is_empty() {
         return Err(AskError::Closed);
@@ -160,7 +160,7 @@ fn fastcgi_request(path: &str, query: &str) -> Vec<u8> {
         ("SERVER_PROTOCOL", "HTTP/1.0"),
         ("REQUEST_METHOD", "GET"),
         ("REQUEST_URI", &uri),
-        // The status page is answered where this is the whole of its path; no script is run.
+        // The status page responds if this is its whole path. No script is run.
         ("SCRIPT_NAME", path),
         ("SCRIPT_FILENAME", path),
         ("QUERY_STRING", query),
@@ -180,7 +180,7 @@ fn fastcgi_request(path: &str, query: &str) -> Vec<u8> {
         pairs.extend_from_slice(name.as_bytes());
         pairs.extend_from_slice(value.as_bytes());
     }
-    // Role "responder", and the connection is to be closed behind the answer.
+    // Role "responder"; the server closes the connection after the response.
     let mut request = record(FCGI_BEGIN_REQUEST, &[0, 1, 0, 0, 0, 0, 0, 0]);
     pairs.chunks(usize::from(u16::MAX)).for_each(|chunk| request.extend(record(FCGI_PARAMS, chunk)));
     request.extend(record(FCGI_PARAMS, &[]));
@@ -194,7 +194,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
 }
 
-/// The body of an answer with status 200: what the records of its standard output hold behind its head.
+/// The body of a response with status 200: the content of its standard output records after the header.
 fn fastcgi_body(answer: &[u8]) -> Result<Vec<u8>, AskError> {
     if answer.is_empty() {
         return Err(AskError::Closed);

@@ -1,28 +1,27 @@
-//! What a recording keeps of a command line: the program's name, and of the servers of a known kind the options that say where their
-//! configuration is.
+//! Reduces command lines for a recording to the program's name and, for servers of a known kind, the options with the path of their configuration.
 
-use crate::reduce::Reduction;
+use crate::reduction::Reduction;
 
-/// What stands where a word stood.
+/// Replaces a word.
 const HIDDEN: &[u8] = b"[redacted]";
-/// Programs, by the beginning of their names, and the options whose values readers look for (`servers::master`).
+/// Programs, by the beginning of their names, and the options whose values `servers::master` reads.
 const OPTIONS: &[(&str, &[&str])] = &[
     ("nginx", &["-c", "-e", "-p"]),
     ("angie", &["-c", "-e", "-p"]),
     ("freenginx", &["-c", "-e", "-p"]),
     ("php-fpm", &["-p", "-y", "--fpm-config", "--prefix"]),
 ];
-/// Words of the titles that those servers give their processes.
+/// Words in the process titles of these servers.
 const TITLE_WORDS: &[&str] = &["cache", "down", "is", "loader", "manager", "master", "pool", "privileged", "process", "shutting", "worker"];
 
-/// The command line with every other word hidden. Words stay as many as they were, and apart as they were.
+/// The command line with every other word hidden. The number of words and their separators stay.
 pub(crate) fn reduced(cmdline: &[u8], reduction: &mut Reduction) -> Vec<u8> {
     let title = OPTIONS.iter().find(|(name, _)| cmdline.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b": ")));
     let is_title = title.is_some();
     let mut out = Vec::with_capacity(cmdline.len());
     let mut options: &[&str] = title.map_or(&[], |(_, options)| options);
     let mut before: Vec<u8> = Vec::new();
-    // Without a NUL within it the command line was overwritten by a text, whose words are apart by blanks.
+    // A command line without an inner NUL was overwritten by a text with words separated by blanks.
     let end = cmdline.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let is_text = is_title || !cmdline[..end].contains(&0);
     let is_break = |byte: u8| byte == 0 || (is_text && byte == b' ');
@@ -40,7 +39,7 @@ pub(crate) fn reduced(cmdline: &[u8], reduction: &mut Reduction) -> Vec<u8> {
             _ if is_title && is_title_word(word, &before) => Some(word.to_vec()),
             _ => option(word, &before, options),
         };
-        // A program's name in a path with blanks behind it is one word that was cut, not two.
+        // A program name with text after a blank is one shortened word, not a hidden one.
         reduction.words += usize::from(kept.is_none());
         out.extend_from_slice(kept.as_deref().unwrap_or(HIDDEN));
         out.extend_from_slice(between);
@@ -49,20 +48,20 @@ pub(crate) fn reduced(cmdline: &[u8], reduction: &mut Reduction) -> Vec<u8> {
     out
 }
 
-/// The name of the program in the first word, without its directory and whatever else was written there.
+/// The name of the program in the first word, without its directory and any text after it.
 fn program(word: &[u8]) -> &[u8] {
     let word = word.split(|&byte| byte == b' ').next().unwrap_or_default();
     word.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// Words of a title that say what the process is, the name of its pool, its program, and the path of its configuration in brackets.
+/// True for words of a title that name the role of the process, its pool, its program, or in brackets the path of its configuration.
 fn is_title_word(word: &[u8], before: &[u8]) -> bool {
     TITLE_WORDS.iter().any(|known| known.as_bytes() == word)
         || before == b"pool"
         || (before == b"process" && (is_path(word) || word.strip_prefix(b"(").is_some_and(is_path)))
 }
 
-/// An option that is known, or its value where that is a path.
+/// A known option, or its value if that is a path.
 fn option(word: &[u8], before: &[u8], options: &[&str]) -> Option<Vec<u8>> {
     let is_value = |option: &&&str| before == option.as_bytes() && is_path(word);
     let is_own = |option: &&&str| {
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_program_and_what_readers_know_is_kept() {
+    fn only_the_program_and_known_options_are_kept() {
         for (from, to, hidden) in [
             ("/usr/bin/worker\0-p\0s3cret\0--db=x\0", "worker\0[redacted]\0[redacted]\0[redacted]\0", 3),
             (
@@ -113,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_argument_is_left(
+        fn no_argument_is_kept(
             program in "(/usr/bin/|)[a-z]{1,8}",
             arguments in proptest::collection::vec("(-[a-z]|--[a-z]{3,5}=|)S[A-Z0-9]{9,12}", 1..8),
         ) {

@@ -1,4 +1,4 @@
-//! Source `server_config`: the files that a master's configuration is made of, in one text as `nginx -T` gives them.
+//! Source `server_config`: the files of a master's configuration, in one text like the output of `nginx -T`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,70 +12,70 @@ use chokepoint_recording::{Entry, Outcome};
 use super::access::{Access, NEEDS, files};
 use super::master::{Kind, Master, master};
 use super::room::Room;
-use super::server_of;
-use crate::reduce::Reduction;
+use crate::reduction::Reduction;
 use crate::root::{outcome_of, reading_of};
-use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+use crate::scope::server_view;
+use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
 
 const NAME: &str = "server_config";
-/// Bytes of one file, of all together, and files that are read; a configuration beyond them fails in words.
+/// Most bytes of one file and of all files, and most files. A larger configuration fails with a reason.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const ALL_BYTES_MAX: usize = 8 << 20;
 const FILES_MAX: usize = 1_000;
-/// How many times these bytes the same files may have in a recording: what stands for a hidden word is longer than some that it hides.
+/// How many times these bytes the files may have in a recording: the replacement of a hidden word can be longer than the word.
 const HIDDEN_RATIO_MAX: usize = 2;
 /// Longest path, bytes (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4096;
-/// Facts before the files, lines: for each file when it was changed, for some that they cannot be read, and those of the master.
+/// Most lines of facts before the files: the time of change of each file, unreadable files, and facts about the master.
 const FACTS_MAX: usize = 2 * FILES_MAX + 16;
 
-/// Once for each master of a known kind; nothing for other processes. The text begins with facts, one a line, and goes on with the files as
-/// `nginx -T` prints them, read as the process sees them. A master with ten files costs about a millisecond.
+/// Once for each master of a known kind; nothing for other processes. The text begins with facts, one per line. The files follow as `nginx -T` prints them,
+/// read from the process's view of the file system. A master with ten files costs about a millisecond.
 pub(crate) const SERVER_CONFIG: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Once, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
-fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
     let found = match master(context.root, pid) {
         Ok(Some(found)) => found,
         Ok(None) => return Vec::new(),
-        Err(lack) => return vec![(String::new(), lack)],
+        Err(lack) => return only_item(lack),
     };
     let outcome = match files(context.root, pid) {
         Ok(files) => collect(&files, &found).outcome,
         Err(lack) => lack,
     };
-    vec![(String::new(), outcome)]
+    only_item(outcome)
 }
 
 /// A master's configuration.
 pub(super) struct Collected {
-    /// Its text. A file that may not be read makes all of it absent, for half a configuration misleads.
+    /// Its text. One inaccessible file makes all of it absent: half a configuration misleads.
     pub(super) outcome: Outcome,
-    /// With whose rights that is read which a file names; those of the master where a file is not among them.
+    /// The access to what each file names. The master's access applies to files that are not listed.
     by_file: BTreeMap<String, Access>,
     master: Access,
 }
 
 impl Collected {
-    /// With whose rights that is read which one of these files names; the widest counts, for its owner may as well name it.
+    /// The access to something that each of these files names. The widest one counts, since that file's owner alone can name it.
     pub(super) fn access<'a>(&self, files: impl Iterator<Item = &'a String>) -> Access {
         let all = files.map(|file| self.by_file.get(file).unwrap_or(&self.master));
         all.reduce(|one, other| if other.is_wider_than(one) { other } else { one }).unwrap_or(&self.master).clone()
     }
 
-    /// With the rights that everybody has who had a say in it.
+    /// The access of all users who influence the configuration.
     pub(super) fn access_of_all(&self) -> Access {
         let all = self.by_file.values().cloned();
         all.fold(self.master.clone(), |all, one| all.narrowed(one.into_rights()))
     }
 }
 
-/// Reads a master's configuration, each file with the rights of the master and of the users who had a say in which file that is: those to whom a file
-/// belongs that includes it, or a directory or link that leads to it. So nobody has a file read that the own rights would not show.
+/// Reads a master's configuration. Each file is read with the rights of the master and of the users who influence which file that is: the owners of the files
+/// that include it and of the directories and links that lead to it. So nobody can have a file read that their own rights do not allow.
 pub(super) fn collect(files: &Files, master: &Master) -> Collected {
     let mut collection = Collection { files, master, head: head_of(master), dump: String::new(), paths: BTreeMap::new(), denied: None };
-    // Only the files count here: what is wrong with them is told by the parser, which meets it again.
+    // Only the files matter here. The parser reports errors in them later.
     match master.kind {
         Kind::Nginx => drop(nginx::Tree::load(&master.main, None, &mut collection)),
         Kind::PhpFpm => drop(php_fpm::Tree::load(&master.main, Some(&master.prefix), &mut collection)),
@@ -84,7 +84,7 @@ pub(super) fn collect(files: &Files, master: &Master) -> Collected {
     let outcome = match denied {
         Some((path, access)) => {
             let needs = access.is_own().then(|| NEEDS.to_owned());
-            Outcome::Absent(format!("permission denied: {path}{}", access.told()), needs)
+            Outcome::Absent(format!("permission denied: {path}{}", access.remark()), needs)
         }
         None if paths.is_empty() => Outcome::Failed(format!("{}: the main file could not be read", master.main), None),
         None => Outcome::Ok((head + &dump).into_bytes()),
@@ -112,7 +112,7 @@ struct Collection<'a> {
     master: &'a Master,
     head: String,
     dump: String,
-    /// The files that were read, each with the access of what it names.
+    /// The files that were read, each with the access to what it names.
     paths: BTreeMap<String, Access>,
     denied: Option<(String, Access)>,
 }
@@ -143,7 +143,7 @@ impl Collection<'_> {
                 narrowed = access.narrowed(owners);
                 let file = narrowed.open(self.files, &path)?;
                 let about = file.metadata()?;
-                // It may be another one than a moment ago.
+                // The file may have been replaced since its owners were read.
                 narrowed = narrowed.narrowed(vec![Rights::of_owner(&about)]);
                 Ok((read_bounded(file, FILE_BYTES_MAX.min(left))?, about.mtime()))
             })
@@ -152,7 +152,7 @@ impl Collection<'_> {
             Ok((bytes, changed)) => {
                 let text = text::decode(&bytes);
                 if let Some(known) = self.paths.get_mut(&path) {
-                    // Included once more: what it names is then read with the rights of all who include it.
+                    // It is included again: the rights of all includers apply to what it names.
                     *known = known.narrowed(narrowed.into_rights());
                 } else {
                     self.head.push_str(&format!("changed {changed} {path}\n"));
@@ -177,13 +177,13 @@ impl Collection<'_> {
     }
 }
 
-/// A configuration read back out of its text.
+/// A parsed configuration.
 pub(super) enum Parsed {
     Nginx(Box<nginx::Nginx>),
     PhpFpm(Box<php_fpm::Fpm>),
 }
 
-/// What stands before the files.
+/// The facts before the files.
 pub(super) struct Head {
     pub(super) prefix: String,
     pub(super) access_log: String,
@@ -219,7 +219,7 @@ fn head(dump: &str) -> Result<Head, String> {
     })
 }
 
-/// Refuses what is larger than what is read of a running server, before anything is made of it.
+/// Refuses a text that is larger than that of any running server, before it is parsed.
 fn within_bounds(dump: &str) -> Result<(), String> {
     let (mut files, mut all) = (0, 0);
     for (path, bytes) in dump::sizes(dump) {
@@ -244,7 +244,7 @@ fn within_bounds(dump: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the text that [`collect`] made. The error names file and line where there is one.
+/// Parses the text of [`collect`]. The error names file and line if it has one.
 pub(super) fn parsed(dump: &str) -> Result<(Head, Parsed), String> {
     within_bounds(dump)?;
     let head = head(dump)?;
@@ -265,7 +265,7 @@ pub(super) fn parsed(dump: &str) -> Result<(Head, Parsed), String> {
     Ok((head, Parsed::PhpFpm(Box::new(php_fpm::Fpm::of(&tree, version)))))
 }
 
-/// The text with all values hidden that the model does not read. One that does not parse is the failure that its reader makes of it.
+/// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
 pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
     const FACTS: [&str; 7] = ["server", "prefix", "version", "access_log", "error_log", "changed", "unreadable"];
     let head = match parsed(dump) {
@@ -290,13 +290,13 @@ pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
     Outcome::Ok((facts + &hidden.text).into_bytes())
 }
 
-/// Refuses a configuration of which a part is missing: what is in force cannot be told from the rest.
+/// Refuses a configuration with a missing part: the rest does not show what is in force.
 fn complete(head: &Head, gaps: &[chokepoint_config::Gap]) -> Result<(), String> {
     if let Some(gap) = gaps.first() {
         let why = head.unreadable.iter().find(|text| text.starts_with(&gap.path));
         return Err(format!("{}: {}", gap.place, why.map_or_else(|| format!("{}: {}", gap.path, gap.why), Clone::clone)));
     }
-    // A pattern that failed, or one of the many files that it matched.
+    // A pattern that failed, or one of the files that it matched.
     head.unreadable.first().map_or(Ok(()), |why| Err(why.clone()))
 }
 
@@ -319,7 +319,7 @@ fn put(observation: &mut Observation, entry: &Entry) {
         })
     };
     let reading = reading_of(&entry.outcome, parse);
-    if let Some(server) = server_of(observation, entry) {
+    if let Some(server) = server_view(observation, entry) {
         server.config.push(entry.at_us, reading);
     }
 }

@@ -1,4 +1,4 @@
-//! Source `server_log`: what a master's access and error logs gained during the observation, counted while it is read.
+//! Source `server_log`: the lines that a master's access and error logs gained during the observation, counted while they are read.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -14,28 +14,28 @@ use super::logs::{Lines, Log, logs};
 use super::mark::Mark;
 use super::master::master;
 use super::pages::MARK;
-use super::server_of;
-use super::status::is_asked;
+use super::status::is_polled;
 use super::tally::{self, Histogram, add_error};
-use crate::reduce::Reduction;
+use crate::reduction::Reduction;
 use crate::root::{Root, outcome_of, reading_of};
-use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
+use crate::scope::server_view;
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
 
 const NAME: &str = "server_log";
-/// Bytes of log that are read in one observation; of more the end is read, and the figures say how much was passed over.
+/// Most bytes of logs to read in one observation. Of more, only the end is read, and the figures say how much was skipped.
 const BYTES_MAX: u64 = 64 << 20;
-/// What one read(2) takes.
+/// Bytes of one read(2).
 const CHUNK_BYTES: usize = 256 << 10;
 const ITEM_ACCESS: &str = "access ";
 const ITEM_ERRORS: &str = "error ";
 
-/// At both ends for each master of a known kind. At first only the sizes of its logs are noted; at the end, one item for each log with the
-/// counts of the lines that came meanwhile: logs are counted here and not recorded, for they grow by megabytes a second. A line costs about
-/// half a microsecond, 64 MiB about a quarter of a second, both after the load has ended.
+/// At both ends for each master of a known kind. The first read notes the sizes of its logs. The last read gives one item for each log with counts of the new
+/// lines. Logs are counted here and not recorded, since they grow by megabytes a second. A line costs about half a microsecond, 64 MiB about a quarter of a
+/// second, both after the load has ended.
 pub(crate) const SERVER_LOG: Source =
     Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
-fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
     let key = format!("{NAME} {pid}");
     if context.phase != Phase::Last {
@@ -47,9 +47,9 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let Some(marks) = context.notes.get(&key).and_then(|json| serde_json::from_slice::<Vec<Mark>>(&json).ok()) else { return Vec::new() };
     let files = match files(context.root, pid) {
         Ok(files) => files,
-        Err(lack) => return vec![(String::new(), lack)],
+        Err(lack) => return only_item(lack),
     };
-    // Two servers with large logs share the bound; each further one gets half of what is left.
+    // The first server may use half of the bound, and each further one half of the rest.
     let spent = context.notes.get(NAME).and_then(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?))).unwrap_or(0);
     let allowed = BYTES_MAX.saturating_sub(spent) / 2;
     let mut left = allowed;
@@ -65,7 +65,7 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     items
 }
 
-/// The logs of a master; nothing where it is none or its configuration cannot be read, which `server_config` tells.
+/// The logs of a master; nothing for other processes, and if its configuration cannot be read, which `server_config` reports.
 fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
     let master = master(root, pid).ok()??;
     let files = files(root, pid).ok()?;
@@ -76,9 +76,9 @@ fn marks(root: &Root, pid: u32) -> Option<Vec<Mark>> {
     Some(logs(&head, &parsed).into_iter().map(mark).collect())
 }
 
-/// What one log gained, and how many bytes were read.
+/// The new lines of one log, and how many bytes were read.
 fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes_max: u64) -> (Outcome, u64) {
-    let mut counted = match Counted::new(&mark.lines, is_asked(context, pid)) {
+    let mut counted = match Counted::new(&mark.lines, is_polled(context, pid)) {
         Ok(counted) => counted,
         Err(why) => return (Outcome::Failed(why, None), 0),
     };
@@ -98,18 +98,18 @@ fn follow(context: &ReadContext<'_>, pid: u32, files: &Files, mark: &Mark, bytes
     });
     let outcome = match followed {
         Ok(()) => Outcome::Ok(counted.text().into_bytes()),
-        // Where a log goes to a terminal or pipe there is nothing to follow.
+        // A log to a terminal or pipe cannot be followed.
         Err(error) if error.kind() == io::ErrorKind::Other => Outcome::Absent(error.to_string(), None),
         Err(error) => match outcome_of(&error, Some(NEEDS)) {
-            Outcome::Absent(why, Some(_)) if !mark.access.is_own() => Outcome::Absent(why + &mark.access.told(), None),
+            Outcome::Absent(why, Some(_)) if !mark.access.is_own() => Outcome::Absent(why + &mark.access.remark(), None),
             outcome => outcome,
         },
     };
     (outcome, bytes_max - left)
 }
 
-/// Gives each whole line without its line feed; the first one is left out where reading begins in its middle, and so is one that has no end
-/// yet. Lines beyond the longest that a server writes come cut.
+/// Passes each complete line, without its line feed, to `each`. Skips the first line if reading begins in its middle. Lines longer than any server writes are
+/// cut.
 fn count(from: &mut impl Read, in_the_middle: bool, each: &mut dyn FnMut(&[u8])) -> io::Result<u64> {
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut line: Vec<u8> = Vec::new();
@@ -141,10 +141,10 @@ fn count(from: &mut impl Read, in_the_middle: bool, each: &mut dyn FnMut(&[u8]))
     }
 }
 
-/// How the lines of one log are counted.
+/// How the lines of one log are parsed.
 enum Reader {
     Access(Vec<(LogFormat, Record)>),
-    /// With the path of the status page: its requests are no work of the application.
+    /// With the path of the status page, whose requests are no work of the application.
     FpmAccess(Box<(FpmFormat, Record, Option<String>)>),
     Errors,
     FpmErrors,
@@ -152,7 +152,7 @@ enum Reader {
 
 struct Counted {
     reader: Reader,
-    /// Lines of our own requests are in it.
+    /// True if the log has lines of this program's own requests.
     has_ours: bool,
     access: AccessLog,
     errors: ErrorLog,
@@ -236,9 +236,9 @@ impl Counted {
             Reader::Errors => {
                 let text = String::from_utf8_lossy(line);
                 if let Some(parsed) = NginxLine::parse(&text) {
-                    // Where the client came from is the last that nginx tells, and nothing that bears on throughput.
-                    let told = text.split(", referrer: \"").next().unwrap_or_default();
-                    add_error(&mut self.errors, &nginx_kind(&parsed), told);
+                    // The referrer comes last and has no effect on throughput.
+                    let message = text.split(", referrer: \"").next().unwrap_or_default();
+                    add_error(&mut self.errors, &nginx_kind(&parsed), message);
                 }
             }
             Reader::FpmErrors => {
@@ -281,7 +281,7 @@ fn nginx_kind(line: &NginxLine<'_>) -> String {
     let of_zone = |name: &str| line.zone.map_or_else(|| name.to_owned(), |zone| format!("{name} {zone}"));
     let plain = match line.event {
         NginxEvent::ConnectFailed => return numbered("connect"),
-        // Reset, or a pipe that is closed at its other end: the request was sent, or was being sent, and nothing of its answer came.
+        // A reset, or a broken pipe: the request was sent or being sent, and no part of the response had come.
         NginxEvent::TransferFailed if awaits_answer(line) && matches!(line.errno, Some(104 | 32)) => "upstream reset",
         NginxEvent::TransferFailed => return numbered("transfer"),
         NginxEvent::AcceptFailed => return numbered("accept"),
@@ -305,7 +305,7 @@ fn nginx_kind(line: &NginxLine<'_>) -> String {
     plain.to_owned()
 }
 
-/// True where nothing of the upstream's answer had come yet.
+/// True if no part of the upstream's response had come yet.
 fn awaits_answer(line: &NginxLine<'_>) -> bool {
     line.phase.is_some_and(|phase| ["reading response header from upstream", "sending request to upstream"].contains(&phase))
 }
@@ -325,8 +325,7 @@ fn fpm_kind(line: &FpmLine<'_>) -> String {
     }
 }
 
-/// Kinds of which the model quotes a line, by how they begin. Of the others, those among them that hold what a program printed, only the
-/// number is kept.
+/// Beginnings of the kinds whose lines the model quotes. Other kinds, such as program output, keep only their number.
 const QUOTED: &[&str] = &[
     "accept",
     "bind",
@@ -343,7 +342,7 @@ const QUOTED: &[&str] = &[
     "worker_connections",
 ];
 
-/// The figures of a log with only those lines that the model quotes.
+/// The figures of a log with only the lines that the model quotes.
 pub(crate) fn reduced(text: &str, reduction: &mut Reduction) -> Outcome {
     let mut kept = String::new();
     let mut is_quoted = false;
@@ -360,13 +359,13 @@ pub(crate) fn reduced(text: &str, reduction: &mut Reduction) -> Outcome {
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
-    let Some(server) = server_of(observation, entry) else { return };
+    let Some(server) = server_view(observation, entry) else { return };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if let Some(path) = entry.item.strip_prefix(ITEM_ACCESS) {
         let log = server.access_logs.entry(path.to_owned()).or_default();
         log.push(entry.at_us, reading_of(&entry.outcome, |bytes| tally::access_log(&text(bytes))));
     } else {
-        // The lack of all logs together has no path.
+        // A lack of all logs has no path.
         let path = entry.item.strip_prefix(ITEM_ERRORS).unwrap_or("all");
         let log = server.error_logs.entry(path.to_owned()).or_default();
         log.push(entry.at_us, reading_of(&entry.outcome, |bytes| tally::error_log(&text(bytes))));

@@ -1,4 +1,4 @@
-//! What the configurations of nginx servers say of connections that are kept: those to the servers behind, and those that they accept.
+//! Persistent connections in the configurations of nginx servers: those to upstreams and those to clients.
 
 use std::net::SocketAddr;
 
@@ -10,31 +10,31 @@ use chokepoint_recording::Outcome;
 
 use super::access::files;
 use super::config::{Parsed, collect, parsed};
-use super::levels::levels;
 use super::master::{Kind, master};
-use super::nginx::addresses;
-use super::origin;
+use super::nginx::levels::levels;
+use super::nginx::passes::addresses;
+use super::origin::origin;
 use crate::netns::link_of;
 use crate::root::Root;
 
-/// Masters that are read at most.
+/// Most masters to read.
 const MASTERS_MAX: usize = 64;
-/// What nginx does where nothing is set: idle connections of clients are kept for so long, and for so many requests.
+/// Defaults of nginx: how long idle connections of clients are kept, and for how many requests.
 const IDLE_MS_DEFAULT: u64 = 75_000;
 const REQUESTS_DEFAULT: u64 = 1000;
 
-/// One server's configuration, as far as it bears on connections that are kept.
+/// The settings of one server for persistent connections.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfiguredKeeps {
-    /// The network namespace that its master is in.
+    /// The network namespace of its master.
     pub netns: NetnsId,
-    /// Where it passes requests on, and how; one entry for each pass, with the addresses behind it that are literal.
+    /// One entry for each pass to upstreams: its literal addresses and its settings.
     pub clients: Vec<(Vec<SocketAddr>, ClientKeeps)>,
-    /// Where it listens, and what it does with connections there; of several servers at one address the default one's. Locations may say otherwise.
+    /// Its listening addresses and their settings, of several servers at one address those of the default one. Locations may differ.
     pub servers: Vec<(SocketAddr, ServerKeeps)>,
 }
 
-/// Reads the configuration files of the nginx servers that run. Those that cannot be read, or make no sense, are left out: the sockets then tell less.
+/// Reads the configuration files of the running nginx servers. Unreadable and malformed ones are left out; the sockets then tell less.
 pub fn read_configured_keeps(root: &Root) -> Vec<ConfiguredKeeps> {
     let pids = root.pids().unwrap_or_default();
     pids.into_iter().filter_map(|pid| read(root, pid)).take(MASTERS_MAX).collect()
@@ -71,7 +71,7 @@ fn clients(nginx: &Nginx) -> Vec<(Vec<SocketAddr>, ClientKeeps)> {
         let reuse = pass.reuse(http, level.settings);
         let header = reuse.connection_header.map(|header| header.value.to_ascii_lowercase()).unwrap_or_default();
         if header.contains('$') {
-            // Each request decides.
+            // It depends on each request.
             continue;
         }
         let fastcgi = pass.kind == PassKind::Fastcgi;
@@ -129,9 +129,9 @@ mod tests {
     use super::*;
     use chokepoint_config::dump;
 
-    /// What is kept towards upstreams, by their addresses.
+    /// Settings of connections to upstreams, by their addresses.
     type Asked = Vec<(Vec<SocketAddr>, ClientKeeps)>;
-    /// What is kept towards clients, by listening address.
+    /// Settings of connections of clients, by listening address.
     type Served = Vec<(SocketAddr, ServerKeeps)>;
 
     fn of(text: &str) -> (Asked, Served) {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_asks_for_is_read() {
+    fn the_settings_of_a_proxy_are_read() {
         let plain = proxy("", "");
         assert!(plain.asks_to_close && plain.http10 && !plain.pool && !plain.tls);
         let kept = proxy("keepalive 8;", "proxy_http_version 1.1; proxy_set_header Connection \"\";");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_does_with_idle_connections_is_read() {
+    fn the_settings_for_idle_connections_are_read() {
         let (_, servers) = of("events {}\nhttp {\nkeepalive_timeout 0;\nserver { listen 8080; listen 10.0.0.2:81; } }");
         assert_eq!(servers.len(), 2);
         assert!(servers.iter().all(|(_, keeps)| keeps.idle_s == 0.0 && keeps.requests == 1000 && keeps.origin.line == 3), "{servers:?}");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_variables_decide_is_left_open() {
+    fn settings_with_variables_are_left_out() {
         let (clients, _) =
             of("events {}\nhttp { server { listen 80; location / { proxy_pass http://10.0.0.2; proxy_set_header Connection $x; } } }");
         assert!(clients.is_empty());

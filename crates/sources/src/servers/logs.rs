@@ -1,4 +1,4 @@
-//! The log files that a configuration names, with the formats of their lines.
+//! The log files in a configuration, with the formats of their lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use chokepoint_config::php_fpm::Fpm;
 use serde::{Deserialize, Serialize};
 
 use super::config::{Head, Parsed};
-use super::levels::levels;
 use super::master::absolute;
+use super::nginx::levels::levels;
 
-/// Logs of one server that are followed.
+/// Most logs of one server to follow.
 pub(super) const LOGS_MAX: usize = 64;
-/// Formats of one file; a file with lines of several formats is tried with each.
+/// Most formats of one file. Each line is tried with all of them.
 const FORMATS_MAX: usize = 4;
 
-/// How the lines of a log are read.
+/// The kind of a log's lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Lines {
-    /// nginx's access log: formats with the name of their escaping.
+    /// nginx's access log: formats, each with the name of its escaping.
     Access(Vec<(String, String)>),
     /// nginx's error log.
     Errors,
@@ -35,10 +35,10 @@ pub(super) enum Lines {
     FpmErrors,
 }
 
-/// A log of a configuration.
+/// A log in a configuration.
 pub(super) struct Log {
     pub(super) lines: Lines,
-    /// The files that name it; none for a log that the program was built with.
+    /// The files that name it; none for the built-in log.
     pub(super) named_in: BTreeSet<String>,
 }
 
@@ -123,9 +123,9 @@ fn of_php_fpm(head: &Head, fpm: &Fpm) -> Logs {
         let log = found.entry(path).or_insert_with(|| Log::new(lines));
         log.named_in.extend(origin.place().map(|place| place.file.to_string()));
     };
-    // The built-in path differs by distribution and is not guessed.
+    // The built-in path depends on the distribution and is not guessed.
     if let Some(log) = fpm.global.error_log().filter(|log| log.value != "syslog" && !log.value.is_empty()) {
-        // php-fpm takes a relative error_log from PREFIX/var.
+        // For php-fpm a relative error_log is below PREFIX/var.
         add(absolute(&format!("{}/var", head.prefix.trim_end_matches('/')), &log.value), Lines::FpmErrors, &log.origin);
     }
     for pool in &fpm.pools {

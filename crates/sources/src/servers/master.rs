@@ -1,4 +1,4 @@
-//! Which processes are masters of a server of a known kind, and what their command line says about the configuration.
+//! Which processes are masters of a server of a known kind, and where their configuration begins.
 
 use std::io::Read;
 
@@ -9,14 +9,14 @@ use chokepoint_recording::Outcome;
 use super::access::{Access, NEEDS, files};
 use crate::root::Root;
 
-/// What is read of a command line.
+/// Most bytes of a command line to read.
 const CMDLINE_BYTES_MAX: usize = 16 << 10;
-/// What is read of an executable to find the words with which it was built: nginx has 1 to 20 MB.
+/// Most bytes of an executable to search for its build options: nginx has 1 to 20 MB.
 const EXE_BYTES_MAX: u64 = 32 << 20;
-/// What is kept of one text of the executable.
+/// Most bytes of one text of the executable.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// A kind of server whose configuration and logs are understood.
+/// A kind of server with known configuration and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Nginx,
@@ -29,19 +29,19 @@ pub(super) struct Master {
     pub(super) kind: Kind,
     /// The main file.
     pub(super) main: String,
-    /// Against which relative paths are taken: those of logs for nginx, those of includes for php-fpm.
+    /// The base of relative paths: of logs for nginx, of includes for php-fpm.
     pub(super) prefix: String,
-    /// The program's version as it names itself; empty where unknown.
+    /// The program's version in its own words; empty if unknown.
     pub(super) version: String,
-    /// Logs that it writes where the configuration names none; empty where unknown.
+    /// Its built-in access log; empty if unknown.
     pub(super) access_log: String,
-    /// The same for errors.
+    /// Its built-in error log; empty if unknown.
     pub(super) error_log: String,
-    /// With whose rights what it names is read.
+    /// The access to the files that it names.
     pub(super) access: Access,
 }
 
-/// The master that this process is; nothing for any other process.
+/// The master with this pid; nothing for any other process.
 pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
     let Some(comm) = text(root, &format!("proc/{pid}/comm")) else { return Ok(None) };
     let exe = match root.link_process(pid, "exe", Some(NEEDS)) {
@@ -63,11 +63,11 @@ pub(super) fn master(root: &Root, pid: u32) -> Result<Option<Master>, Outcome> {
         Kind::Nginx => nginx(&words, &exe, &built_in(root, pid), &|path| files.exists(path)),
         Kind::PhpFpm => php_fpm(&words, &exe, &|path| files.exists(path)),
     };
-    // A relative prefix is relative to the directory in which the server was started, which neither leaves.
+    // A relative prefix is relative to the directory in which the server was started. Neither server changes its directory.
     master.prefix = absolute(&cwd, &master.prefix);
     master.main = absolute(&master.prefix, &master.main);
     master.access = access;
-    // Its words with the rights of another one that was given its number would be a way to those rights.
+    // If another process got the pid meanwhile, the command line of one must not be combined with the rights of the other.
     Ok((Origin::of(root, pid).start == began).then_some(master))
 }
 
@@ -81,8 +81,8 @@ fn kind(comm: &str, exe: &str) -> Option<Kind> {
     }
 }
 
-/// A worker says so in its title; without titles a master is one whose parent is another program. A worker that was only just forked still has its
-/// master's title, while a new master that takes over from another one, as in nginx's upgrade of its binary, has executed its program itself.
+/// A worker's title says that it is a worker. Without titles, a master is a process whose parent is another program. A new worker still has its master's
+/// title. A new master that takes over from another one, as in an upgrade of nginx's binary, has executed its program itself.
 fn is_master(root: &Root, pid: u32, comm: &str, words: &[String]) -> bool {
     let title: Vec<&str> = words.iter().take(3).map(String::as_str).collect();
     match title[..] {
@@ -127,7 +127,7 @@ fn text(root: &Root, file: &str) -> Option<String> {
     }
 }
 
-/// The words of a command line. A title, which a server writes over its arguments, holds them joined by blanks.
+/// The words of a command line. In a title, which a server writes over its arguments, they are separated by blanks.
 fn words(root: &Root, pid: u32) -> Vec<String> {
     let bytes = root.command_line(pid, CMDLINE_BYTES_MAX).unwrap_or_default();
     split(&String::from_utf8_lossy(&bytes))
@@ -142,7 +142,7 @@ fn split(cmdline: &str) -> Vec<String> {
     cmdline.split('\0').map(str::to_owned).collect()
 }
 
-/// The value of an option: `-c FILE`, `-cFILE`, `--fpm-config FILE` or `--fpm-config=FILE`; the last one counts.
+/// The value of an option: `-c FILE`, `-cFILE`, `--fpm-config FILE` or `--fpm-config=FILE`. The last one counts.
 fn option(words: &[String], short: &str, long: Option<&str>) -> Option<String> {
     let mut found = None;
     let mut rest = words.iter();
@@ -212,7 +212,7 @@ pub(super) fn absolute(directory: &str, path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", directory.trim_end_matches('/')) }
 }
 
-/// What `nginx -V` would print, out of the executable's own texts; nothing is run.
+/// The output of `nginx -V`, from the executable's texts. Nothing is run.
 fn built_in(root: &Root, pid: u32) -> Vec<String> {
     let mut bytes = Vec::new();
     match open_link(&root.path(&format!("proc/{pid}/exe"))).and_then(|file| file.take(EXE_BYTES_MAX).read_to_end(&mut bytes)) {
@@ -225,7 +225,7 @@ fn texts(bytes: &[u8]) -> Vec<String> {
     ["nginx version: ", "configure arguments:"].iter().filter_map(|name| text_of(bytes, name.as_bytes())).collect()
 }
 
-/// The text of an executable that begins so, up to its end or its first line's.
+/// The text of an executable with this beginning, up to its end or the end of its first line.
 fn text_of(bytes: &[u8], name: &[u8]) -> Option<String> {
     let (&first, rest) = name.split_first()?;
     let mut at = 0;
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nginx_says_where_its_configuration_is() {
+    fn nginx_configuration_is_located() {
         let built = texts(
             b"\x7fELF\0nginx version: nginx/1.22.1\n\0configure arguments: --with-cc-opt='-g -O2' --prefix=/usr/share/nginx \
             --conf-path=/etc/nginx/nginx.conf --http-log-path=/var/log/nginx/access.log --error-log-path=/var/log/nginx/error.log\n\0x",
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn php_fpm_says_where_its_configuration_is() {
+    fn php_fpm_configuration_is_located() {
         for (cmdline, exe, main, prefix) in [
             (
                 "php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)\0\0",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_and_other_programs_are_no_masters() {
+    fn workers_and_other_programs_are_not_masters() {
         let tree = tempfile::tempdir().unwrap();
         let with_stack = |pid: u32, parent: u32, comm: &str, cmdline: &str, stack: u32| {
             let directory = tree.path().join(format!("proc/{pid}"));

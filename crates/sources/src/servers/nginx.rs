@@ -1,23 +1,24 @@
-//! What of an nginx configuration bears on throughput, in the model's form.
+//! The parts of an nginx configuration that bear on throughput, in the model's form.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+pub(super) mod levels;
+mod limits;
+pub(super) mod passes;
+mod selected;
 
-use chokepoint_config::nginx::{
-    Address, Http, ListenSocket, Main, Nginx, Pass, PassKind, Reuse, Settings, Target, Upstream, WorkerProcesses,
-};
-use chokepoint_model::observation::Request;
-use chokepoint_model::observation::{ListenerAddress, NginxConfig, NginxListen, NginxPass, Origin, Setting};
+use chokepoint_config::nginx::{ListenSocket, Main, Nginx, WorkerProcesses};
+use chokepoint_model::observation::{NginxConfig, NginxListen, NginxPass, Origin, Request, Setting};
 
-use super::levels::{Level, levels};
-use super::limits::limits;
-use super::room::{Room, entry_bytes, pass_bytes};
-use super::selected::{asks, debug_logs, own, rewrite_log, tls_sessions};
-use super::setting;
+use super::origin::setting;
+use super::room::{Room, entry_bytes};
+use levels::{Level, levels};
+use limits::limits;
+use passes::{addresses, clamped, pass_to};
+use selected::{asks, debug_logs, own, rewrite_log, tls_sessions};
 
-/// Connections of one worker where nothing is set (ngx_event.c, DEFAULT_CONNECTIONS).
+/// Default connections of one worker (ngx_event.c, DEFAULT_CONNECTIONS).
 const WORKER_CONNECTIONS_DEFAULT: u32 = 512;
 
-/// The configuration as this request meets it, with `auto` workers counted as cores.
+/// The configuration for this request. `auto` workers count as cores.
 pub(super) fn config(
     nginx: &Nginx,
     files: Vec<(String, i64)>,
@@ -55,10 +56,6 @@ pub(super) fn config(
     })
 }
 
-fn clamped(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
 fn worker_processes(main: &Main, cores: u32) -> Setting<u32> {
     match main.worker_processes() {
         Some(found) => setting(found, |workers| match workers {
@@ -69,19 +66,6 @@ fn worker_processes(main: &Main, cores: u32) -> Setting<u32> {
     }
 }
 
-/// The literal addresses of an address; "localhost" is loopback everywhere, other names are not looked up.
-pub(super) fn addresses(address: &Address) -> Vec<ListenerAddress> {
-    match address {
-        Address::Ip(ip, port) => vec![ListenerAddress::Tcp(*ip, *port)],
-        Address::Unix(path) => vec![ListenerAddress::Unix(path.clone())],
-        Address::Name(name, port) if name == "localhost" => {
-            let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-            loopback.into_iter().map(|ip| ListenerAddress::Tcp(ip, *port)).collect()
-        }
-        Address::Name(..) => Vec::new(),
-    }
-}
-
 fn listens(socket: &ListenSocket) -> Vec<NginxListen> {
     let backlog = socket.backlog.origin.place().and_then(|_| u32::try_from(socket.backlog.value).ok());
     let place = option_at(socket);
@@ -89,7 +73,7 @@ fn listens(socket: &ListenSocket) -> Vec<NginxListen> {
     addresses(&socket.address).into_iter().map(made).collect()
 }
 
-/// Where a socket's options stand, or would.
+/// The line with a socket's options, or the line to put them in.
 fn option_at(socket: &ListenSocket) -> Origin {
     let place = socket.options_at.as_ref().or(socket.listens.first());
     place.map_or_else(Origin::default, |place| Origin { file: place.file.to_string(), line: place.line })
@@ -101,56 +85,4 @@ fn passes(nginx: &Nginx, levels: &[Level<'_>], room: &mut Room) -> Result<Vec<Ng
         found.extend(pass_to(nginx, level.http, level.settings, pass, room)?);
     }
     Ok(found)
-}
-
-/// One entry for each upstream block or address that a pass may go to.
-pub(super) fn pass_to(
-    nginx: &Nginx,
-    http: Option<&Http>,
-    settings: &Settings,
-    pass: &Pass,
-    room: &mut Room,
-) -> Result<Vec<NginxPass>, String> {
-    let reuse: Option<Reuse> = http.map(|http| pass.reuse(http, settings));
-    let known = |name: &str| -> Option<&Upstream> {
-        match http {
-            Some(http) => http.upstream(name),
-            None => nginx.stream.iter().flat_map(|stream| &stream.upstreams).find(|upstream| upstream.name.eq_ignore_ascii_case(name)),
-        }
-    };
-    let made = |target: &Target| {
-        let upstream = match target {
-            Target::Upstream(name) => known(name),
-            _ => None,
-        };
-        let servers = match (target, upstream) {
-            (Target::Address(address), _) => addresses(address),
-            (_, Some(upstream)) => {
-                upstream.servers.iter().filter(|server| !server.down).flat_map(|server| addresses(&server.address)).collect()
-            }
-            _ => Vec::new(),
-        };
-        NginxPass {
-            kind: kind_name(pass.kind).to_owned(),
-            upstream: upstream.map(|upstream| upstream.name.clone()),
-            servers,
-            keepalive: upstream.map(|upstream| clamped(upstream.keepalive.value.connections)).filter(|kept| *kept > 0),
-            keepalive_requests: upstream.map(|upstream| upstream.keepalive_requests.value),
-            reuses: reuse.as_ref().is_some_and(|reuse| reuse.in_force == Some(true)),
-            origin: Origin { file: pass.place.file.to_string(), line: pass.place.line },
-        }
-    };
-    let kept = |pass: NginxPass| room.take(pass_bytes(&pass)).map(|()| pass);
-    pass.targets().into_iter().map(made).map(kept).collect()
-}
-
-fn kind_name(kind: PassKind) -> &'static str {
-    match kind {
-        PassKind::Proxy => "proxy",
-        PassKind::Fastcgi => "fastcgi",
-        PassKind::Uwsgi => "uwsgi",
-        PassKind::Scgi => "scgi",
-        PassKind::Grpc => "grpc",
-        PassKind::Memcached => "memcached",
-    }
 }

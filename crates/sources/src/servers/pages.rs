@@ -1,4 +1,4 @@
-//! The status pages that a configuration enables, and where each can be asked for from the server's own network namespace.
+//! The status pages that a configuration enables, and how to request each from the server's own network namespace.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,40 +9,40 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Parsed;
 
-/// What a request of ours carries in its query and as its agent: lines of logs that have it are not counted.
+/// Marks our own requests in query and user agent. Lines of logs with this mark are not counted.
 pub(super) const MARK: &str = "chokepoint-status";
-/// Pools of one php-fpm that are asked.
+/// Most pools of one php-fpm to poll.
 const POOLS_MAX: usize = 16;
-/// Variables with which a line of nginx's access log shows [`MARK`].
+/// Variables that make a line of nginx's access log contain [`MARK`].
 const SHOWS_MARK: [&str; 5] = ["request", "request_uri", "args", "query_string", "http_user_agent"];
 
-/// A page and how it is asked for.
+/// A status page and how to request it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StatusPage {
-    /// nginx's `stub_status`, by HTTP.
+    /// nginx's `stub_status`, over HTTP.
     Nginx {
         at: ListenerAddress,
-        /// The `Host` that leads to its server; empty for none.
+        /// The `Host` that selects its server; empty for none.
         host: String,
         path: String,
     },
-    /// php-fpm's `pm.status_path`, by FastCGI.
+    /// php-fpm's `pm.status_path`, over FastCGI.
     PhpFpm {
         pool: String,
         at: ListenerAddress,
         path: String,
-        /// True where a worker of the pool itself answers (no `pm.status_listen`).
+        /// True if a worker of the pool itself responds (no `pm.status_listen`).
         own: bool,
     },
-    /// One that is enabled and cannot be asked for, with the reason.
+    /// An enabled page that cannot be requested, with the reason.
     Barred {
-        /// Whose it is, as [`StatusPage::item`] says.
+        /// The item of its readings.
         item: String,
         why: String,
     },
 }
 
-/// Items of the source for nginx, for a pool's page behind its own listener, and for one that the pool itself answers.
+/// Items of the source: nginx, a pool's page behind a separate listener, and a page that the pool itself serves.
 pub(super) const ITEM_NGINX: &str = "nginx";
 pub(super) const ITEM_POOL: &str = "pool ";
 pub(super) const ITEM_OWN_POOL: &str = "own pool ";
@@ -58,7 +58,7 @@ impl StatusPage {
         }
     }
 
-    /// Whether it can only be asked for inside the server's network namespace; a unix socket is reached from anywhere, its queue is not.
+    /// True if it can only be requested inside the server's network namespace. A unix socket is reachable from anywhere, but its queue can only be read inside.
     pub(super) fn needs_netns(&self) -> bool {
         match self {
             Self::Nginx { at, .. } => matches!(at, ListenerAddress::Tcp(..)),
@@ -68,7 +68,7 @@ impl StatusPage {
     }
 }
 
-/// The pages of a configuration: at most one of an nginx, for all its workers count together, and one of each pool of a php-fpm.
+/// The pages of a configuration: at most one of nginx, whose workers count together, and one for each pool of php-fpm.
 pub(super) fn pages(parsed: &Parsed) -> Vec<StatusPage> {
     match parsed {
         Parsed::Nginx(nginx) => of_nginx(nginx).into_iter().collect(),
@@ -104,7 +104,7 @@ fn add<'a>(server: &'a Server, locations: &'a [Location], found: &mut Vec<Found<
     }
 }
 
-/// How a location is reached, or why it is not.
+/// How to request a location, or why that is impossible.
 fn reached(http: &Http, server: &Server, location: &Location) -> Result<StatusPage, String> {
     let place = &location.place;
     let path = location.path().filter(|_| !location.is_internal());
@@ -134,7 +134,7 @@ fn reached(http: &Http, server: &Server, location: &Location) -> Result<StatusPa
     Err(format!("{place}: no address without TLS, and no name, leads to this location for sure"))
 }
 
-/// An address to connect to; a wildcard is reached by loopback.
+/// The address to connect to. A wildcard is reached through loopback.
 fn literal(address: &Address) -> Option<ListenerAddress> {
     Some(match address {
         Address::Ip(IpAddr::V4(ip), port) if ip.is_unspecified() => ListenerAddress::Tcp(Ipv4Addr::LOCALHOST.into(), *port),
@@ -146,7 +146,7 @@ fn literal(address: &Address) -> Option<ListenerAddress> {
     })
 }
 
-/// Whether our requests are not logged there, or every log that is followed shows that they are ours.
+/// True if our requests are not logged there, or if every followed log shows their mark.
 fn shows_mark(http: &Http, location: &Location) -> bool {
     let logs = location.settings.access_logs();
     let followed = logs.logs.iter().filter(|log| !log.gzip && matches!(log.destination, Destination::File(_)));
@@ -154,7 +154,7 @@ fn shows_mark(http: &Http, location: &Location) -> bool {
     formats.all(|format| format.is_none_or(|format| variables(&format.format).any(|name| SHOWS_MARK.contains(&name))))
 }
 
-/// The names of the variables of a text: `$name` and `${name}`.
+/// The names of the variables in a text: `$name` and `${name}`.
 fn variables(text: &str) -> impl Iterator<Item = &str> {
     text.split('$').skip(1).map(|rest| {
         let rest = rest.strip_prefix('{').unwrap_or(rest);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_is_asked_where_its_server_answers() {
+    fn a_location_is_requested_at_an_address_of_its_server() {
         let status = "location = /status { stub_status; allow 127.0.0.1; deny all; }";
         assert_eq!(asked(&format!("server {{ listen 80; {status} }}")), "127.0.0.1:80  /status");
         assert_eq!(asked(&format!("server {{ listen [::]:81; {status} }}")), "[::1]:81  /status");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_that_is_not_surely_reached_is_told() {
+    fn an_unreachable_location_has_a_reason() {
         assert_eq!(asked("server { listen 80; location / { return 200; } }"), "none");
         for (http, why) in [
             ("server { listen 443 ssl; location /s { stub_status; } }", "without TLS"),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_asked_at_its_own_listener_or_the_one_for_its_status() {
+    fn a_pool_is_polled_at_its_own_listener_or_its_status_listener() {
         let page = |at: &str, own| {
             let at = match at.strip_prefix("unix:") {
                 Some(path) => ListenerAddress::Unix(path.to_owned()),

@@ -1,14 +1,14 @@
-//! What of a php-fpm configuration bears on throughput, in the model's form.
+//! The parts of a php-fpm configuration that bear on throughput, in the model's form.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use chokepoint_config::php_fpm::{Fpm, Listen, Manager, Pool};
 use chokepoint_model::observation::{ListenerAddress, Origin, PhpFpmConfig, PhpFpmPool, Setting};
 
+use super::origin::setting;
 use super::room::{Room, pool_bytes};
-use super::setting;
 
-/// The configuration; a pool without an address or a manager is left out, for php-fpm would not start it.
+/// The configuration. Pools without an address or a manager are left out: php-fpm would not start them.
 pub(super) fn config(fpm: &Fpm, files: Vec<(String, i64)>, room: &mut Room) -> Result<PhpFpmConfig, String> {
     let mut pools = Vec::new();
     for pool in fpm.pools.iter().filter_map(pool) {

@@ -1,24 +1,24 @@
-//! What the configurations of all servers may take in an observation: few lines can make many entries, each pass has one for each server behind it.
+//! The memory bound of all server configurations in an observation. A few lines can make many entries: each pass has one for each upstream server.
 
 use chokepoint_model::observation::{
     ListenerAddress, NginxConfig, NginxDebugLog, NginxLimit, NginxPass, Observation, Origin, PhpFpmConfig, ServerConfig,
 };
 
-/// Bytes that all of them may take.
+/// Bytes that all of them may use.
 const BYTES_MAX: usize = 8 << 20;
-/// Configurations that are kept, of all servers.
+/// Most configurations of all servers.
 const CONFIGURATIONS_MAX: usize = 256;
-/// What an entry takes besides its texts: a limit is the largest.
+/// Bytes of an entry without its texts. A limit is the largest entry.
 const ENTRY_BYTES: usize = 384;
 
-/// What is left.
+/// The bytes that are left.
 #[derive(Debug)]
 pub(super) struct Room {
     left: usize,
 }
 
 impl Room {
-    /// What the configurations that an observation has leave.
+    /// What the configurations of an observation leave.
     pub(super) fn of(observation: &Observation) -> Result<Self, String> {
         let all = || observation.servers.values().flat_map(|server| server.config.values());
         if all().count() >= CONFIGURATIONS_MAX {
@@ -36,7 +36,7 @@ impl Room {
         Self { left: BYTES_MAX }
     }
 
-    /// Takes some of it; the error says that too much was asked for.
+    /// Uses some of it, or fails if too little is left.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), String> {
         let left = self.left.checked_sub(bytes);
         let too_much =

@@ -1,4 +1,4 @@
-//! Source `server_status`: what a master of a known kind tells on its own status page, where its configuration enables one.
+//! Source `server_status`: the status page of a master of a known kind, if its configuration enables one.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,26 +12,26 @@ use super::ask::{self, AskError, Server};
 use super::config::{collect, parsed};
 use super::master::master;
 use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, StatusPage, pages};
-use super::server_of;
-use crate::reduce::Reduction;
+use crate::reduction::Reduction;
 use crate::root::{Root, WHY_DENIED, reading_of};
-use crate::sock_diag::{LISTENERS, parse_listeners};
-use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
+use crate::scope::server_view;
+use crate::sock_diag::listeners::{LISTENERS, parse_listeners};
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source};
 
 const NAME: &str = "server_status";
-/// A page is waited for so long at most, and all pages of one turn together so long.
+/// Time limits for one page and for all pages of one turn.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(500);
 const TURN_TIME_MAX: Duration = Duration::from_secs(2);
-/// To enter the server's network namespace.
+/// Needed to enter the server's network namespace.
 const NEEDS: &str = "CAP_SYS_ADMIN";
 
-/// Once a second at the most, by a thread of its own inside the server's network namespace, for it waits for an answer. A page that is refused
-/// is not asked for again. A pool that has to answer itself is asked only while nobody waits for it.
+/// At most once a second, by a thread of its own inside the server's network namespace, since it waits for a response. A refused page is not requested again.
+/// A pool that serves its page itself is polled only while no connection waits for it.
 pub(crate) const SERVER_STATUS: Source =
     Source { name: NAME, scope: ScopeKind::Server, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::Reduced };
 
-/// Whether pages of this master are asked for, so that its logs hold lines of ours.
-pub(super) fn is_asked(context: &ReadContext<'_>, pid: u32) -> bool {
+/// True if pages of this master are polled, so that its logs contain our requests.
+pub(super) fn is_polled(context: &ReadContext<'_>, pid: u32) -> bool {
     context.notes.get(&key(pid)).is_some()
 }
 
@@ -39,14 +39,14 @@ fn key(pid: u32) -> String {
     format!("{NAME} {pid}")
 }
 
-fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
     let kept = || serde_json::from_slice::<Enabled>(&context.notes.get(&key(pid))?).ok();
     let enabled = if context.phase == Phase::First { enabled(context.root, pid) } else { kept() };
     let (Some(mut enabled), Ok(files)) = (enabled.filter(|enabled| !enabled.pages.is_empty()), files(context.root, pid)) else {
         return Vec::new();
     };
-    // Noted before the first request, so that whoever reads the logs knows of it.
+    // Noted before the first request: the reader of the logs must know.
     note(context, pid, &enabled);
     let until = Instant::now() + TURN_TIME_MAX;
     let mut items = Vec::new();
@@ -66,14 +66,14 @@ fn note(context: &ReadContext<'_>, pid: u32, enabled: &Enabled) {
     }
 }
 
-/// The pages of a master, and with whose rights its sockets are asked.
+/// The pages of a master, and the access to its sockets.
 #[derive(Serialize, Deserialize)]
 struct Enabled {
     pages: Vec<StatusPage>,
     access: Access,
 }
 
-/// Nothing where it is no master or its configuration cannot be read, which `server_config` tells.
+/// Nothing for other processes, and if the configuration cannot be read, which `server_config` reports.
 fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
     let master = master(root, pid).ok()??;
     let collected = collect(&files(root, pid).ok()?, &master);
@@ -82,7 +82,7 @@ fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
     Some(Enabled { pages: pages(&parsed), access: collected.access_of_all() })
 }
 
-/// What came of asking for a page, and whether it may be asked for again.
+/// Requests a page. Returns the outcome, and whether to request it again later.
 fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &StatusPage, until: Instant) -> (Outcome, bool) {
     let absent = |why: &str| Outcome::Absent(why.to_owned(), None);
     let time = until.saturating_duration_since(Instant::now()).min(PAGE_TIME_MAX);
@@ -109,10 +109,10 @@ fn ask(context: &ReadContext<'_>, server: &Server<'_>, page: &StatusPage, until:
 fn lack(page: &StatusPage, at: &ListenerAddress, error: &AskError) -> (Outcome, bool) {
     let is_pool = matches!(page, StatusPage::PhpFpm { .. });
     let (why, again) = match error {
-        // What a client did wrong it would do again, and each time with a line in the server's log.
+        // After an error of the client, further requests would fail too and add lines to the server's log.
         AskError::Status(status) => (error.to_string(), *status >= 500),
         AskError::Broken(_) => (error.to_string(), false),
-        // nginx does so for want of connections, php-fpm where this client is not among listen.allowed_clients.
+        // nginx closes if it has no free connection, php-fpm if this client is not in listen.allowed_clients.
         AskError::Closed => (error.to_string(), !is_pool),
         AskError::System(system) => match system.kind() {
             io::ErrorKind::PermissionDenied => {
@@ -128,7 +128,7 @@ fn lack(page: &StatusPage, at: &ListenerAddress, error: &AskError) -> (Outcome, 
     (Outcome::Absent(format!("{at}: {why}"), None), again)
 }
 
-/// Connections that wait at a listener of this namespace; nothing where it is not found.
+/// Connections that wait at a listener of this namespace; nothing if it is not found.
 fn queued(context: &ReadContext<'_>, at: &ListenerAddress) -> Option<u32> {
     let dump = (LISTENERS.read)(context).into_iter().find(|(item, _)| item.is_empty())?;
     let Outcome::Ok(bytes) = dump.1 else { return None };
@@ -159,12 +159,12 @@ fn put(observation: &mut Observation, entry: &Entry) {
             php_fpm(bytes, own).map(ServerStatus::PhpFpm)
         }
     });
-    if let Some(server) = server_of(observation, entry) {
+    if let Some(server) = server_view(observation, entry) {
         server.status.entry(entry.item.clone()).or_default().push(entry.at_us, reading);
     }
 }
 
-/// A status page with only the figures that are read; one of another form is a failure without its text.
+/// Reduces a status page to the parsed figures. A page of another form becomes a failure without its text.
 pub(crate) fn reduced(item: &str, bytes: &[u8], reduction: &mut Reduction) -> Outcome {
     let other = || Outcome::Failed("the page is not of the form that is read; its text is not recorded".to_owned(), None);
     if item == ITEM_NGINX {
@@ -183,7 +183,7 @@ pub(crate) fn reduced(item: &str, bytes: &[u8], reduction: &mut Reduction) -> Ou
     serde_json::to_vec(&page).map_or_else(|_| other(), Outcome::Ok)
 }
 
-/// The page's keys that are read, all of them numbers but the pool's name.
+/// The parsed keys of the page. All are numbers except the pool's name.
 const POOL_FIELDS: [&str; 11] = [
     "pool",
     "accepted conn",
@@ -198,7 +198,7 @@ const POOL_FIELDS: [&str; 11] = [
     "slow requests",
 ];
 
-/// Reads the page of `stub_status`: four lines, the last ending with a line feed. Forks add a column (Tengine's request_time), which is left out.
+/// Parses the page of `stub_status`: four lines, the last ending with a line feed. Extra columns of forks (Tengine's request_time) are ignored.
 fn nginx(text: &str) -> Result<NginxStatus, String> {
     let wrong = |what: &str| format!("expected {what} of stub_status, found {:?}", text.chars().take(80).collect::<String>());
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -225,7 +225,7 @@ fn nginx(text: &str) -> Result<NginxStatus, String> {
     })
 }
 
-/// The page's JSON, of which all further keys are left out (they differ by version).
+/// The page's JSON. Other keys, which differ by version, are ignored.
 #[derive(Deserialize)]
 struct Pool {
     pool: String,
@@ -251,7 +251,7 @@ struct Pool {
     slow_requests: u64,
 }
 
-/// Reads the page of a pool; one that was answered by a worker of the pool counts that worker as active, which is taken off.
+/// Parses the page of a pool. If a worker of the pool served it, that worker counts as active on the page and is subtracted.
 fn php_fpm(bytes: &[u8], own: bool) -> Result<PhpFpmStatus, String> {
     let pool: Pool = serde_json::from_slice(bytes).map_err(|error| format!("the page of pm.status_path: {error}"))?;
     let ours = u64::from(own && pool.active > 0);
@@ -281,7 +281,7 @@ mod tests {
     const PHP_FPM: &str = include_str!("../../tests/data/status/php-fpm-8.2.json");
 
     #[test]
-    fn captured_pages() {
+    fn captured_pages_are_parsed() {
         let found = nginx(NGINX).unwrap();
         assert_eq!((found.active, found.accepts, found.handled, found.requests), (3, 24, 7, 7));
         assert_eq!((found.reading, found.writing, found.waiting), (2, 1, 0));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_forks_and_other_versions() {
+    fn pages_of_forks_and_other_versions_are_parsed() {
         let tengine = NGINX.replace("requests", "requests request_time").replace(" 7 7 ", " 7 7 881 ");
         assert_eq!(nginx(&tengine).unwrap(), nginx(NGINX).unwrap());
         let newer = PHP_FPM.replace("\"pool\"", "\"memory peak\":2097152,\"pool\"");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn another_page_and_one_cut_anywhere_are_errors() {
+    fn other_pages_and_cut_pages_are_errors() {
         for text in
             ["", "\n\n\n\n", "<html>\n<h1>Welcome\n\n\n", &NGINX.replace(": 3", ": -3"), &NGINX.replace("24", "99999999999999999999")]
         {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_had_is_absent_and_not_zero() {
+    fn a_missing_page_is_absent_and_not_zero() {
         let mut observation = Observation::default();
         let mut add = |at_us, item: &str, outcome| {
             put(&mut observation, &Entry { at_us, source: NAME.into(), scope: Scope::Process(7), item: item.into(), outcome });
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_known_by_their_address() {
+    fn a_listener_is_identified_by_its_address() {
         let at = |text: &str| match text.strip_prefix("unix:") {
             Some(path) => ListenerAddress::Unix(path.to_owned()),
             None => text.parse::<std::net::SocketAddr>().map(|to| ListenerAddress::Tcp(to.ip(), to.port())).unwrap(),

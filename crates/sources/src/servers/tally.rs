@@ -1,4 +1,4 @@
-//! Counts of a log's lines and how they stand in an entry: one fact a line.
+//! Counts of a log's lines, and their text in an entry: one fact per line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,11 +6,11 @@ use std::fmt::Write;
 use chokepoint_model::load::Percentiles;
 use chokepoint_model::observation::{AccessLog, ErrorLog, LogExtent};
 
-/// Kinds of errors that are told apart; all further ones are "other".
+/// Most kinds of errors. Further ones count as "other".
 const KINDS_MAX: usize = 64;
-/// Bytes of the first line of a kind.
+/// Most bytes of the first line of a kind.
 const SAMPLE_BYTES_MAX: usize = 300;
-/// Bits of a value that a histogram keeps: percentiles are at most one part in 128 too high.
+/// Bits of a value in a histogram: percentiles are at most one part in 128 too high.
 const BITS: u32 = 7;
 
 /// Durations by the upper end of their bucket, microseconds.
@@ -105,7 +105,7 @@ fn extent_facts(extent: LogExtent) -> [(&'static str, u64); 3] {
     [("rotated", u64::from(extent.rotated)), ("skipped_bytes", extent.skipped_bytes), ("read_bytes", extent.read_bytes)]
 }
 
-/// Takes one of [`extent_facts`] back; false where this is none.
+/// Parses one of [`extent_facts`]; false for any other fact.
 fn take_extent(extent: &mut LogExtent, name: &str, value: &str) -> Result<bool, String> {
     match name {
         "rotated" => extent.rotated = number::<u8>(value)? != 0,
@@ -133,7 +133,7 @@ fn percentiles(text: &str) -> Result<Percentiles, String> {
     Ok(Percentiles { p50, p75, p90, p95, p99, p999, max })
 }
 
-/// Reads what [`access_text`] wrote.
+/// Parses the text of [`access_text`].
 pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
     let mut log = AccessLog::default();
     for (name, value) in facts(text)? {
@@ -156,7 +156,7 @@ pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
     Ok(log)
 }
 
-/// Reads what [`error_text`] wrote.
+/// Parses the text of [`error_text`].
 pub(super) fn error_log(text: &str) -> Result<ErrorLog, String> {
     let mut log = ErrorLog::default();
     let mut last: Option<String> = None;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_figures_are_read_back() {
         assert_eq!(access_log(&access_text(&access())), Ok(access()));
         let mut errors = ErrorLog { extent: LogExtent { rotated: true, ..LogExtent::default() }, ..ErrorLog::default() };
         for n in 0..100 {

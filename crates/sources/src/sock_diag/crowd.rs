@@ -1,5 +1,5 @@
-//! Connections that are so many at one port that reading each of them every time would cost more than all other readings together: the kernel
-//! is asked for all others, and these stand as they were seen when all were read last.
+//! Crowded ports: reading all their connections every time would cost more than all other readings together. Between full reads the kernel is asked for all
+//! other connections, and these are repeated from the last full read.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,61 +7,61 @@ use std::time::{Duration, Instant};
 use chokepoint_model::observation::TcpState;
 use chokepoint_recording::Outcome;
 
-use super::{AF_INET, AF_INET6};
+use super::protocol::{AF_INET, AF_INET6};
 use crate::netlink::wire::{Message, messages};
 
-/// Item of "sockets" with the connections that stand as they were seen last; the others are in the item without a name.
+/// Item of "sockets" with connections repeated from the last full read; the others are in the item without a name.
 pub(crate) const CROWD: &str = "crowd";
 
-/// Connections at one port from which on they are a crowd. Fewer cost less than a thousandth of a core once a second.
+/// Connections that make a port crowded. Fewer cost less than 0.1 % of a core once a second.
 const CONNECTIONS_MIN: usize = 1_000;
-/// Crowded ports that are told apart; the rest is read every time.
+/// Most crowded ports. Connections at further ones are read every time.
 const PORTS_MAX: usize = 4;
-/// Of so many connections one is looked at to find the crowded ports.
+/// Every so many-th connection is looked at to find the crowded ports.
 const STRIDE: usize = 16;
-/// For reading all one of so many parts of a core's time may be used.
+/// Full reads may use one of so many parts of a core.
 const WHOLE_SHARE: u32 = 1_500;
 
 /// A port of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Port {
-    /// Of this namespace's end: a listener's.
+    /// Of the end in this namespace: a listener's port.
     Local(u16),
-    /// Of the other end: that of a listener which is called from here.
+    /// Of the other end: the port of a listener that is called from here.
     Remote(u16),
 }
 
-/// What a reader keeps of one namespace's crowd.
+/// The crowded ports of a namespace and their connections.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
     ports: Vec<Port>,
-    /// The connections' messages as the kernel gave them: never more than a dump may hold.
+    /// The connections' messages, at most one dump.
     messages: Vec<u8>,
-    /// Until then they stand.
+    /// Until then they are repeated.
     until: Option<Instant>,
-    /// This kernel cannot leave out ports.
+    /// This kernel cannot exclude ports.
     is_refused: bool,
 }
 
 impl Crowd {
-    /// The ports to leave out, while their connections stand.
+    /// The ports to exclude while their connections are repeated.
     pub(super) fn standing(&self, now: Instant) -> Option<&[Port]> {
         (!self.is_refused && self.until.is_some_and(|until| now < until)).then_some(&self.ports)
     }
 
-    /// The items of a reading that left out the crowded ports, with the crowd; nothing where a part of it failed.
+    /// The items of a reading without the crowded ports, with the crowd added; nothing if a part of the reading failed.
     pub(super) fn beside(&self, mut items: Vec<(String, Outcome)>) -> Option<Vec<(String, Outcome)>> {
         let is_whole = items.iter().all(|(item, outcome)| item.is_empty() && matches!(outcome, Outcome::Ok(_)));
         items.push((CROWD.to_owned(), Outcome::Ok(self.messages.clone())));
         is_whole.then_some(items)
     }
 
-    /// All are read every time from now on.
+    /// From now on all connections are read every time.
     pub(super) fn refuse(&mut self) {
         *self = Self { is_refused: true, ..Self::default() };
     }
 
-    /// Learns from a reading of all, which took this much CPU time. Where some were left out of it or it failed, there is no crowd.
+    /// Finds the crowded ports in a full reading with this CPU time. After an incomplete or failed reading there are none.
     pub(super) fn learn(&mut self, items: &[(String, Outcome)], cost: Duration, now: Instant) {
         *self = Self { is_refused: self.is_refused, ..Self::default() };
         let [(_, Outcome::Ok(bytes))] = items else { return };
@@ -81,7 +81,7 @@ impl Crowd {
     }
 }
 
-/// The two ports of a TCP connection; nothing for other messages, and for handshakes, which are read every time.
+/// The two ports of a TCP connection; nothing for other messages and for handshakes, which are read every time.
 fn ends(message: &Message<'_>) -> Option<[Port; 2]> {
     // `struct inet_diag_msg`: family, state, timer, retransmits, then the ports in network order.
     let [family, state, _, _, a, b, c, d] = *message.body.first_chunk()?;
@@ -90,7 +90,7 @@ fn ends(message: &Message<'_>) -> Option<[Port; 2]> {
     (is_tcp && !is_handshake).then_some([Port::Local(u16::from_be_bytes([a, b])), Port::Remote(u16::from_be_bytes([c, d]))])
 }
 
-/// The ports at which connections crowd, the fullest first.
+/// The crowded ports, the fullest first.
 fn crowded(bytes: &[u8]) -> Vec<Port> {
     let mut counts: HashMap<Port, usize> = HashMap::new();
     for message in messages(bytes).map_while(Result::ok).step_by(STRIDE) {
@@ -105,9 +105,10 @@ fn crowded(bytes: &[u8]) -> Vec<Port> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SOCK_DIAG_BY_FAMILY;
+    use super::super::protocol::SOCK_DIAG_BY_FAMILY;
     use super::*;
     use crate::netlink::wire::request;
+    use crate::table::{Items, only_item};
     use proptest::prelude::*;
 
     fn message(family: u8, state: TcpState, local: u16, remote: u16) -> Vec<u8> {
@@ -118,7 +119,7 @@ mod tests {
         request(SOCK_DIAG_BY_FAMILY, 0, 0, &body)
     }
 
-    /// So many clients of port 80 by turns over both families, a few of another port, and a handshake and a closing one at port 80.
+    /// Clients of port 80 alternating between both families, a few of another port, and a handshake and a closing connection at port 80.
     fn dump(clients: u16) -> Vec<u8> {
         let client = |n: u16| message(if n.is_multiple_of(2) { AF_INET } else { AF_INET6 }, TcpState::Established, 80, 10_000 + n);
         let mut bytes: Vec<u8> = (0..clients).flat_map(client).collect();
@@ -128,8 +129,8 @@ mod tests {
         bytes
     }
 
-    fn items(bytes: Vec<u8>) -> Vec<(String, Outcome)> {
-        vec![(String::new(), Outcome::Ok(bytes))]
+    fn items(bytes: Vec<u8>) -> Items {
+        only_item(Outcome::Ok(bytes))
     }
 
     fn learned(items: &[(String, Outcome)]) -> (Crowd, Instant) {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_stands_for_as_long_as_reading_it_was_dear() {
+    fn a_crowd_is_repeated_for_a_time_in_proportion_to_its_cost() {
         let (crowd, now) = learned(&items(dump(3000)));
         assert_eq!(crowd.standing(now), Some(&[Port::Local(80)][..]));
         assert_eq!(crowd.standing(now + Duration::from_millis(7_499)), Some(&[Port::Local(80)][..]));
@@ -147,18 +148,18 @@ mod tests {
         let given = crowd.beside(items(b"others".to_vec())).unwrap();
         assert_eq!(given[0], (String::new(), Outcome::Ok(b"others".to_vec())));
         let (CROWD, Outcome::Ok(bytes)) = (given[1].0.as_str(), &given[1].1) else { panic!("{given:?}") };
-        assert_eq!(messages(bytes).count(), 3001, "with the one that closes, without the handshake and without those to another port");
+        assert_eq!(messages(bytes).count(), 3001, "with the closing one, without the handshake and without connections to another port");
     }
 
     #[test]
-    fn many_that_are_called_are_a_crowd_too() {
+    fn many_outgoing_connections_are_a_crowd_too() {
         let calls: Vec<u8> = (0..2000).flat_map(|n| message(AF_INET, TcpState::Established, 10_000 + n, 5432)).collect();
         let (crowd, now) = learned(&items(calls));
         assert_eq!(crowd.standing(now), Some(&[Port::Remote(5432)][..]));
     }
 
     #[test]
-    fn few_connections_are_no_crowd_and_neither_is_what_was_not_read_whole() {
+    fn few_connections_and_incomplete_readings_make_no_crowd() {
         let none = |items: &[(String, Outcome)]| {
             let (crowd, now) = learned(items);
             assert_eq!(crowd.standing(now), None, "{}", items.len());
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_cannot_leave_out_ports_is_asked_for_all() {
+    fn a_kernel_that_cannot_exclude_ports_is_asked_for_all() {
         let (mut crowd, now) = learned(&items(dump(3000)));
         let failed = ("TCP".to_owned(), Outcome::Failed("Invalid argument".to_owned(), None));
         assert_eq!(crowd.beside(vec![(String::new(), Outcome::Ok(Vec::new())), failed]), None);

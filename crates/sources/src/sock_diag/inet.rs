@@ -5,17 +5,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use chokepoint_model::observation::{TcpState, Wait};
 
 use super::crowd::Port;
-use super::{AF_INET, AF_INET6, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
+use super::protocol::{AF_INET, AF_INET6, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, Message, attributes, u32_at};
 
 /// Bytes of `struct inet_diag_msg`.
 pub(super) const MESSAGE_BYTES: usize = 72;
-/// Where its `id` is (`struct inet_diag_sockid`: ports, addresses, interface and cookie), and how long it is.
+/// Offset and length of its `id` (`struct inet_diag_sockid`: ports, addresses, interface and cookie).
 pub(super) const ID_AT: usize = 4;
 pub(super) const ID_BYTES: usize = 48;
-/// Where its `idiag_wqueue` is.
+/// Offset of its `idiag_wqueue`.
 pub(super) const SEND_QUEUE_AT: usize = 60;
-/// Where its addresses are: `id.idiag_src` and `id.idiag_dst`, sixteen bytes each.
+/// Offsets of its addresses: `id.idiag_src` and `id.idiag_dst`, sixteen bytes each.
 pub(crate) const ADDRESSES_AT: [usize; 2] = [8, 24];
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
 pub(super) const INET_DIAG_INFO: u16 = 2;
@@ -34,11 +34,11 @@ const EXTENSIONS_INFO: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINF
 
 /// All states but LISTEN and TIME_WAIT: 1 to 5, 7 to 9, 11 and 12.
 const STATES_CONNECTED: u32 = 0b1_1011_1011_1110;
-/// Of those, the ones that are whole sockets: handshakes are left out, which have no struct tcp_info.
+/// The same without handshakes, which have no struct tcp_info.
 const STATES_WITH_INFO: u32 = STATES_CONNECTED & !STATES_SHAKING;
-/// Handshakes at the side that accepts.
+/// Handshakes at the accepting side.
 const STATES_SHAKING: u32 = 1 << TcpState::SynRecv as u32 | 1 << TcpState::NewSynRecv as u32;
-/// Those that can hold a request beside them: the connection, before it is answered and while one side has closed.
+/// The other states that can hold a request: a connection before its response, also while one side has closed.
 const STATES_WITH_REQUESTS: u32 = 1 << TcpState::Established as u32
     | 1 << TcpState::SynSent as u32
     | 1 << TcpState::FinWait1 as u32
@@ -47,34 +47,34 @@ const STATES_WITH_REQUESTS: u32 = 1 << TcpState::Established as u32
 const STATES_TIME_WAIT: u32 = 1 << TcpState::TimeWait as u32;
 const STATES_LISTEN: u32 = 1 << TcpState::Listen as u32;
 
-/// Listening sockets of both families, with the connections that each dropped.
+/// Requests listening sockets of both families, each with its dropped connections.
 pub(super) fn listeners() -> Parts {
     parts(1 << (INET_DIAG_SKMEMINFO - 1), STATES_LISTEN)
 }
 
-/// A request for all sockets of UDP of a family, with the packets that each dropped.
+/// Requests all UDP sockets of a family, each with its dropped packets.
 pub(super) fn udp(family: u8) -> Vec<u8> {
     let mut body = request(family, 1 << (INET_DIAG_SKMEMINFO - 1), u32::MAX);
     body[1] = libc::IPPROTO_UDP as u8;
     body
 }
 
-/// All other sockets of both families, without those in TIME_WAIT.
+/// Requests all other sockets of both families, without those in TIME_WAIT.
 pub(super) fn sockets() -> Parts {
     parts(0, STATES_CONNECTED)
 }
 
-/// Those of them that are whole sockets, each with its struct tcp_info and the memory of its buffers.
+/// Requests the same without handshakes, each with its struct tcp_info and the memory of its buffers.
 pub(super) fn sockets_with_info() -> Parts {
     parts(EXTENSIONS_INFO, STATES_WITH_INFO)
 }
 
-/// The sockets that can hold a request, each with its struct tcp_info.
+/// Requests the sockets that can hold a request, each with its struct tcp_info.
 pub(super) fn sockets_with_requests() -> Parts {
     parts(1 << (INET_DIAG_INFO - 1), STATES_WITH_REQUESTS | STATES_SHAKING)
 }
 
-/// Of the sockets that can hold a request either the handshakes or the others, those of them that a filter lets pass; all where there is none.
+/// Requests the sockets that can hold a request: either the handshakes or the others, and only those that pass the filter, if there is one.
 pub(super) fn sockets_with_requests_within(are_shaking: bool, program: Option<&[u8]>) -> Parts {
     let states = if are_shaking { STATES_SHAKING } else { STATES_WITH_REQUESTS };
     let mut body = request_both(1 << (INET_DIAG_INFO - 1), states);
@@ -83,19 +83,19 @@ pub(super) fn sockets_with_requests_within(are_shaking: bool, program: Option<&[
     Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
 }
 
-/// Two halves of them have no socket in common: where both ports are below this one, and where one of them is not. The middle of Linux's own
-/// range of ephemeral ports parts the connections of most servers and clients alike.
+/// Port that splits all sockets into two halves: those with both ports below it, and the others. The middle of Linux's default range of ephemeral ports
+/// splits the connections of most servers and clients evenly.
 const HALVES_AT: u16 = 46_884;
 
-/// One half of [`sockets_with_info`]: the upper one, or the lower.
+/// Requests one half of [`sockets_with_info`]: the upper one or the lower one.
 pub(super) fn half_with_info(upper: bool) -> Parts {
     let mut body = request_both(EXTENSIONS_INFO, STATES_WITH_INFO);
     append_filter(&mut body, &half(upper));
     Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
 }
 
-/// Two comparisons, each with its port behind it, as in [`leaving_out`]; for the upper half they lead to the end where they fail, and a jump beyond
-/// it is behind them. The kernel takes a filter only if its ways where comparisons hold lead through all of it.
+/// The filter of one half: two comparisons, each followed by its port, as in [`excluding`]. For the upper half a failed comparison leads to the end, and a jump
+/// beyond the end follows. The kernel accepts a filter only if the path of successful comparisons leads through all of it.
 fn half(upper: bool) -> Vec<u8> {
     const JUMP: u8 = 1;
     const LOCAL_PORT_TO: u8 = 3;
@@ -108,28 +108,28 @@ fn half(upper: bool) -> Vec<u8> {
     operations.iter().flat_map(|(code, yes, no)| [[*code, *yes], u16::to_ne_bytes(*no)].concat()).collect()
 }
 
-/// Puts a filter behind a request: `struct nlattr` with its length and its kind, and the program.
+/// Appends a filter to a request: `struct nlattr` with its length and its kind, and the program.
 fn append_filter(body: &mut Vec<u8>, program: &[u8]) {
     body.extend_from_slice(&u16::try_from(ATTRIBUTE_HEADER_BYTES + program.len()).unwrap_or(u16::MAX).to_ne_bytes());
     body.extend_from_slice(&INET_DIAG_REQ_BYTECODE.to_ne_bytes());
     body.extend_from_slice(program);
 }
 
-/// All others without those at these ports; handshakes that are under way there are in it.
+/// Requests all connected sockets except those at these ports. Handshakes at these ports are included.
 pub(super) fn sockets_beside(ports: &[Port]) -> Parts {
     let mut body = request_both(0, STATES_CONNECTED);
-    append_filter(&mut body, &leaving_out(ports));
+    append_filter(&mut body, &excluding(ports));
     Parts { first: Part { label: "TCP", kind: TCPDIAG_GETSOCK, body }, otherwise: Vec::new() }
 }
 
-/// A filter of `struct inet_diag_bc_op` {code, yes, no}: `yes` and `no` are how far to go on; a socket passes that comes exactly to the end, and
-/// one that goes four bytes further does not (net/ipv4/inet_diag.c, inet_diag_bc_run). A handshake has no cgroup, unlike every socket of a
-/// process, so that cgroup zero tells it. A kernel that does not know one of the operations refuses the request (EINVAL).
-fn leaving_out(ports: &[Port]) -> Vec<u8> {
+/// The filter that excludes connections at these ports, made of `struct inet_diag_bc_op` {code, yes, no}. `yes` and `no` are the distances to the next
+/// operation. A socket passes if it arrives exactly at the end, and fails four bytes beyond it (net/ipv4/inet_diag.c, inet_diag_bc_run). Cgroup zero
+/// identifies handshakes: they have no cgroup, unlike every socket of a process. A kernel that does not know an operation refuses the request (EINVAL).
+fn excluding(ports: &[Port]) -> Vec<u8> {
     const LOCAL_PORT_IS: u8 = 11;
     const REMOTE_PORT_IS: u8 = 12;
     const CGROUP_IS: u8 = 13;
-    /// The comparison of the port, the port in an operation's place, the comparison of the cgroup, and its 64 bits.
+    /// The comparison of the port, the port in the place of an operation, the comparison of the cgroup, and its 64 bits.
     const RULE_BYTES: usize = 20;
     let mut program = Vec::new();
     for (done, port) in ports.iter().enumerate() {
@@ -138,8 +138,8 @@ fn leaving_out(ports: &[Port]) -> Vec<u8> {
             Port::Remote(number) => (REMOTE_PORT_IS, *number),
         };
         let next = u16::try_from(RULE_BYTES).unwrap_or(u16::MAX);
-        let out = u16::try_from((ports.len() - done) * RULE_BYTES - 8 + 4).unwrap_or(u16::MAX);
-        let operations = [(code, 8, next), (0, 0, number), (CGROUP_IS, 12, out), (0, 0, 0), (0, 0, 0)];
+        let excluded = u16::try_from((ports.len() - done) * RULE_BYTES - 8 + 4).unwrap_or(u16::MAX);
+        let operations = [(code, 8, next), (0, 0, number), (CGROUP_IS, 12, excluded), (0, 0, 0), (0, 0, 0)];
         for (code, yes, no) in operations {
             program.extend_from_slice(&[code, yes]);
             program.extend_from_slice(&u16::to_ne_bytes(no));
@@ -148,13 +148,13 @@ fn leaving_out(ports: &[Port]) -> Vec<u8> {
     program
 }
 
-/// Sockets of both families in TIME_WAIT.
+/// Requests sockets of both families in TIME_WAIT.
 pub(super) fn time_waits() -> Parts {
     parts(0, STATES_TIME_WAIT)
 }
 
-/// One request for both families, and one for each where a kernel does not take the former: it is the older interface, but it walks the table
-/// of all connections of the host once and not twice, which is most of the cost where there are few sockets.
+/// One request for both families, and one for each family on kernels that refuse it. The former is the older interface, but it walks the host's table of
+/// connections only once, which is most of the cost with few sockets.
 fn parts(extensions: u8, states: u32) -> Parts {
     let both = Part { label: "TCP", kind: TCPDIAG_GETSOCK, body: request_both(extensions, states) };
     let one = |label, family| Part { label, kind: SOCK_DIAG_BY_FAMILY, body: request(family, extensions, states) };
@@ -178,8 +178,8 @@ fn request(family: u8, extensions: u8, states: u32) -> Vec<u8> {
     body
 }
 
-/// A request (`struct inet_diag_req_v2`) for the one socket with these addresses, with its struct tcp_info and the memory of its buffers. It is
-/// found by its addresses; its cookie is not known (INET_DIAG_NOCOOKIE).
+/// Requests one socket by its addresses (`struct inet_diag_req_v2`), with its struct tcp_info and the memory of its buffers. Its cookie is not known
+/// (INET_DIAG_NOCOOKIE).
 pub(super) fn one_with_info(local: (IpAddr, u16), remote: (IpAddr, u16)) -> Vec<u8> {
     let family = if local.0.is_ipv4() && remote.0.is_ipv4() { AF_INET } else { AF_INET6 };
     let mut body = vec![family, libc::IPPROTO_TCP as u8, EXTENSIONS_INFO, 0];
@@ -199,7 +199,7 @@ pub(super) fn one_with_info(local: (IpAddr, u16), remote: (IpAddr, u16)) -> Vec<
     body
 }
 
-/// The same for the one socket that a dump gave with this id, and no other that has its addresses now: the id's cookie is the socket's own.
+/// Requests the same of a socket by the id that a dump gave. The id's cookie is unique, so no other socket with the same addresses matches.
 pub(super) fn this_one_with_info(family: u8, id: &[u8; ID_BYTES]) -> Vec<u8> {
     let mut body = vec![family, libc::IPPROTO_TCP as u8, EXTENSIONS_INFO, 0];
     body.extend_from_slice(&STATES_WITH_INFO.to_ne_bytes());
@@ -221,16 +221,16 @@ pub(super) struct InetSocket {
     pub(super) v6_only: bool,
 }
 
-/// What a socket's attributes say of its sending side.
+/// The sending side of a socket, from its attributes.
 #[derive(Default)]
 pub(super) struct Measured<'a> {
-    /// Bytes of struct tcp_info; empty where the socket has none.
+    /// Bytes of struct tcp_info; empty if the socket has none.
     pub(super) info: &'a [u8],
-    /// Bytes that its send buffer may hold, and that it holds, each with the kernel's overhead.
+    /// Limit and content of its send buffer, bytes with the kernel's overhead.
     pub(super) send_buffer: Option<(u32, u32)>,
 }
 
-/// Reads the attributes that [`sockets_with_info`] asks for.
+/// Parses the attributes that [`sockets_with_info`] requests.
 pub(super) fn measured<'a>(message: &Message<'a>) -> Result<Measured<'a>, DiagError> {
     let (_, rest) = message.split("inet_diag_msg", MESSAGE_BYTES)?;
     let mut measured = Measured::default();
@@ -246,7 +246,7 @@ pub(super) fn measured<'a>(message: &Message<'a>) -> Result<Measured<'a>, DiagEr
     Ok(measured)
 }
 
-/// The number that no other socket has (`idiag_cookie`); zero where the message is cut.
+/// The unique number of the socket (`idiag_cookie`); zero if the message is cut.
 pub(super) fn cookie(message: &Message<'_>) -> u64 {
     let id = message.body.get(ID_AT..ID_AT + ID_BYTES);
     id.and_then(|id| id.last_chunk()).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
@@ -288,8 +288,8 @@ pub(super) fn parse(message: &Message<'_>) -> Result<InetSocket, DiagError> {
     Ok(socket)
 }
 
-/// An address of sixteen bytes, of which IPv4 uses the first four. IPv4 traffic on a dual-stack socket has mapped addresses
-/// (`::ffff:a.b.c.d`, RFC 4291 2.5.5.2): they are the same connections as those of IPv4 and are given as IPv4.
+/// An address of sixteen bytes; IPv4 uses the first four. IPv4 traffic on a dual-stack socket has mapped addresses (`::ffff:a.b.c.d`, RFC 4291 2.5.5.2). They
+/// are returned as IPv4.
 fn address(family: u8, fixed: &[u8], at: usize) -> IpAddr {
     let bytes: [u8; 16] = fixed.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
     if family == AF_INET6 {
@@ -303,7 +303,8 @@ fn address(family: u8, fixed: &[u8], at: usize) -> IpAddr {
 mod tests {
     use super::*;
     use crate::netlink::wire::{messages, request as message_of};
-    use crate::sock_diag::{parse_listeners, parse_sockets};
+    use crate::sock_diag::listeners::parse_listeners;
+    use crate::sock_diag::sockets::parse_sockets;
     use chokepoint_model::observation::{ListenerAddress, SocketAddress};
 
     fn body(family: u8, state: u8, local: [u8; 16], remote: [u8; 16]) -> Vec<u8> {
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_tells_queue_limit_drops_and_v6_only() {
+    fn a_listener_has_queue_limit_drops_and_v6_only() {
         let mut bytes = body(AF_INET6, 10, [0; 16], [0; 16]);
         bytes.extend_from_slice(&[40, 0, 7, 0]);
         for word in 0..9_u32 {
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn time_wait_tells_what_is_left() {
+    fn time_wait_has_the_time_that_is_left() {
         let mut bytes = body(AF_INET, 6, v4(10, 0, 0, 1), v4(10, 0, 0, 2));
         bytes[2] = 3;
         bytes[52..56].copy_from_slice(&59_000_u32.to_ne_bytes());
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!((sockets[0].state, sockets[0].wait), (TcpState::TimeWait, Some(Wait { left_ms: 59_000 })));
     }
 
-    /// Runs a filter as the kernel does.
+    /// Runs a filter like the kernel.
     fn passes(program: &[u8], local: u16, remote: u16, cgroup: u64) -> bool {
         let mut at = 0;
         while at < program.len() {
@@ -384,20 +385,20 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_leaves_out_the_connections_of_each_of_its_ports_and_nothing_else() {
+    fn a_filter_excludes_the_connections_at_its_ports_and_nothing_else() {
         for ports in [&[Port::Local(80)][..], &[Port::Remote(443)], &[Port::Local(80), Port::Remote(443), Port::Local(81)]] {
-            let program = leaving_out(ports);
+            let program = excluding(ports);
             for (local, remote) in [(80, 5), (81, 5), (443, 5), (5, 443), (5, 80), (80, 443), (1, 2)] {
-                let left_out = ports.contains(&Port::Local(local)) || ports.contains(&Port::Remote(remote));
-                assert_eq!(passes(&program, local, remote, 1), !left_out, "{ports:?} {local} {remote}");
+                let is_excluded = ports.contains(&Port::Local(local)) || ports.contains(&Port::Remote(remote));
+                assert_eq!(passes(&program, local, remote, 1), !is_excluded, "{ports:?} {local} {remote}");
             }
         }
-        assert!(leaving_out(&[]).is_empty());
-        assert!(passes(&leaving_out(&[Port::Local(80)]), 80, 5, 0), "a handshake");
+        assert!(excluding(&[]).is_empty());
+        assert!(passes(&excluding(&[Port::Local(80)]), 80, 5, 0), "a handshake");
     }
 
     #[test]
-    fn each_socket_is_in_one_half() {
+    fn each_socket_is_in_exactly_one_half() {
         for (local, remote, upper) in
             [(80, 50_000, true), (50_000, 80, true), (80, 40_000, false), (40_000, 80, false), (HALVES_AT, 1, true)]
         {
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_state_is_answered() {
+    fn every_cut_and_every_state_gives_a_socket_or_an_error() {
         let bytes = body(AF_INET, 1, v4(10, 0, 0, 1), v4(10, 0, 0, 2));
         for cut in 0..bytes.len() {
             let message = message_of(SOCK_DIAG_BY_FAMILY, 2, 1, &bytes[..cut]);

@@ -1,44 +1,45 @@
-//! The sockets of the host that packets come for without a connection of their own, listeners of TCP and sockets of UDP, each with what it dropped and who
-//! holds it.
+//! The sockets of the host that receive packets outside of TCP connections: TCP listeners and UDP sockets, each with its drops and its program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use chokepoint_model::observation::NetnsId;
 
+use super::inet;
+use super::message::{Any, parse_one};
+use super::protocol::{AF_INET, AF_INET6, Part, Parts, SOCK_DIAG_BY_FAMILY};
 use super::tcp::{ReadError, walk};
-use super::{AF_INET, AF_INET6, Any, Part, Parts, SOCK_DIAG_BY_FAMILY, inet, parse_one};
 use crate::netlink::Sockets;
 use crate::netns::enter::spawn_inside;
 use crate::netns::{self, NetnsError};
 use crate::observer::socket_owners::SocketOwners;
 use crate::root::Root;
 
-/// Sockets of one namespace at most; those beyond are left out.
+/// Most sockets of one namespace. Further ones are left out.
 const SOCKETS_MAX: usize = 100_000;
 /// Bytes of a program's name (proc_pid_comm(5): 15 and a line break).
 const NAME_BYTES_MAX: usize = 64;
 
-/// A listener, or a socket of UDP.
+/// A TCP listener or a UDP socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSocket {
-    /// The namespace that it is in.
+    /// Its namespace.
     pub netns: NetnsId,
-    /// That namespace's name below /run/netns; none where it has none there.
+    /// That namespace's name below /run/netns, if it has one.
     pub netns_name: Option<String>,
     /// True for UDP, false for TCP.
     pub udp: bool,
     /// Its address and port.
     pub local: (IpAddr, u16),
-    /// Packets, or connections that a full queue turned away, that it dropped since it was made (`sk_drops`); none where the kernel does not say.
+    /// Packets, or connections refused by a full queue, that it dropped since its creation (`sk_drops`), if the kernel reports them.
     pub drops: Option<u64>,
-    /// Its inode number, which no other socket of the host has meanwhile.
+    /// Its inode number, unique among the sockets of the host.
     pub inode: u64,
-    /// The name of the process that holds it, the one with the lowest number where several do; none where that is not to be seen.
+    /// The name of the process that holds it, of several the one with the lowest pid; none if it is not visible.
     pub program: Option<String>,
 }
 
-/// Reads them in all network namespaces. What cannot be read is left out.
+/// Reads the sockets of all network namespaces. Namespaces that cannot be read are left out.
 ///
 /// # Errors
 /// The namespaces cannot be listed.
@@ -66,8 +67,8 @@ pub fn read_port_sockets(root: &Root) -> Result<Vec<PortSocket>, NetnsError> {
     Ok(all)
 }
 
-/// The names of the processes that hold sockets, by the sockets' inode numbers: the process with the lowest number where several do. Those whose process is
-/// not to be seen are left out.
+/// The names of the processes that hold sockets, by the sockets' inode numbers; of several processes the one with the lowest pid. Sockets without a visible
+/// process are left out.
 pub fn read_socket_programs(root: &Root, inodes: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     let mut socket_owners = SocketOwners::default();
     let holding = socket_owners.refresh(root, inodes);
@@ -80,7 +81,7 @@ pub fn read_socket_programs(root: &Root, inodes: &BTreeSet<u64>) -> BTreeMap<u64
 
 fn of_namespace(sockets: &Sockets) -> Result<Vec<(bool, inet::InetSocket)>, ReadError> {
     let mut found = Vec::new();
-    // TCP first: where UDP cannot be listed (INET_UDP_DIAG is a module of its own), what there is counts.
+    // UDP may not be listable (INET_UDP_DIAG is a separate module). TCP counts anyway.
     collect(sockets, &inet::listeners(), false, &mut found)?;
     for family in [AF_INET, AF_INET6] {
         let part = Part { label: "UDP", kind: SOCK_DIAG_BY_FAMILY, body: inet::udp(family) };
@@ -103,10 +104,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_sockets_are_found_with_their_holder_and_a_full_buffer_counts() {
+    fn own_sockets_are_found_with_their_program_and_drops_of_a_full_buffer() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let deaf = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let (tcp, udp) = (listener.local_addr().unwrap(), deaf.local_addr().unwrap());
+        let full = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (tcp, udp) = (listener.local_addr().unwrap(), full.local_addr().unwrap());
         let read = || read_port_sockets(&Root::default()).unwrap();
         let find = |all: &[PortSocket], udp: bool, at: std::net::SocketAddr| {
             let own = netns::own().unwrap();

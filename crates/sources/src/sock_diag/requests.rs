@@ -1,7 +1,7 @@
-//! The source "requests": about five times a second, the sockets that can hold a request, each with its struct tcp_info. Of a crowd a random share is read,
-//! another one each time, so that no connection is left out for ever.
+//! The source "requests": about five times a second, the sockets that can hold a request, each with its struct tcp_info. If they are many, each sample reads
+//! another random share, so that no connection is left out for ever.
 
-mod awaiting;
+pub(crate) mod awaiting;
 mod windows;
 
 use std::collections::HashMap;
@@ -12,53 +12,57 @@ use chokepoint_model::observation::series::Series;
 use chokepoint_model::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use chokepoint_recording::{Entry, Outcome};
 
-use super::{AF_UNIX, Any, DiagError, NO_UNIX, Part, Parts, inet, parse_one, unix};
-use crate::assemble::netns_view;
+use super::listeners::UnixAbsence;
+use super::message::{Any, parse_one};
+use super::protocol::{AF_UNIX, DiagError, Part, Parts};
+use super::{inet, unix};
+use crate::clock::thread_cpu;
 use crate::netlink::wire::{ATTRIBUTE_HEADER_BYTES, HEADER_BYTES, Message, messages};
 use crate::netlink::{DumpError, Sockets};
-use crate::observer::{FLOW_US, UnderWay, thread_cpu_us};
+use crate::observer::bucket::FLOW_US;
+use crate::observer::under_way::UnderWay;
 use crate::root::reading_of;
-use crate::table::{Cadence, Phase, ReadContext, Redact, ScopeKind, Source};
+use crate::scope::netns_view;
+use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::tcp_info::TcpInfoPlace;
 use awaiting::Awaiting;
-pub(crate) use awaiting::LOOK_US;
 use windows::Windows;
 
-/// Sockets up to which all are read, about 1 us each: of ports that crowd in a narrow range a share tells little, however few there are.
+/// Up to this many sockets all are read, about 1 us each. If ports lie in a narrow range, a share of few sockets tells little.
 const WHOLE_MAX: usize = 2_500;
-/// Sockets that a sample is to have where there are more: a share of them is read.
+/// Sockets of a sample if only a share is read.
 const SOCKETS_AIM: usize = 400;
 /// Two to the 64th, divided by the golden ratio.
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Sockets of one reading that are kept, whatever came since the last one; a sample is one or two.
+/// Most sockets to keep of one dump; a sample has one or two dumps.
 const SOCKETS_MAX: usize = 8_000;
-/// What is believed of a recorded sample: no share is smaller than one of ten million sockets, and no number of requests smaller than is written.
+/// Plausible values of a recorded sample: a share is at least one in ten million sockets, and a number of requests at least the smallest that is written.
 const SHARE_MIN: f64 = 1e-7;
 const UNDER_WAY: std::ops::RangeInclusive<f64> = 1e-6..=1e7;
 const LOOKS: std::ops::RangeInclusive<f64> = 0.0..=1e9;
-/// Unix sockets that one sample has at the most.
+/// Most unix sockets of one sample.
 const UNIX_MAX: usize = 2_000;
-/// The shortest and the longest time between two samples, ms; the moment is drawn between them.
+/// The shortest and the longest time between two samples, ms. The moment is random between them.
 const PAUSE_MS: (u64, u64) = (125, 225);
-/// Sockets at one local port from which on it is a listener's.
+/// A local port with this many sockets counts as a listener's.
 const SHARED_PORT_MIN: usize = 3;
-/// Bytes of struct tcp_info that are kept: up to `bytes_sent`.
+/// Bytes of struct tcp_info to keep: up to `bytes_sent`.
 const INFO_BYTES: usize = 208;
-/// Item that tells how the sample was taken: lines of "name number".
+/// Item that describes how the sample was taken: lines of "name number".
 const SAMPLING: &str = "sampling";
-/// The same items of a sample that was awaited, see [`Awaiting`].
+/// The same items of an awaited sample, see [`Awaiting`].
 const AWAITED: &str = "awaited";
 const AWAITED_SAMPLING: &str = "awaited-sampling";
-/// Behind an item's name: of the client's namespace, which was read with that of the server. Its number follows.
+/// Ends the name of an item of the client's namespace, which was read together with the server's. The namespace's number follows.
 const OF_NETNS: char = '@';
 
-/// True for the items that are sockets, with addresses; all others are text.
+/// True for items with sockets, which have addresses. All other items are text.
 pub(crate) fn are_sockets(item: &str) -> bool {
     let kind = item.split_once(OF_NETNS).map_or(item, |(kind, _)| kind);
     kind.is_empty() || kind == AWAITED
 }
 
-/// The sockets that can hold a request. Those in TIME_WAIT never do, and a busy host has tens of thousands of them.
+/// The sockets that can hold a request. Sockets in TIME_WAIT never do, and a busy host has tens of thousands of them.
 pub(crate) const REQUESTS: Source = Source {
     name: "requests",
     scope: ScopeKind::Netns,
@@ -82,58 +86,57 @@ pub(crate) const REQUESTS: Source = Source {
     redact: Redact::InetDiag,
 };
 
-/// What a reader keeps of one namespace between two samples.
+/// The state of sampling in one namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     due: Option<Instant>,
-    connections: Crowd,
-    /// They are told apart: a flood of them is no reason to read fewer of the connections.
-    handshakes: Crowd,
-    /// Local ports that many sockets had in common.
+    connections: Population,
+    /// Counted separately: a flood of handshakes must not reduce the share of connections.
+    handshakes: Population,
+    /// Local ports of many sockets.
     ports: Vec<u16>,
-    /// This kernel takes no filter.
+    /// This kernel accepts no filter.
     is_refused: bool,
     drawn: u64,
     keys: RandomState,
     awaiting: Awaiting,
 }
 
-/// Sockets of one kind, of which a share is read where they are many.
+/// The number of sockets of one kind, and which share of them to read.
 #[derive(Debug, Default)]
-struct Crowd {
-    /// How many there were at the last sample, estimated.
-    population: usize,
+struct Population {
+    /// Estimate from the last samples.
+    size: usize,
     /// Where the last share began.
     place: u64,
 }
 
-impl Crowd {
+impl Population {
     fn is_large(&self) -> bool {
-        self.population > WHOLE_MAX
+        self.size > WHOLE_MAX
     }
 
-    /// What to read this time; nothing where all is to be read.
+    /// The share to read this time; nothing if all sockets are read.
     fn windows(&mut self, draw: impl FnOnce() -> u64) -> Option<Windows> {
         if !self.is_large() {
             return None;
         }
-        // Steps of the golden ratio from a place that is drawn: whatever range ports lie in, each of them is read nearly as often after a few samples, and not
-        // only after very many, as where each place is drawn by itself (additive recurrence; Weyl 1916).
+        // Steps of the golden ratio from a random place: in any range of ports, all ports are read almost equally often after a few samples. Independent
+        // random places would need very many samples for that (additive recurrence; Weyl 1916).
         self.place = if self.place == 0 { draw() } else { self.place.wrapping_add(GOLDEN_STEP) };
-        Some(Windows::of(SOCKETS_AIM as f64 / self.population as f64, self.place >> (64 - windows::STEP.trailing_zeros())))
+        Some(Windows::of(SOCKETS_AIM as f64 / self.size as f64, self.place >> (64 - windows::STEP.trailing_zeros())))
     }
 
-    /// Learns from so many that were found in this share.
+    /// Updates the estimate from the sockets that were found in this share.
     fn learn(&mut self, found: usize, share: f64) {
         let population = (found as f64 / share) as usize;
-        // What a share tells depends on its place. The next share must not, or places where many ports lie would count less; and one that lies beside all ports
-        // does not tell that they are gone.
-        self.population =
-            if share >= 1.0 || population > 2 * self.population { population } else { (3 * self.population + population) / 4 };
+        // The count in one share depends on its place. The size of the next share must not depend on it, or places with many ports would count less. And a
+        // share without any ports does not prove that the sockets are gone.
+        self.size = if share >= 1.0 || population > 2 * self.size { population } else { (3 * self.size + population) / 4 };
     }
 }
 
-/// What one sample read.
+/// The result of one sample.
 #[derive(Debug)]
 struct Taken {
     bytes: Vec<u8>,
@@ -146,18 +149,18 @@ impl Requests {
         self.due.is_none_or(|due| now >= due)
     }
 
-    /// Looks whether the load has a request under way, where a sample waits for one; nothing where none does.
+    /// Whether the load has a request under way; nothing if no sample waits for one.
     pub(crate) fn look(&mut self, under_way: Option<&UnderWay>) -> Option<bool> {
         self.awaiting.look(under_way?, Instant::now())
     }
 
-    /// A number that nobody can foresee.
+    /// An unpredictable number.
     fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.keys.hash_one(self.drawn)
     }
 
-    /// The TCP sockets, or of a crowd a share.
+    /// Reads the TCP sockets, or a share of many.
     fn take(&mut self, sockets: &Sockets) -> Result<Taken, DumpError> {
         if !self.is_refused && (self.connections.is_large() || self.handshakes.is_large()) {
             match self.take_shares(sockets) {
@@ -171,7 +174,7 @@ impl Requests {
 
     fn take_shares(&mut self, sockets: &Sockets) -> Result<Taken, DumpError> {
         let drawn = self.draw();
-        let one = |crowd: &mut Crowd, are_shaking| -> Result<_, DumpError> {
+        let one = |crowd: &mut Population, are_shaking| -> Result<_, DumpError> {
             let windows = crowd.windows(|| drawn);
             let program = windows.as_ref().map(|windows| windows.program(&self.ports));
             let (bytes, kept) = dump(sockets, &inet::sockets_with_requests_within(are_shaking, program.as_deref()))?;
@@ -183,7 +186,7 @@ impl Requests {
         Ok(Taken { bytes, shares: (connections, handshakes) })
     }
 
-    /// Learns from a sample.
+    /// Updates the state after a sample.
     fn learn(&mut self, taken: &Taken, cost: Duration, now: Instant) {
         let mut counts: HashMap<u16, usize> = HashMap::new();
         let (mut connections, mut handshakes) = (0, 0);
@@ -200,7 +203,7 @@ impl Requests {
         self.ports = shared.into_iter().take(windows::PORTS_MAX).map(|(_, port)| port).collect();
         let (least, most) = PAUSE_MS;
         let pause = Duration::from_millis(least + self.draw() % (most - least));
-        // No sooner than all that may be spent has made up for it: the turns that were given out with this one knew nothing of what it cost.
+        // The next sample waits until the whole inflow has paid for this one: orders given before did not know its cost.
         self.due = now.checked_add(pause.max(cost * FLOW_US as u32));
     }
 }
@@ -209,12 +212,12 @@ fn is_shaking(state: u8) -> bool {
     [TcpState::SynRecv as u8, TcpState::NewSynRecv as u8].contains(&state)
 }
 
-fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
+fn read(context: &ReadContext<'_>) -> Items {
     let (Some(sockets), Some(netns)) = (context.netlink, context.netns) else {
-        return vec![(String::new(), Outcome::Failed("no netlink socket in this namespace".to_owned(), None))];
+        return only_item(Outcome::Failed("no netlink socket in this namespace".to_owned(), None));
     };
-    let (now, from_us) = (Instant::now(), thread_cpu_us());
-    let mut requests = sockets.requests();
+    let (now, from) = (Instant::now(), thread_cpu());
+    let mut requests = sockets.memory::<Requests>().borrow_mut();
     let looks = requests.awaiting.take_found();
     let is_elsewhere = context.under_way.is_some_and(|load| load.is_read_from_elsewhere(netns.id));
     if is_elsewhere || (context.phase == Phase::Running && looks.is_none() && !requests.is_due(now)) {
@@ -224,30 +227,30 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
     let before = under_way();
     let mut taken = match requests.take(sockets) {
         Ok(taken) => taken,
-        Err(error) => return vec![(String::new(), error.outcome("this kernel cannot list TCP sockets", None))],
+        Err(error) => return only_item(error.outcome("this kernel cannot list TCP sockets", None)),
     };
-    // The client's end right after it: what comes of a request meanwhile is seen at one of them, and the load's own count holds for both.
+    // The client's end is read right after it, so that a request that moves shows at one of the ends, and the load's own count holds for both.
     let others = context.under_way.and_then(|load| load.other_end(netns.id)).and_then(|(id, sockets)| {
         let sockets = sockets.as_ref()?;
-        let mut requests = sockets.requests();
+        let mut requests = sockets.memory::<Requests>().borrow_mut();
         let taken = requests.take(sockets).ok()?;
         requests.learn(&taken, Duration::ZERO, now);
         Some((id, taken))
     });
     let after = under_way();
-    // Without them the sample of TCP still counts; "listeners" tells why unix sockets could not be listed.
-    taken.bytes.extend(unix_sockets(sockets, now).unwrap_or_default());
-    let cost = Duration::from_micros(thread_cpu_us().saturating_sub(from_us));
-    let mut told = format!("late_us {}\n", context.late_us);
+    // The sample of TCP counts without unix sockets; "listeners" reports why they could not be listed.
+    taken.bytes.extend(unix_sockets(sockets).unwrap_or_default());
+    let cost = thread_cpu().saturating_sub(from);
+    let mut sampling = format!("late_us {}\n", context.late_us);
     let mut has_met_none = false;
     if let Some((before, after)) = before.zip(after) {
-        // Sockets are read one after the other, and requests come and go meanwhile.
+        // Requests come and go while the sockets are read one after the other.
         let (all, begun) = (after.mean_since(&before), before.begun as f64 / 2.0 + after.begun as f64 / 2.0);
-        told.push_str(&format!("under_way {all:.6}\nbegun {begun}\n"));
+        sampling.push_str(&format!("under_way {all:.6}\nbegun {begun}\n"));
         has_met_none = before.is_loading && all == 0.0;
     }
     let kinds = if let Some(looks) = looks {
-        told.push_str(&format!("looks {looks}\n"));
+        sampling.push_str(&format!("looks {looks}\n"));
         [AWAITED, AWAITED_SAMPLING]
     } else {
         requests.learn(&taken, cost, now);
@@ -257,18 +260,18 @@ fn read(context: &ReadContext<'_>) -> Vec<(String, Outcome)> {
         ["", SAMPLING]
     };
     let all = std::iter::once((None, taken)).chain(others.map(|(id, taken)| (Some(id), taken)));
-    all.flat_map(|(id, taken)| items(kinds, id, taken, &told)).collect()
+    all.flat_map(|(id, taken)| items(kinds, id, taken, &sampling)).collect()
 }
 
-/// The two items of one sample: the sockets, and how they were taken.
-fn items(kinds: [&str; 2], of: Option<NetnsId>, taken: Taken, told: &str) -> [(String, Outcome); 2] {
+/// The two items of one sample: the sockets, and how the sample was taken.
+fn items(kinds: [&str; 2], netns: Option<NetnsId>, taken: Taken, sampling: &str) -> [(String, Outcome); 2] {
     let (connections, handshakes) = taken.shares;
-    let told = format!("share {connections}\nhandshakes {handshakes}\n{told}");
-    let name = |kind: &str| of.map_or(kind.to_owned(), |id| format!("{kind}{OF_NETNS}{}", id.0));
-    [(name(kinds[0]), Outcome::Ok(taken.bytes)), (name(kinds[1]), Outcome::Ok(told.into_bytes()))]
+    let sampling = format!("share {connections}\nhandshakes {handshakes}\n{sampling}");
+    let name = |kind: &str| netns.map_or(kind.to_owned(), |id| format!("{kind}{OF_NETNS}{}", id.0));
+    [(name(kinds[0]), Outcome::Ok(taken.bytes)), (name(kinds[1]), Outcome::Ok(sampling.into_bytes()))]
 }
 
-/// The TCP sockets, each without what nobody reads of it, and the share of them that was kept.
+/// Dumps the TCP sockets, each reduced to what is parsed, with the share that was kept.
 fn dump(sockets: &Sockets, parts: &Parts) -> Result<(Vec<u8>, f64), DumpError> {
     let (mut bytes, mut count) = (Vec::new(), 0);
     let mut one = |part: &Part| {
@@ -285,11 +288,11 @@ fn dump(sockets: &Sockets, parts: &Parts) -> Result<(Vec<u8>, f64), DumpError> {
         Err(_) if !parts.otherwise.is_empty() => parts.otherwise.iter().try_for_each(&mut one)?,
         first => first?,
     }
-    // The kernel lists them by their hash: it is chance who is among the first. (Where each family has to be asked for by itself, IPv4 comes first.)
+    // The kernel lists sockets by hash, so the first ones are a random choice. (With one request for each family, IPv4 comes first.)
     Ok((bytes, SOCKETS_MAX as f64 / count.max(SOCKETS_MAX) as f64))
 }
 
-/// Appends a message with its fixed part and the beginning of its struct tcp_info alone.
+/// Appends a message reduced to its fixed part and the beginning of its struct tcp_info.
 fn append_short(whole: &[u8], bytes: &mut Vec<u8>) {
     let Some(Ok(message)) = messages(whole).next() else { return };
     let Ok((fixed, _)) = message.split("inet_diag_msg", inet::MESSAGE_BYTES) else { return };
@@ -308,10 +311,10 @@ fn append_short(whole: &[u8], bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
-/// Accepted ends of unix stream sockets. Those that wait to be accepted are counted with their listener.
-fn unix_sockets(sockets: &Sockets, now: Instant) -> Result<Vec<u8>, DumpError> {
+/// The accepted ends of unix stream sockets. Connections that wait to be accepted are counted at their listener.
+fn unix_sockets(sockets: &Sockets) -> Result<Vec<u8>, DumpError> {
     let (mut bytes, mut count) = (Vec::new(), 0);
-    if sockets.no_unix_listener().get().is_some_and(|seen| now.saturating_duration_since(seen) < NO_UNIX) {
+    if sockets.memory::<UnixAbsence>().borrow().holds() {
         return Ok(bytes);
     }
     let part = unix::sockets().first;
@@ -358,7 +361,7 @@ fn parse(bytes: &[u8]) -> Result<RequestSample, DiagError> {
     Ok(sample)
 }
 
-/// Nothing of a socket without struct tcp_info, as one in its handshake.
+/// Nothing for a socket without struct tcp_info, such as a handshake.
 fn times(info: &[u8]) -> Option<RequestTimes> {
     macro_rules! field {
         ($name:literal) => {{
@@ -383,7 +386,7 @@ fn times(info: &[u8]) -> Option<RequestTimes> {
     })
 }
 
-/// Completes the sample of the same time.
+/// Adds how it was taken to the sample of the same time.
 fn put_sampling(samples: &mut Series<RequestSample>, entry: &Entry) {
     let Outcome::Ok(bytes) = &entry.outcome else { return };
     let text = String::from_utf8_lossy(bytes);
@@ -391,7 +394,7 @@ fn put_sampling(samples: &mut Series<RequestSample>, entry: &Entry) {
     let share = |name: &str| value(name).filter(|share| (SHARE_MIN..=1.0).contains(share));
     samples.amend(entry.at_us, |sample| {
         sample.share = share("share").unwrap_or(1.0);
-        // They were read with the others in recordings of older versions.
+        // Older versions read handshakes with the other sockets.
         sample.handshake_share = share("handshakes").unwrap_or(sample.share);
         sample.late_us = value("late_us").unwrap_or(0.0) as u64;
         let requests = |name: &str| value(name).filter(|number| *number == 0.0 || UNDER_WAY.contains(number));

@@ -1,23 +1,25 @@
-//! The source "tcp_info": what the kernel measures of a few connections of a namespace (struct tcp_info), each asked for by itself, for asking it of
-//! all would cost more than all other readings together.
+//! The source "tcp_info": struct tcp_info of a few connections of a namespace, each requested individually. All connections would cost more than all other
+//! readings together.
 
 use std::collections::{BTreeMap, HashSet};
 
 use chokepoint_model::observation::{TcpSample, TcpState};
 use chokepoint_recording::Outcome;
 
+use super::crowd::CROWD;
+use super::inet;
+use super::message::{Any, parse_one};
+use super::protocol::{AF_INET, AF_INET6, DiagError, SOCK_DIAG_BY_FAMILY};
 use super::tcp::{self, Listening};
-use super::{AF_INET, AF_INET6, Any, DiagError, SOCK_DIAG_BY_FAMILY, crowd::CROWD, inet, parse_one};
-use crate::assemble::netns_view;
 use crate::netlink::wire::{Message, messages, u32_at};
 use crate::netlink::{DumpError, Sockets};
-use crate::root::reading_of;
-use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
+use crate::scope::put_netns;
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::tcp_info::TcpInfoPlace;
 
-/// Connections that are asked for at one reading: 3 to 5 us each.
+/// Connections in one reading: 3 to 5 us each.
 const SAMPLED_MAX: usize = 32;
-/// Ports whose connections are told apart when some are chosen.
+/// Ports that form groups of their own in the choice of connections.
 const GROUPS_MAX: usize = 32;
 
 /// A sample of the connections that the last reading of "sockets" listed.
@@ -26,15 +28,12 @@ pub(crate) const TCP_INFO: Source = Source {
     scope: ScopeKind::Netns,
     cadence: Cadence::Slow,
     needs: None,
-    read: |context| vec![(String::new(), read(context))],
-    put: |observation, entry| {
-        let Some(view) = netns_view(observation, entry) else { return };
-        view.tcp_samples.push(entry.at_us, reading_of(&entry.outcome, parse));
-    },
+    read: |context| only_item(read(context)),
+    put: |observation, entry| put_netns(observation, entry, |netns| &mut netns.tcp_samples, parse),
     redact: Redact::InetDiag,
 };
 
-/// One socket as the kernel names it: its family and `struct inet_diag_sockid` with its cookie, by which no other is taken for it.
+/// The identity of one socket: its family and `struct inet_diag_sockid` with its unique cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SocketId {
     family: u8,
@@ -48,28 +47,27 @@ impl SocketId {
     }
 }
 
-/// The connections that are asked for until "sockets" is read again.
+/// The connections to read until "sockets" is read again.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     chosen: Vec<SocketId>,
 }
 
-/// Place in a group of those that are idle and were not followed.
+/// Index of the idle connections that were not in the sample before.
 const IDLE: usize = 3;
 
-/// Connections at one port, the ones to take first in front: those that send before those that are idle, and of each those that were followed before
-/// the others.
+/// Connections at one port in order of preference: sending before idle ones, and among each those that were in the sample before.
 #[derive(Default)]
 struct Group {
     kinds: [Vec<SocketId>; 4],
 }
 
 impl Sample {
-    /// Chooses out of a reading of "sockets", evenly from all ports, those at which this namespace listens first.
+    /// Chooses connections from a reading of "sockets", evenly from all ports; ports at which this namespace listens come first.
     pub(super) fn choose(&mut self, items: &[(String, Outcome)], listening: &Listening) {
         let before: Vec<SocketId> = self.chosen.drain(..).collect();
         let followed: HashSet<SocketId> = before.iter().copied().collect();
-        // Accepted ones before those that were dialled.
+        // Accepted connections come before dialled ones.
         let mut groups: BTreeMap<(bool, u16), Group> = BTreeMap::new();
         let dumps = items.iter().filter(|(item, _)| item.is_empty());
         let all = dumps.filter_map(|(_, outcome)| if let Outcome::Ok(bytes) = outcome { Some(bytes) } else { None });
@@ -81,7 +79,7 @@ impl Sample {
                 continue;
             }
             let group = groups.entry(key).or_default();
-            // Of thousands that are idle most are passed over unseen.
+            // Most of thousands of idle connections are skipped.
             if send_queue == 0 && group.kinds[IDLE].len() >= SAMPLED_MAX {
                 continue;
             }
@@ -97,7 +95,7 @@ impl Sample {
             self.chosen.extend(turns.iter_mut().filter_map(Iterator::next).take(left));
             turns.retain(|group| group.len() > 0);
         }
-        // Connections at a crowded port that were not read this time are followed on.
+        // Connections at crowded ports that were not read this time stay in the sample.
         if items.iter().any(|(item, _)| item == CROWD) {
             let chosen: HashSet<SocketId> = self.chosen.iter().copied().collect();
             self.chosen.extend(before.into_iter().filter(|id| !chosen.contains(id)));
@@ -106,13 +104,13 @@ impl Sample {
     }
 }
 
-/// Chooses anew after a reading of "sockets". Without the listeners nothing is chosen; "listeners" tells why they could not be read.
+/// Chooses a new sample after a reading of "sockets". If the listeners cannot be read, every connection counts as dialled; "listeners" reports why.
 pub(super) fn learn(sockets: &Sockets, items: &[(String, Outcome)]) {
     let listening = tcp::listening(sockets).unwrap_or_default();
-    sockets.sample().choose(items, &listening);
+    sockets.memory::<Sample>().borrow_mut().choose(items, &listening);
 }
 
-/// Local and remote port and bytes in the send queue of a connection on which this end may have something to send.
+/// Local port, remote port and send queue in bytes of a connection whose state allows this end to send.
 fn may_send(message: &Message<'_>) -> Option<(u16, u16, u32)> {
     const STATES: [TcpState; 5] = [TcpState::Established, TcpState::CloseWait, TcpState::FinWait1, TcpState::LastAck, TcpState::Closing];
     // `struct inet_diag_msg`: family, state, timer, retransmits, then the ports in network order.
@@ -123,14 +121,15 @@ fn may_send(message: &Message<'_>) -> Option<(u16, u16, u32)> {
 }
 
 fn read(context: &ReadContext<'_>) -> Outcome {
-    let Some(sockets) = context.netlink else {
-        return Outcome::Failed("no netlink socket in this namespace".to_owned(), None);
+    let sockets = match context.sockets() {
+        Ok(sockets) => sockets,
+        Err(lack) => return lack,
     };
     let mut bytes = Vec::new();
-    for socket in &sockets.sample().chosen {
+    for socket in &sockets.memory::<Sample>().borrow().chosen {
         match sockets.diag().one(SOCK_DIAG_BY_FAMILY, &inet::this_one_with_info(socket.family, &socket.id)) {
             Ok(message) => bytes.extend_from_slice(&message),
-            // It was closed meanwhile (ENOENT), or another one has its addresses (ESTALE).
+            // The connection is closed (ENOENT), or another one has its addresses (ESTALE).
             Err(DumpError::System(error)) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => {}
             Err(error) => return error.outcome("this kernel cannot tell of one TCP socket", None),
         }
@@ -151,7 +150,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<TcpSample>, DiagError> {
     Ok(samples)
 }
 
-/// Nothing of a socket without struct tcp_info, as one has that was just closed.
+/// Nothing for a socket without struct tcp_info, such as one that was just closed.
 fn sample(socket: &inet::InetSocket, measured: &inet::Measured<'_>, id: &SocketId) -> Option<TcpSample> {
     macro_rules! field {
         ($name:literal) => {{
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_of_many_are_chosen_of_each_port_those_that_send_first() {
+    fn a_few_connections_of_each_port_are_chosen_sending_ones_first() {
         let mut sample = Sample::default();
         let idle = (0..500).flat_map(|n| message(TcpState::Established, 80, 10_000 + n, 0));
         let sending = (0..10).flat_map(|n| message(TcpState::FinWait1, 80, 20_000 + n, 9));
@@ -223,18 +222,18 @@ mod tests {
         let bytes: Vec<u8> = idle.chain(sending).chain(dialled).chain(others).collect();
         let chosen = choose(&mut sample, bytes.clone());
         assert_eq!(chosen.len(), SAMPLED_MAX);
-        assert_eq!(chosen[..2], [(80, 20_000), (30_000, 9000)], "in turn, what listens here first");
+        assert_eq!(chosen[..2], [(80, 20_000), (30_000, 9000)], "in turn, ports that listen here first");
         assert_eq!(chosen.iter().filter(|(local, remote)| *local == 80 && *remote >= 20_000).count(), 10);
         assert_eq!(chosen.iter().filter(|(_, remote)| *remote == 9000).count(), 5);
-        assert_eq!(choose(&mut sample, bytes), chosen, "those that are still there are followed");
-        let crowd = [(String::new(), Outcome::Ok(Vec::new())), (CROWD.to_owned(), Outcome::Ok(b"as they were seen last".to_vec()))];
+        assert_eq!(choose(&mut sample, bytes), chosen, "connections that still exist stay in the sample");
+        let crowd = [(String::new(), Outcome::Ok(Vec::new())), (CROWD.to_owned(), Outcome::Ok(b"from the last full read".to_vec()))];
         sample.choose(&crowd, &Listening::at_ports([80]));
-        assert_eq!(ports(&sample), chosen, "those at a port that was not read are");
-        assert_eq!(choose(&mut sample, Vec::new()), [], "and they are let go with the connection");
+        assert_eq!(ports(&sample), chosen, "so do connections at a port that was not read");
+        assert_eq!(choose(&mut sample, Vec::new()), [], "closed connections leave it");
     }
 
     #[test]
-    fn of_a_connection_both_ends_are_read_until_it_is_closed() {
+    fn both_ends_of_a_connection_are_read_until_it_is_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
@@ -249,7 +248,7 @@ mod tests {
             })
             .unwrap();
         let (here, there) = (listener.local_addr().unwrap().port(), client.local_addr().unwrap().port());
-        // Other programs of this host have connections as well: only these two are to be chosen.
+        // Other programs of this host have connections too. Only these two may be chosen.
         let own: Vec<u8> = messages(&dumped)
             .map(Result::unwrap)
             .filter(|message| may_send(message).is_some_and(|(a, b, _)| [(here, there), (there, here)].contains(&(a, b))))
@@ -258,7 +257,8 @@ mod tests {
         learn(&sockets, &[(String::new(), Outcome::Ok(own))]);
         let asked = || {
             let asked = sockets
-                .sample()
+                .memory::<Sample>()
+                .borrow()
                 .chosen
                 .iter()
                 .map(|id| sockets.diag().one(SOCK_DIAG_BY_FAMILY, &inet::this_one_with_info(id.family, &id.id)))

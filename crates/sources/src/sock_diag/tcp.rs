@@ -1,4 +1,4 @@
-//! Every TCP socket of the host with what the kernel measures of it (struct tcp_info), handed on one by one as the dump comes: none is kept.
+//! Every TCP socket of the host with its struct tcp_info, passed on one by one during the dump. None is kept.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chokepoint_model::observation::{Counters, TcpState};
 use chokepoint_recording::Outcome;
 
-use super::{Any, DiagError, Parts, inet, parse_one};
+use super::inet;
+use super::message::{Any, parse_one};
+use super::protocol::{DiagError, Part, Parts};
 use crate::netlink::wire::{WireError, messages};
 use crate::netlink::{DumpError, Netlink, Sockets};
 use crate::netns::enter::spawn_inside;
 use crate::netns::{self, NetnsError, NetnsRef};
 use crate::root::Root;
-use crate::text::sockstat;
+use crate::text::net::sockstat;
 
 /// One connection's end on this host.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,30 +27,30 @@ pub struct TcpSocket<'a> {
     pub local: (IpAddr, u16),
     /// Address and port of the peer.
     pub remote: (IpAddr, u16),
-    /// A socket of this namespace listens at the local address: the connection was accepted here, not dialled.
+    /// True if a socket of this namespace listens at the local address: the connection was accepted here, not dialled.
     pub accepted: bool,
-    /// Inode number in /proc/PID/fd; 0 where no process holds the socket.
+    /// Inode number in /proc/PID/fd; 0 if no process holds the socket.
     pub inode: u64,
     /// Bytes that the application has not read.
     pub receive_queue: u32,
     /// Bytes that the peer has not acknowledged, unsent ones included.
     pub send_queue: u32,
-    /// Bytes that the send buffer may hold, and that it holds, with the kernel's overhead.
+    /// Limit and content of the send buffer, bytes with the kernel's overhead.
     pub send_buffer: Option<(u32, u32)>,
-    /// Bytes of struct tcp_info, see [`TcpInfoPlace`](crate::TcpInfoPlace); empty where the kernel gave none.
+    /// Bytes of struct tcp_info, see [`TcpInfoPlace`](crate::TcpInfoPlace); empty if the kernel gave none.
     pub info: &'a [u8],
 }
 
-/// What could be read.
+/// Which namespaces could be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TcpSocketsRead {
     /// Namespaces that were read.
     pub namespaces: u32,
-    /// Namespaces that could not be, and processes whose namespace may not be looked at: a reason each, and the capability that would help.
+    /// Namespaces that could not be read, and processes whose namespace is not accessible: a reason each, and the capability that would help.
     pub failed: Vec<(String, Option<&'static str>)>,
 }
 
-/// Why a dump was given up.
+/// Why a dump failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error(transparent)]
@@ -59,14 +61,14 @@ pub(super) enum ReadError {
     Diag(#[from] DiagError),
 }
 
-/// Reads the sockets of all network namespaces, one namespace after another, and hands each socket to `each` with the namespace that it is in and one
-/// of the two states: where a namespace has many, two threads read a half of them each, for most of the time is the kernel's, which it spends in the
-/// thread that reads.
-/// sock_diag(7) never says that its list changed: a socket that moves meanwhile may be missing or come twice. Handshakes and sockets in
-/// TIME_WAIT are left out: the kernel measures nothing of them.
+/// Reads the sockets of all network namespaces, one namespace after another. Passes each socket to `each` with its namespace and one of the two states. If a
+/// namespace has many sockets, two threads read one half each: the kernel spends most of the time, in the thread that reads.
+///
+/// sock_diag(7) never says that its list changed during a dump: a socket that moves may be missing or appear twice. Handshakes and sockets in TIME_WAIT are
+/// left out: the kernel measures nothing for them.
 ///
 /// # Errors
-/// The namespaces cannot be listed. One that cannot be read is told in the result.
+/// The namespaces cannot be listed. A namespace that cannot be read is in the result.
 pub fn read_tcp_sockets<S: Send + 'static>(
     root: &Root,
     states: &[Arc<Mutex<S>>; 2],
@@ -91,7 +93,7 @@ pub fn read_tcp_sockets<S: Send + 'static>(
                 return read(inside.sockets(), &inet::sockets_with_info(), &states[0]);
             }
             std::thread::scope(|scope| {
-                // A thread is made inside the namespace of the one that makes it.
+                // A new thread is inside the namespace of its parent.
                 let upper = scope.spawn(|| {
                     let sockets = Sockets::open().map_err(DumpError::from)?;
                     read(&sockets, &inet::half_with_info(true), &states[1])
@@ -114,7 +116,7 @@ pub fn read_tcp_sockets<S: Send + 'static>(
     Ok(read)
 }
 
-/// The network namespaces in which a socket listens at one of these addresses. One that cannot be read is not among them.
+/// The network namespaces in which a socket listens at one of these addresses. Namespaces that cannot be read are left out.
 pub fn listening_namespaces(root: &Root, targets: &[(IpAddr, u16)]) -> Vec<NetnsRef> {
     let listens = |netns: &NetnsRef| {
         let targets = targets.to_vec();
@@ -126,7 +128,7 @@ pub fn listening_namespaces(root: &Root, targets: &[(IpAddr, u16)]) -> Vec<Netns
     netns::list(root).map(|namespaces| namespaces.found).unwrap_or_default().into_iter().filter(listens).collect()
 }
 
-/// Addresses at which a namespace listens.
+/// The addresses at which a namespace listens.
 #[derive(Default)]
 pub(super) struct Listening {
     addresses: HashSet<(IpAddr, u16)>,
@@ -144,7 +146,7 @@ impl Listening {
         }
     }
 
-    /// True where it listens at this port of any of its addresses.
+    /// True if it listens at this port of any address.
     pub(super) fn has_port(&self, port: u16) -> bool {
         self.ports.contains(&port)
     }
@@ -159,7 +161,7 @@ impl Listening {
     }
 }
 
-/// True where the namespace has so many sockets that a second thread is worth its while.
+/// True if the namespace has enough sockets for a second thread.
 fn are_many(root: &Root) -> bool {
     const MANY: i64 = 5_000;
     let counts = match sockstat::read_files(root) {
@@ -206,10 +208,10 @@ pub(super) fn described<'a>(socket: &inet::InetSocket, measured: &inet::Measured
 
 pub(super) type OfMessage<'a> = dyn FnMut(&crate::netlink::wire::Message<'_>) -> Result<(), DiagError> + 'a;
 
-/// Hands on the messages of a dump; where a kernel does not take the request for both families, those of one for each.
+/// Passes the messages of a dump to `each`. On a kernel that refuses the request for both families, it makes one for each.
 pub(super) fn walk(netlink: &Netlink, parts: &Parts, each: &mut OfMessage<'_>) -> Result<(), ReadError> {
     let begun = Cell::new(false);
-    let mut attempt = |part: &super::Part| -> Result<(), ReadError> {
+    let mut attempt = |part: &Part| -> Result<(), ReadError> {
         let mut broken: Option<DiagError> = None;
         netlink.dump_into(part.kind, &part.body, &mut |bytes| {
             begun.set(true);
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_connection_are_read_and_told_apart() {
+    fn both_ends_of_a_connection_are_read_and_distinguished() {
         for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
             let Ok(listener) = TcpListener::bind((address, 0)) else {
                 println!("skipped: {address} is not there");
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_of_any_address_and_of_one_are_told_apart() {
+    fn a_listener_on_one_address_does_not_cover_others() {
         let mut listening = Listening::default();
         let (here, there) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         listening.add((here, 80));

@@ -1,5 +1,5 @@
-//! The ends of TCP connections: each socket as the kernel destroys it, with its last struct tcp_info (the multicast groups of sock_diag(7)), and the
-//! sockets in TIME_WAIT, which tell the side that closed first.
+//! How TCP connections end: each socket that the kernel destroys, with its last struct tcp_info (the multicast groups of sock_diag(7)); and the sockets in
+//! TIME_WAIT, which show the side that closed first.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,40 +8,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::inet;
+use super::message::{Any, parse_one};
 use super::tcp::{Listening, ReadError, TcpSocket, TcpSocketsRead, described, listening, walk};
-use super::{Any, inet, parse_one};
 use crate::netlink::wire::messages;
 use crate::netlink::{DumpError, Netlink};
 use crate::netns::enter::{Inside, spawn_inside};
 use crate::netns::{self, NetnsError, NetnsRef};
 use crate::root::Root;
 
-/// What was announced before the end is taken for so long at most.
+/// Time limit for messages from before the end.
 const REST: Duration = Duration::from_millis(300);
 
-/// A socket in TIME_WAIT: its side closed first, or both did at once.
+/// A socket in TIME_WAIT: its side closed first, or both sides closed at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpTimeWait {
     /// Address and port here.
     pub local: (IpAddr, u16),
     /// Address and port of the peer.
     pub remote: (IpAddr, u16),
-    /// A socket of this namespace listens at the local address.
+    /// True if a socket of this namespace listens at the local address.
     pub accepted: bool,
-    /// Until it ends, ms; 60,000 at first.
+    /// Time until it ends, ms; 60,000 at first.
     pub left_ms: u32,
 }
 
-/// What came of it.
+/// The result of watching.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TcpEndsRead {
-    /// Namespaces that were watched, and those that could not be.
+    /// The namespaces that were watched, and those that could not be.
     pub read: TcpSocketsRead,
-    /// Times that ends were lost because they came faster than they were taken.
+    /// How many times messages were lost because they came too fast.
     pub lost: u64,
 }
 
-/// Watches for sockets that are destroyed, in all network namespaces that there are at its start.
+/// Watches for destroyed sockets in all network namespaces that exist at its start.
 #[derive(Debug)]
 pub struct TcpEnds {
     stop: Arc<AtomicBool>,
@@ -50,11 +51,11 @@ pub struct TcpEnds {
 }
 
 impl TcpEnds {
-    /// Begins; when it comes back, nothing that ends is missed any more. Each socket is handed to `each`. A socket that was reset by its own side has
-    /// lost its peer's port, and comes with port 0. No privilege is needed in one's own namespace. At most 8 MiB wait for each namespace.
+    /// Begins to watch and passes each destroyed socket to `each`. After it returns, no end is missed. A socket that was reset by its own side has lost its
+    /// peer's port and comes with port 0. The own namespace needs no privilege. At most 8 MiB of messages wait for each namespace.
     ///
     /// # Errors
-    /// The namespaces cannot be listed. One that cannot be watched is told in the result.
+    /// The namespaces cannot be listed. A namespace that cannot be watched is in the result.
     pub fn watch<S: Send + 'static>(
         root: &Root,
         state: &Arc<Mutex<S>>,
@@ -66,7 +67,7 @@ impl TcpEnds {
         if let Some(lack) = namespaces.lack() {
             read.failed.push((lack.why, Some("CAP_SYS_PTRACE")));
         }
-        // Each thread lets go of its end once it is ready, or has failed.
+        // Each thread drops its sender once it is ready or has failed.
         let (ready, wait) = sync_channel::<()>(1);
         let mut threads = Vec::new();
         for netns in namespaces.found {
@@ -86,7 +87,7 @@ impl TcpEnds {
         Ok(Self { stop, threads, read })
     }
 
-    /// Ends it, after what was announced until now.
+    /// Ends after the messages that were sent until now.
     pub fn finish(mut self) -> TcpEndsRead {
         self.stop.store(true, Ordering::Relaxed);
         let (mut read, mut lost) = (std::mem::take(&mut self.read), 0);
@@ -109,7 +110,7 @@ impl Drop for TcpEnds {
 }
 
 fn listen(inside: &Inside, ready: SyncSender<()>, stop: &AtomicBool, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<u64, ReadError> {
-    let news = Netlink::destroyed().map_err(DumpError::from)?;
+    let ends = Netlink::open_destroyed().map_err(DumpError::from)?;
     let listening = listening(inside.sockets())?;
     drop(ready);
     let (mut lost, mut over) = (0, None);
@@ -117,11 +118,11 @@ fn listen(inside: &Inside, ready: SyncSender<()>, stop: &AtomicBool, each: &mut 
         if stop.load(Ordering::Relaxed) {
             over = over.or_else(|| Some(Instant::now()));
         }
-        // What came before the end is waiting and is taken; what goes on coming is not waited for.
+        // Messages from before the end are taken. Later ones are not waited for.
         if over.is_some_and(|over| over.elapsed() > REST) {
             return Ok(lost);
         }
-        match news.news(&mut |bytes| one(bytes, &listening, each)) {
+        match ends.receive_multicast(&mut |bytes| one(bytes, &listening, each)) {
             Ok(true) => {}
             Ok(false) if over.is_some() => return Ok(lost),
             Ok(false) => {}
@@ -134,17 +135,17 @@ fn listen(inside: &Inside, ready: SyncSender<()>, stop: &AtomicBool, each: &mut 
 fn one(bytes: &[u8], listening: &Listening, each: &mut dyn FnMut(&TcpSocket<'_>)) -> Result<(), DumpError> {
     for message in messages(bytes) {
         let message = message?;
-        // What cannot be read is of a kind that was not asked for.
+        // Messages that do not parse are of other kinds.
         let (Ok(Any::Inet(socket)), Ok(measured)) = (parse_one(&message), inet::measured(&message)) else { continue };
         each(&described(&socket, &measured, listening));
     }
     Ok(())
 }
 
-/// Reads the sockets in TIME_WAIT of all network namespaces and hands each to `each`.
+/// Reads the sockets in TIME_WAIT of all network namespaces and passes each to `each`.
 ///
 /// # Errors
-/// The namespaces cannot be listed. One that cannot be read is told in the result.
+/// The namespaces cannot be listed. A namespace that cannot be read is in the result.
 pub fn read_tcp_time_waits<S: Send + 'static>(
     root: &Root,
     state: &Arc<Mutex<S>>,
@@ -186,7 +187,7 @@ mod tests {
 
     const TURNS: TcpInfoPlace = TcpInfoPlace::of("data_segs_out");
 
-    /// The ends of connections to one port: whether accepted, and segments with data that it sent; and those in TIME_WAIT, whether accepted.
+    /// The ended connections at one port: whether accepted, and sent segments with data; and whether those in TIME_WAIT were accepted.
     #[derive(Default)]
     struct Ends {
         port: u16,
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_connections_are_told_with_what_they_carried_and_who_closed_first() {
+    fn ended_connections_are_reported_with_their_traffic_and_who_closed_first() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(Mutex::new(Ends { port, ..Ends::default() }));

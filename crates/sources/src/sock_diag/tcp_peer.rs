@@ -1,4 +1,4 @@
-//! One TCP socket of any network namespace, read again and again: the far end of a connection, where it is on this host too.
+//! One TCP socket of any network namespace, read periodically: the far end of a connection, if it is on this host too.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::inet;
+use super::protocol::SOCK_DIAG_BY_FAMILY;
 use super::tcp::{TcpSocket, read_tcp_sockets};
-use super::{SOCK_DIAG_BY_FAMILY, inet};
 use crate::netlink::Netlink;
 use crate::netlink::wire::messages;
 use crate::netns::enter::spawn_inside;
@@ -16,7 +17,7 @@ use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
 use crate::tcp_info::TcpInfo;
 
-/// Readings that wait to be taken; further ones are lost.
+/// Most readings that wait for the caller. Further ones are lost.
 const READINGS_MAX: usize = 4096;
 
 /// One reading.
@@ -26,14 +27,14 @@ pub struct TcpReading {
     pub at: Instant,
     /// The structure.
     pub info: TcpInfo,
-    /// Bytes that the send buffer may hold, and that it holds, with the kernel's overhead.
+    /// Limit and content of the send buffer, bytes with the kernel's overhead.
     pub send_buffer: Option<(u32, u32)>,
 }
 
-/// Reads a socket until it is dropped or the socket is gone.
+/// Reads a socket until this is dropped or the socket is closed.
 #[derive(Debug)]
 pub struct TcpPeer {
-    /// Where the socket is.
+    /// The namespace of the socket.
     pub netns: NetnsRef,
     readings: Receiver<TcpReading>,
     stop: Arc<AtomicBool>,
@@ -41,8 +42,8 @@ pub struct TcpPeer {
 }
 
 impl TcpPeer {
-    /// Looks for the socket with these addresses in all network namespaces and begins to read it; nothing where it is not on this host, or where
-    /// addresses are translated between its ends.
+    /// Searches all network namespaces for the socket with these addresses and begins to read it; nothing if it is not on this host, or if addresses are
+    /// translated between the ends.
     ///
     /// # Errors
     /// The namespaces cannot be listed, or the socket's cannot be entered.
@@ -64,7 +65,7 @@ impl TcpPeer {
         Ok(Some(Self { netns, readings, stop, thread: Some(thread) }))
     }
 
-    /// What was read since the last call.
+    /// The readings since the last call.
     pub fn readings(&self) -> impl Iterator<Item = TcpReading> + '_ {
         self.readings.try_iter()
     }
@@ -106,7 +107,7 @@ fn follow(
     while !stop.load(Ordering::Relaxed) {
         let at = Instant::now();
         let Some((info, send_buffer)) = read(diag, &request, remote) else { return };
-        // A full channel loses this one; a reader that went away stops the thread.
+        // A full channel loses this reading.
         drop(sender.try_send(TcpReading { at, info, send_buffer }));
         due += every;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -116,7 +117,7 @@ fn follow(
 fn read(diag: &Netlink, request: &[u8], remote: (IpAddr, u16)) -> Option<(TcpInfo, Option<(u32, u32)>)> {
     let bytes = diag.one(SOCK_DIAG_BY_FAMILY, request).ok()?;
     let message = messages(&bytes).next()?.ok()?;
-    // Of a connection that is gone the kernel gives the listener.
+    // For a closed connection the kernel returns the listener.
     (inet::parse(&message).ok()?.remote == remote).then_some(())?;
     let measured = inet::measured(&message).ok()?;
     (!measured.info.is_empty()).then(|| (TcpInfo::of(measured.info.to_vec()), measured.send_buffer))
@@ -128,7 +129,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn the_far_end_is_read_while_it_is_there() {
+    fn the_far_end_is_read_until_it_is_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(first.info.value("state"), Some(1));
         assert!(first.send_buffer.is_some());
         drop((client, server));
-        // The thread ends with the connection, and then nothing more comes; what came before ends with it.
+        // The thread ends with the connection, and the channel with the thread.
         while peer.readings.recv().is_ok() {}
         assert!(TcpPeer::find(&Root::default(), "127.0.0.1:1".parse().unwrap(), remote, Duration::from_secs(1)).unwrap().is_none());
     }

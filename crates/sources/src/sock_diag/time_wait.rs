@@ -1,5 +1,5 @@
-//! The source "time_wait": sockets in TIME_WAIT, counted while they are read, by what they keep taken. A busy server has tens of thousands,
-//! and none of them is of interest by itself.
+//! The source "time_wait": sockets in TIME_WAIT, counted by the addresses and ports that they occupy. A busy server has tens of thousands, and a single one
+//! does not matter.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,17 +7,19 @@ use std::net::IpAddr;
 use chokepoint_model::observation::{TimeWaitAccepted, TimeWaitDialled, TimeWaits};
 use chokepoint_recording::Outcome;
 
-use super::{Any, DiagError, inet, parse_one};
-use crate::assemble::netns_view;
+use super::inet;
+use super::message::{Any, parse_one};
+use super::protocol::{DiagError, Part};
 use crate::netlink::DumpError;
 use crate::netlink::wire::messages;
-use crate::root::{Root, reading_of};
-use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source};
-use crate::text::sockstat;
+use crate::root::Root;
+use crate::scope::put_netns;
+use crate::table::{Cadence, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::text::net::sockstat;
 
-/// Groups that are kept of each kind, the largest first.
+/// Groups of each kind to keep, the largest first.
 const GROUPS_MAX: usize = 256;
-/// Groups that are counted of each kind: bounds the memory of a read; sockets beyond it are in the total alone.
+/// Groups of each kind to count, which bounds memory. Sockets beyond them are only in the total.
 const COUNTED_MAX: usize = 200_000;
 
 /// Sockets in TIME_WAIT.
@@ -26,11 +28,8 @@ pub(crate) const TIME_WAIT: Source = Source {
     scope: ScopeKind::Netns,
     cadence: Cadence::Slow,
     needs: None,
-    read: |context| vec![(String::new(), read(context))],
-    put: |observation, entry| {
-        let Some(view) = netns_view(observation, entry) else { return };
-        view.time_waits.push(entry.at_us, reading_of(&entry.outcome, parse));
-    },
+    read: |context| only_item(read(context)),
+    put: |observation, entry| put_netns(observation, entry, |netns| &mut netns.time_waits, parse),
     redact: Redact::Text,
 };
 
@@ -56,8 +55,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Lines of "total N", "dialled N LOCAL REMOTE PORT" and "accepted N LOCAL PORT REMOTE". Which side a socket was on is not told by the
-    /// kernel: the side whose port is the same for many is the listener's.
+    /// Lines of "total N", "dialled N LOCAL REMOTE PORT" and "accepted N LOCAL PORT REMOTE". The kernel does not report which side a socket was on: the side
+    /// whose port many sockets share is the listener's.
     fn text(&self) -> String {
         let mut text = format!("total {}\n", self.total);
         for (kind, groups) in [("dialled", &self.dialled), ("accepted", &self.accepted)] {
@@ -78,14 +77,15 @@ fn count(groups: &mut BTreeMap<Key, u64>, key: Key) {
 }
 
 fn read(context: &ReadContext<'_>) -> Outcome {
-    let Some(sockets) = context.netlink else {
-        return Outcome::Failed("no netlink socket in this namespace".to_owned(), None);
+    let sockets = match context.sockets() {
+        Ok(sockets) => sockets,
+        Err(lack) => return lack,
     };
     if none_waits(context.root) {
         return Outcome::Ok(Counts::default().text().into_bytes());
     }
     let parts = inet::time_waits();
-    let attempt = |part: &super::Part| {
+    let attempt = |part: &Part| {
         let (mut counts, mut broken) = (Counts::default(), None);
         let dumped = sockets.diag().dump_into(part.kind, &part.body, &mut |message| {
             broken = broken.take().or_else(|| counts.add(message).err());
@@ -112,13 +112,13 @@ fn read(context: &ReadContext<'_>) -> Outcome {
     }
 }
 
-/// True where the kernel's own count of this namespace says that there is none: on most hosts, and then the table of all connections of the
-/// host, which a dump walks from end to end, need not be looked at. "tw" counts both families (net/ipv4/proc.c).
+/// True if the kernel's count for this namespace is zero, as on most hosts. Then the dump, which walks the host's table of all connections, is not needed. "tw"
+/// counts both families (net/ipv4/proc.c).
 fn none_waits(root: &Root) -> bool {
     matches!(sockstat::read_files(root), Outcome::Ok(text) if sockstat::parse(&text).is_ok_and(|counts| counts.get("TCP.tw") == Some(&0)))
 }
 
-/// Why the counts cannot be understood.
+/// A malformed line of the counts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no line of sockets in TIME_WAIT")]
 pub(crate) struct LineError(String);
@@ -151,7 +151,7 @@ fn parse(bytes: &[u8]) -> Result<TimeWaits, LineError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AF_INET, SOCK_DIAG_BY_FAMILY};
+    use super::super::protocol::{AF_INET, SOCK_DIAG_BY_FAMILY};
     use super::*;
     use proptest::prelude::*;
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialling_and_the_accepting_side_are_told_apart_by_the_port_that_is_the_same() {
+    fn the_shared_port_tells_the_accepting_from_the_dialling_side() {
         let mut counts = Counts::default();
         for port in 40_000..40_010 {
             counts.add(&message(port, 9000)).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_count_of_zero_saves_the_dump() {
+    fn only_a_count_of_zero_skips_the_dump() {
         let tree = tempfile::tempdir().unwrap();
         let file = tree.path().join("proc/thread-self/net/sockstat");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_are_refused() {
+    fn malformed_lines_are_refused() {
         assert_eq!(parse(b"total 0\n").unwrap(), TimeWaits::default());
         for bad in ["", "total", "total x", "dialled 1 a b 3", "total 1\nsunk 1 ::1 ::1 80", "total 1\ndialled 1 ::1 ::1 99999"] {
             assert!(parse(bad.as_bytes()).is_err(), "{bad}");

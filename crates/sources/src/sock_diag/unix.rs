@@ -2,7 +2,7 @@
 
 use chokepoint_model::observation::{TcpState, UnixPeer};
 
-use super::{AF_UNIX, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY};
+use super::protocol::{AF_UNIX, DiagError, Part, Parts, SOCK_DIAG_BY_FAMILY};
 use crate::netlink::wire::{Message, attributes, u32_at};
 
 /// Bytes of `struct unix_diag_msg`.
@@ -16,16 +16,16 @@ const UNIX_DIAG_PEER: u16 = 2;
 /// Inodes of the sockets that wait in a listener's accept queue.
 const UNIX_DIAG_ICONS: u16 = 3;
 const UNIX_DIAG_RQLEN: u16 = 4;
-/// Which directions are shut, in a byte; the kernel tells it unasked (Linux 3.11).
+/// Which directions are shut, in a byte. The kernel always sends it (Linux 3.11).
 const UNIX_DIAG_SHUTDOWN: u16 = 6;
-/// SEND_SHUTDOWN (net/sock.h): this end sends no more, or the other one is closed.
+/// SEND_SHUTDOWN (net/sock.h): this end has shut its sending side, or the other end is closed.
 const SEND_SHUTDOWN: u8 = 2;
 
 pub(super) fn listeners() -> Parts {
     parts(1 << TcpState::Listen as u32, UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN)
 }
 
-/// Listeners are in it, too, for who waits in their queues: the waiting ends themselves are not listed.
+/// Includes listeners for the connections that wait in their queues, which are not listed themselves.
 pub(super) fn sockets() -> Parts {
     let states = 1 << TcpState::Established as u32 | 1 << TcpState::Listen as u32;
     parts(states, UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS | UDIAG_SHOW_RQLEN)
@@ -43,18 +43,18 @@ fn parts(states: u32, show: u32) -> Parts {
 /// One unix socket.
 pub(super) struct UnixSocket {
     pub(super) listens: bool,
-    /// A stream or a sequence of packets: something that is connected to and accepted.
+    /// A stream or a sequence of packets: a type that accepts connections.
     pub(super) is_stream: bool,
     pub(super) inode: u64,
     pub(super) path: Option<String>,
     pub(super) peer: UnixPeer,
-    /// It can send no more: its answer is whole, or nobody is there to get it.
+    /// It can send no more: its response is complete, or nobody can receive it.
     pub(super) is_done: bool,
-    /// A listener: the sockets that wait to be accepted, by the inodes of their dialling ends.
+    /// For a listener: the connections that wait to be accepted, by the inodes of their connecting ends.
     pub(super) waiting: Vec<u64>,
-    /// A listener: connections that wait; else bytes received and not read.
+    /// For a listener: connections that wait. Otherwise: bytes received and not read.
     pub(super) receive_queue: u32,
-    /// A listener: the queue's limit; else bytes sent and not read by the peer.
+    /// For a listener: the queue's limit. Otherwise: bytes sent and not read by the peer.
     pub(super) send_queue: u32,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
         let attribute = attribute?;
         match attribute.kind {
             UNIX_DIAG_NAME => socket.path = name(attribute.value),
-            // Zero: the peer has not been accepted yet and has no inode.
+            // Zero: the peer is not accepted yet and has no inode.
             UNIX_DIAG_PEER => {
                 socket.peer = match u32_at(attribute.value, 0) {
                     Some(inode) if inode != 0 => UnixPeer::Inode(u64::from(inode)),
@@ -97,8 +97,8 @@ pub(super) fn parse(message: &Message<'_>) -> Result<UnixSocket, DiagError> {
     Ok(socket)
 }
 
-/// A socket's name (unix(7)): a path, which may end with a NUL, or an abstract name, which begins with one; every NUL of the latter is
-/// written as '@', as ss(8) does. An empty name is none.
+/// A socket's name (unix(7)): a path, which may end with a NUL, or an abstract name, which begins with one. Every NUL of an abstract name is written as '@',
+/// as in ss(8). An empty name is none.
 fn name(bytes: &[u8]) -> Option<String> {
     match bytes.first() {
         None => None,
@@ -111,7 +111,8 @@ fn name(bytes: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::netlink::wire::{messages, request};
-    use crate::sock_diag::{parse_listeners, parse_sockets};
+    use crate::sock_diag::listeners::parse_listeners;
+    use crate::sock_diag::sockets::parse_sockets;
     use chokepoint_model::observation::{ListenerAddress, SocketAddress};
 
     fn message(kind: u8, state: u8, inode: u32, attributes: &[(u16, &[u8])]) -> Vec<u8> {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_a_listeners_queue_is_an_end_without_an_inode() {
+    fn a_connection_in_a_listeners_queue_has_no_inode() {
         let bytes = message(1, 10, 77, &[(0, b"/run/php.sock\0"), (3, &[5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 9])]);
         let sockets = parse_sockets(&bytes).unwrap();
         assert_eq!(sockets.iter().map(|socket| socket.inode).collect::<Vec<_>>(), [0, 0]);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_answered() {
+    fn every_cut_gives_a_socket_or_an_error() {
         let whole = message(1, 10, 77, &[(0, b"/run/php.sock\0"), (4, &[3, 0, 0, 0, 255, 1, 0, 0])]);
         let body = &whole[16..];
         for cut in 0..body.len() {

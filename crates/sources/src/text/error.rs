@@ -22,31 +22,31 @@ pub(crate) struct ParseError {
 
 /// A place in a text: builds the errors that name it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TextLine {
+pub(crate) struct TextLine {
     of: &'static str,
     line: usize,
 }
 
 impl TextLine {
     /// The given line, counted from one.
-    pub(super) fn new(of: &'static str, line: usize) -> Self {
+    pub(crate) fn new(of: &'static str, line: usize) -> Self {
         Self { of, line }
     }
 
     /// The error that something else stood here.
-    pub(super) fn expected(self, expected: &'static str, found: &str) -> ParseError {
+    pub(crate) fn expected(self, expected: &'static str, found: &str) -> ParseError {
         let found = found.chars().take(FOUND_CHARS_MAX).collect::<String>().escape_debug().to_string();
         ParseError { of: self.of, line: self.line, expected, found }
     }
 
     /// A decimal number out of a token that may be missing.
-    pub(super) fn number<T: FromStr>(self, expected: &'static str, token: Option<&str>) -> Result<T, ParseError> {
+    pub(crate) fn number<T: FromStr>(self, expected: &'static str, token: Option<&str>) -> Result<T, ParseError> {
         let token = token.unwrap_or("");
         token.parse().map_err(|_| self.expected(expected, token))
     }
 
     /// A hexadecimal number out of a token that may be missing.
-    pub(super) fn hexadecimal(self, expected: &'static str, token: Option<&str>) -> Result<u64, ParseError> {
+    pub(crate) fn hexadecimal(self, expected: &'static str, token: Option<&str>) -> Result<u64, ParseError> {
         let token = token.unwrap_or("");
         // from_str_radix would take a sign.
         if !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -58,7 +58,7 @@ impl TextLine {
 
 /// A file of lines that the kernel printed. It ends with a newline: a text that was cut off within a line is an error and not a smaller
 /// number. Bytes that are not UTF-8 become U+FFFD, which stands in no number or name that is looked for.
-pub(super) fn whole<'a>(of: &'static str, bytes: &'a [u8]) -> Result<Cow<'a, str>, ParseError> {
+pub(crate) fn whole<'a>(of: &'static str, bytes: &'a [u8]) -> Result<Cow<'a, str>, ParseError> {
     let text = String::from_utf8_lossy(bytes);
     if text.ends_with('\n') {
         return Ok(text);
@@ -68,7 +68,7 @@ pub(super) fn whole<'a>(of: &'static str, bytes: &'a [u8]) -> Result<Cow<'a, str
 }
 
 /// The lines of a text with their places.
-pub(super) fn lines<'a>(of: &'static str, text: &'a str) -> impl Iterator<Item = (TextLine, &'a str)> {
+pub(crate) fn lines<'a>(of: &'static str, text: &'a str) -> impl Iterator<Item = (TextLine, &'a str)> {
     text.lines().enumerate().map(move |(index, line)| (TextLine::new(of, index + 1), line))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn lines<'a>(of: &'static str, text: &'a str) -> impl Iterator<Item =
 const CORES_MAX: usize = 65_536;
 
 /// Core numbers out of the kernel's list format, "0-3,8" (cpuset(7), "List format"); an empty list is empty.
-pub(super) fn core_list(place: TextLine, text: &str) -> Result<Vec<u32>, ParseError> {
+pub(crate) fn core_list(place: TextLine, text: &str) -> Result<Vec<u32>, ParseError> {
     const EXPECTED: &str = "a list of cores such as 0-3,8";
     let mut cores = Vec::new();
     for range in text.trim().split(',').filter(|range| !range.is_empty()) {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::error::{ParseError, TextLine};
 
 /// Adds the line "name value". The name must have neither space nor newline.
-pub(super) fn add(text: &mut Vec<u8>, name: &str, value: &[u8]) {
+pub(crate) fn add(text: &mut Vec<u8>, name: &str, value: &[u8]) {
     debug_assert!(!name.is_empty() && !name.contains([' ', '\n', '\\']), "a fact's name: {name}");
     text.extend_from_slice(name.as_bytes());
     text.push(b' ');
@@ -24,25 +24,25 @@ pub(super) fn add(text: &mut Vec<u8>, name: &str, value: &[u8]) {
 
 /// One fact.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fact<'a> {
+pub(crate) struct Fact<'a> {
     /// Line, counted from one.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// Its name.
-    pub(super) name: &'a str,
+    pub(crate) name: &'a str,
     /// Its value, byte for byte as it was read.
-    pub(super) value: Cow<'a, [u8]>,
+    pub(crate) value: Cow<'a, [u8]>,
 }
 
 impl Fact<'_> {
     /// The value as text, without the newline that files under /proc end with.
-    pub(super) fn text(&self) -> Cow<'_, str> {
+    pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.value.strip_suffix(b"\n").unwrap_or(&self.value))
     }
 }
 
 /// The facts in the order in which they were added. The last line must be whole: a text that was cut off is an error and not a smaller
 /// text.
-pub(super) fn read<'a>(of: &'static str, text: &'a [u8]) -> Result<Vec<Fact<'a>>, ParseError> {
+pub(crate) fn read<'a>(of: &'static str, text: &'a [u8]) -> Result<Vec<Fact<'a>>, ParseError> {
     const EXPECTED: &str = "a line \"name value\"";
     let mut facts = Vec::new();
     let mut rest = text;
@@ -67,7 +67,7 @@ pub(super) fn read<'a>(of: &'static str, text: &'a [u8]) -> Result<Vec<Fact<'a>>
 }
 
 /// The first fact of that name, or an error at the end of the text that says what is missing ("the line \"stat\"").
-pub(super) fn need<'f, 'a>(
+pub(crate) fn need<'f, 'a>(
     of: &'static str,
     facts: &'f [Fact<'a>],
     name: &str,
@@ -77,7 +77,7 @@ pub(super) fn need<'f, 'a>(
 }
 
 /// The first fact of that name.
-pub(super) fn find<'f, 'a>(facts: &'f [Fact<'a>], name: &str) -> Option<&'f Fact<'a>> {
+pub(crate) fn find<'f, 'a>(facts: &'f [Fact<'a>], name: &str) -> Option<&'f Fact<'a>> {
     facts.iter().find(|fact| fact.name == name)
 }
 

@@ -35,22 +35,13 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
     if source.name == "cgroup_cpu" {
         // Which cgroups matter is told by the processes.
         let scope = Scope::Process(pid);
-        let _ = (self::source("process_cgroups").read)(&ReadContext {
-            root,
-            scope,
-            phase: Phase::First,
-            notes: &notes,
-            netns: None,
-            late_us: 0,
-            under_way: None,
-            netlink: None,
-        });
+        let _ = (self::source("process_cgroups").read)(&ReadContext::new(root, scope, Phase::First, &notes));
     }
     for (at_us, phase) in [(0, Phase::First), (10_000_000, Phase::Last)] {
         if phase == Phase::Last && source.cadence == Cadence::Once {
             continue;
         }
-        let context = ReadContext { root, scope, phase, notes: &notes, netns: None, late_us: 0, under_way: None, netlink: None };
+        let context = ReadContext::new(root, scope, phase, &notes);
         for (item, outcome) in (source.read)(&context) {
             entries.push(Entry { at_us, source: source.name.to_owned(), scope, item, outcome });
         }

@@ -10,8 +10,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chokepoint_model::observation::Request;
-use chokepoint_model::observation::{Listener, ListenerAddress, NetnsId, NginxStatus, Observation, ServerStatus, TcpState, UnixPeer};
+use chokepoint_model::observation::{
+    Listener, ListenerAddress, NetnsId, NginxStatus, Observation, Request, ServerStatus, TcpState, UnixPeer,
+};
 use chokepoint_model::series::SeriesState;
 use chokepoint_recording::{Entry, Outcome, Scope};
 use chokepoint_sources::{ObserveOptions, Observer, Recent, Root, assemble, netns};

@@ -1,35 +1,36 @@
-//! What the sampler knows of one reader: what it reads, when, and whether it may be given work.
+//! One reader as the sampler sees it: what it reads, when, and whether it can take work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_recording::Scope;
 
 use super::super::bucket::Bucket;
-use super::super::reader::{Again, Job, Order, Reader};
+use super::super::messages::{Again, Job, Order};
+use super::super::reader::Reader;
 use super::super::schedule::{FILES, Schedule, Watch};
-use super::kind_of;
-use crate::table::{Phase, Source};
 
-/// Processes of which the source that tells which sockets they hold is read in one turn.
+use crate::table::{Phase, ScopeKind, Source};
+
+/// Processes whose open files are read in one turn.
 const FILES_AT_ONCE: usize = 8;
-/// The source that tells what a process waits for, likewise: a few hundred looks tell how a pool of any size spends its time.
+/// The source that tells what a process waits for, and the processes for one turn: a few hundred looks show how a pool of any size spends its time.
 const SYSCALL: &str = "process_syscall";
 const SYSCALL_AT_ONCE: usize = 32;
 
 pub(super) struct Lane {
     reader: Reader,
     pub(super) schedule: Schedule,
-    /// First reads of what has only just come to matter.
+    /// First reads of scopes that joined the path.
     pub(super) fresh: Vec<Order>,
-    /// Scopes that are read: its own, or the host and the processes on the path.
+    /// Scopes to read: its own, or the host and the processes on the path.
     pub(super) scopes: BTreeSet<Scope>,
-    /// The process that was read last, of each source that is read of a few at a time.
+    /// The process that was read last, for each source that is read for a few processes at a time.
     read_last: BTreeMap<&'static str, Scope>,
-    /// Jobs given and not answered.
+    /// Jobs without a reply.
     jobs: u32,
-    /// Until then the last of them is repeated, which another job ends.
+    /// Until then the reader repeats the last job, unless another one comes.
     repeats_until_us: Option<u64>,
-    /// Its thread is gone, or can read nothing.
+    /// The thread is gone or can read nothing.
     pub(super) gone: bool,
 }
 
@@ -47,12 +48,12 @@ impl Lane {
         }
     }
 
-    /// True where a job that is given now is begun at once.
+    /// True if the reader would begin a job at once.
     pub(super) fn is_free(&self) -> bool {
         !self.gone && (self.jobs == 0 || (self.jobs == 1 && self.repeats_until_us.is_some()))
     }
 
-    /// True while an answer is to come.
+    /// True while a reply is outstanding.
     pub(super) fn is_busy(&self) -> bool {
         self.jobs > 0 && !self.gone
     }
@@ -63,7 +64,7 @@ impl Lane {
         self.jobs += 1;
     }
 
-    /// An answer came.
+    /// Notes a reply.
     pub(super) fn answered(&mut self) {
         self.jobs = self.jobs.saturating_sub(1);
         if self.jobs == 0 {
@@ -71,13 +72,13 @@ impl Lane {
         }
     }
 
-    /// Ends its thread; only while it is free.
+    /// Ends the thread. The lane must be free.
     pub(super) fn end(self) {
         self.reader.end();
     }
 
-    /// Reads what is due, and goes on with what is read often until the next other source is due: so the reader wakes up by itself, and nobody
-    /// else does.
+    /// A job that reads what is due, then repeats the frequent sources until another source is due. So the reader wakes up by itself, and no other thread has
+    /// to.
     pub(super) fn turn(&mut self, due: Vec<&'static Source>, now_us: u64, watch: Watch, bucket: &mut Bucket) -> Job {
         let orders: Vec<Order> = due.into_iter().flat_map(|source| self.orders(source)).collect();
         if orders.is_empty() && self.repeats_until_us.is_some() {
@@ -94,10 +95,10 @@ impl Lane {
         self.schedule.next_due_us()
     }
 
-    /// One source for all scopes of its kind. Of what costs most, that of a few processes at a time in turn: any worker of a pool shows whom
-    /// the pool calls.
+    /// One source for all scopes of its kind. The most expensive sources are read for a few processes at a time, in turn: any worker of a pool shows whom the
+    /// pool calls.
     fn orders(&mut self, source: &'static Source) -> Vec<Order> {
-        let of_kind = self.scopes.iter().copied().filter(|scope| kind_of(*scope) == source.scope);
+        let of_kind = self.scopes.iter().copied().filter(|scope| ScopeKind::of(*scope) == source.scope);
         let mut scopes: Vec<Scope> = of_kind.collect();
         let at_once = match source.name {
             FILES => FILES_AT_ONCE,
@@ -118,8 +119,8 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observer::Clock;
-    use crate::observer::reader::Shared;
+    use crate::clock::Clock;
+    use crate::observer::messages::Shared;
     use crate::source;
     use crate::table::Notes;
     use std::sync::Arc;
@@ -127,7 +128,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn open_files_are_read_of_a_few_processes_in_turn() {
+    fn open_files_are_read_for_a_few_processes_in_turn() {
         let (events, _inbox) = sync_channel(1);
         let shared = Shared {
             root: crate::Root::default(),

@@ -1,21 +1,21 @@
-//! The moment before a load: what the servers run while nobody asks anything of them tells whether their busy cores say anything later.
+//! The quiet moment before a load. If the servers use their cores without requests, busy cores prove nothing later.
 
 use std::time::Duration;
 
 use chokepoint_recording::Scope;
 
-use super::super::reader::Order;
+use super::super::messages::Order;
 use super::{PATIENCE_US, Sampler};
 use crate::source;
 use crate::table::Phase;
 
-/// How long the moment is at least: the kernel brings the time of a thread that runs up to date at each clock tick, 100 to 1000 times a second,
-/// so that a thread that ran all the time is seen to within a tenth.
+/// Least length of the moment. The kernel updates the time of a running thread at each clock tick, 100 to 1000 times a second, so the time of a thread that ran
+/// throughout is exact to a tenth.
 const QUIET_US: u64 = 100_000;
 
 impl Sampler {
-    /// Reads the CPU time of the path's processes, and what the path's namespaces received, a second time. Their first readings were made before
-    /// `since_us`, and no load is sent yet.
+    /// Reads the CPU time of the path's processes and the counters of its namespaces a second time, before any load. Their first readings were taken before
+    /// `since_us`.
     pub(super) fn watch_quiet(&mut self, since_us: u64) {
         let until_us = since_us.saturating_add(QUIET_US);
         loop {

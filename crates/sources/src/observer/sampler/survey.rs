@@ -1,24 +1,27 @@
-//! The one look, before the sampling, for the listeners of every namespace and for the processes that hold them.
+//! The single search, before the sampling, for the listeners of every namespace and for the processes that hold them.
 
 use std::time::Duration;
 
 use chokepoint_recording::{Entry, Outcome, Scope};
 
-use super::super::reader::{Job, Order, Reader};
+use super::super::messages::{Event, Job, Order};
+use super::super::options::ObserveError;
+use super::super::reader::Reader;
 use super::super::scout::listener_inodes;
-use super::{Event, Lane, ObserveError, PATIENCE_US, Sampler};
+use super::lane::Lane;
+use super::{PATIENCE_US, Sampler};
 use crate::netns::NetnsRef;
 use crate::seen::NAMESPACES;
 use crate::source;
 use crate::table::{Cadence, Phase};
 
-/// Namespaces that are looked into for listeners, at most.
+/// Most namespaces to search for listeners.
 const SURVEYED_MAX: usize = 1_024;
-/// What is read of each.
+/// Sources to read in each.
 const SURVEY: [&str; 3] = ["netns", "addresses", "listeners"];
 
 impl Sampler {
-    /// Looks once for the listeners of every namespace that is not read anyway.
+    /// Searches every namespace that has no lane for listeners.
     pub(super) fn survey(&mut self) -> Result<(), ObserveError> {
         let others: Vec<NetnsRef> =
             self.namespaces.found.iter().filter(|netns| !self.lanes.contains_key(&Scope::Netns(netns.id.0))).cloned().collect();
@@ -34,7 +37,7 @@ impl Sampler {
             if !reader.give(Job::Read(orders.collect(), None)) {
                 continue;
             }
-            // No other reader has work now, so the next reply is this one's.
+            // No other reader has work now, so the next reply is from this one.
             while let Ok(event) = self.inbox.recv_timeout(Duration::from_micros(PATIENCE_US)) {
                 match event {
                     Event::Reply(reply) if reply.reader == scope => {

@@ -1,23 +1,23 @@
-//! When the translations of addresses are read (destination NAT): at once where nobody is known to listen for the target, and in the first turns
-//! of the scout.
+//! When translations of addresses (destination NAT) are read: at once if no listener for the target is known, and in the first turns of the scout.
 
 use std::net::SocketAddr;
 
 use chokepoint_recording::Scope;
 
-use super::super::reader::{Job, Order, Read};
-use super::{ObserveError, PATIENCE_US, Sampler, kind_of};
+use super::super::messages::{Job, Order, Read};
+use super::super::options::ObserveError;
+use super::{PATIENCE_US, Sampler};
 use crate::source;
 use crate::table::{Phase, ScopeKind};
-use crate::text::conntrack_translations::NAME;
+use crate::text::conntrack::translations::NAME;
 
-/// In how many turns of the scout translations are read although the target is answered for: another edge, or another way for some clients,
-/// may show only in traffic.
+/// Turns of the scout in which translations are read although a listener for the target is known. Another edge, or another way of some clients, may show only
+/// in traffic.
 const TURNS: u32 = 3;
 
 impl Sampler {
-    /// Where load was asked for and nobody is known to listen for the target: makes one connection to it, as the load will make many, so that
-    /// the tables on its way tell where it is translated to. Only where such a table can be read.
+    /// If a load was asked for and no listener for the target is known, connects to it once. The tables on the way then show where the address is translated
+    /// to. Does nothing if no such table can be read.
     pub(super) fn call_unanswered(&mut self) -> Result<(), ObserveError> {
         let can_tell = self.latest.keys().any(|(_, source)| *source == NAME);
         let Some(ip) = self.request.addresses.first().filter(|_| self.request.loaded && !self.path.answered && can_tell) else {
@@ -36,15 +36,15 @@ impl Sampler {
         Ok(())
     }
 
-    /// Has the translations read in every namespace that is read at all.
+    /// Orders the translations of every namespace that has a lane.
     fn order_translations(&mut self) {
         let Some(source) = source(NAME) else { return };
-        for (scope, lane) in self.lanes.iter_mut().filter(|(scope, lane)| kind_of(**scope) == ScopeKind::Netns && !lane.gone) {
+        for (scope, lane) in self.lanes.iter_mut().filter(|(scope, lane)| ScopeKind::of(**scope) == ScopeKind::Netns && !lane.gone) {
             lane.fresh.push(Order { source, scope: *scope, phase: Phase::Running });
         }
     }
 
-    /// The same in turns of the scout, while it can bear on the path and the bucket pays for it.
+    /// The same in turns of the scout, while it can change the path and the bucket can pay.
     pub(super) fn order_translations_in_turn(&mut self) {
         let wanted = !self.path.answered || self.translations_turns < TURNS;
         if wanted && self.bucket.pays(&mut self.translating) {
@@ -53,7 +53,7 @@ impl Sampler {
         }
     }
 
-    /// Takes note of what a read cost, so that the next one waits until that much was saved.
+    /// Notes the cost of a read. The next one waits until that much is saved.
     pub(super) fn charge_translations(&mut self, read: &Read) {
         match read.order.phase {
             _ if read.order.source.name != NAME => {}

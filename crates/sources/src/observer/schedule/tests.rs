@@ -1,27 +1,27 @@
-//! Whole observations of hosts whose readings cost what a test says, by the clock of the test.
+//! Whole observations with costs that each test defines, by the clock of the test.
 
 use super::*;
 use crate::source;
 
 const PATH: Watch = Watch::Path { sought: &[] };
 const SECOND_US: u64 = 1_000_000;
-/// Of threads that wake up and talk, and of keeping what was read: CPU time a second (docs/measuring.md).
+/// CPU time of wake-ups, messages and storing, microseconds a second (docs/measuring.md).
 const OVERHEAD_US: u64 = 1_300;
 
 fn spent(name: &str, cost_us: u64) -> Spent {
     Spent { source: source(name).unwrap(), cost_us, is_there: true, is_first: false }
 }
 
-/// What was read when, and how much CPU time it took.
+/// All readings with their times, and their CPU time.
 #[derive(Default)]
 struct Readings {
     turns: Vec<(u64, Scope, &'static str)>,
     used_us: u64,
-    told: Vec<String>,
+    slowed: Vec<String>,
 }
 
 impl Readings {
-    /// Those of one namespace, or of the host.
+    /// Times of the readings of a source, without namespace 2.
     fn times(&self, name: &str) -> Vec<u64> {
         let one = |(_, scope, source): &&(u64, Scope, &str)| *source == name && *scope != Scope::Netns(2);
         self.turns.iter().filter(one).map(|(at_us, ..)| *at_us).collect()
@@ -31,50 +31,50 @@ impl Readings {
         self.times(name).len()
     }
 
-    /// The longest time between two of them, seconds.
+    /// The longest time between two readings of a source, seconds.
     fn gap_s(&self, name: &str) -> f64 {
         self.times(name).windows(2).map(|pair| pair[1] - pair[0]).max().map_or(f64::INFINITY, |gap_us| gap_us as f64 / 1e6)
     }
 }
 
-/// A reader, and what it repeats by itself.
+/// A reader and the sources that it repeats by itself.
 struct Reader {
     scope: Scope,
     schedule: Schedule,
     again: Option<Repeat>,
     sampled_us: Option<u64>,
-    /// What it has not told yet.
-    untold: Vec<Spent>,
+    /// Costs that it has not reported yet.
+    unreported: Vec<Spent>,
 }
 
 impl Reader {
-    /// One whose first readings told what the next ones will cost.
+    /// A reader whose first readings have told the costs of the next ones.
     fn new(scope: Scope, bucket: &mut Bucket, cost_us: &impl Fn(Scope, &str) -> u64) -> Self {
         let mut schedule = Schedule::new(scope, 0);
         let names = schedule.slots.iter().map(|slot| slot.source.name);
         let first: Vec<Spent> = names.map(|name| Spent { is_first: true, ..spent(name, cost_us(scope, name)) }).collect();
         schedule.done(0, bucket, &first);
-        Self { scope, schedule, again: None, sampled_us: None, untold: Vec::new() }
+        Self { scope, schedule, again: None, sampled_us: None, unreported: Vec::new() }
     }
 
-    /// A sample rests as the reader of requests lets it.
+    /// Samples pause as in the reader of requests.
     fn read(&mut self, now_us: u64, sources: &[&'static Source], cost_us: &impl Fn(Scope, &str) -> u64, readings: &mut Readings) {
         for source in sources {
             let cost_us = cost_us(self.scope, source.name);
             let is_sampled = source.cadence == Cadence::Sampled;
             if is_sampled && self.sampled_us.is_some_and(|sampled_us| now_us < sampled_us + (cost_us * FLOW_US).max(175_000)) {
-                self.untold.push(Spent { is_there: false, ..spent(source.name, 1) });
+                self.unreported.push(Spent { is_there: false, ..spent(source.name, 1) });
                 continue;
             }
             if is_sampled {
                 self.sampled_us = Some(now_us);
             }
-            self.untold.push(spent(source.name, cost_us));
+            self.unreported.push(spent(source.name, cost_us));
             readings.turns.push((now_us, self.scope, source.name));
         }
     }
 
-    /// One hundredth of a second of its work, in which it was given this to read.
+    /// One hundredth of a second of work, with these sources due.
     fn work(
         &mut self,
         (now_us, due, watch): (u64, &[&'static Source], Watch),
@@ -84,7 +84,7 @@ impl Reader {
     ) {
         self.again = self.again.take().filter(|again| due.is_empty() && now_us < again.until_us);
         if self.again.is_none() {
-            self.tell(now_us, bucket, readings);
+            self.report(now_us, bucket, readings);
         }
         self.read(now_us, due, cost_us, readings);
         match self.again.take() {
@@ -97,20 +97,20 @@ impl Reader {
             None => self.again = self.schedule.repeat(now_us, watch, bucket),
         }
         if self.again.is_none() {
-            self.tell(now_us, bucket, readings);
+            self.report(now_us, bucket, readings);
         }
     }
 
-    fn tell(&mut self, now_us: u64, bucket: &mut Bucket, readings: &mut Readings) {
-        let used_us = self.untold.iter().map(|spent| spent.cost_us).sum();
+    fn report(&mut self, now_us: u64, bucket: &mut Bucket, readings: &mut Readings) {
+        let used_us = self.unreported.iter().map(|spent| spent.cost_us).sum();
         bucket.take(used_us);
-        self.schedule.done(now_us, bucket, &self.untold);
+        self.schedule.done(now_us, bucket, &self.unreported);
         readings.used_us += used_us;
-        self.untold.clear();
+        self.unreported.clear();
     }
 }
 
-/// The readers of a host and of these namespaces, given work as the sampler does.
+/// Runs the readers of a host and of these namespaces as the sampler does.
 fn observe(seconds: u64, namespaces: &[(Scope, Watch)], cost_us: impl Fn(Scope, &str) -> u64) -> Readings {
     let (mut bucket, mut readings) = (Bucket::new(0), Readings::default());
     bucket.shared_by(namespaces.iter().filter(|(_, watch)| *watch != Watch::Aside).count());
@@ -134,17 +134,17 @@ fn observe(seconds: u64, namespaces: &[(Scope, Watch)], cost_us: impl Fn(Scope, 
             other.work((now_us, &due, *watch), &mut bucket, &cost_us, &mut readings);
         }
     }
-    readings.told = host.schedule.slowed(Scope::Host, seconds * SECOND_US).collect();
-    readings.told.extend(others.iter().flat_map(|(other, _)| other.schedule.slowed(other.scope, seconds * SECOND_US)));
+    readings.slowed = host.schedule.slowed(Scope::Host, seconds * SECOND_US).collect();
+    readings.slowed.extend(others.iter().flat_map(|(other, _)| other.schedule.slowed(other.scope, seconds * SECOND_US)));
     readings
 }
 
-/// The same with one namespace.
+/// [`observe`] with one namespace.
 fn watched(seconds: u64, watch: Watch, cost_us: impl Fn(&str) -> u64) -> Readings {
     observe(seconds, &[(Scope::Netns(1), watch)], |_, name| cost_us(name))
 }
 
-/// Microseconds of one reading where there are few connections (docs/measuring.md).
+/// Cost of one reading with few connections, microseconds (docs/measuring.md).
 fn few(name: &str) -> u64 {
     match name {
         "listeners" => 56,
@@ -156,7 +156,7 @@ fn few(name: &str) -> u64 {
     }
 }
 
-/// The same with 10,000 connections, each of which is read every time.
+/// The same with 10,000 connections that are all read every time.
 fn many(name: &str) -> u64 {
     match name {
         "sockets" => 5_000,
@@ -168,7 +168,7 @@ fn many(name: &str) -> u64 {
 }
 
 #[test]
-fn what_is_cheap_keeps_to_its_cadence() {
+fn cheap_sources_keep_to_their_cadence() {
     let path = watched(10, PATH, few);
     let is = |readings: &Readings, name: &str, counts: std::ops::RangeInclusive<usize>| {
         assert!(counts.contains(&readings.count(name)), "{name}: {}", readings.count(name));
@@ -181,7 +181,7 @@ fn what_is_cheap_keeps_to_its_cadence() {
         is(&path, name, 9..=10);
     }
     is(&path, "addresses", 0..=0);
-    assert!(path.told.is_empty(), "{:?}", path.told);
+    assert!(path.slowed.is_empty(), "{:?}", path.slowed);
     let client = watched(10, Watch::Client, few);
     is(&client, "conntrack_count", 190..=200);
     is(&client, "requests", 40..=56);
@@ -194,7 +194,7 @@ fn what_is_cheap_keeps_to_its_cadence() {
 }
 
 #[test]
-fn all_together_stay_below_one_hundredth_of_a_core() {
+fn all_sources_together_stay_below_one_percent_of_a_core() {
     let names: Vec<&str> = SOURCES.iter().map(|source| source.name).filter(|name| AFFORDED.contains(name)).collect();
     for cost_us in [1_000, 5_000, 20_000, 60_000] {
         for expensive in names.iter().map(|name| vec![*name]).chain([names.clone()]) {
@@ -208,7 +208,7 @@ fn all_together_stay_below_one_hundredth_of_a_core() {
 }
 
 #[test]
-fn a_load_of_four_seconds_gets_readings_of_what_is_expensive() {
+fn a_load_of_four_seconds_gets_readings_of_expensive_sources() {
     for cost_us in [100, 1_000, 5_000] {
         for name in ["sockets", "process_files", "time_wait"] {
             let readings = watched(4, PATH, |other| if other == name { cost_us } else { few(other) });
@@ -224,7 +224,7 @@ fn a_load_of_four_seconds_gets_readings_of_what_is_expensive() {
 }
 
 #[test]
-fn what_keeps_to_its_cadence_does_so_whatever_the_others_cost() {
+fn the_cost_of_other_sources_does_not_change_a_fixed_cadence() {
     for cost_us in [2_000, 20_000, 100_000] {
         let readings = watched(30, PATH, |name| if AFFORDED.contains(&name) { cost_us } else { few(name) });
         for name in ["cpu", "process_cpu", "cgroup_cpu", "ksoftirqd", "netstat"] {
@@ -235,14 +235,14 @@ fn what_keeps_to_its_cadence_does_so_whatever_the_others_cost() {
 }
 
 #[test]
-fn of_many_namespaces_with_few_connections_all_is_read_at_first_and_all_of_it_more_rarely_in_the_end() {
+fn many_namespaces_with_few_connections_are_read_in_time_at_first_and_all_more_rarely_later() {
     let namespaces: Vec<(Scope, Watch)> = (1..=7).map(|id| (Scope::Netns(id), PATH)).collect();
     let cost_us = |_, name: &str| match name {
         "sockets" | "requests" | "time_wait" => 500,
         _ => few(name),
     };
     let short = observe(4, &namespaces, cost_us);
-    // Those of one of the seven are left out of the count.
+    // The count leaves out one of the seven namespaces.
     for (name, least) in [("sockets", 6 * 3), ("requests", 6 * 12), ("process_files", 3), ("cpu", 3)] {
         assert!(short.count(name) >= least, "{name}: {:?}", short.times(name));
     }
@@ -252,8 +252,8 @@ fn of_many_namespaces_with_few_connections_all_is_read_at_first_and_all_of_it_mo
 }
 
 #[test]
-fn nobody_starves() {
-    // What keeps to its cadence alone would take a fiftieth of a core: it is read more rarely, all of it alike, and the others have a part all the same.
+fn no_source_starves() {
+    // The sources with a fixed cadence alone would cost 2 % of a core. All of them are read more rarely, and the others still have their part.
     let readings = watched(120, PATH, |name| match name {
         "listeners" => 500,
         "process_cpu" => 10_000,
@@ -266,11 +266,11 @@ fn nobody_starves() {
     let counts = ["cpu", "process_cpu"].map(|name| readings.count(name));
     assert!(readings.gap_s("listeners") < 1.0 && counts[0] == counts[1], "{} {counts:?}", readings.gap_s("listeners"));
     assert!(readings.used_us < 1_200_000, "{}", readings.used_us);
-    assert!(readings.told.iter().any(|told| told.starts_with("listeners of net:[1]: up to ")), "{:?}", readings.told);
+    assert!(readings.slowed.iter().any(|told| told.starts_with("listeners of net:[1]: up to ")), "{:?}", readings.slowed);
 }
 
 #[test]
-fn connections_and_files_are_read_together_and_then_who_waits() {
+fn connections_and_files_are_read_together_and_system_calls_right_after() {
     let both = [(Scope::Netns(1), PATH), (Scope::Netns(2), PATH)];
     for (connections_us, others_us, files_us) in [(100, 100, 100), (5_000, 1_000, 100), (100, 3_000, 8_000), (15_000, 5_000, 8_000)] {
         let readings = observe(60, &both, |scope, name| match name {
@@ -291,7 +291,7 @@ fn connections_and_files_are_read_together_and_then_who_waits() {
 }
 
 #[test]
-fn an_upstream_is_sought_with_what_is_left_over() {
+fn the_search_for_an_upstream_uses_only_what_is_left_over() {
     let sought = |names: &'static [&'static str], cost_us: fn(&str) -> u64| watched(10, Watch::Path { sought: names }, cost_us);
     let one = sought(&EDGES[..1], few);
     assert!(one.count(CONNECTIONS) >= 36 && one.count(FILES) <= 10, "{} {}", one.count(CONNECTIONS), one.count(FILES));
@@ -301,7 +301,7 @@ fn an_upstream_is_sought_with_what_is_left_over() {
 }
 
 #[test]
-fn what_is_not_there_is_not_watched_closely() {
+fn an_absent_source_is_read_rarely() {
     let (mut schedule, mut bucket, mut reads) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0), 0);
     for now_us in (0..10_000_000).step_by(10_000) {
         let due = schedule.due(now_us, PATH, false, &mut bucket).into_iter().filter(|source| source.name == "conntrack_count");
@@ -314,7 +314,7 @@ fn what_is_not_there_is_not_watched_closely() {
 }
 
 #[test]
-fn a_reader_goes_on_by_itself_until_another_source_is_due() {
+fn a_reader_repeats_by_itself_until_another_source_is_due() {
     let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
     let names = |repeat: Repeat| repeat.sources.iter().map(|source| source.name).collect::<Vec<_>>();
     assert!(!schedule.due(SECOND_US, PATH, false, &mut bucket).is_empty());
@@ -362,7 +362,7 @@ fn readers_take_their_turns_at_times_of_their_own() {
 }
 
 #[test]
-fn what_was_never_paid_for_again_is_told_too() {
+fn a_source_that_was_never_paid_for_again_is_reported_too() {
     let (mut schedule, mut bucket) = (Schedule::new(Scope::Netns(1), 0), Bucket::new(0));
     assert!(schedule.due(SECOND_US, PATH, false, &mut bucket).iter().any(|source| source.name == CONNECTIONS));
     schedule.done(SECOND_US, &mut bucket, &[spent(CONNECTIONS, 5_000)]);

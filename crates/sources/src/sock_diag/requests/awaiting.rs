@@ -1,24 +1,24 @@
-//! Samples that wait for a request: of a load that seldom has one under way, samples at moments of their own would hardly ever meet one.
+//! Samples that wait for a request. If a load seldom has a request under way, samples at random moments would hardly ever meet one.
 
 use std::time::{Duration, Instant};
 
-use crate::observer::UnderWay;
+use crate::observer::under_way::UnderWay;
 
 /// The shortest time between two looks at the load generator.
 pub(crate) const LOOK_US: u64 = 1_000;
-/// Each look is made up for by so much time. It takes about 3 us, most of it for waking up: little more than a thousandth of a core for each reader at the most.
+/// Each look is paid for by this much time. A look takes about 3 us, mostly to wake up: little more than 0.1 % of a core for each reader.
 const EARNS_ONE: Duration = Duration::from_micros(2_500);
-/// Looks that may follow each other without that.
+/// Most looks that may be saved up.
 const LOOKS_MAX: u32 = 40;
 
-/// After a sample that met no request, one more is taken as soon as the load generator has one under way.
+/// After a sample without requests, another one is taken as soon as the load generator has a request under way.
 #[derive(Debug, Default)]
 pub(super) struct Awaiting {
     is_on: bool,
     has_found: bool,
-    /// Looks since it began.
+    /// Looks since the wait began.
     looks: u32,
-    /// Looks that are left, as of then.
+    /// Looks that are left, as of `earned_at`.
     left: u32,
     earned_at: Option<Instant>,
 }
@@ -33,7 +33,7 @@ impl Awaiting {
         }
     }
 
-    /// Whether the load has a request under way just now; nothing where no sample waits for one, or too many looks were taken.
+    /// Whether the load has a request under way now; nothing if no sample waits for one, or no look is left.
     pub(super) fn look(&mut self, under_way: &UnderWay, now: Instant) -> Option<bool> {
         let earned_at = self.earned_at.as_mut().filter(|_| self.is_on)?;
         let earned = (now.saturating_duration_since(*earned_at).as_nanos() / EARNS_ONE.as_nanos()) as u32;
@@ -45,7 +45,7 @@ impl Awaiting {
         Some(self.has_found)
     }
 
-    /// The looks that it took, once a request was found; then no sample waits any more.
+    /// The number of looks once a request was found. This ends the wait.
     pub(super) fn take_found(&mut self) -> Option<u32> {
         (self.is_on && self.has_found).then(|| {
             self.is_on = false;
@@ -62,7 +62,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn looks_end_with_the_first_request_and_are_bounded() {
+    fn looks_end_with_the_first_request_and_are_limited() {
         let number = Arc::new(AtomicU64::new(0));
         let read = Arc::clone(&number);
         let under_way = UnderWay::new(move || InFlight { all: read.load(Ordering::Relaxed), is_loading: true, ..InFlight::default() });
@@ -78,7 +78,7 @@ mod tests {
         number.store(0, Ordering::Relaxed);
         awaiting.begin(now);
         let looks = |awaiting: &mut Awaiting, now| (0..100).map_while(|_| awaiting.look(&under_way, now)).count() as u32;
-        assert_eq!(looks(&mut awaiting, now), LOOKS_MAX - 2, "a new wait has no more of them");
+        assert_eq!(looks(&mut awaiting, now), LOOKS_MAX - 2, "a new wait does not add looks");
         now += 3 * EARNS_ONE;
         assert_eq!(looks(&mut awaiting, now), 3);
         now += 1_000 * EARNS_ONE;

@@ -1,4 +1,4 @@
-//! Samples of requests: what is read of real connections, what is kept of it, and what of a crowd.
+//! Samples of requests: real connections, what a sample keeps of them, and shares of many sockets.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::netlink::wire::request;
-use crate::sock_diag::{AF_INET, SOCK_DIAG_BY_FAMILY};
+use crate::sock_diag::protocol::{AF_INET, SOCK_DIAG_BY_FAMILY};
 
 fn message(local: u16, remote: u16) -> Vec<u8> {
     message_in(TcpState::Established, local, remote)
@@ -30,7 +30,7 @@ fn entry(at_us: u64, item: &str, bytes: Vec<u8>) -> Entry {
 }
 
 #[test]
-fn a_request_is_seen_unread_in_service_and_answered() {
+fn a_request_shows_as_unread_then_in_service_then_answered() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut client = TcpStream::connect(address).unwrap();
@@ -57,14 +57,14 @@ fn a_request_is_seen_unread_in_service_and_answered() {
 }
 
 #[test]
-fn a_unix_socket_has_no_request_once_its_answer_is_whole_or_its_caller_gone() {
+fn a_unix_socket_has_no_request_once_its_response_is_complete_or_its_caller_gone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
     let sockets = Sockets::open().unwrap();
     let told = path.to_str().map(str::to_owned);
     let states = || {
-        let found = parse(&unix_sockets(&sockets, Instant::now()).unwrap()).unwrap().sockets;
+        let found = parse(&unix_sockets(&sockets).unwrap()).unwrap().sockets;
         let own = |socket: &RequestSocket| matches!(&socket.address, SocketAddress::Unix { path, .. } if *path == told);
         let mut states: Vec<TcpState> = found.into_iter().filter(own).map(|socket| socket.state).collect();
         states.sort_by_key(|state| *state as u8);
@@ -74,16 +74,16 @@ fn a_unix_socket_has_no_request_once_its_answer_is_whole_or_its_caller_gone() {
     let accepted: Vec<UnixStream> = (0..4).map(|_| listener.accept().unwrap().0).collect();
     assert_eq!(states(), [TcpState::Established; 4]);
     callers[0].shutdown(Shutdown::Write).unwrap();
-    assert_eq!(states(), [TcpState::Established; 4], "who asks no more still waits for the answer");
+    assert_eq!(states(), [TcpState::Established; 4], "a caller that sends no more still waits for the response");
     accepted[1].shutdown(Shutdown::Write).unwrap();
     let one = [TcpState::Established, TcpState::Established, TcpState::Established, TcpState::CloseWait];
-    assert_eq!(states(), one, "the answer is whole");
+    assert_eq!(states(), one, "the response is complete");
     drop(callers);
     assert_eq!(states(), [TcpState::CloseWait; 4], "all callers are gone");
 }
 
 #[test]
-fn the_kernel_reads_the_ports_of_the_windows_alone() {
+fn the_kernel_reads_only_ports_within_the_windows() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let clients: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
@@ -94,7 +94,7 @@ fn the_kernel_reads_the_ports_of_the_windows_alone() {
     };
     let mut ports: Vec<u16> = clients.iter().map(|client| client.local_addr().unwrap().port()).collect();
     ports.sort_unstable();
-    // A window begins at the middle port: the one before it is in none.
+    // A window begins at the middle port. The port before it is in no window.
     let windows = Windows::of(0.3, u64::from(ports[50]));
     let bytes = within(&windows);
     let mut ends: BTreeMap<u16, u32> = BTreeMap::new();
@@ -117,13 +117,13 @@ fn the_kernel_reads_the_ports_of_the_windows_alone() {
 }
 
 #[test]
-fn of_a_crowd_a_share_is_read_and_a_dear_sample_rests() {
+fn of_many_sockets_a_share_is_read_and_an_expensive_sample_delays_the_next() {
     let now = Instant::now();
     let mut requests = Requests::default();
     assert!(requests.is_due(now) && !requests.connections.is_large());
     let crowd: Vec<u8> = (0..2_000).flat_map(|n| message(80, 10_000 + n)).collect();
     requests.learn(&Taken { bytes: crowd, shares: (0.5, 1.0) }, Duration::from_millis(20), now);
-    assert_eq!((requests.connections.population, requests.ports.as_slice()), (4_000, &[80][..]));
+    assert_eq!((requests.connections.size, requests.ports.as_slice()), (4_000, &[80][..]));
     let (first, second) = (requests.connections.windows(|| 7).unwrap(), requests.connections.windows(|| 7).unwrap());
     assert!((first.share() - 0.1).abs() < 0.001 && first != second, "another place each time: {first:?} {second:?}");
     assert!(!requests.is_due(now + Duration::from_millis(2_659)) && requests.is_due(now + Duration::from_millis(2_660)));
@@ -133,12 +133,12 @@ fn of_a_crowd_a_share_is_read_and_a_dear_sample_rests() {
 }
 
 #[test]
-fn a_flood_of_handshakes_leaves_the_connections_whole() {
+fn a_flood_of_handshakes_does_not_reduce_the_share_of_connections() {
     let mut requests = Requests::default();
     let flood = (0..3_000).flat_map(|n| message_in(TcpState::SynRecv, 80, 10_000 + n));
     let bytes: Vec<u8> = flood.chain((0..10).flat_map(|n| message(80, 50_000 + n))).collect();
     requests.learn(&Taken { bytes, shares: (1.0, 1.0) }, Duration::ZERO, Instant::now());
-    assert_eq!((requests.connections.population, requests.handshakes.population), (10, 3_000));
+    assert_eq!((requests.connections.size, requests.handshakes.size), (10, 3_000));
     assert!(requests.connections.windows(|| 7).is_none() && requests.handshakes.windows(|| 7).is_some());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -154,7 +154,7 @@ fn a_flood_of_handshakes_leaves_the_connections_whole() {
 }
 
 #[test]
-fn share_and_lateness_belong_to_the_sample_of_their_time() {
+fn share_and_lateness_are_added_to_the_sample_of_their_time() {
     let entries = [
         entry(1, "", message(80, 5)),
         entry(1, SAMPLING, b"share 0.25\nhandshakes 0.125\nlate_us 70\nunder_way 2.5\nbegun 1\n".to_vec()),
@@ -187,7 +187,7 @@ fn share_and_lateness_belong_to_the_sample_of_their_time() {
 }
 
 #[test]
-fn addresses_are_hidden_and_the_rest_stays() {
+fn addresses_are_redacted_and_the_rest_stays() {
     let mut bytes = message(80, 5);
     bytes[HEADER_BYTES + 8..HEADER_BYTES + 12].copy_from_slice(&[8, 8, 8, 8]);
     let hidden = crate::redact(&entry(1, "", bytes), &mut |_| "198.18.0.1".parse().unwrap());
@@ -200,7 +200,7 @@ fn addresses_are_hidden_and_the_rest_stays() {
 }
 
 #[test]
-fn samples_that_were_awaited_and_those_of_the_client_have_items_of_their_own_and_hide_addresses() {
+fn awaited_samples_and_those_of_the_client_have_their_own_items_and_are_redacted() {
     let mut bytes = message(80, 5);
     bytes[HEADER_BYTES + 8..HEADER_BYTES + 12].copy_from_slice(&[8, 8, 8, 8]);
     let told = |text: &str| text.as_bytes().to_vec();
@@ -229,16 +229,16 @@ fn samples_that_were_awaited_and_those_of_the_client_have_items_of_their_own_and
         let observation = crate::assemble(&[entry(1, AWAITED, message(80, 5)), entry(1, AWAITED_SAMPLING, told(bad))]);
         assert_eq!(observation.netns[&NetnsId(7)].awaited_samples.last().unwrap().looks, 0, "{bad}");
     }
-    assert!(crate::assemble(&[entry(1, "@x", message(80, 5))]).netns.contains_key(&NetnsId(7)), "a number that is none is not followed");
+    assert!(crate::assemble(&[entry(1, "@x", message(80, 5))]).netns.contains_key(&NetnsId(7)), "an invalid number is ignored");
 }
 
 #[test]
-fn both_ends_of_a_load_are_read_in_one_go_by_the_reader_of_the_server() {
+fn the_reader_of_the_server_reads_both_ends_of_a_load() {
     let (client, server) = (NetnsId(1), NetnsId(2));
     let under_way = UnderWay::new(|| InFlight { is_loading: true, ..InFlight::default() });
     under_way.calls_from(client);
     under_way.enter(server);
-    assert!(!under_way.is_read_from_elsewhere(client), "nobody knows where the first tier listens");
+    assert!(!under_way.is_read_from_elsewhere(client), "the namespace of the first tier is unknown");
     under_way.is_answered_in(server);
     assert!(!under_way.is_read_from_elsewhere(client) && under_way.other_end(client).is_none(), "its sockets were not opened");
     under_way.enter(client);
@@ -247,24 +247,20 @@ fn both_ends_of_a_load_are_read_in_one_go_by_the_reader_of_the_server() {
     let names = |id| {
         let netns = crate::netns::NetnsRef { id, name: None, is_host: false, path: std::path::PathBuf::new() };
         let context = ReadContext {
-            root: &root,
-            scope: Scope::Netns(id.0),
-            phase: Phase::First,
-            notes: &notes,
-            late_us: 0,
             under_way: Some(&under_way),
             netns: Some(&netns),
             netlink: Some(&sockets),
+            ..ReadContext::new(&root, Scope::Netns(id.0), Phase::First, &notes)
         };
         read(&context).into_iter().map(|(item, _)| item).collect::<Vec<_>>()
     };
     assert_eq!(names(server), ["", SAMPLING, "@1", "sampling@1"]);
     assert_eq!(names(client), [""; 0]);
     assert_eq!(names(NetnsId(3)), ["", SAMPLING], "another tier's");
-    // That sample met no request, and so one is awaited.
-    assert_eq!(sockets.requests().look(Some(&under_way)), Some(false));
+    // That sample met no request, so one is awaited.
+    assert_eq!(sockets.memory::<Requests>().borrow_mut().look(Some(&under_way)), Some(false));
     under_way.is_answered_in(client);
-    assert_eq!(names(client), ["", SAMPLING], "one namespace has both ends");
+    assert_eq!(names(client), ["", SAMPLING], "both ends are in one namespace");
 }
 
 proptest! {
@@ -281,13 +277,13 @@ proptest! {
 }
 
 #[test]
-fn after_a_few_samples_each_port_was_read_about_as_often() {
+fn after_a_few_samples_all_ports_were_read_about_equally_often() {
     for population in [2_600, 6_000, 40_000] {
-        let mut crowd = Crowd { population, ..Crowd::default() };
+        let mut sockets = Population { size: population, ..Population::default() };
         let mut times = vec![0_u32; 65_536];
         let (samples, mut share) = (40, 0.0);
         for _ in 0..samples {
-            let windows = crowd.windows(|| 7).unwrap();
+            let windows = sockets.windows(|| 7).unwrap();
             share = windows.share();
             windows.ranges().iter().for_each(|(first, last)| (*first..=*last).for_each(|port| times[usize::from(port)] += 1));
         }

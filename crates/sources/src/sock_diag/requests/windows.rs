@@ -1,16 +1,16 @@
-//! A random share of the ports, spread over all of them, and the filter by which the kernel reads the sockets of these alone.
+//! A random share of the ports, spread over all of them, and the filter that makes the kernel return only sockets at these ports.
 
-/// Windows that a share is made of: ephemeral ports crowd in a part of the range, and few windows would often miss all of them. The kernel walks the program once for
-/// each of its branches before it takes it (inet_diag_bc_audit): twice as many windows cost it four times as much.
+/// Number of windows of a share. Ephemeral ports lie in a part of the range, and few windows would often miss all of them. Before it accepts a program, the
+/// kernel walks it once for each of its branches (inet_diag_bc_audit): twice as many windows cost four times as much.
 const WINDOWS: u32 = 64;
 /// Ports from one window to the next; a power of two.
 pub(super) const STEP: u32 = 65_536 / WINDOWS;
-/// Ports of one window at least.
+/// Least ports of a window.
 const WIDTH_MIN: u32 = 8;
-/// Shared local ports that are told apart at most.
+/// Most shared local ports in a program.
 pub(super) const PORTS_MAX: usize = 24;
 
-/// Operations of `struct inet_diag_bc_op` (linux/inet_diag.h): {code, yes, no}, where a comparison has its port in a second one.
+/// Operations of `struct inet_diag_bc_op` (linux/inet_diag.h): {code, yes, no}. A comparison has its port in a second one.
 const JUMP: u8 = 1;
 const LOCAL_PORT_FROM: u8 = 2;
 const LOCAL_PORT_TO: u8 = 3;
@@ -21,7 +21,7 @@ const LOCAL_PORT_IS: u8 = 11;
 const OPERATION: usize = 4;
 const COMPARISON: usize = 8;
 
-/// Windows of equal width at equal distances: each port is in one of them with the same chance.
+/// Windows of equal width at equal distances: each port is in one of them with the same probability.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Windows {
     width: u32,
@@ -29,7 +29,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// About this share of the ports, at a place that is drawn.
+    /// About this share of the ports, at a random place.
     pub(super) fn of(share: f64, drawn: u64) -> Self {
         let width = (share * f64::from(STEP)).ceil() as u32;
         Self { width: width.clamp(WIDTH_MIN, STEP), place: (drawn % u64::from(STEP)) as u32 }
@@ -40,7 +40,7 @@ impl Windows {
         f64::from(self.width) / f64::from(STEP)
     }
 
-    /// First and last port of each, in order; the one that goes over the end is two.
+    /// First and last port of each window, in order. A window that wraps around the end is two ranges.
     pub(super) fn ranges(&self) -> Vec<(u16, u16)> {
         let port = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
         let window = |number: u32| (number * STEP + self.place, number * STEP + self.place + self.width - 1);
@@ -48,8 +48,8 @@ impl Windows {
         over.into_iter().chain((0..WINDOWS).map(window).map(|(first, last)| (port(first), port(last)))).collect()
     }
 
-    /// A socket is told by the port that is its connection's own: its remote port where its local one is among the shared, else its local port. The
-    /// kernel takes a program only if its ways where comparisons hold lead to its end (net/ipv4/inet_diag.c, inet_diag_bc_audit).
+    /// The filter. The port that is specific to a connection decides: the remote port if the local one is shared, else the local port. The kernel accepts a
+    /// program only if its paths of successful comparisons lead to its end (net/ipv4/inet_diag.c, inet_diag_bc_audit).
     pub(super) fn program(&self, shared: &[u16]) -> Vec<u8> {
         let ranges = self.ranges();
         let shared = &shared[..shared.len().min(PORTS_MAX)];
@@ -71,9 +71,9 @@ fn search_bytes(ranges: usize) -> usize {
     ranges * (2 * COMPARISON + OPERATION) + (ranges - 1) * COMPARISON
 }
 
-/// Accepts a port that lies in one of these ranges and refuses each other: by halves, for each socket of a crowd goes through this.
+/// Accepts a port in one of these ranges and refuses all others, by binary search: every socket goes through this.
 fn search(program: &mut Vec<u8>, total: usize, codes: (u8, u8), ranges: &[(u16, u16)]) {
-    // Four bytes beyond the end: it does not pass.
+    // Four bytes beyond the end: the socket does not pass.
     let refuse = |program: &[u8]| total - program.len() + OPERATION;
     if let [(first, last)] = ranges {
         let no = refuse(program);
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As the kernel runs it (inet_diag_bc_run).
+    /// Runs a program like the kernel (inet_diag_bc_run).
     fn passes(program: &[u8], local: u16, remote: u16) -> bool {
         let (mut at, number) = (0, |at: usize| u16::from_ne_bytes([program[at], program[at + 1]]));
         while at < program.len() {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn over_all_places_each_port_is_read_as_often() {
+    fn over_all_places_every_port_is_read_equally_often() {
         let mut times = vec![0_u32; 65_536];
         for place in 0..STEP {
             for (first, last) in (Windows { width: 70, place }).ranges() {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_between_a_few_ports_and_all() {
+    fn a_share_is_at_least_a_few_ports_and_at_most_all() {
         assert_eq!(Windows::of(7.0, 3).share(), 1.0);
         assert_eq!(Windows::of(0.0, 3).share(), f64::from(WIDTH_MIN) / f64::from(STEP));
         assert_eq!(Windows::of(0.25, u64::MAX).share(), 0.25);
@@ -148,13 +148,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_socket_passes_by_the_port_of_its_own(share in 0.0..1.0_f64, place: u64, local: u16, remote: u16, shared in proptest::collection::vec(any::<u16>(), 0..40)) {
+        fn the_specific_port_of_a_socket_decides(share in 0.0..1.0_f64, place: u64, local: u16, remote: u16, shared in proptest::collection::vec(any::<u16>(), 0..40)) {
             let windows = Windows::of(share, place);
             let program = windows.program(&shared);
             let inside = |port: u16| windows.ranges().iter().any(|(first, last)| (*first..=*last).contains(&port));
-            let told = &shared[..shared.len().min(PORTS_MAX)];
-            prop_assert_eq!(passes(&program, local, remote), inside(if told.contains(&local) { remote } else { local }));
-            for port in told {
+            let used = &shared[..shared.len().min(PORTS_MAX)];
+            prop_assert_eq!(passes(&program, local, remote), inside(if used.contains(&local) { remote } else { local }));
+            for port in used {
                 prop_assert_eq!(passes(&program, *port, remote), inside(remote));
             }
         }

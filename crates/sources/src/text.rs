@@ -1,0 +1,39 @@
+//! What the kernel tells as text: files under /proc and /sys, the kernel log and the files of a process; a thin reader and a pure parser
+//! each.
+
+pub(crate) mod cgroup;
+pub(crate) mod conntrack;
+mod error;
+mod facts;
+pub(crate) mod host;
+pub(crate) mod net;
+pub(crate) mod process;
+#[cfg(test)]
+mod tests;
+
+use crate::table::Source;
+
+/// All text sources, in the order in which a report names them: the host, then a namespace, then a process.
+pub(crate) const ALL: &[&Source] = &[
+    &host::kernel::KERNEL,
+    &host::cpu::CPU,
+    &host::memory::MEMORY,
+    &host::softnet::SOFTNET,
+    &host::ksoftirqd::KSOFTIRQD,
+    &host::kernel_log::KERNEL_LOG,
+    &cgroup::cpu::CGROUP_CPU,
+    &net::sysctls::SYSCTLS,
+    &net::netstat::NETSTAT,
+    &net::sockstat::SOCKSTAT,
+    &conntrack::table::CONNTRACK_COUNT,
+    &conntrack::table::CONNTRACK_CPUS,
+    &conntrack::states::CONNTRACK_STATES,
+    &conntrack::translations::CONNTRACK_TRANSLATIONS,
+    &process::identity::PROCESS_IDENTITY,
+    &process::cpu::PROCESS_CPU,
+    &process::files::PROCESS_FILES,
+    &process::fd_count::PROCESS_FD_COUNT,
+    &process::syscall::PROCESS_SYSCALL,
+    &process::limits::PROCESS_LIMITS,
+    &cgroup::process::PROCESS_CGROUPS,
+];

@@ -1,0 +1,9 @@
+//! Files of one process.
+
+pub(crate) mod cpu;
+pub(crate) mod fd_count;
+pub(crate) mod files;
+pub(crate) mod identity;
+pub(crate) mod limits;
+pub(crate) mod stat;
+pub(crate) mod syscall;

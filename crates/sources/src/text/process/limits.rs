@@ -1,0 +1,58 @@
+//! Resource limits of one process that are in force, from `/proc/PID/limits`.
+
+use chokepoint_model::observation::{Limits, Observation};
+use chokepoint_recording::Entry;
+
+use super::stat::read_while_alive;
+use crate::scope::put_process;
+use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::text::error::{ParseError, TextLine, lines, whole};
+
+const NAME: &str = "process_limits";
+const BYTES_MAX: usize = 16 << 10;
+
+/// At both ends for each process: `/proc/PID/limits` (proc_pid_limits(5)); prlimit(1) may change them while the process runs.
+pub(crate) const PROCESS_LIMITS: Source =
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Ends, needs: None, read, put, redact: Redact::None };
+
+fn read(context: &ReadContext<'_>) -> Items {
+    let Some(pid) = context.pid() else { return Vec::new() };
+    only_item(read_while_alive(context.root, NAME, pid, |_, _| Ok(context.root.read_process(pid, "limits", BYTES_MAX, None))))
+}
+
+/// Reads the line "Max open files  SOFT  HARD  files"; a limit is a number or "unlimited".
+pub(crate) fn parse(bytes: &[u8]) -> Result<Limits, ParseError> {
+    const EXPECTED: &str = "Max open files, two limits and their unit";
+    let text = whole(NAME, bytes)?;
+    for (place, line) in lines(NAME, &text) {
+        let Some(rest) = line.strip_prefix("Max open files ") else { continue };
+        let [soft, hard, "files"] = rest.split_ascii_whitespace().collect::<Vec<_>>()[..] else {
+            return Err(place.expected(EXPECTED, line));
+        };
+        let limit = |token| if token == "unlimited" { Ok(None) } else { place.number(EXPECTED, Some(token)).map(Some) };
+        return Ok(Limits { open_files_soft: limit(soft)?, open_files_hard: limit(hard)? });
+    }
+    Err(TextLine::new(NAME, text.lines().count() + 1).expected(EXPECTED, ""))
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    put_process(observation, entry, |process| &mut process.limits, parse);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_by_name() {
+        let head = "Limit                     Soft Limit           Hard Limit           Units     \n";
+        let limits = |line: &str| parse(format!("{head}{line}\n").as_bytes());
+        let line = "Max open files            1024                 524288               files     ";
+        assert_eq!(limits(line), Ok(Limits { open_files_soft: Some(1024), open_files_hard: Some(524_288) }));
+        let none = line.replace("524288   ", "unlimited");
+        assert_eq!(limits(&none), Ok(Limits { open_files_soft: Some(1024), open_files_hard: None }));
+        for wrong in [line.replace("1024", "x"), line.replace("524288", ""), line.replace("files     ", ""), "Max processes 1 1 p".into()] {
+            assert!(limits(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

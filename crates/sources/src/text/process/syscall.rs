@@ -1,0 +1,321 @@
+//! What one process waits for: the system call it is in (`/proc/PID/syscall`), and the sockets that it waits for in it.
+
+use chokepoint_model::observation::{Observation, Syscall, ThreadCalls};
+use chokepoint_recording::{Entry, Outcome};
+
+use super::files::socket_inode;
+use super::stat::read_while_alive;
+use crate::root::Root;
+use crate::scope::put_process;
+use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
+use crate::text::error::{ParseError, TextLine};
+use crate::text::facts;
+
+const NAME: &str = "process_syscall";
+/// The file asks for the right to attach to the process (proc_pid_syscall(5), ptrace(2)), and is mode 0400.
+const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+/// Nine numbers.
+const LINE_BYTES_MAX: usize = 512;
+/// Threads of a process that are looked at beside its main one, and those that are listed for it.
+const THREADS_MAX: usize = 16;
+const LISTED_MAX: usize = 1_024;
+/// Descriptors of one poll(2) or select(2) that are looked at: a process that waits for more is an event loop.
+const DESCRIPTORS_MAX: usize = 64;
+/// Descriptors that select(2) knows (FD_SETSIZE).
+const SELECT_MAX: u64 = 1024;
+/// Bytes of a `struct pollfd`.
+const POLLFD_BYTES: usize = 8;
+/// The call of a process that was in none, or left it while it was read.
+const RUNNING: &str = "running";
+
+/// Once a second for each process: `call`, the name of the system call that its main thread waits in (its number where it has no name here,
+/// "running" where it is in none), and the inodes of the sockets that it waits for, `sockets` of them, each as `socket`. Of the memory that
+/// a call points to, only descriptors are read, and neither they nor any address are kept. Of a process with more threads also how many others were looked at
+/// (`threads`), and how many of them wait in accept(2) (`accepting`) and in futex(2) (`locked`).
+pub(crate) const PROCESS_SYSCALL: Source =
+    Source { name: NAME, scope: ScopeKind::Process, cadence: Cadence::Slow, needs: Some(NEEDS), read, put, redact: Redact::None };
+
+/// How a system call tells the descriptors that it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// The first argument is the descriptor.
+    One,
+    /// An array of `struct pollfd`, and their number.
+    Poll,
+    /// A number of bits, and a set each for reading and for writing.
+    Select,
+    /// None that is a socket, or too many to tell one.
+    Nothing,
+}
+
+/// The calls in which servers wait, by their number on the machine that reads (syscalls(2)).
+const CALLS: &[(libc::c_long, &str, Names)] = &[
+    (libc::SYS_read, "read", Names::One),
+    (libc::SYS_readv, "readv", Names::One),
+    (libc::SYS_recvfrom, "recvfrom", Names::One),
+    (libc::SYS_recvmsg, "recvmsg", Names::One),
+    (libc::SYS_write, "write", Names::One),
+    (libc::SYS_writev, "writev", Names::One),
+    (libc::SYS_sendto, "sendto", Names::One),
+    (libc::SYS_sendmsg, "sendmsg", Names::One),
+    (libc::SYS_connect, "connect", Names::One),
+    (libc::SYS_accept, "accept", Names::One),
+    (libc::SYS_accept4, "accept4", Names::One),
+    (libc::SYS_ppoll, "ppoll", Names::Poll),
+    (libc::SYS_pselect6, "pselect6", Names::Select),
+    (libc::SYS_epoll_pwait, "epoll_pwait", Names::Nothing),
+    (libc::SYS_nanosleep, "nanosleep", Names::Nothing),
+    (libc::SYS_clock_nanosleep, "clock_nanosleep", Names::Nothing),
+    (libc::SYS_futex, "futex", Names::Nothing),
+    (libc::SYS_flock, "flock", Names::Nothing),
+    (libc::SYS_fsync, "fsync", Names::Nothing),
+    (libc::SYS_wait4, "wait4", Names::Nothing),
+    // Newer machines have only the calls above.
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_poll, "poll", Names::Poll),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_select, "select", Names::Select),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_epoll_wait, "epoll_wait", Names::Nothing),
+];
+
+fn read(context: &ReadContext<'_>) -> Items {
+    let Some(pid) = context.pid() else { return Vec::new() };
+    only_item(read_while_alive(context.root, NAME, pid, |_, _| read_call(context.root, pid)))
+}
+
+fn read_call(root: &Root, pid: u32) -> Result<Outcome, Outcome> {
+    let line = || match root.read_process(pid, "syscall", LINE_BYTES_MAX, Some(NEEDS)) {
+        Outcome::Ok(bytes) => Ok(bytes),
+        lack => Err(lack),
+    };
+    let before = line()?;
+    let (mut call, names, arguments) = call_of(&String::from_utf8_lossy(&before));
+    let mut sockets = Vec::new();
+    for descriptor in descriptors(root, pid, names, arguments) {
+        if let Outcome::Ok(target) = root.link_process(pid, &format!("fd/{descriptor}"), None) {
+            sockets.extend(socket_inode(&String::from_utf8_lossy(&target)));
+        }
+    }
+    // The arguments are only worth something while the call lasts.
+    if !sockets.is_empty() && line()? != before {
+        (call, sockets) = (RUNNING.to_owned(), Vec::new());
+    }
+    let mut text = Vec::new();
+    facts::add(&mut text, "call", call.as_bytes());
+    facts::add(&mut text, "sockets", sockets.len().to_string().as_bytes());
+    for inode in sockets {
+        facts::add(&mut text, "socket", inode.to_string().as_bytes());
+    }
+    let threads = threads(root, pid);
+    if threads.looked > 0 {
+        for (name, number) in [("threads", threads.looked), ("accepting", threads.accepting), ("locked", threads.locked)] {
+            facts::add(&mut text, name, number.to_string().as_bytes());
+        }
+    }
+    Ok(Outcome::Ok(text))
+}
+
+/// What threads beside the main one wait in: of many every so many-th in the order in which they were made. One that ends meanwhile is left out.
+fn threads(root: &Root, pid: u32) -> ThreadCalls {
+    let names = root.names(&format!("proc/{pid}/task"), LISTED_MAX, None).map_or_else(|_| Vec::new(), |(names, _)| names);
+    let others: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).filter(|thread| *thread != pid).collect();
+    let mut calls = ThreadCalls::default();
+    for thread in others.iter().step_by(others.len().div_ceil(THREADS_MAX).max(1)) {
+        let Outcome::Ok(line) = root.read_process(pid, &format!("task/{thread}/syscall"), LINE_BYTES_MAX, None) else { continue };
+        let (call, ..) = call_of(&String::from_utf8_lossy(&line));
+        calls.looked += 1;
+        calls.accepting += u32::from(matches!(call.as_str(), "accept" | "accept4"));
+        calls.locked += u32::from(call == "futex");
+    }
+    calls
+}
+
+/// The call's name, how it names what it waits for, and its first three arguments, out of "45 0x4 0x7f... ..." (proc_pid_syscall(5)); "-1"
+/// is a process that waits outside of a call.
+fn call_of(line: &str) -> (String, Names, [u64; 3]) {
+    let mut tokens = line.split_ascii_whitespace();
+    let number = tokens.next().and_then(|token| token.parse::<libc::c_long>().ok()).filter(|number| *number >= 0);
+    let Some(number) = number else { return (RUNNING.to_owned(), Names::Nothing, [0; 3]) };
+    let mut argument = || tokens.next().and_then(|token| u64::from_str_radix(token.strip_prefix("0x")?, 16).ok());
+    let arguments = argument().zip(argument()).zip(argument()).map(|((a, b), c)| [a, b, c]);
+    let known = CALLS.iter().find(|(known, ..)| *known == number);
+    let name = known.map_or_else(|| number.to_string(), |(_, name, _)| (*name).to_owned());
+    match (known, arguments) {
+        (Some((_, _, names)), Some(arguments)) => (name, *names, arguments),
+        _ => (name, Names::Nothing, [0; 3]),
+    }
+}
+
+/// The descriptors that a call waits for; none where the memory that names them cannot be read.
+fn descriptors(root: &Root, pid: u32, names: Names, [first, second, third]: [u64; 3]) -> Vec<i32> {
+    match names {
+        Names::Nothing => Vec::new(),
+        // The kernel takes the lower half of the register.
+        Names::One => vec![first as u32 as i32],
+        Names::Poll => {
+            let count = usize::try_from(second).unwrap_or(usize::MAX).min(DESCRIPTORS_MAX);
+            let bytes = memory(root, pid, first, count * POLLFD_BYTES);
+            let descriptor = |pollfd: &[u8]| Some(i32::from_ne_bytes(pollfd.get(..4)?.try_into().ok()?));
+            bytes.chunks_exact(POLLFD_BYTES).filter_map(descriptor).filter(|descriptor| *descriptor >= 0).collect()
+        }
+        Names::Select => {
+            let words = usize::try_from(first.min(SELECT_MAX).div_ceil(64)).unwrap_or(0);
+            let mut set = Vec::new();
+            for address in [second, third] {
+                let bytes = memory(root, pid, address, words * 8);
+                for (at, word) in bytes.chunks_exact(8).enumerate() {
+                    let word = word.try_into().map(u64::from_ne_bytes).unwrap_or(0);
+                    set.extend((0..64).filter(|bit| word >> bit & 1 == 1).map(|bit| at as i32 * 64 + bit));
+                }
+            }
+            set.truncate(DESCRIPTORS_MAX);
+            set
+        }
+    }
+}
+
+/// So many bytes of a process's memory; none where they are not all there.
+fn memory(root: &Root, pid: u32, address: u64, length: usize) -> Vec<u8> {
+    if address == 0 || length == 0 {
+        return Vec::new();
+    }
+    root.memory(pid, address, length).unwrap_or_default()
+}
+
+/// Reads the facts; there must be as many inodes as `sockets` says.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Syscall, ParseError> {
+    const EXPECTED: &str = "call, sockets and as many lines \"socket\"";
+    let facts = facts::read(NAME, bytes)?;
+    let call = facts::need(NAME, &facts, "call", EXPECTED)?.text().into_owned();
+    let count = facts::need(NAME, &facts, "sockets", EXPECTED)?;
+    let wanted: usize = TextLine::new(NAME, count.line).number(EXPECTED, Some(&count.text()))?;
+    let mut sockets = Vec::new();
+    for fact in facts.iter().filter(|fact| fact.name == "socket") {
+        sockets.push(TextLine::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);
+    }
+    let number = |name: &str| match facts.iter().find(|fact| fact.name == name) {
+        Some(fact) => TextLine::new(NAME, fact.line).number(EXPECTED, Some(&fact.text())),
+        None => Ok(0),
+    };
+    let threads = ThreadCalls { looked: number("threads")?, accepting: number("accepting")?, locked: number("locked")? };
+    if sockets.len() != wanted || call.is_empty() {
+        return Err(TextLine::new(NAME, facts.len()).expected(EXPECTED, &format!("{} of {wanted} sockets", sockets.len())));
+    }
+    Ok(Syscall { call: Some(call).filter(|call| call != RUNNING), sockets, threads })
+}
+
+fn put(observation: &mut Observation, entry: &Entry) {
+    put_process(observation, entry, |process| &mut process.syscall, parse);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process whose descriptors 4 and 70 are sockets and 5 is none, in this call, with this at address 16 of its memory.
+    fn told(line: &str, memory: &[u8]) -> Syscall {
+        let tree = tempfile::tempdir().unwrap();
+        let process = tree.path().join("proc/42");
+        std::fs::create_dir_all(process.join("fd")).unwrap();
+        for (descriptor, target) in [(4, "socket:[104]"), (5, "pipe:[105]"), (70, "socket:[170]")] {
+            std::os::unix::fs::symlink(target, process.join(format!("fd/{descriptor}"))).unwrap();
+        }
+        std::fs::write(process.join("syscall"), line).unwrap();
+        std::fs::write(process.join("mem"), [&[0; 16], memory].concat()).unwrap();
+        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
+        parse(&bytes).unwrap()
+    }
+
+    fn in_call(call: &str, sockets: &[u64]) -> Syscall {
+        Syscall { call: Some(call.to_owned()), sockets: sockets.to_vec(), threads: ThreadCalls::default() }
+    }
+
+    fn pollfds(descriptors: &[i32]) -> Vec<u8> {
+        descriptors.iter().flat_map(|descriptor| [descriptor.to_ne_bytes(), [1, 0, 0, 0]].concat()).collect()
+    }
+
+    #[test]
+    fn each_kind_of_call_tells_its_sockets() {
+        let tail = "0x0 0x7ffc00000000 0x7f0000000000\n";
+        let call = |number: libc::c_long, a: u64, b: u64, c: u64| format!("{number} {a:#x} {b:#x} {c:#x} 0x0 0x0 {tail}");
+        assert_eq!(told(&call(libc::SYS_recvfrom, 4, 16, 9), &[]), in_call("recvfrom", &[104]));
+        assert_eq!(told(&call(libc::SYS_read, 5, 16, 9), &[]), in_call("read", &[]), "a pipe");
+        assert_eq!(told(&call(libc::SYS_accept4, 0xffff_ffff_0000_0004, 0, 0), &[]), in_call("accept4", &[104]));
+        assert_eq!(told(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[5, 70, -1])), in_call("ppoll", &[170]));
+        assert_eq!(told(&call(libc::SYS_ppoll, 16, 3, 0), &pollfds(&[4])), in_call("ppoll", &[]), "memory that ends too soon");
+        assert_eq!(told(&call(libc::SYS_ppoll, u64::MAX, u64::MAX, 0), &[]), in_call("ppoll", &[]));
+        let sets = [(1_u64 << 4).to_ne_bytes(), (1_u64 << 6).to_ne_bytes()].concat();
+        assert_eq!(told(&call(libc::SYS_pselect6, 71, 16, 0), &sets), in_call("pselect6", &[104, 170]));
+        assert_eq!(told(&call(libc::SYS_clock_nanosleep, 4, 4, 4), &[]), in_call("clock_nanosleep", &[]));
+        assert_eq!(told("99999 0x4 0x4 0x4 0x0 0x0 0x0 0x1 0x1\n", &[]), in_call("99999", &[]));
+        for nothing in ["running\n", "-1 0x7ffc00000000 0x7f0000000000\n", "", "x 0x4", "running 0x4 0x4 0x4"] {
+            assert_eq!(told(nothing, &[]), Syscall::default(), "{nothing:?}");
+        }
+        for short in ["0", "0 0x4", "0 4 4 4", "0 0xg 0x0 0x0"] {
+            assert_eq!(told(short, &[]).sockets, [0; 0], "{short:?}");
+        }
+    }
+
+    #[test]
+    fn what_other_threads_wait_in_is_counted() {
+        let tree = tempfile::tempdir().unwrap();
+        let process = tree.path().join("proc/42");
+        let calls = [libc::SYS_futex, libc::SYS_accept4, libc::SYS_accept, libc::SYS_futex, libc::SYS_clock_nanosleep];
+        for (thread, call) in (42..).zip(calls) {
+            let directory = process.join(format!("task/{thread}"));
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join("syscall"), format!("{call} 0x4 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n")).unwrap();
+        }
+        // One that has just ended.
+        std::fs::create_dir_all(process.join("task/99")).unwrap();
+        std::fs::write(process.join("syscall"), "running\n").unwrap();
+        let Ok(Outcome::Ok(bytes)) = read_call(&Root::new(tree.path()), 42) else { panic!("not read") };
+        assert_eq!(parse(&bytes).unwrap().threads, ThreadCalls { looked: 4, accepting: 2, locked: 1 });
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_socket_shows_it() {
+        let (mut reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader))).unwrap();
+        let inode = socket_inode(&link.to_string_lossy()).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+            let _ = std::io::Read::read(&mut reader, &mut [0; 1]);
+        });
+        let thread = u32::try_from(told.recv().unwrap()).unwrap();
+        // A thread has a directory below /proc like a process; it waits as soon as the scheduler lets it.
+        let seen = loop {
+            match read_call(&Root::default(), thread) {
+                Ok(Outcome::Ok(bytes)) if parse(&bytes).unwrap().sockets == [inode] => break true,
+                Ok(Outcome::Ok(_)) => std::thread::yield_now(),
+                Ok(lack) | Err(lack) => {
+                    println!("skipped: {lack:?}");
+                    break false;
+                }
+            }
+        };
+        drop(writer);
+        waiting.join().unwrap();
+        assert!(seen || !Root::default().path("proc/self/syscall").exists());
+    }
+
+    #[test]
+    fn missing_inodes_are_an_error() {
+        assert_eq!(parse(b"call running\nsockets 0\n"), Ok(Syscall::default()));
+        for wrong in [
+            "",
+            "call x\n",
+            "sockets 0\n",
+            "call x\nsockets 1\n",
+            "call \nsockets 0\n",
+            "call x\nsockets 1\nsocket x\n",
+            "call x\nsockets -1\n",
+            "call x\nsockets 0\nthreads x\n",
+            "call x\nsockets 0\nthreads 1\naccepting -1\n",
+        ] {
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
+        }
+    }
+}
