@@ -23,7 +23,7 @@ test: ## all checks and all tests, as CI runs them
 
 scoreboard: ## run all scenarios and a hundred random stacks again and again (hours) and write docs/scoreboard.md
 	@scripts/packages.sh
-	@$(CARGO) build --release --package chokepoint $(FEATURES)
+	@$(CARGO) build --release --package chokepoint --package chokepoint-scoreboard $(FEATURES)
 	@scripts/as-root.sh scripts/scoreboard.sh
 
 check: ## the quick half of `make test`: no tests, no packages

@@ -1,6 +1,6 @@
 #!/bin/sh
 # How much of the clients' time is unaccounted for under load: stacks drawn at random, each loaded and diagnosed once. Nothing is proven of their faults and no verdict is graded
-# (`chokepoint lab run --random` does that): so a draw takes some seconds.
+# (`scoreboard run` does that): so a draw takes some seconds.
 # Usage: scripts/balance-draws.sh DIRECTORY SEED [COUNT [FIRST]]
 #   (as root; needs nginx, php-fpm, jq; a release build in target/release, or CHOKEPOINT=...; LOAD=4 is for how many seconds each is loaded)
 # DIRECTORY gets the scenarios, the recordings and a line of JSON for each draw in draws.jsonl; at the end it prints how many had less than 5 % unaccounted.
@@ -13,7 +13,7 @@ directory=$1 seed=$2 count=${3:-100} first=${4:-0}
 mkdir -p "$directory"
 # What an earlier run left would be counted again.
 rm -f "$directory"/draw-*.toml "$directory/draws.jsonl"
-scripts/cargo.sh run --quiet --release --package chokepoint-lab --example lab draws "$seed" "$first" "$count" "$directory"
+scripts/cargo.sh run --quiet --release --package chokepoint-scoreboard -- write --random "$count" --seed "$seed" --index "$first" "$directory"
 
 for scenario in "$directory"/draw-*.toml; do
     name=$(basename "$scenario" .toml)

@@ -14,6 +14,7 @@ fixed=${FIXED:-$count}
 draws=${DRAWS:-100}
 target=${CARGO_TARGET_DIR:-target}
 program=$target/release/chokepoint
+scoreboard=$target/release/scoreboard
 runs=$target/scoreboard.jsonl
 command -v jq >/dev/null || { echo "jq(1) is needed" >&2; exit 1; }
 # The reference is a part of another scenario.
@@ -25,14 +26,14 @@ fi
 # A run that is not as expected, or could not be made, is a row of the table (or a line here) and not the end of it.
 run() {
     echo "$(date +%T) $*" >&2
-    "$program" lab run "$@" --duration "$seconds" --json >>"$runs" 2>"$target/scoreboard.err" || tail -n 3 "$target/scoreboard.err" >&2
+    "$@" --duration "$seconds" --json >>"$runs" 2>"$target/scoreboard.err" || tail -n 3 "$target/scoreboard.err" >&2
 }
 # A scenario, in a directory of its own for each way to run it.
 scenario() {
     local kind=$1 name=$2 keep=()
     shift
     [ -z "${RECORDINGS:-}" ] || keep=(--record "$RECORDINGS/$name-$kind")
-    run "$@" "${keep[@]}"
+    run "$program" lab run "$@" "${keep[@]}"
 }
 : >"$runs"
 [ -z "${RECORDINGS:-}" ] || mkdir -p "$RECORDINGS"
@@ -43,6 +44,6 @@ while read -r name fix; do
         scenario fix "$name" --repeat "$fixed"
     fi
 done <<<"$all"
-[ "$draws" -eq 0 ] || run --random "$draws" --seed "${SEED:-1}" ${RECORDINGS:+--keep "$RECORDINGS/drawn"}
-"$program" lab score "$runs" >docs/scoreboard.md
-"$program" lab score --json "$runs" >docs/scoreboard.json
+[ "$draws" -eq 0 ] || run "$scoreboard" run --random "$draws" --seed "${SEED:-1}" ${RECORDINGS:+--keep "$RECORDINGS/drawn"}
+"$scoreboard" score "$runs" >docs/scoreboard.md
+"$scoreboard" score --json "$runs" >docs/scoreboard.json

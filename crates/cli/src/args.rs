@@ -453,50 +453,28 @@ pub(crate) enum LabVerb {
         /// A scenario's name; all where none is given
         scenario: Option<String>,
     },
-    /// Tell what runs say together: the verdicts, and the predictions against what was measured
-    Score {
-        /// Files of lines that `lab run --json` printed
-        #[arg(required = true, value_name = "FILE")]
-        runs: Vec<PathBuf>,
-        /// As JSON instead of a page of Markdown
-        #[arg(long)]
-        json: bool,
-    },
-    /// Build a scenario, diagnose it, fix it, undo the fix, take it down, and check what it expects; or stacks drawn at random
+    /// Build a scenario, diagnose it, fix it, undo the fix, take it down, and check what it expects
     Run(Box<LabRun>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabRun {
     /// A scenario's name or a file
-    #[arg(required_unless_present = "random", conflicts_with = "random")]
-    pub(crate) scenario: Option<String>,
+    pub(crate) scenario: String,
     /// Run it this many times
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "random")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: u32,
-    /// Draw this many stacks; each is diagnosed after it was measured, with its faults and without, whether they hurt
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) random: Option<u32>,
-    /// What is drawn follows from this number and the draw's; the clock's where none is given
-    #[arg(long, value_name = "S", requires = "random", conflicts_with = "scenario")]
-    pub(crate) seed: Option<u32>,
-    /// Number of the first draw
-    #[arg(long, value_name = "I", requires = "random", conflicts_with = "scenario", default_value_t = 0)]
-    pub(crate) index: u32,
-    /// Write each drawn stack into this directory as a scenario, and the recording of each wrong verdict
-    #[arg(long, value_name = "DIR", requires = "random", conflicts_with = "scenario")]
-    pub(crate) keep: Option<PathBuf>,
     /// Only watch while a load runs that is not ours (no --load, no fix)
     #[arg(long)]
     pub(crate) passive: bool,
     /// Only diagnose: change nothing, whatever the scenario expects of a fix
-    #[arg(long, conflicts_with = "random")]
+    #[arg(long)]
     pub(crate) no_fix: bool,
     /// Seconds of each load instead of the scenario's
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(3..=3600))]
     pub(crate) duration: Option<u16>,
     /// Write a recording of each run into this directory
-    #[arg(long, value_name = "DIR", conflicts_with = "random")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
     /// Print a JSON line a run instead of reports
     #[arg(long)]

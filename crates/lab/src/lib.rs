@@ -2,7 +2,7 @@
 //!
 //! A scenario is one TOML file, complete in itself (docs/scenarios.md). [`Lab::up`] builds it; what it is about to create is written to a
 //! state file and synced before each step, so that [`down()`] can clean up from that file alone, even after the builder was killed.
-//! This crate writes to the host; nothing in it measures, or judges anything but whether a fault of its own did harm (`random::proof`).
+//! This crate writes to the host. It measures and judges nothing.
 
 mod cgroup;
 mod cores;
@@ -15,10 +15,8 @@ mod placeholder;
 mod prefill;
 mod preflight;
 mod process;
-pub mod random;
 mod ready;
 pub mod scenario;
-pub mod score;
 mod server;
 mod spawn;
 mod state;

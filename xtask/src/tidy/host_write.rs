@@ -8,8 +8,8 @@ use super::workspace::FileUse;
 use super::{Breach, Rule};
 
 /// Packages that may write: `remedy` keeps a journal, `lab` builds what it tears down, `xtask` writes the repository's own pages, `hostile`
-/// keeps the input on which a test failed.
-const WRITERS: &[&str] = &["remedy", "lab", "xtask", "hostile"];
+/// keeps the input on which a test failed, `scoreboard` writes drawn scenarios.
+const WRITERS: &[&str] = &["remedy", "lab", "xtask", "hostile", "scoreboard"];
 /// Files elsewhere that write what the user asked for by a flag (`--record`, `--html`, ...): a file of the user's naming, never the host's state.
 const OUTPUT_FILES: &[&str] = &["crates/cli/src/run/recordings.rs", "crates/cli/src/run/files.rs"];
 

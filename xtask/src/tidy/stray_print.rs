@@ -13,7 +13,7 @@ const PRINTERS: &[&str] = &[
     "crates/cli/src/run/interrupt.rs",
 ];
 /// Folders of programs that users of chokepoint never meet; so are build scripts, which talk to cargo.
-const TOOLS: &[&str] = &["xtask/", "benches/", "crates/hostile/"];
+const TOOLS: &[&str] = &["xtask/", "benches/", "scoreboard/", "crates/hostile/"];
 
 const PRINTING: &[&str] = &[
     "print!",

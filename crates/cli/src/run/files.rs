@@ -1,4 +1,4 @@
-//! Files that the user asked for (`--html`, `--record`, `--csv`, `--keep`): written whole or not at all, for their owner alone. That they can
+//! Files that the user asked for (`--html`, `--record`, `--csv`): written whole or not at all, for their owner alone. That they can
 //! be written is known before anything is measured.
 
 mod output_file;
@@ -150,11 +150,6 @@ fn first_free<T>(mut make: impl FnMut(&OsString) -> rustix::io::Result<T>) -> io
     Err(Errno::EXIST.into())
 }
 
-/// Writes a file that is not the fruit of a measurement.
-pub(crate) fn write(file: &Path, what: &'static str, bytes: &[u8]) -> Result<()> {
-    Output::open(file, what)?.write(bytes)
-}
-
 /// The files that a diagnosis was asked for.
 pub(crate) struct Diagnosed {
     /// `--record`.
@@ -250,6 +245,10 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    fn write(file: &Path, what: &'static str, bytes: &[u8]) -> Result<()> {
+        Output::open(file, what)?.write(bytes)
     }
 
     fn mode(file: &Path) -> u32 {

@@ -17,7 +17,7 @@ const STATUS_BASE: i32 = 128;
 
 /// Set once the user asked to stop.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupt(Arc<Asked>);
+pub struct Interrupt(Arc<Asked>);
 
 #[derive(Debug, Default)]
 struct Asked {
@@ -62,8 +62,8 @@ impl Asked {
 }
 
 impl Interrupt {
-    /// Installs the handlers.
-    pub(crate) fn install() -> Result<Self> {
+    /// Installs the handlers. Fails where the kernel refuses one (sigaction(2)).
+    pub fn install() -> Result<Self> {
         let interrupt = Self::default();
         let ignored = ignored_signals();
         for signal in SIGNALS {
@@ -87,12 +87,12 @@ impl Interrupt {
     }
 
     /// True once the user asked to stop.
-    pub(crate) fn is_set(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.is_set.load(Ordering::SeqCst)
     }
 
     /// The exit status of a program that was asked to stop, 128 + the signal's number, as shells tell it; nothing where it was not.
-    pub(crate) fn status(&self) -> Option<u8> {
+    pub fn status(&self) -> Option<u8> {
         let signal = self.is_set().then(|| self.0.signal.load(Ordering::SeqCst))?;
         u8::try_from(STATUS_BASE + signal).ok()
     }

@@ -186,7 +186,10 @@ fn single_requests(plan: &Plan) -> Option<Plan> {
 }
 
 /// Offers a load that nothing watches.
-pub(crate) fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<LoadResult> {
+///
+/// # Errors
+/// Where the generator cannot start, as `chokepoint_load::measure`.
+pub fn load(plan: &Plan, label: &str, interrupt: &Interrupt) -> Result<LoadResult> {
     offer(plan, label, interrupt).map(|measured| measured.result)
 }
 
@@ -223,8 +226,8 @@ pub(crate) fn offer_shown(plan: &Plan, control: &Control, interrupt: &Interrupt,
     })
 }
 
-/// Lets time pass.
-pub(crate) fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
+/// Lets time pass, until the user asks to stop.
+pub fn watch(duration: Duration, label: &str, interrupt: &Interrupt) {
     let begin = Instant::now();
     let mut progress = Progress::new(label, Some(duration));
     while begin.elapsed() < duration && !interrupt.is_set() {

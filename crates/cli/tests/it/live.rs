@@ -110,30 +110,6 @@ fn twins_and_healthy_servers_have_no_cause() {
     assert_eq!(host(), before);
 }
 
-#[test]
-fn a_drawn_stack_is_proven_diagnosed_kept_and_taken_down() {
-    if !has_lab() {
-        return;
-    }
-    let _alone = alone();
-    let chokepoint = Chokepoint::new();
-    let before = host();
-    let keep = chokepoint.file("draws");
-    let kept = keep.to_str().unwrap();
-    // Which verdict it gets is what the score is for; here it is only run to its end.
-    let run = chokepoint.run(&["lab", "run", "--random", "1", "--seed", "1", "--index", "1", "--duration", "3", "--json", "--keep", kept]);
-    assert!(matches!(run.status, Some(0 | 1)), "{}\n{}", run.stdout, run.stderr);
-    let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let [draw, total] = lines.as_slice() else { panic!("{}\n{}", run.stdout, run.stderr) };
-    assert_eq!((&draw["seed"], &draw["index"], &total["draws"], &total["errors"]), (&1.into(), &1.into(), &1.into(), &0.into()), "{draw}");
-    assert_eq!(total["wrong"].as_array().unwrap().is_empty(), draw["right"] == Value::Bool(true), "{total}");
-    let pairs = draw["proof"]["together"]["with"].as_array().map_or(0, Vec::len);
-    assert!(if draw["faults"].as_array().unwrap().is_empty() { pairs == 0 } else { pairs >= 2 }, "{draw}");
-    let scenario = std::fs::read_to_string(keep.join("random-1-1.toml")).unwrap();
-    assert!(scenario.contains("name = \"random-1-1\"") && scenario.contains("duration = \"3s\""), "{scenario}");
-    assert_eq!(host(), before);
-}
-
 /// A `lab run` in the middle of its load.
 fn under_load(chokepoint: &Chokepoint) -> Child {
     let scenario = shortened(chokepoint, "conntrack-full", 30);

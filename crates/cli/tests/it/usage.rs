@@ -38,10 +38,6 @@ fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
         (&["where", "--window", "1h", "http://127.0.0.1/"], "at most 60s"),
         (&["where", "-z", "soon", "http://127.0.0.1/"], "not a time"),
         (&["lab", "run"], "SCENARIO"),
-        (&["lab", "run", "conntrack-full", "--random", "3"], "--random"),
-        (&["lab", "run", "--random", "0"], "--random"),
-        (&["lab", "run", "conntrack-full", "--seed", "3"], "--seed"),
-        (&["lab", "run", "--random", "3", "--record", "x"], "--record"),
     ];
     for (args, reason) in cases {
         let ran = chokepoint.run(args);

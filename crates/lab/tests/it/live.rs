@@ -209,42 +209,6 @@ fn nginx_and_php_fpm_answer() {
     assert_nothing_left("t-php", root.path());
 }
 
-/// One of each kind of servers, sockets and networks, with what decoys and twins need.
-#[test]
-fn drawn_stacks_come_up_and_answer() {
-    use chokepoint_lab::random::{With, draw};
-    use std::io::{Read, Write};
-    let Some(root) = run_root() else { return };
-    let mut seen = BTreeSet::new();
-    for index in 0..400 {
-        let draw = draw(2, index);
-        let stack = draw.stack;
-        let new = seen.insert(format!("{:?} {:?} {:?} {}", stack.servers, stack.transport, stack.network, stack.ip));
-        // A table that others need too is not made small here.
-        let scenario = draw.scenario(With::None).unwrap();
-        if !new || !scenario.host_sysctls.is_empty() {
-            continue;
-        }
-        if let Err(missing) = preflight(&scenario) {
-            println!("skipped: {}", missing[0]);
-            return;
-        }
-        let name = scenario.name.clone();
-        let lab = up(&scenario, root.path(), false).unwrap_or_else(|error| panic!("{}\n{error}\n{}", draw.words(), scenario.text()));
-        let (authority, path) = lab.url().strip_prefix("http://").unwrap().split_once('/').unwrap();
-        let address = if authority.ends_with(":8080") { authority.to_owned() } else { format!("{authority}:80") };
-        let mut stream = inside(&lab.client_netns_path(), || std::net::TcpStream::connect(&address).unwrap()).unwrap();
-        write!(stream, "GET /{path} HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let head = String::from_utf8_lossy(&answer[..answer.len().min(200)]).into_owned();
-        assert!(head.starts_with("HTTP/1.1 200"), "{}\n{head}", draw.words());
-        assert!(lab.down().unwrap().is_clean());
-        assert_nothing_left(&name, root.path());
-    }
-    assert!(seen.len() >= 18, "{seen:?}");
-}
-
 #[test]
 fn a_lab_that_is_dropped_or_interrupted_goes_too() {
     let Some(root) = run_root() else { return };

@@ -1,5 +1,5 @@
-//! Calls a request in a lab: a load of its own, beside which the calls of a function by one server are counted. Counting slows a server down, so that it is
-//! never done while one is diagnosed.
+//! Calls per request in a lab: counts one server's calls of a function under a load of its own. Counting slows a server down, so it never runs
+//! during a diagnosis.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,34 +12,34 @@ use chokepoint_load::{Control, Plan};
 use chokepoint_profile::{Counting, Scope, What};
 use serde::{Deserialize, Serialize};
 
-/// How long the load lasts, and counting a little longer.
+/// How long the load lasts. Counting lasts slightly longer.
 const LOAD: Duration = Duration::from_secs(3);
 
-/// What was counted.
+/// The calls of one function by one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Calls {
+pub(super) struct CallCount {
     /// The server's name in the scenario.
     server: String,
-    /// What was counted, as the scenario names it.
+    /// The function, as the scenario names it.
     what: String,
-    /// By which means: "uprobe libc.so.6:malloc".
+    /// The probe: "uprobe libc.so.6:malloc".
     how: Option<String>,
-    /// Good answers meanwhile.
+    /// Good answers during the count.
     requests: u64,
-    /// Calls for each of them; nothing where they could not be counted.
+    /// Calls per good answer; nothing where they could not be counted.
     per_request: Option<f64>,
-    /// Share of the server's CPU time that counting took.
+    /// Share of the server's CPU time spent on counting.
     probe_share: Option<f64>,
     /// Why nothing was counted.
     why_not: Option<String>,
 }
 
-/// Loads the lab and counts meanwhile.
-pub(super) fn count(lab: &Lab, plan: Option<&Plan>, wanted: &CallsExpect) -> Result<Calls> {
+/// Loads the lab and counts calls at the same time.
+pub(super) fn count(lab: &Lab, plan: Option<&Plan>, wanted: &CallsExpect) -> Result<CallCount> {
     let server = lab.servers().into_iter().find(|server| server.name == wanted.server);
     let server = server.with_context(|| format!("there is no server {}", wanted.server))?;
     let what: What = wanted.what.parse()?;
-    let mut calls = Calls {
+    let mut calls = CallCount {
         server: wanted.server.clone(),
         what: wanted.what.clone(),
         how: None,
@@ -64,7 +64,7 @@ pub(super) fn count(lab: &Lab, plan: Option<&Plan>, wanted: &CallsExpect) -> Res
             over.store(true, Ordering::Relaxed);
             result
         });
-        // All calls against all answers: the probes were set before the first request and stay until the last is answered.
+        // The probes are set before the first request and stay until the last answer, so that all calls meet all answers.
         let per_s = |elapsed: Duration| Some(control.progress().good as f64 / elapsed.as_secs_f64().max(1e-9));
         let counts = counting.run(|_| !over.load(Ordering::Relaxed), per_s);
         (counts, load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -82,8 +82,8 @@ pub(super) fn count(lab: &Lab, plan: Option<&Plan>, wanted: &CallsExpect) -> Res
     Ok(calls)
 }
 
-impl Calls {
-    /// What was expected of it and did not hold. What this kernel does not count is told, and is no failure of the scenario.
+impl CallCount {
+    /// Expectations that did not hold. A count that this kernel does not support is not a failure.
     pub(super) fn failures(&self, wanted: Option<&CallsExpect>) -> Vec<String> {
         let (Some(wanted), Some(found)) = (wanted, self.per_request) else { return Vec::new() };
         let [low, high] = wanted.per_request;
@@ -92,7 +92,7 @@ impl Calls {
     }
 }
 
-impl fmt::Display for Calls {
+impl fmt::Display for CallCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, server) = (&self.what, &self.server);
         match (self.per_request, &self.why_not) {
@@ -108,9 +108,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_held_against_what_was_expected() {
+    fn calls_outside_the_expected_range_are_a_failure() {
         let wanted = CallsExpect { server: "app".to_owned(), what: "malloc".to_owned(), per_request: [100.0, 200.0] };
-        let calls = |per_request| Calls {
+        let calls = |per_request| CallCount {
             server: "app".to_owned(),
             what: "malloc".to_owned(),
             how: None,

@@ -1,10 +1,10 @@
-//! What a scenario expects, held against what a run gave. It compares; the verdict is the model's.
+//! Compares a scenario's expectations with a run's report. The verdict is the model's.
 
 use chokepoint_lab::scenario::{Effect, Expect};
 use chokepoint_model::report::{Diagnosis, Kept, LoadReport, Mode, Role, Round, RoundKind};
 use serde::Serialize;
 
-/// A word of the report's own vocabulary, as its JSON spells it.
+/// A unit variant of the report as its JSON spells it.
 pub(super) fn word<T: Serialize>(value: &T) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -14,7 +14,7 @@ pub(super) fn first_cause(report: &Diagnosis) -> Option<&str> {
     report.findings.iter().find(|finding| finding.role == Role::Cause).map(|finding| finding.id.as_str())
 }
 
-/// The causes named at first, and what was acted on over the rounds (improvements included), each once, in that order.
+/// The causes of the first diagnosis, then the findings acted on in the rounds (improvements included), each once.
 pub(super) fn named(report: &Diagnosis) -> Vec<&str> {
     let first = report.findings.iter().filter(|finding| finding.role == Role::Cause).map(|finding| finding.id.as_str());
     let acted_on = report.rounds.iter().map(|round| round.finding.as_str()).filter(|id| !id.is_empty());
@@ -32,12 +32,12 @@ pub(super) fn failed_share(load: &LoadReport) -> f64 {
     load.failed_share().unwrap_or(0.0)
 }
 
-/// Every expectation that did not hold, a sentence each.
+/// A sentence for every expectation that did not hold.
 pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<String> {
     let mut failures = Vec::new();
     let verdict = word(&report.verdict);
-    let watched = report.mode == Mode::Passive && !expect.verdict_passive.is_empty();
-    let verdicts: Vec<String> = if watched { &expect.verdict_passive } else { &expect.verdict }.iter().map(word).collect();
+    let is_passive = report.mode == Mode::Passive && !expect.verdict_passive.is_empty();
+    let verdicts: Vec<String> = if is_passive { &expect.verdict_passive } else { &expect.verdict }.iter().map(word).collect();
     if !verdicts.is_empty() && !verdicts.contains(&verdict) {
         failures.push(format!("verdict {verdict}, expected {}", verdicts.join(" or ")));
     }
@@ -55,30 +55,30 @@ pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<Str
     for finding in report.findings.iter().filter(|finding| expect.forbidden.contains(&finding.id)) {
         failures.push(format!("{} was found and is forbidden", finding.id));
     }
-    let is_told = |id: &&String| report.improvements.iter().any(|finding| finding.id == **id);
-    let untold = expect.improvements.iter().filter(|id| !is_told(id));
-    failures.extend(untold.map(|id| format!("{id} was not told as an improvement")));
-    let told = expect.improvements_forbidden.iter().filter(is_told);
-    failures.extend(told.map(|id| format!("{id} was told as an improvement and is forbidden")));
+    let is_reported = |id: &&String| report.improvements.iter().any(|finding| finding.id == **id);
+    let missing = expect.improvements.iter().filter(|id| !is_reported(id));
+    failures.extend(missing.map(|id| format!("{id} was not told as an improvement")));
+    let forbidden = expect.improvements_forbidden.iter().filter(is_reported);
+    failures.extend(forbidden.map(|id| format!("{id} was told as an improvement and is forbidden")));
     if fixed {
-        failures.extend(remedy(expect, report));
-        failures.extend(rounds(expect, report));
+        failures.extend(remedy_failures(expect, report));
+        failures.extend(round_failures(expect, report));
     }
     failures
 }
 
-/// Changes that stay, by the rounds in which they were made.
+/// Rounds whose changes were kept.
 pub(super) fn kept(report: &Diagnosis) -> impl Iterator<Item = &Round> {
     report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No)
 }
 
-/// Changes that were applied on the way.
+/// Changes applied over all rounds.
 pub(super) fn changes_applied(report: &Diagnosis) -> usize {
     report.rounds.iter().filter(|round| round.kind == RoundKind::Apply).count()
 }
 
-/// What the rounds as a whole must show: the causes, the end, and that each change that stays was seen to be needed.
-fn rounds(expect: &Expect, report: &Diagnosis) -> Vec<String> {
+/// Failures of the rounds as a whole: causes not named, a weak final result, and kept changes not shown to be needed.
+fn round_failures(expect: &Expect, report: &Diagnosis) -> Vec<String> {
     let named = named(report);
     let missing = expect.causes.iter().filter(|cause| !named.contains(&cause.as_str()));
     let mut failures: Vec<String> = missing.map(|cause| format!("{cause} was not named as a cause in any round")).collect();
@@ -86,7 +86,7 @@ fn rounds(expect: &Expect, report: &Diagnosis) -> Vec<String> {
     failures.extend(unproven.map(|round| format!("{} stays and was not shown to be needed", round.remedy)));
     let (Some(wanted), Some(before)) = (&expect.result, &report.load) else { return failures };
     match report.result() {
-        Some(last) => failures.extend(effect(wanted, before, &last.load)),
+        Some(last) => failures.extend(effect_failures(wanted, before, &last.load)),
         None => failures.push("no change stays".to_owned()),
     }
     let applied = changes_applied(report);
@@ -96,16 +96,16 @@ fn rounds(expect: &Expect, report: &Diagnosis) -> Vec<String> {
     failures
 }
 
-fn remedy(expect: &Expect, report: &Diagnosis) -> Vec<String> {
+fn remedy_failures(expect: &Expect, report: &Diagnosis) -> Vec<String> {
     let Some(wanted) = &expect.remedy else { return Vec::new() };
     let Some(round) = report.rounds.iter().find(|round| round.remedy == *wanted && round.kept != Kept::No) else {
         return vec![format!("remedy {wanted} was not applied and kept")];
     };
     let (Some(wanted), Some(before)) = (&expect.effect, &report.load) else { return Vec::new() };
-    effect(wanted, before, &round.load)
+    effect_failures(wanted, before, &round.load)
 }
 
-fn effect(wanted: &Effect, before: &LoadReport, after: &LoadReport) -> Vec<String> {
+fn effect_failures(wanted: &Effect, before: &LoadReport, after: &LoadReport) -> Vec<String> {
     let mut failures = Vec::new();
     if let Some(times) = wanted.goodput_times_at_least
         && after.goodput_rps < times * before.goodput_rps

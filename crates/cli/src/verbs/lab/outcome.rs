@@ -1,4 +1,4 @@
-//! What came of one run of a scenario: a line of `lab run --json`, or a sentence.
+//! The outcome of one run of a scenario: a line of `lab run --json`, or a sentence.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,80 +10,105 @@ use serde::{Deserialize, Serialize};
 use super::{calls, expectation, reference};
 use crate::terminal::output;
 
-/// Name and version of a line's schema.
-pub(super) const SCHEMA: &str = "chokepoint/lab-run/1";
+/// Name and version of the schema of a run's line.
+pub const SCHEMA: &str = "chokepoint/lab-run/1";
 
-/// What came of one run; a line of `lab run --json`.
+/// The outcome of one run of a scenario; a line of `lab run --json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct RunOutcome {
-    pub(super) schema: String,
-    /// Release of the kernel it ran on.
+pub struct RunOutcome {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Release of the kernel.
     #[serde(default)]
-    pub(super) kernel: String,
+    pub kernel: String,
     /// Cores of the machine.
     #[serde(default)]
-    pub(super) cores: usize,
-    /// When it ended, seconds since 1970.
+    pub cores: usize,
+    /// When the run ended, seconds since 1970.
     #[serde(default)]
-    pub(super) ended_s: u64,
-    pub(super) scenario: String,
-    pub(super) n: u32,
-    pub(super) passive: bool,
-    /// True where it was asked to fix what it found.
+    pub ended_s: u64,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Number of the run, from 1.
+    pub n: u32,
+    /// True where a background load was only watched.
+    pub passive: bool,
+    /// True where the run was to fix what it found.
     #[serde(default)]
-    pub(super) fix: bool,
-    /// The finding that the scenario expects first, or the several of which it expects one; "none" where there must be none.
-    pub(super) expected: Option<String>,
-    /// The causes that it expects over the rounds.
-    pub(super) expected_causes: Vec<String>,
-    pub(super) ok: bool,
-    pub(super) failures: Vec<String>,
-    pub(super) verdict: String,
-    pub(super) limited_by: Option<String>,
-    pub(super) first_cause: Option<String>,
-    /// The causes named at first, and what was acted on over the rounds, each once.
-    pub(super) named: Vec<String>,
-    pub(super) goodput_rps: Option<f64>,
-    pub(super) failed_share: Option<f64>,
-    pub(super) latency_us_p99: Option<u64>,
+    pub fix: bool,
+    /// The finding that the scenario expects first, or several joined by " or "; "none" where there must be none.
+    pub expected: Option<String>,
+    /// The causes that the scenario expects over all rounds.
+    pub expected_causes: Vec<String>,
+    /// True where every expectation held.
+    pub ok: bool,
+    /// A sentence for every expectation that did not hold.
+    pub failures: Vec<String>,
+    /// The verdict.
+    pub verdict: String,
+    /// The limit of a healthy server.
+    pub limited_by: Option<String>,
+    /// Id of the first cause.
+    pub first_cause: Option<String>,
+    /// The causes of the first diagnosis, then the findings acted on in the rounds, each once.
+    pub named: Vec<String>,
+    /// Expected answers a second.
+    pub goodput_rps: Option<f64>,
+    /// Share of the requests without an expected answer.
+    pub failed_share: Option<f64>,
+    /// 99 % of the answers came within, microseconds.
+    pub latency_us_p99: Option<u64>,
     /// CPU time of the servers' cores per good answer, microseconds.
-    pub(super) cpu_us_per_good: Option<f64>,
-    /// Busy share of the servers' cores, the busiest of them where tiers have cores of their own.
+    pub cpu_us_per_good: Option<f64>,
+    /// Busy share of the servers' cores; of the busiest where tiers have cores of their own.
     #[serde(default)]
-    pub(super) cpu_utilization: Option<f64>,
+    pub cpu_utilization: Option<f64>,
     /// Share of its CPU that the generator used.
-    pub(super) generator_share: Option<f64>,
-    pub(super) goodput_rps_after: Option<f64>,
-    pub(super) latency_us_p99_after: Option<u64>,
-    /// Changes that were applied on the way, those taken back included.
-    pub(super) changes_applied: usize,
-    /// The changes that stay, by their remedies.
-    pub(super) kept: Vec<String>,
-    /// The measurements with a change, or without one.
-    pub(super) rounds: Vec<RoundOutcome>,
-    /// The result and the reference, measured by turns.
+    pub generator_share: Option<f64>,
+    /// Goodput after the last change that stays, or after the last one where none stays.
+    pub goodput_rps_after: Option<f64>,
+    /// The p99 of that measurement.
+    pub latency_us_p99_after: Option<u64>,
+    /// Changes applied over all rounds, including those taken back.
+    pub changes_applied: usize,
+    /// Remedies of the changes that stay.
+    pub kept: Vec<String>,
+    /// The measurements after the first.
+    pub rounds: Vec<RoundOutcome>,
+    /// The result and the reference, measured in turn.
     pub(super) reference: Option<reference::Comparison>,
-    /// Calls for each answer, where the scenario counts them.
+    /// Calls per answer, where the scenario counts them.
     #[serde(default)]
-    pub(super) calls: Option<calls::Calls>,
+    pub(super) calls: Option<calls::CallCount>,
     /// From the end of the first load to its diagnosis, milliseconds.
-    pub(super) verdict_after_ms: Option<u64>,
-    pub(super) undone: bool,
-    pub(super) clean: bool,
-    pub(super) seconds: f64,
+    pub verdict_after_ms: Option<u64>,
+    /// True where every change was undone.
+    pub undone: bool,
+    /// True where nothing of the lab is left on this machine.
+    pub clean: bool,
+    /// Duration of the run.
+    pub seconds: f64,
 }
 
-/// A round without its words.
+/// A round without its texts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct RoundOutcome {
-    pub(super) kind: RoundKind,
-    pub(super) finding: String,
-    pub(super) remedy: String,
-    pub(super) before_rps: Option<f64>,
-    pub(super) prediction: Prediction,
-    pub(super) prediction_held: Option<bool>,
-    pub(super) measured_rps: f64,
-    pub(super) kept: Kept,
+pub struct RoundOutcome {
+    /// What the round did.
+    pub kind: RoundKind,
+    /// Id of the finding that it acted on.
+    pub finding: String,
+    /// Id of the remedy.
+    pub remedy: String,
+    /// Goodput before, requests a second.
+    pub before_rps: Option<f64>,
+    /// What was predicted.
+    pub prediction: Prediction,
+    /// True where the measured goodput lay in the predicted interval.
+    pub prediction_held: Option<bool>,
+    /// Goodput after, requests a second.
+    pub measured_rps: f64,
+    /// Whether the change stays.
+    pub kept: Kept,
 }
 
 impl RoundOutcome {
@@ -101,14 +126,14 @@ impl RoundOutcome {
     }
 }
 
-/// How a run went, apart from its report.
+/// The facts about a run that its report does not hold.
 pub(super) struct Course {
     pub(super) n: u32,
     pub(super) passive: bool,
     pub(super) fix: bool,
     pub(super) failures: Vec<String>,
     pub(super) reference: Option<reference::Comparison>,
-    pub(super) calls: Option<calls::Calls>,
+    pub(super) calls: Option<calls::CallCount>,
     pub(super) verdict_after_ms: Option<u64>,
     pub(super) undone: bool,
     pub(super) clean: bool,
@@ -121,7 +146,7 @@ impl RunOutcome {
         let station = |id: &str| report.path.iter().find(|station| station.station == id);
         let cores = report.path.iter().filter(|station| station.station == "cpu");
         let goodput = load.map(|load| load.goodput_rps);
-        // Where no change stays, what the last one gave is told all the same.
+        // Where no change stays, the last one is reported.
         let last = report.result().or(report.rounds.last()).map(|round| &round.load);
         Self {
             schema: SCHEMA.to_owned(),
@@ -160,18 +185,8 @@ impl RunOutcome {
         }
     }
 
-    /// True where every expectation held.
-    pub(super) fn is_ok(&self) -> bool {
-        self.ok
-    }
-
-    /// True where the lab was taken down and nothing of it is left.
-    pub(super) fn is_clean(&self) -> bool {
-        self.clean
-    }
-
-    /// Prints it.
-    pub(super) fn tell(&self, json: bool) -> Result<()> {
+    /// Prints it as a line of JSON or as text.
+    pub(super) fn print(&self, json: bool) -> Result<()> {
         if json {
             return output::print_json(&format!("{}\n", serde_json::to_string(self)?));
         }

@@ -1,4 +1,4 @@
-//! A lab as it was left by `--fix` held against another scenario: each is loaded by turns, so that what else goes on meets both alike.
+//! Compares a lab that `--fix` has changed with a reference scenario. Both are loaded in turn, so that disturbances affect both alike.
 
 use std::fmt;
 
@@ -6,15 +6,14 @@ use anyhow::{Context, Result, bail};
 use chokepoint_lab::scenario::Reference;
 use chokepoint_lab::{Lab, Scenario};
 use chokepoint_model::report::LoadReport;
-use chokepoint_statistics::median;
 use serde::{Deserialize, Serialize};
 
 use crate::run::interrupt::Interrupt;
 use crate::run::measure::{self, Setup};
 
-use super::{build, setup};
+use super::stack;
 
-/// Two labs measured by turns.
+/// Two labs measured in turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Comparison {
     /// The reference's scenario.
@@ -33,11 +32,11 @@ pub(super) struct Comparison {
     times: f64,
 }
 
-/// Builds the reference beside `own`, measures both by turns, and takes the reference down.
+/// Builds the reference beside `own`, measures both in turn, and takes the reference down.
 pub(super) fn compare(own: &Lab, own_setup: &Setup, wanted: &Reference, interrupt: &Interrupt) -> Result<Comparison> {
     let scenario = Scenario::find(&wanted.scenario)?;
-    let other = build(&scenario, false, Some(&own.scenario().name), interrupt)?;
-    let result = by_turns(own_setup, &setup(&other, false)?, wanted, interrupt);
+    let other = stack::build_with(&scenario, false, Some(&own.scenario().name), interrupt)?;
+    let result = measure_in_turn(own_setup, &stack::setup(&other, false)?, wanted, interrupt);
     let down = other.down()?;
     let mut comparison = result?;
     if !down.is_clean() {
@@ -47,7 +46,7 @@ pub(super) fn compare(own: &Lab, own_setup: &Setup, wanted: &Reference, interrup
     Ok(comparison)
 }
 
-fn by_turns(own: &Setup, other: &Setup, wanted: &Reference, interrupt: &Interrupt) -> Result<Comparison> {
+fn measure_in_turn(own: &Setup, other: &Setup, wanted: &Reference, interrupt: &Interrupt) -> Result<Comparison> {
     let mut comparison = Comparison {
         scenario: String::new(),
         goodput_rps: Vec::new(),
@@ -58,19 +57,19 @@ fn by_turns(own: &Setup, other: &Setup, wanted: &Reference, interrupt: &Interrup
         times: 0.0,
     };
     for turn in 1..=wanted.pairs {
-        let reference = measured(other, &format!("reference, turn {turn}"), interrupt)?;
+        let reference = load_report(other, &format!("reference, turn {turn}"), interrupt)?;
         comparison.goodput_rps_reference.push(reference.goodput_rps);
         comparison.latency_us_p99_reference.push(reference.latency_us.p99);
-        let result = measured(own, &format!("result, turn {turn}"), interrupt)?;
+        let result = load_report(own, &format!("result, turn {turn}"), interrupt)?;
         comparison.goodput_rps.push(result.goodput_rps);
         comparison.latency_us_p99.push(result.latency_us.p99);
         comparison.failed.push(failed(&result));
     }
-    comparison.times = median_or_zero(&comparison.goodput_rps) / median_or_zero(&comparison.goodput_rps_reference).max(f64::MIN_POSITIVE);
+    comparison.times = median(&comparison.goodput_rps) / median(&comparison.goodput_rps_reference).max(f64::MIN_POSITIVE);
     Ok(comparison)
 }
 
-fn measured(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<LoadReport> {
+fn load_report(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<LoadReport> {
     if interrupt.is_set() {
         bail!("interrupted");
     }
@@ -80,18 +79,18 @@ fn measured(setup: &Setup, label: &str, interrupt: &Interrupt) -> Result<LoadRep
     Ok(chokepoint_model::traffic::load_report(&load))
 }
 
-/// The median; 0 before the first turn.
-fn median_or_zero(values: &[f64]) -> f64 {
-    median(values).unwrap_or(0.0)
+/// The median of all turns.
+fn median(values: &[f64]) -> f64 {
+    chokepoint_statistics::median(values).unwrap_or(0.0)
 }
 
-/// Requests that got no expected answer.
+/// Requests without an expected answer.
 fn failed(load: &LoadReport) -> u64 {
     (super::expectation::failed_share(load) * load.requests as f64).round() as u64
 }
 
 impl Comparison {
-    /// What was expected of it and did not hold.
+    /// Expectations that did not hold.
     pub(super) fn failures(&self, wanted: Option<&Reference>) -> Vec<String> {
         let least = wanted.and_then(|wanted| wanted.goodput_times_at_least);
         let short = least.filter(|least| self.times < *least);
@@ -101,7 +100,7 @@ impl Comparison {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (own, other) = (median_or_zero(&self.goodput_rps), median_or_zero(&self.goodput_rps_reference));
+        let (own, other) = (median(&self.goodput_rps), median(&self.goodput_rps_reference));
         write!(f, "by turns with {}: {own:.0} against {other:.0} requests/s, {:.2} times as much", self.scenario, self.times)
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use chokepoint_profile::drops::{Dropping, Drops, Holder, SocketDrops};
 use chokepoint_profile::drops::text as drops_text;
+use chokepoint_profile::drops::{Dropping, Drops, Holder, SocketDrops};
 use chokepoint_sources::{PortSocket, Root, read_port_sockets, read_socket_programs};
 
 use crate::args;

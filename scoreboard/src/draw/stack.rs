@@ -1,31 +1,31 @@
-//! What is drawn of a stack without a fault: servers, page, network, load; and how many requests want what at once.
+//! A drawn stack without faults: servers, page, network and load; and how much its load needs.
 
 use serde::Serialize;
 
 use super::rng::Rng;
 
-/// Seconds of a load: enough for what fills within them, and limits are drawn to be near their border then.
-pub(super) const LOAD_S: u16 = 4;
-/// Requests a second of a page that holds nothing, for limits that depend on a rate: the order of what one core gives.
+/// Seconds of a load. Limits are drawn to be near their border after this time.
+pub(crate) const LOAD_S: u16 = 4;
+/// Rough rate of one core for a page that does not wait, requests a second.
 const RATE_GUESS: u32 = 4_000;
 
 /// The servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Servers {
+pub(crate) enum Servers {
     /// nginx alone.
     Nginx,
-    /// nginx before php-fpm.
+    /// nginx in front of php-fpm.
     NginxPhpFpm,
-    /// nginx as a proxy before nginx.
+    /// nginx as a proxy in front of nginx.
     NginxNginx,
 }
 
-/// How nginx reaches the server behind it.
+/// How nginx reaches its upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// There is none behind it.
+pub(crate) enum Transport {
+    /// There is no upstream.
     None,
     /// TCP.
     Tcp,
@@ -33,73 +33,62 @@ pub enum Transport {
     Unix,
 }
 
-/// What becomes of a connection between the servers after a request.
+/// Who closes a connection to the upstream after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Edge {
-    /// The server behind closes it: TIME_WAIT is on the accepting side.
+pub(crate) enum Edge {
+    /// The upstream: TIME_WAIT is on the accepting side.
     ClosedBehind,
-    /// nginx closes it: TIME_WAIT is on the dialling side.
+    /// nginx: TIME_WAIT is on the dialling side.
     ClosedBefore,
-    /// It is kept.
+    /// Nobody: it is kept.
     Kept,
 }
 
 /// The page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum DrawnPage {
-    /// A small file, or of php a few words.
+pub(crate) enum DrawnPage {
+    /// A small file, or a few words from php.
     Static {
-        /// Its size; of php nothing.
+        /// Size of the file; 0 for php.
         kib: u32,
     },
     /// It computes.
     Cpu {
-        /// How many prime numbers.
+        /// Prime numbers to find.
         primes: u32,
     },
     /// It waits.
-    Waiting {
-        /// Milliseconds.
-        ms: u32,
-    },
+    Waiting { ms: u32 },
     /// It waits and computes.
-    Mixed {
-        /// Milliseconds of waiting.
-        ms: u32,
-        /// How many prime numbers.
-        primes: u32,
-    },
+    Mixed { ms: u32, primes: u32 },
     /// A large answer.
-    Large {
-        /// Its size.
-        kib: u32,
-    },
+    Large { kib: u32 },
     /// It asks a server on another host.
     Asking {
-        /// Milliseconds that one takes to answer.
+        /// Time that this server takes to answer.
         ms: u32,
     },
 }
 
-/// The way from client to server.
+/// The network between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Network {
+pub(crate) enum Network {
     /// One link.
     Pair,
-    /// A router that translates addresses, and the servers on a bridge behind it.
+    /// A router with address translation, and a bridge with the servers behind it.
     NatBridge,
 }
 
 /// The access log of nginx.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AccessLog {
-    /// With request and upstream times.
+pub(crate) enum AccessLog {
+    /// A format with request and upstream times.
     Timed,
-    /// nginx's own format, without any time.
+    /// nginx's default format, without times.
     Combined,
     /// None.
     Off,
@@ -107,33 +96,26 @@ pub enum AccessLog {
 
 /// A stack and its load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Stack {
-    /// The servers.
-    pub servers: Servers,
-    /// How nginx reaches the server behind it.
-    pub transport: Transport,
-    /// What becomes of a connection between them.
-    pub edge: Edge,
-    /// The page.
-    pub page: DrawnPage,
-    /// The way from client to server.
-    pub network: Network,
-    /// 4 or 6.
-    pub ip: u8,
-    /// Clients of a closed loop; the most connections of an open one.
-    pub connections: u32,
+pub(crate) struct Stack {
+    pub(crate) servers: Servers,
+    pub(crate) transport: Transport,
+    pub(crate) edge: Edge,
+    pub(crate) page: DrawnPage,
+    pub(crate) network: Network,
+    /// Version of the internet protocol, 4 or 6.
+    pub(crate) ip: u8,
+    /// Clients of a closed loop, or most connections of an open one.
+    pub(crate) connections: u32,
     /// Requests a second of an open loop.
-    pub rate: Option<u32>,
+    pub(crate) rate: Option<u32>,
     /// True where clients keep their connections.
-    pub keep_alive: bool,
-    /// Worker processes of nginx.
-    pub nginx_workers: u32,
-    /// Its access log.
-    pub access_log: AccessLog,
+    pub(crate) keep_alive: bool,
+    pub(crate) nginx_workers: u32,
+    pub(crate) access_log: AccessLog,
 }
 
 impl Stack {
-    pub(super) fn draw(rng: &mut Rng) -> Self {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
         let servers = match rng.below(10) {
             0..3 => Servers::Nginx,
             3..8 => Servers::NginxPhpFpm,
@@ -175,9 +157,9 @@ impl Stack {
         stack
     }
 
-    /// A rate that the clients' connections can carry: the rest of the path has room for it, or what has not is a fault.
+    /// A rate that the clients' connections can carry.
     fn open_rate(&mut self, rng: &mut Rng) -> u32 {
-        match self.held_ms() {
+        match self.wait_ms() {
             Some(ms) => rng.share_of(self.connections.saturating_mul(1000) / ms.max(1), 10, 60, 5),
             None => {
                 self.connections = self.connections.max(50);
@@ -186,8 +168,8 @@ impl Stack {
         }
     }
 
-    /// Milliseconds for which the page itself holds a worker without computing.
-    pub(super) fn held_ms(&self) -> Option<u32> {
+    /// Milliseconds for which the page keeps a worker waiting.
+    pub(crate) fn wait_ms(&self) -> Option<u32> {
         match self.page {
             DrawnPage::Waiting { ms } | DrawnPage::Mixed { ms, .. } | DrawnPage::Asking { ms } => Some(ms),
             DrawnPage::Static { .. } | DrawnPage::Cpu { .. } | DrawnPage::Large { .. } => None,
@@ -195,37 +177,37 @@ impl Stack {
     }
 
     /// True where nginx passes requests on.
-    pub(super) fn has_upstream(&self) -> bool {
+    pub(crate) fn has_upstream(&self) -> bool {
         self.transport != Transport::None
     }
 
-    /// True where nginx opens a connection for each request that it passes on.
-    pub(super) fn opens_each(&self) -> bool {
+    /// True where nginx opens a connection to the upstream for each request.
+    pub(crate) fn opens_each(&self) -> bool {
         self.has_upstream() && self.edge != Edge::Kept
     }
 
-    /// Requests that are under way at once while nothing is short: all clients of a closed loop, Little's law in an open one.
-    pub(super) fn at_once(&self) -> u32 {
-        match (self.rate, self.held_ms()) {
+    /// Requests in flight while no limit is reached: all clients of a closed loop, Little's law in an open one.
+    pub(crate) fn at_once(&self) -> u32 {
+        match (self.rate, self.wait_ms()) {
             (Some(rate), Some(ms)) => (rate.saturating_mul(ms) / 1000).clamp(1, self.connections),
             (Some(_), None) => 4.min(self.connections),
             (None, _) => self.connections,
         }
     }
 
-    /// Requests a second that may be expected.
-    pub(super) fn rate_expected(&self) -> u32 {
-        let most = self.held_ms().map_or(RATE_GUESS, |ms| (self.connections.saturating_mul(1000) / ms.max(1)).min(RATE_GUESS));
+    /// Expected requests a second.
+    pub(crate) fn rate_expected(&self) -> u32 {
+        let most = self.wait_ms().map_or(RATE_GUESS, |ms| (self.connections.saturating_mul(1000) / ms.max(1)).min(RATE_GUESS));
         self.rate.unwrap_or(most).max(1)
     }
 
-    /// Connections that a worker of nginx would hold at most if it alone served them all.
-    pub(super) fn nginx_connections(&self) -> u32 {
+    /// Connections of a worker of nginx that serves all clients alone.
+    pub(crate) fn nginx_connections(&self) -> u32 {
         self.connections * if self.has_upstream() { 2 } else { 1 }
     }
 
-    /// Entries that a tracking table on the way would have at the end of a load: closed connections stay for two minutes.
-    pub(super) fn tracked(&self) -> u32 {
+    /// Entries of a conntrack table on the way at the end of a load: closed connections stay for two minutes.
+    pub(crate) fn tracked(&self) -> u32 {
         let edge_passes = self.network == Network::Pair && self.transport == Transport::Tcp;
         let a_request = u32::from(!self.keep_alive) + u32::from(edge_passes && self.edge != Edge::Kept);
         let standing = self.at_once() * (1 + u32::from(edge_passes && self.edge == Edge::Kept));
@@ -248,7 +230,7 @@ fn page(rng: &mut Rng, servers: Servers) -> DrawnPage {
     }
 }
 
-/// The most clients: as many as one core can serve well within the timeout, and of a page that holds its worker as many as there are workers.
+/// Most clients: what one core can serve well within the timeout, or one per worker where the page waits.
 fn connections_max(page: DrawnPage) -> u32 {
     match page {
         DrawnPage::Static { .. } => 1_000,

@@ -1,94 +1,71 @@
-//! What looks like a fault and is none: it belongs to a stack with the fault and without.
+//! Decoys: what looks like a fault and is none. The stack has it with its faults and without.
 
 use serde::Serialize;
 
-use super::fault::{About, dials_tcp, has_pool};
+use super::fault::{Subject, dials_tcp, has_pool};
 use super::limits::{Limits, Table};
 use super::rng::Rng;
 use super::stack::{Edge, Network, Stack, Transport};
 
-/// Clients up to which a limit that all of them fit into looks small.
+/// Most clients for which a limit with room for all of them looks small.
 const SMALL_MAX: u32 = 60;
 
 /// One decoy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Decoy {
-    /// A short backlog that all clients fit into.
-    ShortQueue {
-        /// Its length.
-        backlog: u32,
-    },
-    /// A pool that all clients fit into.
-    SmallPool {
-        /// Its workers.
-        children: u32,
-    },
-    /// Few connections for each worker of nginx, and all clients fit into one's.
-    FewConnections {
-        /// How many.
-        connections: u32,
-    },
-    /// Few files for each worker of nginx, and all clients fit into one's.
-    FewFiles {
-        /// How many.
-        files: u32,
-    },
-    /// A short range of local ports that has one for each client.
-    FewPorts {
-        /// How many.
-        ports: u32,
-    },
+pub(crate) enum Decoy {
+    /// A short backlog with room for all clients.
+    ShortQueue { backlog: u32 },
+    /// A small pool with a worker for each client.
+    SmallPool { children: u32 },
+    /// Few connections per worker of nginx, yet enough in one worker for all clients.
+    FewConnections { connections: u32 },
+    /// Few files per worker of nginx, yet enough in one worker for all clients.
+    FewFiles { files: u32 },
+    /// A short range of local ports with one for each client.
+    FewPorts { ports: u32 },
     /// A narrow rate limit on another location.
     LimitElsewhere,
-    /// A tracking table that is well used and stays so.
-    UsedTable {
-        /// Its room.
-        entries: u32,
-        /// What is in it.
-        flows: u32,
-    },
-    /// `tcp_tw_reuse` is off, and the accepting side has the TIME_WAIT.
+    /// A conntrack table that is well used but does not fill.
+    UsedTable { entries: u32, flows: u32 },
+    /// `tcp_tw_reuse` is off, but TIME_WAIT is on the accepting side.
     HarmlessTimeWait,
-    /// Callers who never complete a handshake, and SYN cookies.
-    CookiesSent {
-        /// Such calls a second.
-        calls_per_s: u32,
-    },
-    /// A program that computes on the servers' core.
+    /// Callers that never complete a handshake, with SYN cookies on.
+    CookiesSent { calls_per_s: u32 },
+    /// A busy program on the servers' core.
     Neighbour {
         /// 0 for one of equal weight, 19 for the lowest.
         nice: u32,
     },
 }
 
-/// A kind of decoy: whom it fits, and how one is drawn.
-pub(super) struct DecoyKind {
-    pub(super) about: About,
-    pub(super) fits: fn(&Stack) -> bool,
-    pub(super) draw: fn(&mut Rng, &Stack) -> Decoy,
+/// A kind of decoy: which stacks it fits, and how one is drawn.
+pub(crate) struct DecoyKind {
+    pub(crate) subject: Subject,
+    pub(crate) fits: fn(&Stack) -> bool,
+    pub(crate) draw: fn(&mut Rng, &Stack) -> Decoy,
 }
 
 /// All kinds of decoys.
-pub(super) const DECOYS: &[DecoyKind] = &[
-    DecoyKind { about: About::Queue, fits: few_clients, draw: short_queue },
-    DecoyKind { about: About::Pool, fits: |stack| few_clients(stack) && has_pool(stack), draw: small_pool },
-    DecoyKind { about: About::Connections, fits: few_clients, draw: few_connections },
-    DecoyKind { about: About::Files, fits: few_clients, draw: few_files },
+pub(crate) const DECOYS: &[DecoyKind] = &[
+    DecoyKind { subject: Subject::Queue, fits: few_clients, draw: short_queue },
+    DecoyKind { subject: Subject::Pool, fits: |stack| few_clients(stack) && has_pool(stack), draw: small_pool },
+    DecoyKind { subject: Subject::Connections, fits: few_clients, draw: few_connections },
+    DecoyKind { subject: Subject::Files, fits: few_clients, draw: few_files },
     DecoyKind {
-        about: About::Ports,
+        subject: Subject::Ports,
         fits: |stack| few_clients(stack) && dials_tcp(stack) && stack.edge == Edge::ClosedBehind,
         draw: few_ports,
     },
-    DecoyKind { about: About::Rate, fits: |_| true, draw: |_, _| Decoy::LimitElsewhere },
-    DecoyKind { about: About::Table, fits: |stack| stack.network == Network::Pair && stack.keep_alive, draw: used_table },
+    DecoyKind { subject: Subject::Rate, fits: |_| true, draw: |_, _| Decoy::LimitElsewhere },
+    DecoyKind { subject: Subject::Table, fits: |stack| stack.network == Network::Pair && stack.keep_alive, draw: used_table },
     DecoyKind {
-        about: About::Ports,
+        subject: Subject::Ports,
         fits: |stack| !dials_tcp(stack) || stack.edge == Edge::ClosedBehind,
         draw: |_, _| Decoy::HarmlessTimeWait,
     },
-    DecoyKind { about: About::Queue, fits: |stack| stack.network == Network::Pair, draw: cookies_sent },
-    DecoyKind { about: About::Neighbour, fits: |_| true, draw: neighbour },
+    DecoyKind { subject: Subject::Queue, fits: |stack| stack.network == Network::Pair, draw: cookies_sent },
+    DecoyKind { subject: Subject::Neighbour, fits: |_| true, draw: neighbour },
 ];
 
 fn few_clients(stack: &Stack) -> bool {
@@ -108,13 +85,13 @@ fn few_connections(rng: &mut Rng, stack: &Stack) -> Decoy {
 }
 
 fn few_files(rng: &mut Rng, stack: &Stack) -> Decoy {
-    // A file that is being sent is open too.
+    // A file being sent is open too.
     let sent = if stack.transport == Transport::None { stack.connections } else { 0 };
     Decoy::FewFiles { files: stack.nginx_connections() + sent + 30 + rng.between(0, stack.connections) }
 }
 
 fn few_ports(rng: &mut Rng, stack: &Stack) -> Decoy {
-    // The page may call a further server from the same ports.
+    // The page may call another server from the same ports.
     Decoy::FewPorts { ports: stack.connections * 2 + 16 + rng.between(0, stack.connections) }
 }
 
@@ -132,7 +109,7 @@ fn neighbour(rng: &mut Rng, _: &Stack) -> Decoy {
 }
 
 impl Decoy {
-    pub(super) fn place(&self, limits: &mut Limits) {
+    pub(crate) fn apply(&self, limits: &mut Limits) {
         match *self {
             Decoy::ShortQueue { backlog } => limits.backlog = backlog,
             Decoy::SmallPool { children } => limits.children = children,

@@ -1,8 +1,8 @@
-//! What every draw must keep: it is a valid scenario, the same each time, and together the draws reach all that can be drawn.
+//! Every draw is a valid scenario and always the same, and the draws together cover everything that can be drawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::proof::Harm;
+use super::stack::{Edge, Servers, Transport};
 use super::*;
 
 /// The kind of a fault, decoy or page, as its JSON has it.
@@ -23,7 +23,7 @@ fn a_draw_is_the_same_each_time_and_on_every_machine() {
         assert_eq!(json(&draw(7, index)), json(&draw(7, index)));
     }
     assert_ne!(json(&draw(7, 0)), json(&draw(8, 0)));
-    // What a recorded miss was drawn from must not change unnoticed: a change of the draws is told in the changelog, and these words with it.
+    // Recorded misses name their seed and index. A change of the draws belongs in the changelog.
     let words: Vec<String> = (0..3).map(|index| draw(1, index).words()).collect();
     assert_eq!(words, FIRST_DRAWS);
 }
@@ -45,19 +45,19 @@ fn every_draw_is_a_valid_scenario() {
             for with in [With::None, With::Alone(0), With::Alone(1)] {
                 let twin = draw.scenario(with).unwrap_or_else(|error| panic!("{}\n{error}", json(&draw)));
                 let is_equal = twin.text() == scenario.text().replace(&scenario.name, &twin.name);
-                assert!(is_equal || !same(&draw, with), "{}", json(&draw));
-                equal += u32::from(is_equal && !same(&draw, with));
+                assert!(is_equal || !has_all_faults(&draw, with), "{}", json(&draw));
+                equal += u32::from(is_equal && !has_all_faults(&draw, with));
             }
         }
     }
-    // A few faults are drawn as ample as can be, and change nothing.
+    // A few faults are drawn so ample that they change nothing.
     assert!(equal < 15, "{equal} of 1500");
     let longest = draw(u32::MAX, u32::MAX);
     assert!(longest.scenario(With::None).is_ok() && longest.scenario(With::Alone(1)).is_ok());
 }
 
 /// True where the variant has all faults.
-fn same(draw: &Draw, with: With) -> bool {
+fn has_all_faults(draw: &Draw, with: With) -> bool {
     match with {
         With::All => true,
         With::None => draw.faults.is_empty(),
@@ -66,7 +66,7 @@ fn same(draw: &Draw, with: With) -> bool {
 }
 
 #[test]
-fn all_that_can_be_drawn_is_drawn() {
+fn every_kind_is_drawn() {
     let mut seen: BTreeMap<&str, BTreeMap<String, u32>> = BTreeMap::new();
     let mut counts = [0; 3];
     for index in 0..4_000 {
@@ -88,7 +88,7 @@ fn all_that_can_be_drawn_is_drawn() {
     let number = |what: &str| seen[what].len();
     assert_eq!((number("fault"), number("decoy"), number("page"), number("servers")), (FAULTS.len(), DECOYS.len(), 6, 5), "{seen:#?}");
     assert_eq!((number("edge"), number("network"), number("log"), number("load"), number("ip")), (3, 2, 3, 4, 2), "{seen:#?}");
-    // None of them is so rare that a hundred draws would usually go without.
+    // No kind is so rare that most series of a hundred draws lack it.
     for (what, kinds) in &seen {
         for (kind, count) in kinds {
             assert!(*count >= 40, "{what} {kind}: {count} of 4000");
@@ -98,7 +98,7 @@ fn all_that_can_be_drawn_is_drawn() {
 }
 
 #[test]
-fn severities_lie_on_both_sides_of_what_is_needed() {
+fn severities_lie_on_both_sides_of_the_need() {
     let mut sides: BTreeMap<String, BTreeSet<bool>> = BTreeMap::new();
     for index in 0..20_000 {
         let draw = draw(5, index);
@@ -115,7 +115,7 @@ fn severities_lie_on_both_sides_of_what_is_needed() {
                 Fault::PortRange { ports } => ports < stack.at_once(),
                 Fault::PortSearch { ports } => ports / 2 < stack.rate_expected() * u32::from(stack::LOAD_S),
                 Fault::WorkerPool { children } => children < stack.at_once(),
-                // Whether it hurts is a matter of the page: what is in force is always less than what is written.
+                // The page decides whether it does harm: fewer workers are always in force than configured.
                 Fault::PoolNotInForce { children } => children % 2 == 0,
                 Fault::SlowUpstream { served_at_once } => served_at_once < stack.at_once(),
                 // A request costs some 100 us.
@@ -129,8 +129,8 @@ fn severities_lie_on_both_sides_of_what_is_needed() {
 }
 
 #[test]
-fn every_finding_of_the_model_is_expected_somewhere_or_said_not_to_be_drawn() {
-    let known: BTreeSet<&str> = ids().collect();
+fn every_finding_of_the_model_is_expected_or_listed_as_not_drawn() {
+    let known: BTreeSet<&str> = finding_ids().collect();
     let mut expected: BTreeSet<&str> = fault::HARMLESS.iter().chain(fault::NOT_DRAWN).copied().collect();
     for index in 0..2_000 {
         for fault in draw(9, index).faults {
@@ -148,7 +148,7 @@ fn with_faults(count: usize) -> Draw {
 }
 
 #[test]
-fn what_is_expected_follows_from_what_hurt() {
+fn the_expectation_follows_from_the_harm() {
     let healthy = with_faults(0);
     assert_eq!(healthy.expected(&[], Harm::None), Expected::default());
     let mut unkept = with_faults(0);
@@ -168,13 +168,13 @@ fn what_is_expected_follows_from_what_hurt() {
     assert_eq!(two.expected(&[Harm::None, Harm::Hurt], Harm::Hurt).first, of(1));
     // Together only.
     assert_eq!(two.expected(&[Harm::None, Harm::Little], Harm::Hurt).first, of(0).union(&of(1)).copied().collect());
-    // What one takes the other gives back: told or not.
+    // One fault offsets the other: it may be named or not.
     let made_up = two.expected(&[Harm::Hurt, Harm::None], Harm::None);
     assert!(made_up.first.is_empty() && made_up.causes == of(0));
 }
 
 #[test]
-fn threads_that_are_few_elsewhere_are_no_small_pool() {
+fn few_threads_at_another_tier_are_not_a_small_pool() {
     let of = |faults: Vec<Fault>| {
         let harms = vec![Harm::Hurt; faults.len()];
         Draw { faults, ..with_faults(0) }.expected(&harms, Harm::Hurt)
@@ -189,21 +189,21 @@ fn threads_that_are_few_elsewhere_are_no_small_pool() {
 }
 
 #[test]
-fn a_kept_scenario_expects_what_was_proven() {
+fn a_written_scenario_expects_what_was_measured() {
     let one = with_faults(1);
     let ids: Vec<&str> = one.faults[0].findings().0.to_vec();
-    let hurt = one.kept(&one.expected(&[Harm::Hurt], Harm::Hurt), "It \"hurts\".").unwrap();
+    let hurt = one.scenario_with_expectation(&one.expected(&[Harm::Hurt], Harm::Hurt), "It \"hurts\".").unwrap();
     assert_eq!(hurt.expect.finding, ids);
     assert!(hurt.expect.forbidden.iter().all(|id| !ids.contains(&id.as_str())) && hurt.expect.forbidden.len() > 5);
     assert_eq!(hurt.description.as_deref(), Some("It \"hurts\"."));
-    let little = one.kept(&one.expected(&[Harm::Little], Harm::Little), "x").unwrap();
+    let little = one.scenario_with_expectation(&one.expected(&[Harm::Little], Harm::Little), "x").unwrap();
     assert!(little.expect.finding.is_empty() && little.expect.forbidden == hurt.expect.forbidden);
-    let none = one.kept(&one.expected(&[Harm::None], Harm::None), "x").unwrap();
+    let none = one.scenario_with_expectation(&one.expected(&[Harm::None], Harm::None), "x").unwrap();
     assert!(none.expect.finding_none() && none.expect.forbidden.len() > little.expect.forbidden.len());
 }
 
 #[test]
-fn runs_wait_for_a_queue_that_callers_fill_one_by_one() {
+fn a_run_waits_until_callers_have_filled_the_queue() {
     let waits = |faults: Vec<Fault>| Draw { faults, ..draw(1, 0) }.grows_for().as_secs_f64();
     assert_eq!(waits(vec![Fault::WorkerPool { children: 2 }]), 0.0);
     assert_eq!(waits(vec![Fault::WorkerPool { children: 2 }, Fault::SynQueue { backlog: 2_000, calls_per_s: 500 }]), 4.0);

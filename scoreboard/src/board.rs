@@ -1,4 +1,4 @@
-//! `lab score`: what the lines of many runs say together, as a page and as JSON.
+//! `scoreboard score`: sums up the lines of many runs, as a page and as JSON.
 
 mod page;
 mod predictions;
@@ -9,21 +9,20 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_lab::score::{Share, wilson};
+use chokepoint::lab::{RunOutcome, SCHEMA};
 use chokepoint_statistics::median;
 use serde::{Deserialize, Serialize};
 
 use self::predictions::Predictions;
-use super::outcome::{RunOutcome, SCHEMA};
-use super::random::SCHEMA as RANDOM_SCHEMA;
-use crate::terminal::output;
+use crate::answer::SCHEMA as DRAW_SCHEMA;
+use crate::share::{Share, wilson};
 
-/// Longest line that is read: a run with all of its rounds has some tens of kilobytes.
+/// Longest line that is read. A run with all of its rounds takes some tens of kilobytes.
 const LINE_BYTES_MAX: u64 = 4 << 20;
-/// Most runs that one score is made of.
+/// Most runs in one score.
 const RUNS_MAX: usize = 100_000;
 
-/// A drawn stack's line, as far as it is scored.
+/// The scored fields of a drawn stack's line.
 #[derive(Debug, Clone, Deserialize)]
 struct DrawLine {
     index: u32,
@@ -37,11 +36,11 @@ struct DrawLine {
 struct Runs {
     scenarios: Vec<RunOutcome>,
     draws: Vec<DrawLine>,
-    /// Lines of other kinds.
-    others: usize,
+    /// Lines with another schema.
+    skipped: usize,
 }
 
-/// The middle of some figures and their ends.
+/// Median and range of some figures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct Range {
     median: f64,
@@ -66,19 +65,19 @@ struct ScenarioScore {
     expected: String,
     /// Runs in which every expectation held.
     right: Share,
-    /// First causes ("none" where none was named) and in how many runs.
+    /// Runs by first cause, "none" where none was named.
     first_causes: BTreeMap<String, usize>,
-    /// Everything named over the rounds, in its order, and in how many runs.
+    /// Runs by everything named over the rounds, in its order.
     named: BTreeMap<String, usize>,
     goodput_rps: Option<Range>,
     goodput_rps_after: Option<Range>,
     /// From the end of the load to the verdict, milliseconds.
     verdict_after_ms: Option<f64>,
-    /// What did not hold, each once.
+    /// Distinct sentences for expectations that did not hold.
     failures: Vec<String>,
 }
 
-/// How often the first cause was the expected one, where a fault was there and where none was.
+/// How often the first cause was the expected one, on servers with a fault and without.
 #[derive(Debug, Serialize)]
 struct Totals {
     passive: bool,
@@ -86,7 +85,7 @@ struct Totals {
     healthy: Share,
 }
 
-/// Everything that is told.
+/// The whole score-board.
 #[derive(Debug, Serialize)]
 struct Board {
     schema: &'static str,
@@ -97,42 +96,42 @@ struct Board {
     totals: Vec<Totals>,
     scenarios: Vec<ScenarioScore>,
     predictions: Predictions,
-    /// Drawn stacks: right verdicts, and the wrong ones' numbers with what was wrong.
+    /// Right verdicts on drawn stacks, and the indices of the wrong ones with what was wrong.
     draws: Option<Share>,
     wrong_draws: Vec<(u32, String)>,
 }
 
 /// Reads the runs and prints their score.
-pub(super) fn run(files: &[PathBuf], json: bool) -> Result<()> {
+pub(crate) fn run(files: &[PathBuf], json: bool) -> Result<()> {
     let mut runs = Runs::default();
     files.iter().try_for_each(|file| runs.read(file))?;
     if runs.scenarios.is_empty() && runs.draws.is_empty() {
-        bail!("no run of `lab run --json` is in these files");
+        bail!("these files hold no line of `chokepoint lab run --json` or `scoreboard run --json`");
     }
-    if runs.others > 0 {
-        output::note(&format!("{} lines are no runs and were passed over", runs.others));
+    if runs.skipped > 0 {
+        eprintln!("{} lines are no runs and were skipped", runs.skipped);
     }
     let board = Board::of(&runs);
     match json {
-        true => output::print_json(&format!("{}\n", serde_json::to_string_pretty(&board)?)),
-        false => output::print(&page::render(&board)),
+        true => println!("{}", serde_json::to_string_pretty(&board)?),
+        false => print!("{}", page::render(&board)),
     }
+    Ok(())
 }
 
 impl Runs {
     fn read(&mut self, file: &Path) -> Result<()> {
-        let whose = || file.display().to_string();
-        let mut reader = BufReader::new(File::open(file).with_context(whose)?);
+        let name = || file.display().to_string();
+        let mut reader = BufReader::new(File::open(file).with_context(name)?);
         for number in 1.. {
             let mut line = Vec::new();
-            let taken = std::io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line).with_context(whose)?;
-            if taken == 0 {
+            if std::io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line).with_context(name)? == 0 {
                 return Ok(());
             }
             if self.scenarios.len() + self.draws.len() >= RUNS_MAX {
-                bail!("{}: more than {RUNS_MAX} runs", whose());
+                bail!("{}: more than {RUNS_MAX} runs", name());
             }
-            self.add(&line).with_context(|| format!("{}:{number}", whose()))?;
+            self.add(&line).with_context(|| format!("{}:{number}", name()))?;
         }
         Ok(())
     }
@@ -144,8 +143,8 @@ impl Runs {
         let value: serde_json::Value = serde_json::from_slice(line)?;
         match value["schema"].as_str() {
             Some(SCHEMA) => self.scenarios.push(serde_json::from_value(value)?),
-            Some(RANDOM_SCHEMA) => self.draws.push(serde_json::from_value(value)?),
-            _ => self.others += 1,
+            Some(DRAW_SCHEMA) => self.draws.push(serde_json::from_value(value)?),
+            _ => self.skipped += 1,
         }
         Ok(())
     }
@@ -162,7 +161,7 @@ impl Board {
         cores.sort_unstable();
         cores.dedup();
         let ended = || runs.scenarios.iter().map(|run| run.ended_s).filter(|at| *at > 0);
-        let right = runs.draws.iter().filter(|draw| draw.right).count() as u64;
+        let right = runs.draws.iter().filter(|draw| draw.right).count();
         let wrong = runs.draws.iter().filter(|draw| !draw.right);
         Self {
             schema: "chokepoint/scoreboard/1",
@@ -172,17 +171,17 @@ impl Board {
             totals: [false, true].into_iter().filter_map(|passive| Totals::of(&runs.scenarios, passive)).collect(),
             scenarios: groups(&runs.scenarios).into_iter().map(|runs| ScenarioScore::of(&runs)).collect(),
             predictions: Predictions::of(&runs.scenarios),
-            draws: (!runs.draws.is_empty()).then(|| wilson(right, runs.draws.len() as u64)),
-            wrong_draws: wrong.map(|draw| (draw.index, why(draw))).collect(),
+            draws: (!runs.draws.is_empty()).then(|| wilson(right, runs.draws.len())),
+            wrong_draws: wrong.map(|draw| (draw.index, errors(draw))).collect(),
         }
     }
 }
 
-fn why(draw: &DrawLine) -> String {
+fn errors(draw: &DrawLine) -> String {
     format!("{}{}", if draw.passive { "passive: " } else { "" }, draw.why.join("; "))
 }
 
-/// The runs of each scenario and way, in the order in which they first came.
+/// The runs grouped by scenario and kind of run, in the order of their first run.
 fn groups(runs: &[RunOutcome]) -> Vec<Vec<&RunOutcome>> {
     let mut groups: Vec<Vec<&RunOutcome>> = Vec::new();
     for run in runs {
@@ -209,7 +208,7 @@ fn first_cause(run: &RunOutcome) -> &str {
 }
 
 impl Totals {
-    /// Over all runs of scenarios that say which cause they expect first.
+    /// Totals over the scenarios that name the cause they expect first.
     fn of(runs: &[RunOutcome], passive: bool) -> Option<Self> {
         let of_kind = |healthy: bool| {
             let expected = runs.iter().filter(|run| run.passive == passive).filter_map(|run| Some((run, run.expected.as_deref()?)));
@@ -217,7 +216,7 @@ impl Totals {
                 .filter(|(_, expected)| (*expected == "none") == healthy)
                 .map(|(run, expected)| expected.split(" or ").any(|one| one == first_cause(run)))
                 .collect();
-            wilson(all.iter().filter(|right| **right).count() as u64, all.len() as u64)
+            wilson(all.iter().filter(|right| **right).count(), all.len())
         };
         runs.iter().any(|run| run.passive == passive).then(|| Self { passive, fault: of_kind(false), healthy: of_kind(true) })
     }
@@ -226,7 +225,7 @@ impl Totals {
 impl ScenarioScore {
     fn of(runs: &[&RunOutcome]) -> Self {
         let first = runs[0];
-        let count = |of: &dyn Fn(&RunOutcome) -> String| {
+        let count_by = |of: &dyn Fn(&RunOutcome) -> String| {
             let mut counts = BTreeMap::new();
             runs.iter().for_each(|run| *counts.entry(of(run)).or_insert(0) += 1);
             counts
@@ -245,9 +244,9 @@ impl ScenarioScore {
             passive: first.passive,
             fixed: is_fixed(first),
             expected,
-            right: wilson(runs.iter().filter(|run| run.is_ok()).count() as u64, runs.len() as u64),
-            first_causes: count(&|run| first_cause(run).to_owned()),
-            named: count(&|run| if run.named.is_empty() { "none".to_owned() } else { run.named.join(", ") }),
+            right: wilson(runs.iter().filter(|run| run.ok).count(), runs.len()),
+            first_causes: count_by(&|run| first_cause(run).to_owned()),
+            named: count_by(&|run| if run.named.is_empty() { "none".to_owned() } else { run.named.join(", ") }),
             goodput_rps: Range::of(&figures(|run| run.goodput_rps)),
             goodput_rps_after: Range::of(&figures(|run| run.goodput_rps_after)),
             verdict_after_ms: median(&figures(|run| run.verdict_after_ms.map(|ms| ms as f64))),
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_counted_apart_where_a_fault_was_and_where_none_was() {
+    fn servers_with_and_without_a_fault_are_counted_apart() {
         let none = json!([]);
         let board = board(&[
             line("full", "x", Some("x"), true, &none),
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_is_held_against_the_measurement_and_a_refusal_against_what_it_would_have_said() {
+    fn predictions_and_refused_predictions_are_compared_with_the_measurement() {
         let said = |measured: f64, held: bool| {
             round(&json!({ "goodput_rps": 200.0, "low": 180.0, "high": 220.0, "next_station": "cpu" }), Some(held), measured)
         };
@@ -336,25 +335,25 @@ mod tests {
         assert_eq!((next.station.as_str(), next.held.right, next.held.of), ("cpu", 1, 2));
         let all = predictions.next.last().unwrap();
         assert_eq!((all.station.as_str(), all.held.of, predictions.refused.right, predictions.refused.of), ("(all)", 2, 1, 3));
-        // Twice as much on half busy cores is what was said; that nothing changes was further off.
+        // The prediction equals goodput over the busy share, and beats "nothing changes".
         assert!(next.score.unwrap() < next.score_unchanged.unwrap() && (next.score_by_cpu.unwrap() - next.score.unwrap()).abs() < 1e-9);
     }
 
     #[test]
     fn drawn_stacks_are_scored_and_other_lines_counted() {
         let mut runs = Runs::default();
-        let draw = |index: u32, right: bool| json!({ "schema": RANDOM_SCHEMA, "index": index, "passive": false, "right": right, "why": if right { vec![] } else { vec!["missed"] }, "more": 1 });
+        let draw = |index: u32, right: bool| json!({ "schema": DRAW_SCHEMA, "index": index, "passive": false, "right": right, "why": if right { vec![] } else { vec!["missed"] }, "more": 1 });
         for value in [draw(3, true), draw(4, false), json!({ "schema": "chokepoint/lab-random-total/1" }), json!(17)] {
             runs.add(value.to_string().as_bytes()).unwrap();
         }
         runs.add(b"  \n").unwrap();
         let board = Board::of(&runs);
-        assert_eq!((board.draws.map(|share| (share.right, share.of)), runs.others), (Some((1, 2)), 2));
+        assert_eq!((board.draws.map(|share| (share.right, share.of)), runs.skipped), (Some((1, 2)), 2));
         assert!(page::render(&board).contains("- draw 4: missed"));
     }
 
     #[test]
-    fn what_is_no_line_of_a_run_is_an_error() {
+    fn a_damaged_line_is_an_error() {
         let whole = line("full", "x", None, true, &json!([])).to_string();
         let mut runs = Runs::default();
         for cut in 1..whole.len() {

@@ -1,77 +1,78 @@
-//! What was predicted before a change against what was measured after it.
+//! Predictions made before changes, compared with the measurements after them.
 
-use chokepoint_lab::score::{Share, wilson};
+use chokepoint::lab::{RoundOutcome, RunOutcome};
 use chokepoint_model::remedies::group_of;
 use chokepoint_model::report::{Prediction, RoundKind};
 use chokepoint_statistics::median;
 use serde::Serialize;
 
-use super::super::outcome::{RoundOutcome, RunOutcome};
+use crate::share::{Share, wilson};
 
-/// Share of the intervals that need not hold: 85 % should (the aim that is published with the figures).
+/// Share of the intervals that may miss: the published aim is that 85 % hold.
 const MISSES: f64 = 0.15;
 
-/// In place of a station: whatever was to limit next.
+/// Stands for all stations.
 const ALL: &str = "(all)";
 
-/// One change of one scenario over its runs.
+/// One change in all runs of one scenario.
 #[derive(Debug, Serialize)]
-pub(super) struct Change {
+pub(super) struct ChangeScore {
     pub(super) scenario: String,
     pub(super) remedy: String,
-    /// Times that it was applied.
+    /// How often it was applied.
     pub(super) rounds: usize,
     /// Medians, requests a second.
     pub(super) before_rps: Option<f64>,
     pub(super) predicted_rps: Option<f64>,
     pub(super) measured_rps: Option<f64>,
-    /// Median of how far the measured goodput was from the predicted one, as a share of that.
+    /// Median distance of the measured goodput from the predicted one, as a share of the latter.
     pub(super) error: Option<f64>,
-    /// Predictions within whose interval the measured goodput lay.
+    /// Predictions whose interval held the measured goodput.
     pub(super) held: Share,
-    /// Rounds for which a prediction was refused, and the reasons, each once.
+    /// Rounds without a prediction, and the distinct reasons.
     pub(super) refused: usize,
     pub(super) why: Vec<String>,
-    /// Bounds that were given instead, and that the measured goodput kept to.
+    /// Bounds given instead that the measured goodput stayed below.
     pub(super) kept_to: Share,
-    /// The same error of what the refused predictions would have said.
+    /// The median error of the refused predictions' values.
     pub(super) unsaid_error: Option<f64>,
 }
 
-/// All predictions with one station to limit next.
+/// All predictions that name one station as the next limit.
 #[derive(Debug, Serialize)]
-pub(super) struct Next {
+pub(super) struct NextScore {
     pub(super) station: String,
     pub(super) error: Option<f64>,
     pub(super) held: Share,
-    /// Median of half of the interval's width over the prediction.
+    /// Median of half the interval's width over the prediction.
     pub(super) width: Option<f64>,
-    /// Mean interval score over the measured goodput (Gneiting and Raftery, 2007): less is better.
+    /// Mean interval score over the measured goodput (Gneiting and Raftery, 2007). Less is better.
     pub(super) score: Option<f64>,
-    /// The same for "nothing changes", and for goodput over the busy share of the servers' cores, each with intervals as wide.
+    /// The same for "nothing changes" and for goodput over the busy share of the servers' cores, with equally wide intervals.
     pub(super) score_unchanged: Option<f64>,
     pub(super) score_by_cpu: Option<f64>,
 }
 
-/// What was predicted and what came of it.
+/// All predictions and their scores.
 #[derive(Debug, Serialize)]
 pub(super) struct Predictions {
-    pub(super) changes: Vec<Change>,
-    pub(super) next: Vec<Next>,
-    /// Changes without a prediction, of those that are no alternatives to each other.
+    pub(super) changes: Vec<ChangeScore>,
+    pub(super) next: Vec<NextScore>,
+    /// Changes without a prediction, apart from alternatives to each other.
     pub(super) refused: Share,
-    /// Changes that were alternatives to each other: each was tried and measured, and none predicted.
+    /// Changes that are alternatives to each other: each is measured and none predicted.
     pub(super) tried: usize,
 }
 
-/// A prediction with the measurement that it is held against.
-struct Said<'a> {
+/// A prediction and its measurement.
+struct Predicted<'a> {
     station: &'a str,
     value: f64,
     low: f64,
     high: f64,
     measured: f64,
     before: Option<f64>,
+    /// Goodput over the busy share of the servers' cores.
     by_cpu: Option<f64>,
 }
 
@@ -85,8 +86,8 @@ impl Predictions {
         let mut keys: Vec<(&str, &str)> = applied.iter().map(|(run, round, _)| (run.scenario.as_str(), round.remedy.as_str())).collect();
         keys.sort_unstable();
         keys.dedup();
-        let said: Vec<Said<'_>> = applied.iter().filter_map(|(run, round, first)| said(run, round, *first)).collect();
-        let mut stations: Vec<&str> = said.iter().map(|said| said.station).collect();
+        let predictions: Vec<Predicted<'_>> = applied.iter().filter_map(|(run, round, first)| predicted(run, round, *first)).collect();
+        let mut stations: Vec<&str> = predictions.iter().map(|one| one.station).collect();
         stations.sort_unstable();
         stations.dedup();
         let tried = applied.iter().filter(|(_, round, _)| group_of(&round.remedy).is_some()).count();
@@ -96,15 +97,15 @@ impl Predictions {
             own.map(|(_, round, _)| *round).collect()
         };
         Self {
-            changes: keys.into_iter().map(|key| change(key, &rounds_of(key))).collect(),
+            changes: keys.into_iter().map(|key| change_score(key, &rounds_of(key))).collect(),
             next: stations
                 .into_iter()
                 .map(Some)
                 .chain([None])
-                .map(|station| next(station, &said))
+                .map(|station| next_score(station, &predictions))
                 .filter(|next| next.held.of > 0)
                 .collect(),
-            refused: wilson(refused as u64, (applied.len() - tried) as u64),
+            refused: wilson(refused, applied.len() - tried),
             tried,
         }
     }
@@ -114,11 +115,11 @@ fn is_refused(round: &RoundOutcome) -> bool {
     matches!(round.prediction, Prediction::Refused { .. })
 }
 
-fn said<'a>(run: &RunOutcome, round: &'a RoundOutcome, first: bool) -> Option<Said<'a>> {
+fn predicted<'a>(run: &RunOutcome, round: &'a RoundOutcome, first: bool) -> Option<Predicted<'a>> {
     let Prediction::Goodput { goodput_rps, low, high, next_station } = &round.prediction else { return None };
-    // The busy share is that of the first measurement.
+    // The busy share belongs to the first measurement.
     let busy = run.cpu_utilization.filter(|busy| first && *busy > 0.0);
-    Some(Said {
+    Some(Predicted {
         station: next_station,
         value: *goodput_rps,
         low: *low,
@@ -133,7 +134,7 @@ fn error(predicted: f64, measured: f64) -> f64 {
     (measured / predicted - 1.0).abs()
 }
 
-fn change((scenario, remedy): (&str, &str), rounds: &[&RoundOutcome]) -> Change {
+fn change_score((scenario, remedy): (&str, &str), rounds: &[&RoundOutcome]) -> ChangeScore {
     let (mut predicted, mut errors, mut unsaid_errors, mut why) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut kept_to = Vec::new();
     for round in rounds {
@@ -153,7 +154,7 @@ fn change((scenario, remedy): (&str, &str), rounds: &[&RoundOutcome]) -> Change 
     why.sort();
     why.dedup();
     let held = rounds.iter().filter(|round| round.prediction_held == Some(true)).count();
-    Change {
+    ChangeScore {
         scenario: scenario.to_owned(),
         remedy: remedy.to_owned(),
         rounds: rounds.len(),
@@ -161,35 +162,35 @@ fn change((scenario, remedy): (&str, &str), rounds: &[&RoundOutcome]) -> Change 
         predicted_rps: median(&predicted),
         measured_rps: median(&rounds.iter().map(|round| round.measured_rps).collect::<Vec<f64>>()),
         error: median(&errors),
-        held: wilson(held as u64, predicted.len() as u64),
+        held: wilson(held, predicted.len()),
         refused,
         why,
-        kept_to: wilson(kept_to.iter().filter(|kept_to| **kept_to).count() as u64, kept_to.len() as u64),
+        kept_to: wilson(kept_to.iter().filter(|kept_to| **kept_to).count(), kept_to.len()),
         unsaid_error: median(&unsaid_errors),
     }
 }
 
-/// The score of an interval for what was measured, as a share of that: its width, and what it missed by, weighed with how seldom it may.
+/// The score of an interval, as a share of the measured value: its width, plus its miss weighted by how rarely it may miss.
 fn interval_score(low: f64, high: f64, measured: f64) -> f64 {
     ((high - low) + 2.0 / MISSES * ((low - measured).max(0.0) + (measured - high).max(0.0))) / measured
 }
 
-/// Those that a station was to limit next, or all of them.
-fn next(station: Option<&str>, all: &[Said<'_>]) -> Next {
-    let is_meant = |said: &&Said<'_>| said.measured > 0.0 && station.is_none_or(|station| said.station == station);
-    let said: Vec<&Said<'_>> = all.iter().filter(is_meant).collect();
+/// The score of the predictions that name a station as the next limit, or of all.
+fn next_score(station: Option<&str>, all: &[Predicted<'_>]) -> NextScore {
+    let is_next = |one: &&Predicted<'_>| one.measured > 0.0 && station.is_none_or(|station| one.station == station);
+    let predictions: Vec<&Predicted<'_>> = all.iter().filter(is_next).collect();
     let mean = |scores: Vec<f64>| (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64);
-    // A rival's value with the same relative width.
-    let rival = |said: &Said<'_>, value: f64| interval_score(value * said.low / said.value, value * said.high / said.value, said.measured);
-    let held = said.iter().filter(|said| (said.low..=said.high).contains(&said.measured)).count();
-    Next {
+    // A rival prediction with the same relative width.
+    let rival = |one: &Predicted<'_>, value: f64| interval_score(value * one.low / one.value, value * one.high / one.value, one.measured);
+    let held = predictions.iter().filter(|one| (one.low..=one.high).contains(&one.measured)).count();
+    NextScore {
         station: station.unwrap_or(ALL).to_owned(),
-        error: median(&said.iter().map(|said| error(said.value, said.measured)).collect::<Vec<f64>>()),
-        held: wilson(held as u64, said.len() as u64),
-        width: median(&said.iter().map(|said| (said.high - said.low) / 2.0 / said.value).collect::<Vec<f64>>()),
-        score: mean(said.iter().map(|said| interval_score(said.low, said.high, said.measured)).collect()),
-        score_unchanged: mean(said.iter().filter_map(|one| Some(rival(one, one.before?))).collect()),
-        score_by_cpu: mean(said.iter().filter_map(|one| Some(rival(one, one.by_cpu?))).collect()),
+        error: median(&predictions.iter().map(|one| error(one.value, one.measured)).collect::<Vec<f64>>()),
+        held: wilson(held, predictions.len()),
+        width: median(&predictions.iter().map(|one| (one.high - one.low) / 2.0 / one.value).collect::<Vec<f64>>()),
+        score: mean(predictions.iter().map(|one| interval_score(one.low, one.high, one.measured)).collect()),
+        score_unchanged: mean(predictions.iter().filter_map(|one| Some(rival(one, one.before?))).collect()),
+        score_by_cpu: mean(predictions.iter().filter_map(|one| Some(rival(one, one.by_cpu?))).collect()),
     }
 }
 
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_that_misses_pays_for_how_far() {
+    fn an_interval_that_misses_is_charged_for_the_distance() {
         assert!((interval_score(90.0, 110.0, 100.0) - 0.2).abs() < 1e-9);
         let missed = interval_score(90.0, 110.0, 120.0);
         assert!((missed - (20.0 + 2.0 / 0.15 * 10.0) / 120.0).abs() < 1e-9, "{missed}");

@@ -1,4 +1,4 @@
-//! A capture in a lab while it is loaded, and its sockets: whether each alone tells what the scenario expects of connections.
+//! Connections in a lab under load: compares what a packet capture and what the sockets show with the scenario's expectations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,22 +15,22 @@ use super::expectation::word;
 use crate::verbs::tcp::cycles::{self, EdgeCycles};
 use crate::verbs::tcp::edge_filter::EdgeFilter;
 
-/// Heads of packets are enough for what is asked here, bytes.
+/// Bytes captured of each packet; headers suffice.
 const SNAP_BYTES: u32 = 1024;
-/// Time between two looks at whether the run is over.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often the capture checks whether the run is over.
+const POLL: Duration = Duration::from_millis(200);
 
-/// Runs `work` while packets are captured and sockets watched where the scenario wants it; gives what did not come as expected, a sentence each.
-pub(super) fn watched<T>(lab: &Lab, work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<String>)> {
+/// Runs `work`. Meanwhile captures packets and watches sockets where the scenario asks for it. Also returns a sentence for each expectation that did not hold.
+pub(super) fn checked_during<T>(lab: &Lab, work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<String>)> {
     let expect = &lab.scenario().expect;
     let mut ring = expect.capture.as_ref().map(|wanted| ring(lab, wanted)).transpose()?;
     let flag = AtomicBool::new(false);
-    let over = &flag;
+    let is_over = &flag;
     std::thread::scope(|scope| {
-        let capture = ring.as_mut().map(|ring| scope.spawn(move || capture(ring, over)));
-        let sockets = expect.sockets.as_ref().map(|wanted| scope.spawn(move || sockets(wanted, over)));
+        let capture = ring.as_mut().map(|ring| scope.spawn(move || capture(ring, is_over)));
+        let sockets = expect.sockets.as_ref().map(|wanted| scope.spawn(move || sockets(wanted, is_over)));
         let result = work();
-        over.store(true, Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
         let mut failures = Vec::new();
         if let (Some(capture), Some(wanted)) = (capture, &expect.capture) {
             let (edge, dropped) = capture.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -50,10 +50,10 @@ fn ring(lab: &Lab, wanted: &CaptureExpect) -> Result<PacketRing> {
     Ok(PacketRing::open(&root, Some(netns::resolve(&root, &name)?), &wanted.interface, &Filter::default().program(SNAP_BYTES))?)
 }
 
-/// The edge that carried most, out of the sockets.
-fn sockets(wanted: &SocketsExpect, over: &AtomicBool) -> Result<Option<EdgeCycles>> {
+/// The busiest edge, from the sockets.
+fn sockets(wanted: &SocketsExpect, is_over: &AtomicBool) -> Result<Option<EdgeCycles>> {
     let filter: EdgeFilter = format!("*->{}", wanted.server).parse()?;
-    let cycles = cycles::watch(filter, &|_| over.load(Ordering::Relaxed))?;
+    let cycles = cycles::watch(filter, &|_| is_over.load(Ordering::Relaxed))?;
     Ok(cycles.edges.into_iter().next())
 }
 
@@ -61,21 +61,20 @@ fn compare_sockets(wanted: &SocketsExpect, edge: Option<&EdgeCycles>) -> Vec<Str
     let Some(edge) = edge else { return vec![format!("the sockets show no connection to {}", wanted.server)] };
     let open = if edge.verdict.open { " (one of the reasons)" } else { "" };
     let failures = compare(&format!("the sockets say{open}"), &edge.verdict, &wanted.kept, &wanted.reasons);
-    // What was seen is worth as much as what was wanted.
     failures.into_iter().map(|failure| format!("{failure}: {:?}", edge.facts)).collect()
 }
 
-/// The edge that carried most requests, and the packets that were lost.
-fn capture(ring: &mut PacketRing, over: &AtomicBool) -> Result<(Option<Edge>, u64)> {
+/// The busiest edge, from packets, and the number of lost packets.
+fn capture(ring: &mut PacketRing, is_over: &AtomicBool) -> Result<(Option<Edge>, u64)> {
     let mut analyzer = Analyzer::new(Limits::default());
     let mut left = PacketRing::BLOCKS;
     while left > 0 {
-        ring.wait(LOOK)?;
+        ring.wait(POLL)?;
         let more = ring.block(&mut |live| {
             let packet = Packet { at_ns: live.at_ns, link: live.link, wire_bytes: live.wire_bytes, bytes: live.bytes };
             analyzer.packet(&packet, &mut |_| {});
         });
-        if over.load(Ordering::Relaxed) {
+        if is_over.load(Ordering::Relaxed) {
             left = if more { left - 1 } else { 0 };
         }
     }

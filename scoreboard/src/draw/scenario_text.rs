@@ -1,9 +1,9 @@
-//! A drawn stack as the text of a scenario file: complete in itself, so that `lab run FILE` runs it again.
+//! A drawn stack as the text of a scenario file, which `chokepoint lab run FILE` can run again.
 
 use super::limits::{Limits, PORTS_AMPLE, RateLimit};
 use super::stack::{AccessLog, DrawnPage, Edge, Network, Servers, Stack, Transport};
 
-/// Begins calls at a rate and gives each up after a while; the server goes on waiting for the last packet of each.
+/// Starts connections at a fixed rate and drops each after a while; the server keeps waiting for the last packet of the handshake.
 const CALLERS: &str = r#"
 import collections, socket, time
 
@@ -21,7 +21,7 @@ while True:
     time.sleep(0.01)
 "#;
 
-/// Answers every request after a while, so many at once.
+/// Answers every request after a delay, a fixed number at once.
 const ASKED: &str = r#"
 import socket, threading, time
 
@@ -41,29 +41,29 @@ for _ in range(@at_once@):
     threading.Thread(target=serve, args=(listener,)).start()
 "#;
 
-/// The first prime numbers, counted the slow way.
+/// Finds the first prime numbers by trial division.
 const PRIMES: &str =
     "for ($i = 2, $n = 0; $n < @primes@; $i++) { for ($j = 2; $j * $j <= $i; $j++) { if ($i % $j == 0) continue 2; } $n++; } echo $n;";
 
-/// Time after which a configuration file that is changed is surely newer than the workers that read it, seconds: their start is told in whole ones.
+/// Seconds before a configuration file is edited, so that it is newer than the workers that read it: their start time has whole seconds.
 const EDIT_AFTER_S: u32 = 4;
 
-/// Control group of the server that has little CPU time.
+/// Control group of the server with a CPU quota.
 const CGROUP: &str = "served";
-/// Port of the server behind nginx.
+/// Port of the upstream.
 const PORT_BEHIND: u16 = 9_000;
-/// Port of the server that a page asks.
+/// Port of the server on another host that a page asks.
 const PORT_ASKED: u16 = 8_080;
 
-/// What a scenario file says of itself and of what is expected.
-pub(super) struct Head<'h> {
-    pub(super) name: &'h str,
-    pub(super) title: &'h str,
-    pub(super) description: &'h str,
+/// The head and the expectations of a scenario file.
+pub(crate) struct Head<'h> {
+    pub(crate) name: &'h str,
+    pub(crate) title: &'h str,
+    pub(crate) description: &'h str,
     /// Seconds of the load.
-    pub(super) load_s: u16,
+    pub(crate) load_s: u16,
     /// The table `[expect]`.
-    pub(super) expect: &'h str,
+    pub(crate) expect: &'h str,
 }
 
 /// Replaces each `@key@`.
@@ -86,7 +86,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The whole file.
-pub(super) fn scenario(stack: &Stack, limits: &Limits, head: &Head<'_>) -> String {
+pub(crate) fn scenario(stack: &Stack, limits: &Limits, head: &Head<'_>) -> String {
     let Head { name, title, description, load_s, expect } = head;
     let mut text = format!("schema = 1\nname = {}\ntitle = {}\ndescription = {}\n", quoted(name), quoted(title), quoted(description));
     if let Some(max) = limits.table.and_then(|table| table.max) {
@@ -122,7 +122,7 @@ impl Writer<'_> {
         if self.is_nat() { "web" } else { "server" }
     }
 
-    /// The host of the server behind nginx: its own on a bridge, but a unix socket has no network.
+    /// The host of the upstream: its own on a bridge, nginx's where they share a unix socket.
     fn behind(&self) -> &'static str {
         if self.is_nat() && self.stack.transport == Transport::Tcp { "behind" } else { self.web() }
     }
@@ -131,7 +131,7 @@ impl Writer<'_> {
         if let DrawnPage::Asking { ms } = self.stack.page { Some(ms) } else { None }
     }
 
-    /// Where nginx finds the server behind it.
+    /// The upstream's address.
     fn address_behind(&self) -> String {
         let ip = match (self.is_nat(), self.stack.ip) {
             (false, 6) => "[::1]",
@@ -164,7 +164,7 @@ impl Writer<'_> {
             u32::from(self.limits.tw_reuse),
         );
         if self.limits.calls_per_s.is_some() {
-            // Without saved metrics the kernel knows no client from before, as it knows few of those who come to a public server.
+            // Without saved metrics the kernel knows no client, as on a public server, where most clients are new.
             sysctls.push_str(", \"net.ipv4.tcp_no_metrics_save\" = 1");
         }
         let table = self.limits.table.filter(|_| !self.is_nat());
@@ -269,7 +269,7 @@ impl Writer<'_> {
         }
         text.push_str(&self.server("nginx", self.web(), "nginx", "{ tcp = \"0.0.0.0:80\" }", &self.nginx()));
         if self.limits.somaxconn_raised_late {
-            // As one does it on the running machine, with the servers up and listening.
+            // As an operator would do it, while the servers listen.
             text.push_str(&command(
                 "raise",
                 self.web(),
@@ -380,7 +380,7 @@ impl Writer<'_> {
         }
         if self.stack.edge == Edge::Kept {
             let unix = if self.stack.transport == Transport::Unix { "unix:" } else { "" };
-            // As many as there can be clients: each keeps its own.
+            // One for each client.
             text.push_str(&format!(
                 "    upstream behind {{\n        server {unix}{};\n        keepalive {};\n    }}\n",
                 self.listen_behind(),
@@ -431,7 +431,7 @@ fn command(name: &str, host: &str, words: &str, more: &str) -> String {
     format!("\n[[server]]\nname = \"{name}\"\nhost = \"{host}\"\nkind = \"command\"\ncommand = [{words}]\n{more}")
 }
 
-/// HTTP/1.1 without the header that asks the server behind to close: what is not kept is closed by nginx.
+/// HTTP/1.1 without the header that asks the upstream to close: nginx closes what it does not keep.
 const KEEP_OPEN: &str = "\n            proxy_http_version 1.1;\n            proxy_set_header Connection '';";
 
 const FAR_RULES: &str = r#"nftables = """
@@ -534,7 +534,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_quoted_as_toml_reads_it() {
+    fn a_quoted_text_reads_back_as_toml() {
         for text in ["", "a \"b\" \\ c\nd\te\u{7f}", "{run} 'x'"] {
             let read: toml::Table = toml::from_str(&format!("x = {}", quoted(text))).unwrap();
             assert_eq!(read["x"].as_str(), Some(text));

@@ -1,89 +1,85 @@
-//! What a diagnosis said of a drawn stack, held against what was proven of it; a line for each draw, and one for all of them.
+//! The grade of a diagnosis of a drawn stack: a line for each draw, and one for all of them.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use chokepoint_lab::random::proof::{Figures, Harm, Proof};
-use chokepoint_lab::random::{Draw, Expected};
-use chokepoint_lab::score::{Share, wilson};
-use chokepoint_model::report::{Diagnosis, Finding, Role};
+use chokepoint_model::report::{Diagnosis, Finding, LimitedBy, Role, Verdict};
 use chokepoint_statistics::median;
 use serde::Serialize;
 
-use super::super::expectation;
-use super::Proven;
+use crate::draw::{Draw, Expected, word};
+use crate::proof::{Figures, Harm, Proof};
+use crate::share::{Share, wilson};
+use crate::trial::Proven;
 
-/// The load generator's own limit says nothing about the server, and may always be told.
+/// Name and version of the schema of a draw's line.
+pub(crate) const SCHEMA: &str = "chokepoint/lab-random/1";
+/// The limit of the load generator says nothing about the server. It may always be named.
 const OWN_LIMIT: &str = "load-generator-limited";
 
-/// What a diagnosis said.
+/// What a diagnosis says, and whether that is right.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Answer {
-    verdict: String,
+pub(crate) struct Answer {
+    verdict: Verdict,
     #[serde(skip_serializing_if = "Option::is_none")]
-    limited_by: Option<String>,
+    limited_by: Option<LimitedBy>,
     causes: Vec<String>,
     symptoms: Vec<String>,
-    pub(super) right: bool,
-    /// A fault that hurt was not named first.
+    pub(crate) right: bool,
+    /// A harmful fault was not named first.
     missed: bool,
-    /// Something was named that hurts nobody.
+    /// A harmless thing was named as a cause.
     false_alarm: bool,
-    /// What is wrong with it, a sentence each.
+    /// A sentence for each error.
     why: Vec<String>,
-    /// The watched load's own figures, where load was applied.
+    /// Figures of the diagnosis's own load.
     #[serde(skip_serializing_if = "Option::is_none")]
     goodput_rps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_share: Option<f64>,
-    /// Share of the requests under way that the ledger does not account for, 0 to 1; below zero where it has too many.
+    /// Share of the requests under way that the ledger does not account for. Negative where the ledger has too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     unaccounted_share: Option<f64>,
-    /// True where chance alone does not make it so, by the 95 % interval of what was seen.
+    /// True where zero lies outside the 95 % interval of that share.
     #[serde(skip_serializing_if = "Option::is_none")]
     unaccounted_surely: Option<bool>,
 }
 
 impl Answer {
-    /// Holds a report against what is expected: the first cause about the server one of those that hurt, no cause that does nothing, and no
-    /// symptom that belongs to none.
-    pub(super) fn of(report: &Diagnosis, expected: &Expected) -> Self {
+    /// Grades a report. The first cause must be a harmful fault, no cause may be harmless, and every symptom must belong to a fault.
+    pub(crate) fn new(report: &Diagnosis, expected: &Expected) -> Self {
         let of_role = |role: Role| -> Vec<&Finding> {
             report.findings.iter().filter(|finding| finding.role == role && finding.id != OWN_LIMIT).collect()
         };
         let (causes, symptoms) = (of_role(Role::Cause), of_role(Role::Symptom));
-        let verdict = expectation::word(&report.verdict);
-        let limited_by = report.limited_by.as_ref().map(expectation::word);
         let mut why = Vec::new();
         let wanted = expected.first.iter().copied().collect::<Vec<_>>().join(" or ");
         let is_hit = causes.first().is_some_and(|first| expected.may_be_first(&first.id, &first.tier));
         match causes.first() {
             _ if is_hit || expected.first.is_empty() => {}
             None => {
-                let by = limited_by.as_ref().map(|by| format!(", limited by {by}")).unwrap_or_default();
-                why.push(format!("{wanted} was not found ({verdict}{by})"));
+                let by = report.limited_by.as_ref().map(|by| format!(", limited by {}", word(by))).unwrap_or_default();
+                why.push(format!("{wanted} was not found ({}{by})", word(&report.verdict)));
             }
             Some(first) => why.push(format!("{} of {} was named first, not {wanted}", first.id, first.tier)),
         }
-        let is_false = |cause: &&&Finding| !expected.may_be_cause(&cause.id, &cause.tier);
-        let false_causes: Vec<&&Finding> = causes.iter().filter(is_false).collect();
+        let false_causes: Vec<&&Finding> = causes.iter().filter(|cause| !expected.may_be_cause(&cause.id, &cause.tier)).collect();
         why.extend(false_causes.iter().map(|cause| format!("{} of {} was named as a cause and hurts nobody", cause.id, cause.tier)));
-        let strange = symptoms.iter().filter(|symptom| !expected.symptoms.contains(symptom.id.as_str()));
-        why.extend(strange.map(|symptom| format!("{} was named as a symptom of what is not there", symptom.id)));
+        let false_symptoms = symptoms.iter().filter(|symptom| !expected.symptoms.contains(symptom.id.as_str()));
+        why.extend(false_symptoms.map(|symptom| format!("{} was named as a symptom of what is not there", symptom.id)));
         let ids = |findings: &[&Finding]| findings.iter().map(|finding| finding.id.clone()).collect::<Vec<_>>();
-        let (is_false_alarm, is_missed) = (!false_causes.is_empty(), !expected.first.is_empty() && !is_hit);
         let load = report.load.as_ref();
         Self {
             right: why.is_empty(),
-            missed: is_missed,
-            false_alarm: is_false_alarm,
-            verdict,
-            limited_by,
+            missed: !expected.first.is_empty() && !is_hit,
+            false_alarm: !false_causes.is_empty(),
+            verdict: report.verdict,
+            limited_by: report.limited_by,
             causes: ids(&causes),
             symptoms: ids(&symptoms),
             why,
             goodput_rps: load.map(|load| load.goodput_rps),
-            failed_share: load.map(expectation::failed_share),
+            failed_share: load.map(|load| load.failed_share().unwrap_or(0.0)),
             unaccounted_share: report.ledger.as_ref().map(|ledger| ledger.unaccounted.share),
             unaccounted_surely: report.ledger.as_ref().and_then(|ledger| {
                 let (low, high) = ledger.unaccounted.low.zip(ledger.unaccounted.high)?;
@@ -93,15 +89,15 @@ impl Answer {
     }
 }
 
-/// What came of one draw; a line of `lab run --random --json`.
+/// The result of one draw; a line of `scoreboard run --json`.
 #[derive(Debug, Serialize)]
-pub(super) struct DrawResult {
+pub(crate) struct DrawResult {
     schema: &'static str,
     #[serde(flatten)]
     draw: Draw,
     passive: bool,
     proof: Proven,
-    /// Of each fault, in their order.
+    /// One for each fault, in their order.
     harms: Vec<Harm>,
     expected: Expected,
     #[serde(flatten)]
@@ -110,19 +106,19 @@ pub(super) struct DrawResult {
 }
 
 impl DrawResult {
-    pub(super) fn new(draw: &Draw, passive: bool, proof: Proven, expected: Expected, answer: Answer, took: Duration) -> Self {
+    pub(crate) fn new(draw: &Draw, passive: bool, proof: Proven, expected: Expected, answer: Answer, took: Duration) -> Self {
         let harms = proof.harms();
         let draw = draw.clone();
-        Self { schema: super::SCHEMA, draw, passive, proof, harms, expected, answer, seconds: took.as_secs_f64() }
+        Self { schema: SCHEMA, draw, passive, proof, harms, expected, answer, seconds: took.as_secs_f64() }
     }
 
-    pub(super) fn line(&self, json: bool) -> Result<String> {
+    pub(crate) fn line(&self, json: bool) -> Result<String> {
         if json {
             return Ok(format!("{}\n", serde_json::to_string(self)?));
         }
         let mut text = format!("{:>4}  {}\n      {}\n", self.draw.index, self.draw.words(), proof_in_words(&self.proof));
         let named = if self.answer.causes.is_empty() { "no cause".to_owned() } else { self.answer.causes.join(", ") };
-        text.push_str(&format!("      {}: {}, {named}", if self.answer.right { "right" } else { "WRONG" }, self.answer.verdict));
+        text.push_str(&format!("      {}: {}, {named}", if self.answer.right { "right" } else { "WRONG" }, word(&self.answer.verdict)));
         self.answer.why.iter().for_each(|why| text.push_str(&format!("; {why}")));
         text.push('\n');
         Ok(text)
@@ -130,59 +126,58 @@ impl DrawResult {
 }
 
 /// The figures of a proof on one line.
-pub(super) fn proof_in_words(proven: &Proven) -> String {
+pub(crate) fn proof_in_words(proven: &Proven) -> String {
     let Some(together) = &proven.together else { return "no fault was drawn".to_owned() };
-    let harm = |harm: Harm| expectation::word(&harm);
     let figures = |runs: &[Figures]| {
-        let middle = |value: fn(&Figures) -> f64| median(&runs.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0);
+        let median_of = |value: fn(&Figures) -> f64| median(&runs.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0);
         format!(
             "{:.0} good/s, {:.1} % failed, p99 {:.0} ms",
-            middle(|run| run.goodput_rps),
-            middle(|run| run.failed_share) * 100.0,
-            middle(|run| run.latency_us_p99) / 1e3
+            median_of(|run| run.goodput_rps),
+            median_of(|run| run.failed_share) * 100.0,
+            median_of(|run| run.latency_us_p99) / 1e3
         )
     };
     let unclear = if together.unclear { " (unclear)" } else { "" };
     let mut text =
-        format!("harm {}{unclear}: without {}; with {}", harm(together.harm), figures(&together.without), figures(&together.with));
-    let each = |proofs: &[Proof]| proofs.iter().map(|proof| harm(proof.harm)).collect::<Vec<_>>().join(", ");
+        format!("harm {}{unclear}: without {}; with {}", word(&together.harm), figures(&together.without), figures(&together.with));
+    let each = |proofs: &[Proof]| proofs.iter().map(|proof| word(&proof.harm)).collect::<Vec<_>>().join(", ");
     if !proven.alone.is_empty() {
-        text.push_str(&format!("; each alone {}; each beside the other {}", each(&proven.alone), each(&proven.background_task)));
+        text.push_str(&format!("; each alone {}; each beside the other {}", each(&proven.alone), each(&proven.beside_other)));
     }
     if let (Some(suffered), Some(diagnosed)) = (proven.suffered, proven.diagnosed) {
-        text.push_str(&format!("; diagnosed {}: {}", harm(diagnosed), figures(&[suffered])));
+        text.push_str(&format!("; diagnosed {}: {}", word(&diagnosed), figures(&[suffered])));
     }
     text
 }
 
-/// The score of all draws.
+/// The score of all draws; the last line of `scoreboard run --json`.
 #[derive(Debug, Serialize)]
-pub(super) struct Total {
+pub(crate) struct Total {
     schema: &'static str,
     seed: u32,
     index: u32,
-    /// Draws that were judged.
+    /// Draws that were graded.
     draws: u64,
     /// Draws that could not be run.
-    errors: u64,
-    /// Those with a fault that hurt, that hurt little, that did not hurt, and without any.
+    pub(crate) errors: u64,
+    /// Draws whose faults did harm, little harm or none, and draws without a fault.
     hurt: u64,
     little: u64,
     harmless: u64,
     faultless: u64,
-    /// Where the verdict was "unknown".
+    /// Draws with the verdict "unknown".
     unknown: u64,
-    /// A fault that hurt and was not named first.
+    /// Draws in which a harmful fault was not named first.
     missed: u64,
-    /// A cause that hurt nobody.
+    /// Draws in which a harmless thing was named as a cause.
     false_alarms: u64,
     score: Share,
-    /// Numbers of the draws with a wrong verdict.
+    /// Indices of the draws with a wrong verdict.
     wrong: Vec<u32>,
 }
 
 impl Total {
-    pub(super) fn new(seed: u32, index: u32) -> Self {
+    pub(crate) fn new(seed: u32, index: u32) -> Self {
         Self {
             schema: "chokepoint/lab-random-total/1",
             seed,
@@ -201,34 +196,30 @@ impl Total {
         }
     }
 
-    pub(super) fn error(&mut self) {
-        self.errors += 1;
-    }
-
-    pub(super) fn count(&mut self, outcome: &DrawResult) {
+    pub(crate) fn count(&mut self, result: &DrawResult) {
         self.draws += 1;
-        let of = match (outcome.draw.faults.is_empty(), outcome.proof.together()) {
+        let counter = match (result.draw.faults.is_empty(), result.proof.together()) {
             (true, _) => &mut self.faultless,
             (false, Harm::Hurt) => &mut self.hurt,
             (false, Harm::Little) => &mut self.little,
             (false, Harm::None) => &mut self.harmless,
         };
-        *of += 1;
-        let answer = &outcome.answer;
-        self.unknown += u64::from(answer.verdict == "unknown");
+        *counter += 1;
+        let answer = &result.answer;
+        self.unknown += u64::from(answer.verdict == Verdict::Unknown);
         self.missed += u64::from(answer.missed);
         self.false_alarms += u64::from(answer.false_alarm);
         if !answer.right {
-            self.wrong.push(outcome.draw.index);
+            self.wrong.push(result.draw.index);
         }
-        self.score = wilson(self.draws - self.wrong.len() as u64, self.draws);
+        self.score = wilson(self.draws as usize - self.wrong.len(), self.draws as usize);
     }
 
-    pub(super) fn all_right(&self) -> bool {
+    pub(crate) fn all_right(&self) -> bool {
         self.errors == 0 && self.wrong.is_empty()
     }
 
-    pub(super) fn line(&self, json: bool) -> Result<String> {
+    pub(crate) fn line(&self, json: bool) -> Result<String> {
         if json {
             return Ok(format!("{}\n", serde_json::to_string(self)?));
         }
@@ -242,7 +233,7 @@ impl Total {
             text.push_str(&format!("{} draws could not be run\n", self.errors));
         }
         for index in &self.wrong {
-            text.push_str(&format!("again: chokepoint lab run --random 1 --seed {} --index {index}\n", self.seed));
+            text.push_str(&format!("again: scoreboard run --random 1 --seed {} --index {index}\n", self.seed));
         }
         Ok(text)
     }
@@ -250,11 +241,12 @@ impl Total {
 
 #[cfg(test)]
 mod tests {
-    use chokepoint_lab::random::draw;
     use chokepoint_model::catalogue::Catalogue;
     use chokepoint_model::diagnose::diagnose;
     use chokepoint_model::observation::Observation;
     use chokepoint_model::report::{At, Confidence};
+
+    use crate::draw::draw;
 
     use super::*;
 
@@ -282,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_right_where_it_names_what_hurts_and_nothing_that_does_not() {
+    fn an_answer_is_right_where_it_names_harmful_faults_and_nothing_harmless() {
         let (cause, symptom) = (Role::Cause, Role::Symptom);
         for (findings, right, why) in [
             (vec![("a", cause)], true, ""),
@@ -296,13 +288,13 @@ mod tests {
             (vec![("a", symptom)], false, "a was not found"),
             (vec![("s", cause)], false, "s of  was named first"),
         ] {
-            let answer = Answer::of(&report(&findings), &expected());
+            let answer = Answer::new(&report(&findings), &expected());
             assert_eq!(answer.right, right, "{findings:?}: {:?}", answer.why);
             assert!(answer.why.join("; ").contains(why), "{findings:?}: {:?}", answer.why);
         }
         let none = Expected::default();
-        assert!(Answer::of(&report(&[]), &none).right && Answer::of(&report(&[(OWN_LIMIT, cause)]), &none).right);
-        assert!(!Answer::of(&report(&[("a", cause)]), &none).right);
+        assert!(Answer::new(&report(&[]), &none).right && Answer::new(&report(&[(OWN_LIMIT, cause)]), &none).right);
+        assert!(!Answer::new(&report(&[("a", cause)]), &none).right);
     }
 
     #[test]
@@ -310,8 +302,8 @@ mod tests {
         let mut total = Total::new(1, 0);
         for (index, findings) in [(0, vec![]), (1, vec![("accept-queue-full", Role::Cause)])] {
             let draw = draw(1, index);
-            let proven = Proven { together: None, alone: Vec::new(), background_task: Vec::new(), suffered: None, diagnosed: None };
-            let answer = Answer::of(&report(&findings), &Expected::default());
+            let proven = Proven::default();
+            let answer = Answer::new(&report(&findings), &Expected::default());
             total.count(&DrawResult::new(&draw, false, proven, Expected::default(), answer, Duration::ZERO));
         }
         assert_eq!((total.draws, total.score.right, total.false_alarms, total.missed, total.wrong.clone()), (2, 1, 1, 0, vec![1]));

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use chokepoint_lab::score::Share;
+use crate::share::Share;
 
-use super::predictions::{Change, Next};
+use super::predictions::{ChangeScore, NextScore};
 use super::{Board, Range, ScenarioScore};
 
 /// The whole page.
@@ -13,8 +13,7 @@ pub(super) fn render(board: &Board) -> String {
     let mut page = String::from("# Score-board\n\n");
     let list = |all: &[String]| all.join(", ");
     let cores: Vec<String> = board.cores.iter().map(ToString::to_string).collect();
-    let days = board.ended_s.map(|(first, last)| (day(first), day(last)));
-    let when = match days {
+    let when = match board.ended_s.map(|(first, last)| (day(first), day(last))) {
         Some((first, last)) if first == last => format!(", {first}"),
         Some((first, last)) => format!(", {first} to {last}"),
         None => String::new(),
@@ -75,11 +74,11 @@ fn scenarios(page: &mut String, board: &Board) {
             ),
         );
     }
-    wrong(page, board);
+    failures(page, board);
 }
 
-/// What did not hold, scenario by scenario.
-fn wrong(page: &mut String, board: &Board) {
+/// Expectations that did not hold, by scenario.
+fn failures(page: &mut String, board: &Board) {
     let wrong: Vec<&ScenarioScore> = board.scenarios.iter().filter(|score| !score.failures.is_empty()).collect();
     if wrong.is_empty() {
         return;
@@ -116,8 +115,8 @@ fn fixes(page: &mut String, board: &Board) {
 }
 
 fn predictions(page: &mut String, board: &Board) {
-    let told = &board.predictions;
-    if told.changes.is_empty() {
+    let predictions = &board.predictions;
+    if predictions.changes.is_empty() {
         return;
     }
     page.push_str("\n## Predictions\n");
@@ -125,13 +124,25 @@ fn predictions(page: &mut String, board: &Board) {
         page,
         &format!(
             "Goodput was predicted before each change and measured after it; a prediction was refused in {}; {} more were\nalternatives, of which each was tried. What a refused one would have said is told by its error.\n",
-            share(&told.refused),
-            told.tried
+            share(&predictions.refused),
+            predictions.tried
         ),
     );
     page.push_str("| scenario | change | times | before/s | predicted | measured | median error | held | refused | below the bound | error unsaid | why refused |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
-    for Change { scenario, remedy, rounds, before_rps, predicted_rps, measured_rps, error, held, refused, why, kept_to, unsaid_error } in
-        &told.changes
+    for ChangeScore {
+        scenario,
+        remedy,
+        rounds,
+        before_rps,
+        predicted_rps,
+        measured_rps,
+        error,
+        held,
+        refused,
+        why,
+        kept_to,
+        unsaid_error,
+    } in &predictions.changes
     {
         let [held, kept_to] = [held, kept_to].map(|share| if share.of == 0 { String::new() } else { of(share) });
         line(
@@ -147,12 +158,12 @@ fn predictions(page: &mut String, board: &Board) {
             ),
         );
     }
-    if told.next.is_empty() {
+    if predictions.next.is_empty() {
         return;
     }
     page.push_str("\nBy what was predicted to limit next; the interval score weighs width against misses, and less is better:\n\n");
     page.push_str("| next | median error | intervals held | median width | interval score | of \"nothing changes\" | of goodput over busy cores |\n|---|---|---|---|---|---|---|\n");
-    for Next { station, error, held, width, score, score_unchanged, score_by_cpu } in &told.next {
+    for NextScore { station, error, held, width, score, score_unchanged, score_by_cpu } in &predictions.next {
         let figure = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
         line(
             page,
@@ -197,7 +208,7 @@ fn range(range: Option<Range>) -> String {
     range.map_or_else(String::new, |Range { median, least, most }| format!("{median:.0} ({least:.0} to {most:.0})"))
 }
 
-/// The first of several sentences, and how many more there are: they differ by their figures for the most part.
+/// The first of several sentences and the number of the others, which mostly differ in their figures only.
 fn first_of(sentences: &[String]) -> String {
     match sentences {
         [] => String::new(),
@@ -214,7 +225,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))
 }
 
-/// The day of a moment in UTC (Howard Hinnant's civil_from_days, proleptic Gregorian).
+/// The day of a time in UTC (Howard Hinnant's civil_from_days, proleptic Gregorian).
 fn day(seconds: u64) -> String {
     let days = (seconds / 86_400) as i64 + 719_468;
     let era = days.div_euclid(146_097);
@@ -233,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_has_its_day() {
+    fn a_time_is_written_as_its_day() {
         for (seconds, expected) in
             [(0, "1970-01-01"), (951_782_400, "2000-02-29"), (1_795_185_434, "2026-11-20"), (4_107_542_399, "2100-02-28")]
         {

@@ -1,23 +1,23 @@
-//! Shares of right answers with the interval that their number of trials leaves.
+//! A share counted in a few trials, with its confidence interval.
 
 use serde::Serialize;
 
 /// A share with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Share {
+pub(crate) struct Share {
     /// Trials that were right.
-    pub right: u64,
+    pub(crate) right: u64,
     /// All trials.
-    pub of: u64,
+    pub(crate) of: u64,
     /// Lower bound of the share, 0 to 1.
-    pub low: f64,
+    pub(crate) low: f64,
     /// Upper bound of the share, 0 to 1.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
-/// The share with its interval (Wilson's). More right ones than trials count as all.
-pub fn wilson(right: u64, of: u64) -> Share {
-    let right = right.min(of);
+/// The share of trials that were right, with Wilson's interval.
+pub(crate) fn wilson(right: usize, of: usize) -> Share {
+    let (right, of) = (right.min(of) as u64, of as u64);
     let (low, high) = chokepoint_statistics::wilson(right as f64 / of.max(1) as f64, of);
     Share { right, of, low, high }
 }

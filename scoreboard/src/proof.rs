@@ -1,112 +1,112 @@
-//! Whether what was injected did harm: runs with it against runs without, by turns. Nothing is judged here but the lab's own fault.
+//! Whether injected faults do harm: compares runs with them and without. It judges the faults, not the diagnosis.
 
 use chokepoint_statistics::median;
 use serde::Serialize;
 
-/// Share of the goodput whose loss hurts.
+/// Share of the goodput whose loss does harm.
 const GOODPUT_LOST: f64 = 0.10;
-/// Share of the requests whose failure hurts.
+/// Share of the requests whose failure does harm.
 const FAILED: f64 = 0.01;
-/// Times the p99 that hurts; a doubled p99 of a few milliseconds is nobody's harm.
+/// Factor by which the p99 must grow to do harm.
 const LATENCY_TIMES: f64 = 1.5;
-/// Microseconds by which the p99 must be longer to hurt.
+/// Microseconds by which the p99 must grow to do harm: a doubled p99 of a few milliseconds does none.
 const LATENCY_US: f64 = 20_000.0;
-/// What part of a harm is still one that may be told.
+/// Part of a harm from which a diagnosis may name it.
 const LITTLE: f64 = 0.25;
-/// What part of a harm must stay where the best run with the fault is held against the worst without.
+/// Part of a harm that must remain between the best run with the fault and the worst run without.
 const WORST_CASE: f64 = 0.5;
 
 /// The figures of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Figures {
-    /// Good answers a second, as far as they reach: times the share of the clients' time that was not lost.
-    pub goodput_rps: f64,
+pub(crate) struct Figures {
+    /// Good answers a second, times the share of the clients' time that was not lost.
+    pub(crate) goodput_rps: f64,
     /// Requests without a good answer, as a share of all.
-    pub failed_share: f64,
-    /// 99 % were answered within, microseconds.
-    pub latency_us_p99: f64,
-    /// 99.9 % were answered within, microseconds.
-    pub latency_us_p999: f64,
+    pub(crate) failed_share: f64,
+    /// 99 % of the answers came within, microseconds.
+    pub(crate) latency_us_p99: f64,
+    /// 99.9 % of the answers came within, microseconds.
+    pub(crate) latency_us_p999: f64,
 }
 
-/// What a fault did.
+/// The harm of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Harm {
-    /// Nothing that can be told from noise.
+pub(crate) enum Harm {
+    /// None beyond noise.
     None,
-    /// Little, or what noise hides: a diagnosis may tell of it or not.
+    /// Little, or hidden by noise: a diagnosis may name it or not.
     Little,
-    /// Harm that must be found.
+    /// So much that a diagnosis must find it.
     Hurt,
 }
 
-/// A comparison of runs with and without.
+/// A comparison of runs with and without faults.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Proof {
-    /// What it came to.
-    pub harm: Harm,
-    /// True where the runs differ by enough to hurt, but no more than they differ among themselves: more runs may tell.
-    pub unclear: bool,
-    /// The runs with what was injected.
-    pub with: Vec<Figures>,
-    /// The runs without.
-    pub without: Vec<Figures>,
+pub(crate) struct Proof {
+    /// The result.
+    pub(crate) harm: Harm,
+    /// True where the difference would do harm but does not exceed the noise: more runs may decide.
+    pub(crate) unclear: bool,
+    /// The runs with faults.
+    pub(crate) with: Vec<Figures>,
+    /// The runs without faults.
+    pub(crate) without: Vec<Figures>,
 }
 
-/// One measure's harm: 1 is as much as hurts, 0 none.
+/// The difference in one measure: 1 is enough to do harm, 0 is none.
 #[derive(Clone, Copy)]
-struct Size {
+struct Difference {
     /// Between the medians.
     middle: f64,
-    /// Between the best run with and the worst without.
+    /// Between the best run with faults and the worst without.
     least: f64,
-    /// True where the runs with and without do not overlap and lie further apart than those without do among themselves.
+    /// True where both kinds of runs do not overlap and are further apart than the runs without faults are among themselves.
     is_clear: bool,
 }
 
-/// Judges runs of both kinds; of none nothing can be said.
-pub fn judge(with: Vec<Figures>, without: Vec<Figures>) -> Proof {
-    let sizes = [
-        size(&with, &without, |run| -run.goodput_rps, |with, without| share_lost(-with, -without) / GOODPUT_LOST),
-        size(&with, &without, |run| run.failed_share, |with, without| (with - without) / FAILED),
-        size(&with, &without, |run| run.latency_us_p99, longer),
-        // A tail that only one in a thousand meets is told and does not hurt.
-        size(&with, &without, |run| run.latency_us_p999, |with, without| longer(with, without).min(1.0 - f64::EPSILON)),
+/// Compares runs with and without faults. Without runs the result is no harm.
+pub(crate) fn judge(with: Vec<Figures>, without: Vec<Figures>) -> Proof {
+    let differences = [
+        difference(&with, &without, |run| -run.goodput_rps, |with, without| share_lost(-with, -without) / GOODPUT_LOST),
+        difference(&with, &without, |run| run.failed_share, |with, without| (with - without) / FAILED),
+        difference(&with, &without, |run| run.latency_us_p99, longer),
+        // A p99.9 alone may be named but never does harm.
+        difference(&with, &without, |run| run.latency_us_p999, |with, without| longer(with, without).min(1.0 - f64::EPSILON)),
     ];
-    let hurts = |size: &Size| size.middle >= 1.0 && size.is_clear && size.least >= WORST_CASE;
-    let sizes: Vec<Size> = sizes.into_iter().flatten().collect();
-    let unclear = !sizes.iter().any(hurts) && sizes.iter().any(|size| size.middle >= 1.0);
-    let little = |size: &Size| size.middle >= LITTLE && size.is_clear && size.least > 0.0;
+    let hurts = |one: &Difference| one.middle >= 1.0 && one.is_clear && one.least >= WORST_CASE;
+    let differences: Vec<Difference> = differences.into_iter().flatten().collect();
+    let unclear = !differences.iter().any(hurts) && differences.iter().any(|one| one.middle >= 1.0);
+    let little = |one: &Difference| one.middle >= LITTLE && one.is_clear && one.least > 0.0;
     let harm = match () {
-        () if sizes.iter().any(hurts) => Harm::Hurt,
-        () if unclear || sizes.iter().any(little) => Harm::Little,
+        () if differences.iter().any(hurts) => Harm::Hurt,
+        () if unclear || differences.iter().any(little) => Harm::Little,
         () => Harm::None,
     };
     Proof { harm, unclear, with, without }
 }
 
-/// `value` is worse where it is larger.
-fn size(with: &[Figures], without: &[Figures], value: fn(&Figures) -> f64, harm: fn(f64, f64) -> f64) -> Option<Size> {
+/// The difference of a value that is worse the larger it is.
+fn difference(with: &[Figures], without: &[Figures], value: fn(&Figures) -> f64, harm: fn(f64, f64) -> f64) -> Option<Difference> {
     let values = |runs: &[Figures]| runs.iter().map(value).collect::<Vec<f64>>();
     let (with, without) = (values(with), values(without));
     let low = |values: &[f64]| values.iter().copied().min_by(f64::total_cmp);
     let high = |values: &[f64]| values.iter().copied().max_by(f64::total_cmp);
     let (best_with, worst_without) = (low(&with)?, high(&without)?);
     let noise = worst_without - low(&without)?;
-    Some(Size {
+    Some(Difference {
         middle: harm(median(&with)?, median(&without)?),
         least: harm(best_with, worst_without),
         is_clear: best_with - worst_without > noise,
     })
 }
 
-/// Share of the goodput that is lost; none where there was none to lose.
+/// Share of the goodput that is lost; zero where there was none.
 fn share_lost(with: f64, without: f64) -> f64 {
     if without > 0.0 { 1.0 - with / without } else { 0.0 }
 }
 
-/// How far a time is both so many times and so much longer as hurts.
+/// How close a longer time is to doing harm, by factor and by difference, whichever is less.
 fn longer(with: f64, without: f64) -> f64 {
     let times = if without > 0.0 { (with / without - 1.0) / (LATENCY_TIMES - 1.0) } else { 0.0 };
     times.min((with - without) / LATENCY_US)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_goodput_hurts_beyond_noise_only() {
+    fn lost_goodput_does_harm_only_beyond_noise() {
         let without = goodput(&[1000.0, 990.0]);
         assert_eq!(harm(&goodput(&[500.0, 520.0]), &without), (Harm::Hurt, false));
         assert_eq!(harm(&goodput(&[0.0, 0.0]), &without), (Harm::Hurt, false));
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(harm(&goodput(&[950.0, 955.0]), &without), (Harm::Little, false));
         assert_eq!(harm(&goodput(&[985.0, 1003.0]), &without), (Harm::None, false));
         assert_eq!(harm(&goodput(&[1500.0, 1600.0]), &without), (Harm::None, false), "more is no harm");
-        // The runs without differ by more than those with lie below them.
+        // The runs without faults differ by more than the distance to those with faults.
         assert_eq!(harm(&goodput(&[700.0, 720.0]), &goodput(&[1000.0, 750.0])), (Harm::Little, true));
         assert_eq!(harm(&goodput(&[500.0, 1000.0]), &without), (Harm::Little, true));
         assert_eq!(harm(&[], &without), (Harm::None, false));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_hurt_from_one_in_a_hundred() {
+    fn one_failure_in_a_hundred_does_harm() {
         let failed = |failed_share: f64| [Figures { failed_share, ..WELL }; 2];
         assert_eq!(harm(&failed(0.02), &failed(0.0)).0, Harm::Hurt);
         assert_eq!(harm(&failed(0.005), &failed(0.0)).0, Harm::Little);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_hurts_where_it_is_longer_by_much_and_not_for_one_in_a_thousand() {
+    fn a_much_longer_p99_does_harm_and_a_longer_p999_does_not() {
         let p99 = |latency_us_p99: f64| [Figures { latency_us_p99, ..WELL }; 2];
         assert_eq!(harm(&p99(1_000_000.0), &p99(10_000.0)).0, Harm::Hurt);
         assert_eq!(harm(&p99(40_000.0), &p99(10_000.0)).0, Harm::Hurt);

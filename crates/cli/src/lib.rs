@@ -1,0 +1,94 @@
+//! Flags, wiring and reports of `chokepoint`; the only crate that knows all others. [`lab`] is public for the developers' score-board.
+
+mod args;
+mod report;
+mod run;
+mod terminal;
+mod verbs;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use chokepoint_model::catalogue::Catalogue;
+use clap::Parser;
+
+/// Labs built, loaded and diagnosed one step at a time, and the line that `lab run --json` prints.
+pub mod lab {
+    pub use crate::run::interrupt::Interrupt;
+    pub use crate::run::measure::{load, watch};
+    pub use crate::verbs::lab::outcome::{RoundOutcome, RunOutcome, SCHEMA};
+    pub use crate::verbs::lab::stack::{Diagnosed, PASSIVE_LEAD, build, diagnose, plan};
+}
+
+use crate::args::{Cli, Verb};
+use crate::run::interrupt::Interrupt;
+use crate::terminal::output;
+use crate::verbs::{bench, diagnose, explain, profile, streams, tcp, undo, whereabouts};
+
+/// Exit status: it could not be done.
+const EXIT_FAILED: u8 = 1;
+/// Exit status: the command line makes no sense.
+const EXIT_USAGE: u8 = 2;
+/// Exit status: a condition of `--fail-if` held.
+const EXIT_THRESHOLD: u8 = 99;
+
+/// The command line makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => return version(&error),
+        Err(error) => error.exit(),
+    };
+    let words = Catalogue::english();
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(&error),
+    };
+    let ended = match run(&cli, &words, &interrupt) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => fail(&error),
+    };
+    interrupt.status().map_or(ended, ExitCode::from)
+}
+
+/// The version, whether BPF is built in, and what this build and the kernel at hand lack for counting and sampling.
+fn version(told: &clap::Error) -> ExitCode {
+    let lacking = chokepoint_profile::lacking().into_iter().map(|sentence| sentence + "\n").collect::<String>();
+    let built = if cfg!(feature = "bpf") { "built with BPF (cargo feature `bpf`)\n" } else { "" };
+    match output::print(&format!("{told}{built}{lacking}")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Tells what went wrong; the exit status says whether the command line was at fault.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    output::note(&format!("chokepoint: {error:#}"));
+    ExitCode::from(if error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED })
+}
+
+/// Runs the verb; gives the exit status.
+fn run(cli: &Cli, words: &Catalogue, interrupt: &Interrupt) -> Result<u8> {
+    let is_done = match &cli.verb {
+        Verb::Bench(args) => return bench::run(args, words, interrupt),
+        Verb::Diagnose(args) => {
+            if args.replay.is_none() {
+                undo::report_leftovers();
+            }
+            diagnose::run(args, words, interrupt)?
+        }
+        Verb::Undo(args) => undo::run(args, interrupt)?,
+        Verb::Streams(args) => streams::run(args, words, interrupt)?,
+        Verb::Tcp(args) => tcp::run(args, words, interrupt)?,
+        Verb::Lab(args) => verbs::lab::run(&args.verb, words, interrupt)?,
+        Verb::Profile(args) => profile::run(args, interrupt).map(|()| true)?,
+        Verb::Where(args) => whereabouts::run(args, words, interrupt)?,
+        Verb::Explain(args) => explain::run(args, words).map(|()| true)?,
+    };
+    Ok(if is_done { 0 } else { EXIT_FAILED })
+}
