@@ -5,19 +5,20 @@
 
 mod account;
 mod calls;
+mod connection_state;
+mod connections;
 mod count;
 mod even;
-mod held;
 mod inside;
+mod kept_unix;
 mod losses;
-mod outlive;
 mod rate;
 mod rhythm;
-mod sampled;
-mod standing;
+mod sample_weights;
 mod starved;
 #[cfg(test)]
 mod tests;
+mod thread_split;
 
 use crate::facts::Context;
 use crate::facts::spread::half_interval;
@@ -25,10 +26,10 @@ use crate::observation::load::LoadResult;
 use crate::output::message::Message;
 use crate::output::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, LedgerReport, LedgerUnaccounted};
 
-use account::{Accountant, Stood};
+use account::{Accountant, PlaceMean};
 pub(crate) use calls::Calls;
-use count::Counted;
-pub(crate) use inside::{Inside, Shown};
+use count::SampleCounts;
+pub(crate) use inside::{Inside, WaitEvidence};
 pub(crate) use starved::{Starved, starved};
 
 /// Most batches that the window is divided into.
@@ -47,13 +48,13 @@ const TOLD_SHARE_MIN: f64 = 0.02;
 
 /// The account of one observation.
 pub(crate) struct Account {
-    counted: Counted,
+    counted: SampleCounts,
     /// For the whole window, and for each batch of it.
-    whole: Vec<Stood>,
-    parts: Vec<Vec<Stood>>,
+    whole: Vec<PlaceMean>,
+    parts: Vec<Vec<PlaceMean>>,
     /// For each batch the requests under way that were found at no place. Batches with an unknown number of requests under way are left out.
     missed: Vec<f64>,
-    /// Correction factor of each tier's samples, see [`Counted::ratio`].
+    /// Correction factor of each tier's samples, see [`SampleCounts::ratio`].
     ratios: Vec<f64>,
     spans_us: Vec<(u64, u64)>,
     /// Mean number of requests under way: counted by the load generator, else the sum found by the sockets.
@@ -83,7 +84,7 @@ impl Account {
     pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
         let tiers = &ctx.path.tiers;
         let first = tiers.first()?.netns;
-        let counted = Counted::of(ctx)?;
+        let counted = SampleCounts::of(ctx)?;
         let (from_us, to_us) = ctx.window_us;
         let offered = ctx.obs.load.as_ref().and_then(LoadResult::under_way);
         let accountant = Accountant::new(ctx, &counted, offered);
@@ -96,10 +97,10 @@ impl Account {
         let begin = |n: u64| from_us + (to_us - from_us) * n / batches;
         let spans_us = (0..batches).map(|n| (begin(n), begin(n + 1)));
         let spans_us: Vec<(u64, u64)> = spans_us.filter(|span| counted.is_sampled(first, *span)).collect();
-        let parts: Vec<Vec<Stood>> = spans_us.iter().map(|span| accountant.between(*span)).collect();
-        let missed = |(span, part): (&(u64, u64), &Vec<Stood>)| Some(accountant.under_way(*span)? - sum_of(part));
+        let parts: Vec<Vec<PlaceMean>> = spans_us.iter().map(|span| accountant.between(*span)).collect();
+        let missed = |(span, part): (&(u64, u64), &Vec<PlaceMean>)| Some(accountant.under_way(*span)? - sum_of(part));
         // Samples without any request say nothing.
-        let missed = spans_us.iter().zip(&parts).filter_map(missed).filter(|_| accountant.meets_requests()).collect();
+        let missed = spans_us.iter().zip(&parts).filter_map(missed).filter(|_| accountant.met_requests()).collect();
         let ratios = tiers.iter().map(|tier| counted.ratio(tier.netns, (0, u64::MAX), offered)).collect();
         Some(Self { whole, parts, missed, ratios, spans_us, under_way, sum, rate_rps, response_s, counted })
     }
@@ -114,7 +115,7 @@ pub(crate) fn of(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>)> {
 pub(crate) fn with_clients(ctx: &Context<'_>) -> Option<(LedgerReport, Vec<String>, Vec<LedgerClient>)> {
     let account = ctx.account()?;
     let under_way = account.under_way;
-    let of_place = |(place, stood): (usize, &Stood)| {
+    let of_place = |(place, stood): (usize, &PlaceMean)| {
         let means: Vec<f64> = account.parts.iter().map(|part| part[place].mean).collect();
         reported(ctx, stood, &means, under_way)
     };
@@ -149,7 +150,7 @@ fn unaccounted(ctx: &Context<'_>, account: &Account) -> LedgerUnaccounted {
 }
 
 /// The clients, those with the most requests under way first.
-fn clients(counted: &Counted, under_way: f64) -> Vec<LedgerClient> {
+fn clients(counted: &SampleCounts, under_way: f64) -> Vec<LedgerClient> {
     let client = |(address, mean): (&std::net::IpAddr, &f64)| LedgerClient {
         address: *address,
         mean: rounded(*mean),
@@ -163,8 +164,8 @@ fn clients(counted: &Counted, under_way: f64) -> Vec<LedgerClient> {
 }
 
 /// Warnings about what the account leaves uncertain.
-fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<String> {
-    let means = counted.found(ctx.path.tiers.len());
+fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &SampleCounts) -> Vec<String> {
+    let means = counted.means_uncorrected(ctx.path.tiers.len());
     let mut told = Vec::new();
     for (tier, counts) in ctx.path.tiers.iter().zip(&means) {
         let cases = [
@@ -180,19 +181,19 @@ fn warnings(ctx: &Context<'_>, ledger: &LedgerReport, counted: &Counted) -> Vec<
 }
 
 /// Sum of the requests at all places.
-fn sum_of(all: &[Stood]) -> f64 {
+fn sum_of(all: &[PlaceMean]) -> f64 {
     all.iter().map(|stood| stood.mean).sum()
 }
 
 /// Number of batches, each of several response times. Below two if there are too few samples.
-fn batches(ctx: &Context<'_>, counted: &Counted, response_s: Option<f64>) -> u64 {
+fn batches(ctx: &Context<'_>, counted: &SampleCounts, response_s: Option<f64>) -> u64 {
     let samples = counted.samples.values().map(Vec::len).min().unwrap_or(0) as u64;
     let last = |times: f64| response_s.map_or(u64::MAX, |seconds| (ctx.seconds() / (times * seconds).max(1e-9)) as u64);
     let long = last(BATCH_TIMES_MIN).max(last(1.0).min(BATCHES_MIN)).max(2);
     BATCHES_MAX.min(samples / SAMPLES_MIN).min(long)
 }
 
-fn reported(ctx: &Context<'_>, stood: &Stood, batches: &[f64], under_way: f64) -> LedgerPlace {
+fn reported(ctx: &Context<'_>, stood: &PlaceMean, batches: &[f64], under_way: f64) -> LedgerPlace {
     let mean = Mean::of(stood.mean, batches);
     let name = |tier: usize| ctx.path.tiers[tier].name.clone();
     let tier = stood.tier.map_or_else(|| "client".to_owned(), name);

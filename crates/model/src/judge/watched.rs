@@ -11,7 +11,7 @@ use crate::output::report::LedgerPlaceKind as Place;
 pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
     let Some(account) = ctx.account() else { return Some(Message::new("verdict-unknown-unsampled")) };
     // One request at a time waits for no other.
-    if tenths(account.seen_under_way().high) <= 1.0 || !account.clients_wait(ctx) || account.comes_by_itself(ctx) {
+    if tenths(account.found_under_way().high) <= 1.0 || !account.clients_wait(ctx) || account.arrives_independently(ctx) {
         return None;
     }
     // Of those that may be under way and may not, nothing is known.
@@ -19,8 +19,8 @@ pub(crate) fn unexplained(ctx: &Context<'_>) -> Option<Message> {
     if known > 0.0 && account.well_spent(ctx) > 0.5 * known {
         return None;
     }
-    if account.untold(ctx) > 0.5 * account.under_way() {
-        return Some(Message::new("verdict-unknown-watched-untold").with("number", tenths(account.untold(ctx))));
+    if account.uncertain(ctx) > 0.5 * account.under_way() {
+        return Some(Message::new("verdict-unknown-watched-untold").with("number", tenths(account.uncertain(ctx))));
     }
     Some(match account.most_inside(ctx) {
         Some(inside) => stands_inside(ctx, account, &inside),

@@ -5,12 +5,12 @@ use crate::observation::load::Loop;
 use crate::observation::{Listener, ListenerAddress};
 use crate::output::report::LedgerPlaceKind;
 
-use super::count::{Counted, Counts};
-use super::held::Threads;
+use super::count::{Counts, SampleCounts};
+use super::thread_split::ThreadShares;
 
 /// One place, and the mean number of requests there.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Stood {
+pub(crate) struct PlaceMean {
     /// Index of the tier; `None` for the client.
     pub(crate) tier: Option<usize>,
     /// Index of the tier that calls it.
@@ -24,8 +24,8 @@ pub(crate) struct Stood {
 /// The parts of the account that hold for the whole window.
 pub(crate) struct Accountant<'c, 'a> {
     pub(crate) ctx: &'c Context<'a>,
-    pub(crate) counted: &'c Counted,
-    threads: Vec<Threads>,
+    pub(crate) counted: &'c SampleCounts,
+    threads: Vec<ThreadShares>,
     callers: Vec<Option<usize>>,
     /// For each tier the share of the accept queue whose client is still there.
     live: Vec<f64>,
@@ -35,11 +35,11 @@ pub(crate) struct Accountant<'c, 'a> {
 
 impl<'c, 'a> Accountant<'c, 'a> {
     /// `offered`: mean number of requests that the load generator had under way.
-    pub(crate) fn new(ctx: &'c Context<'a>, counted: &'c Counted, offered: Option<f64>) -> Self {
+    pub(crate) fn new(ctx: &'c Context<'a>, counted: &'c SampleCounts, offered: Option<f64>) -> Self {
         let tiers = &ctx.path.tiers;
         let at_samples = tiers.first().and_then(|first| counted.under_way(first.netns, (0, u64::MAX)));
         let caller = |index: usize| tiers.iter().position(|tier| tier.upstreams.contains(&index)).filter(|caller| *caller != index);
-        let whole = counted.found(tiers.len());
+        let whole = counted.means_uncorrected(tiers.len());
         let live = |counts: &Counts| {
             let all = counts.unaccepted + counts.abandoned;
             if all > 0.0 { counts.unaccepted / all } else { 1.0 }
@@ -47,7 +47,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
         Self {
             ctx,
             counted,
-            threads: tiers.iter().map(|tier| Threads::of(ctx, tier)).collect(),
+            threads: tiers.iter().map(|tier| ThreadShares::of(ctx, tier)).collect(),
             callers: (0..tiers.len()).map(|index| if index == 0 { None } else { caller(index) }).collect(),
             live: whole.iter().map(live).collect(),
             scale: offered.zip(at_samples).map(|(offered, at_samples)| if at_samples > 0.0 { offered / at_samples } else { 1.0 }),
@@ -69,7 +69,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
     }
 
     /// Where requests were in a time span (end excluded), in the order of the path.
-    pub(crate) fn between(&self, span_us: (u64, u64)) -> Vec<Stood> {
+    pub(crate) fn between(&self, span_us: (u64, u64)) -> Vec<PlaceMean> {
         let tiers = self.ctx.path.tiers.len();
         let under_way = self.under_way(span_us);
         let mut counts = self.counted.means(tiers, span_us, under_way);
@@ -77,14 +77,14 @@ impl<'c, 'a> Accountant<'c, 'a> {
         let is_sampled = self.queue_is_sampled();
         let ages_ms: Vec<Option<f64>> = counts.iter().map(|of| (of.service > 0.0).then(|| of.age_ms / of.service)).collect();
         if let Some((first, queued)) = counts.first_mut().zip(queued.first()) {
-            bound(first, if is_sampled { first.unaccepted } else { *queued }, under_way);
+            limit_uncertain(first, if is_sampled { first.unaccepted } else { *queued }, under_way);
         }
         if is_sampled && under_way.is_some_and(|number| number > 0.0) {
-            self.fit(&mut counts, &mut queued);
+            self.correct_for_queue(&mut counts, &mut queued);
         }
-        let held = self.hold(&mut counts, &queued);
+        let held = self.hold_per_tier(&mut counts, &queued);
         let client = counts.first_mut().map_or(0.0, unread_by_client);
-        let mut all = vec![Stood { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
+        let mut all = vec![PlaceMean { tier: None, caller: None, place: LedgerPlaceKind::Client, mean: client, age_ms: None }];
         for (tier, of) in counts.iter().enumerate() {
             let split = self.threads[tier].split(held[tier]);
             let age_ms = ages_ms[tier];
@@ -104,7 +104,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
                 (Sending, of.sending, None),
             ];
             let caller = self.callers[tier];
-            all.extend(places.into_iter().map(|(place, mean, age_ms)| Stood { tier: Some(tier), caller, place, mean, age_ms }));
+            all.extend(places.into_iter().map(|(place, mean, age_ms)| PlaceMean { tier: Some(tier), caller, place, mean, age_ms }));
         }
         if let (Some(most), Some(first)) = (under_way, counts.first()) {
             let elsewhere: f64 = all[1..].iter().map(|stood| stood.mean).sum();
@@ -128,7 +128,7 @@ impl<'c, 'a> Accountant<'c, 'a> {
     }
 
     /// False if no request was under way at any of the first tier's samples.
-    pub(crate) fn meets_requests(&self) -> bool {
+    pub(crate) fn met_requests(&self) -> bool {
         self.under_way((0, u64::MAX)).is_none_or(|number| number > 0.0)
     }
 
@@ -159,13 +159,13 @@ impl<'c, 'a> Accountant<'c, 'a> {
     /// far more often than sockets are sampled. If it was longer at the samples than on average, fewer requests were elsewhere at those moments, and the other
     /// counts are raised accordingly (a regression estimate of slope -1; Cochran, Sampling Techniques, 7.3). What the samples do not account for stays as it
     /// is. In an open loop the number of requests under way between samples is unknown, so the queue counts as sampled.
-    fn fit(&self, counts: &mut [Counts], queued: &mut [f64]) {
+    fn correct_for_queue(&self, counts: &mut [Counts], queued: &mut [f64]) {
         let (Some(first), Some(queue)) = (counts.first(), queued.first_mut()) else { return };
         if self.connections().is_none() {
             *queue = first.unaccepted;
             return;
         }
-        let others = standing(first) + first.undecided + first.client.max(first.at_client);
+        let others = first.known_requests() + first.undecided + first.client.max(first.at_client);
         if others > 0.0 {
             let fitted = (others + first.unaccepted - *queue).max(0.0) / others;
             counts.iter_mut().for_each(|counts| counts.multiply(fitted));
@@ -174,11 +174,11 @@ impl<'c, 'a> Accountant<'c, 'a> {
 
     /// What each tier holds itself: its requests in service less those on its edges to other tiers, never below zero. If the edges have more than the
     /// listener, uncertain requests are removed first: idle connections behind the tier, then those in front, whose request the edge proves.
-    fn hold(&self, counts: &mut [Counts], queued: &[f64]) -> Vec<f64> {
+    fn hold_per_tier(&self, counts: &mut [Counts], queued: &[f64]) -> Vec<f64> {
         let mut held = vec![0.0; counts.len()];
         for tier in 0..counts.len() {
             let behind: Vec<usize> = (0..counts.len()).filter(|other| self.callers[*other] == Some(tier)).collect();
-            let certain: f64 = behind.iter().map(|other| standing(&counts[*other]) + queued[*other]).sum();
+            let certain: f64 = behind.iter().map(|other| counts[*other].known_requests() + queued[*other]).sum();
             let unsure: f64 = behind.iter().map(|other| counts[*other].undecided).sum();
             let service = counts[tier].service;
             // At most this many of the uncertain connections behind can belong to requests in front.
@@ -210,9 +210,9 @@ impl<'c, 'a> Accountant<'c, 'a> {
 /// moments, each when its reader has a core and the observed process has none. So of the kept connections at most as many wait at the client as have no
 /// request at the server. Of the undecided ones as many have no request as the client has answers.
 fn unread_by_client(first: &mut Counts) -> f64 {
-    let closed = first.client - first.client_kept;
+    let closed = first.client - first.unread_at_client_kept;
     let sent = (first.client - first.sending).max(0.0);
-    if standing(first) + first.idle + first.undecided == 0.0 {
+    if first.known_requests() + first.idle + first.undecided == 0.0 {
         return sent;
     }
     let idle = closed + first.idle + first.streaming;
@@ -226,16 +226,16 @@ fn unread_by_client(first: &mut Counts) -> f64 {
 /// still wait for. A connection that received and sent within one clock tick has a request or an answer. If the load generator has part of an answer, the
 /// server holds the rest unless it is on its way. The others have nothing left to do at the server; whether the client has read its answer is seen at the
 /// client's end. `queued`: connections waiting to be accepted.
-fn bound(first: &mut Counts, queued: f64, under_way: Option<f64>) {
+fn limit_uncertain(first: &mut Counts, queued: f64, under_way: Option<f64>) {
     let asking = Some(first.asking).filter(|asking| *asking > 0.0);
     if let Some(most) = under_way.into_iter().chain(asking).reduce(f64::min) {
-        let others = standing(first) - first.sending + queued + first.client;
+        let others = first.known_requests() - first.sending + queued + first.client;
         let arrived = (first.sending - (most - others).max(0.0)).clamp(0.0, first.last_segment.max(0.0));
         first.sending -= arrived;
         first.idle += arrived;
     }
     // An answer on its way may be seen at both ends.
-    let seen = standing(first) - first.sending + first.sending.max(first.client) + queued;
+    let seen = first.known_requests() - first.sending + first.sending.max(first.client) + queued;
     let room = under_way.map(|all| (all - seen).max(0.0));
     let answered = room.map_or(0.0, |room| (first.undecided - room).max(0.0));
     first.undecided -= answered;
@@ -245,9 +245,4 @@ fn bound(first: &mut Counts, queued: f64, under_way: Option<f64>) {
     let streaming = (answering - first.idle).max(0.0);
     first.idle -= answering - streaming;
     first.streaming -= streaming;
-}
-
-/// Requests known to be under way at a tier and behind it, without its accept queue.
-pub(super) fn standing(counts: &Counts) -> f64 {
-    counts.connecting + counts.handshake + counts.tls_handshake + counts.unread + counts.receiving + counts.service + counts.sending
 }

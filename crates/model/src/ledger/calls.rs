@@ -7,9 +7,9 @@ use crate::facts::path::Endpoint;
 use crate::facts::pool::{BUSY_SHARE, STEADY_SHARE};
 use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 
-use super::count::{Pair, called, ends, pairs, tier_of};
+use super::connection_state::{ConnectionContext, ConnectionState, connection_state};
+use super::connections::{Pair, called, ends, pairs, tier_of};
 use super::rhythm::Rhythm;
-use super::standing::{Known, Standing, standing};
 
 /// The connections of one tier to one address.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,6 +140,9 @@ fn is_in_use(mirrored: &RequestSocket, before: Option<&RequestSocket>, rhythm: O
         }
         times.min_rtt_us = None;
     }
-    let known = Known { before, rhythm, tick_ms, ..Known::default() };
-    !matches!(standing(&socket, &known), Standing::Idle | Standing::Closed | Standing::Undecided | Standing::Streaming)
+    let known = ConnectionContext { before, rhythm, tick_ms, ..ConnectionContext::default() };
+    !matches!(
+        connection_state(&socket, &known),
+        ConnectionState::Idle | ConnectionState::Closed | ConnectionState::Undecided | ConnectionState::Streaming
+    )
 }

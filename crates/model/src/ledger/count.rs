@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::facts::Context;
-use crate::facts::path::{Endpoint, answers};
+use crate::facts::path::Endpoint;
 use crate::facts::suffered::{accepted, segments};
 use crate::observation::load::INITIAL_RTO_S;
-use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, TcpState};
 
-use super::account::standing as standing_of;
 use super::calls::{self, Calls};
-use super::outlive::outlive;
+use super::connection_state::{
+    ConnectionContext, ConnectionState, connection_state, has_arrived, is_multiplexed, must_have_arrived, sent_without_request,
+};
+use super::connections::{Pair, away, called, ends, pairs, tier_of};
+use super::kept_unix::kept_unix;
 use super::rhythm::{Rhythm, tick_ms};
-use super::sampled::{busy, nearest, samples};
-use super::standing::{Known, Standing, has_arrived, is_multiplexed, must_have_arrived, never, pending, sends_unasked, standing};
+use super::sample_weights::{busy_shares, samples, time_shares};
 
 /// A connection streams if it sent without a request in this many intervals between samples.
 const STREAMS_MIN: u32 = 3;
@@ -52,7 +54,7 @@ pub(crate) struct Counts {
     /// Answers that the client has not read; first tier only.
     pub(crate) client: f64,
     /// Answers of `client` on connections that both sides keep.
-    pub(crate) client_kept: f64,
+    pub(crate) unread_at_client_kept: f64,
     /// Connections of the client that may wait for an answer, by what their own end sent and received; first tier only.
     pub(crate) asking: f64,
     /// Connections of the client whose request was lost or retransmitted; first tier only.
@@ -81,6 +83,11 @@ impl Counts {
         (self.idle, self.streaming, self.abandoned) = (idle, streaming, abandoned);
     }
 
+    /// Requests known to be under way at the tier and behind it, without its accept queue.
+    pub(super) fn known_requests(&self) -> f64 {
+        self.connecting + self.handshake + self.tls_handshake + self.unread + self.receiving + self.service + self.sending
+    }
+
     fn fields(&mut self) -> [&mut f64; 24] {
         [
             &mut self.connecting,
@@ -99,7 +106,7 @@ impl Counts {
             &mut self.unaccepted,
             &mut self.abandoned,
             &mut self.client,
-            &mut self.client_kept,
+            &mut self.unread_at_client_kept,
             &mut self.asking,
             &mut self.lost,
             &mut self.streaming,
@@ -113,7 +120,7 @@ impl Counts {
 
 /// The counts of all samples.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counted {
+pub(crate) struct SampleCounts {
     /// By namespace, in chronological order: the counts of each tier.
     pub(crate) samples: BTreeMap<NetnsId, Vec<(u64, Vec<Counts>)>>,
     /// By namespace: for each sample the requests that the load generator had under way. Missing if not every sample has that number.
@@ -133,7 +140,7 @@ pub(crate) struct Counted {
     pub(crate) clients: BTreeMap<IpAddr, f64>,
 }
 
-impl Counted {
+impl SampleCounts {
     /// Counts all samples of the window. `None` if there are none.
     pub(crate) fn of(ctx: &Context<'_>) -> Option<Self> {
         let mut ids: BTreeSet<NetnsId> = ctx.path.tiers.iter().flat_map(|tier| &tier.listeners).map(|placed| placed.netns).collect();
@@ -149,7 +156,7 @@ impl Counted {
         };
         let under_way = all.iter().filter_map(|(id, samples)| Some((*id, told(samples)?))).collect();
         let is_begun_told = all.iter().flat_map(|(_, samples)| samples).all(|(_, sample)| sample.begun.is_some());
-        let busy = all.iter().filter_map(|(id, samples)| Some((*id, busy(samples)?))).collect();
+        let busy = all.iter().filter_map(|(id, samples)| Some((*id, busy_shares(samples)?))).collect();
         let mut counted = Self {
             samples: BTreeMap::new(),
             under_way,
@@ -169,15 +176,15 @@ impl Counted {
             counted.calls.extend(calls::of(ctx, id, &at_any_time, counted.tick_ms));
             counted.samples.insert(id, counts);
         }
-        let means = counted.found(ctx.path.tiers.len());
-        means.iter().enumerate().for_each(|(tier, means)| counted.leave_out_floods(ctx, tier, means));
+        let means = counted.means_uncorrected(ctx.path.tiers.len());
+        means.iter().enumerate().for_each(|(tier, means)| counted.remove_floods(ctx, tier, means));
         (!counted.samples.is_empty()).then_some(counted)
     }
 
     /// Counts at most as many handshakes as callers complete. A handshake lasts one round trip, plus a second for each lost packet (RFC 6298); the loss rate
     /// is that of other segments in this run. By Little's law this gives the number of open handshakes. Nobody completes the rest: a flood. An overflowing
     /// accept queue keeps complete handshakes open too, so nothing is removed then.
-    fn leave_out_floods(&mut self, ctx: &Context<'_>, tier: usize, means: &Counts) {
+    fn remove_floods(&mut self, ctx: &Context<'_>, tier: usize, means: &Counts) {
         let Some(view) = ctx.obs.netns.get(&ctx.path.tiers[tier].netns) else { return };
         let has_overflowed = ctx.netstat_growth(view, "TcpExt.ListenOverflows").is_none_or(|count| count > 0);
         let Some(accepted) = accepted(ctx, view).filter(|accepted| *accepted > 0) else { return };
@@ -191,7 +198,7 @@ impl Counted {
     }
 
     /// The mean counts of each tier in a time span (end excluded). Each sample is weighted by the time nearest to it: samples are unevenly spaced, and densest
-    /// when a load begins, which is not typical of the rest. `under_way`: the mean number of requests to correct the counts to, see [`Counted::ratio`].
+    /// when a load begins, which is not typical of the rest. `under_way`: the mean number of requests to correct the counts to, see [`SampleCounts::ratio`].
     pub(crate) fn means(&self, tiers: usize, span_us: (u64, u64), under_way: Option<f64>) -> Vec<Counts> {
         let mut means = vec![Counts::default(); tiers];
         for (id, samples) in &self.samples {
@@ -207,7 +214,7 @@ impl Counted {
     }
 
     /// The mean counts of each tier over all samples, uncorrected.
-    pub(crate) fn found(&self, tiers: usize) -> Vec<Counts> {
+    pub(crate) fn means_uncorrected(&self, tiers: usize) -> Vec<Counts> {
         self.means(tiers, (0, u64::MAX), None)
     }
 
@@ -218,7 +225,7 @@ impl Counted {
         let at_samples = self.under_way(id, span_us).filter(|number| *number > 0.0);
         let (Some(under_way), Some(at_samples)) = (under_way, at_samples) else { return 1.0 };
         let samples = self.samples.get(&id).map_or(&[][..], Vec::as_slice);
-        let at_first = |counts: &Vec<Counts>| counts.first().map_or(0.0, |first| standing_of(first) + first.unaccepted);
+        let at_first = |counts: &Vec<Counts>| counts.first().map_or(0.0, |first| first.known_requests() + first.unaccepted);
         let found: f64 = self.weighted(id, samples, span_us).map(|(counts, weight)| weight * at_first(counts)).sum();
         if found > at_samples { ((found + under_way - at_samples) / found).max(0.0) } else { under_way / at_samples }
     }
@@ -247,17 +254,9 @@ impl Counted {
         let share = |at: usize| busy.map_or(1.0, |busy| busy[at]);
         let inside = samples.iter().enumerate().filter(|(at, (at_us, _))| (from_us..to_us).contains(at_us) && share(*at) > 0.0);
         let (found, times_us): (Vec<(&T, f64)>, Vec<u64>) = inside.map(|(at, (at_us, found))| ((found, share(at)), *at_us)).unzip();
-        let weights = nearest(&times_us, (from_us.max(self.window_us.0), to_us.min(self.window_us.1)));
+        let weights = time_shares(&times_us, (from_us.max(self.window_us.0), to_us.min(self.window_us.1)));
         found.into_iter().zip(weights).map(|((found, share), weight)| (found, share * weight))
     }
-}
-
-/// The tier that a connection belongs to, by its accepted end.
-pub(crate) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Option<usize> {
-    let listeners = ctx.path.tiers.iter().enumerate().flat_map(|(tier, of)| of.listeners.iter().map(move |placed| (tier, placed)));
-    let accepting = listeners.filter(|(_, placed)| placed.netns == id && placed.listener.accepts(end));
-    // A listener bound to a single address precedes one bound to all addresses.
-    accepting.max_by_key(|(tier, placed)| (placed.listener.is_bound_to_one(), std::cmp::Reverse(*tier))).map(|(tier, _)| tier)
 }
 
 /// What a sample shows besides the counts.
@@ -291,19 +290,6 @@ struct Namespace<'c, 'a> {
     away: BTreeSet<IpAddr>,
 }
 
-/// A socket and the same socket in the previous sample.
-pub(super) type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
-
-pub(super) fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
-    let mut before: BTreeMap<u64, &RequestSocket> = BTreeMap::new();
-    let mut all = Vec::new();
-    for (_, sample) in samples {
-        all.push(sample.sockets.iter().map(|socket| (socket, before.get(&socket.cookie).copied())).collect());
-        before = sample.sockets.iter().filter(|socket| socket.cookie != 0).map(|socket| (socket.cookie, socket)).collect();
-    }
-    all
-}
-
 impl<'c, 'a> Namespace<'c, 'a> {
     fn new(ctx: &'c Context<'a>, (id, sampled): (NetnsId, &[NetnsId]), samples: &[&(u64, RequestSample)], tick_ms: u64) -> Self {
         let by_sample = pairs(samples);
@@ -315,7 +301,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             if !tiers.contains_key(&socket.cookie) {
                 tiers.extend(tier_of(ctx, id, &socket.address).map(|tier| (socket.cookie, tier)));
             }
-            if sends_unasked(socket, *before) {
+            if sent_without_request(socket, *before) {
                 *sent.entry(socket.cookie).or_default() += 1;
             }
             if is_multiplexed(socket, *before) {
@@ -340,7 +326,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             tiers,
         };
         let oldest_ms: Vec<Vec<u64>> = by_sample.iter().map(|pairs| namespace.oldest_ms(pairs)).collect();
-        namespace.kept = outlive(ctx, id, samples, &namespace.tiers, &oldest_ms);
+        namespace.kept = kept_unix(ctx, id, samples, &namespace.tiers, &oldest_ms);
         namespace
     }
 
@@ -350,10 +336,12 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let mut oldest_ms = vec![0; self.ctx.path.tiers.len()];
         for (socket, before) in pairs {
             let Some((tier, times)) = self.tiers.get(&socket.cookie).zip(socket.times) else { continue };
-            let known = Known { before: *before, ..self.known(socket, *tier) };
-            let age_ms = match standing(socket, &known) {
-                Standing::Service | Standing::Undecided | Standing::Sending | Standing::Streaming => times.last_data_recv_ms,
-                Standing::Receiving => u64::MAX,
+            let known = ConnectionContext { before: *before, ..self.known(socket, *tier) };
+            let age_ms = match connection_state(socket, &known) {
+                ConnectionState::Service | ConnectionState::Undecided | ConnectionState::Sending | ConnectionState::Streaming => {
+                    times.last_data_recv_ms
+                }
+                ConnectionState::Receiving => u64::MAX,
                 _ => continue,
             };
             oldest_ms[*tier] = oldest_ms[*tier].max(age_ms);
@@ -362,27 +350,27 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 
     /// The counts of each sample. Further results of the samples are added to `counted`.
-    fn count(&self, samples: &[&(u64, RequestSample)], counted: &mut Counted) -> Vec<(u64, Vec<Counts>)> {
+    fn count(&self, samples: &[&(u64, RequestSample)], counted: &mut SampleCounts) -> Vec<(u64, Vec<Counts>)> {
         let pairs = pairs(samples);
         let mut all = Vec::new();
-        let mut beside = SampleDetails::default();
+        let mut details = SampleDetails::default();
         let at_any_time = samples.iter().filter(|(_, sample)| sample.looks == 0).count();
         for ((at_us, sample), pairs) in samples.iter().zip(&pairs) {
-            beside.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
-            beside.of_clients = if sample.looks == 0 { 1.0 / at_any_time as f64 } else { 0.0 };
-            all.push((*at_us, self.count_one(sample, pairs, &mut beside)));
+            details.ages_ms = vec![Vec::new(); counted.ages_ms.len()];
+            details.of_clients = if sample.looks == 0 { 1.0 / at_any_time as f64 } else { 0.0 };
+            all.push((*at_us, self.count_one(sample, pairs, &mut details)));
             // A random share of the connections does not show how evenly requests came.
-            let ages_ms = std::mem::take(&mut beside.ages_ms);
+            let ages_ms = std::mem::take(&mut details.ages_ms);
             let whole = counted.ages_ms.iter_mut().zip(ages_ms).filter(|(_, ages)| sample.share >= 1.0 && !ages.is_empty());
             whole.for_each(|(all, ages)| all.push(ages));
         }
-        for (client, number) in beside.clients {
+        for (client, number) in details.clients {
             *counted.clients.entry(client).or_default() += number;
         }
         all
     }
 
-    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], beside: &mut SampleDetails) -> Vec<Counts> {
+    fn count_one(&self, sample: &RequestSample, pairs: &[Pair<'_>], details: &mut SampleDetails) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); self.ctx.path.tiers.len()];
         // If both ends of a connection are in this namespace, the accepting end counts its handshake.
         let shaking: BTreeSet<_> =
@@ -399,8 +387,8 @@ impl<'c, 'a> Namespace<'c, 'a> {
                     let has_arrived = socket.send_queue > 0
                         && (other.is_some_and(|other| has_arrived(socket, other))
                             || must_have_arrived(socket, self.ways_us[tier], self.tick_ms));
-                    let known = Known { before: *before, has_arrived, ..self.known(socket, tier) };
-                    let is_under_way = self.add(&mut counts[tier], socket, &known, weight, &mut beside.ages_ms[tier]);
+                    let known = ConnectionContext { before: *before, has_arrived, ..self.known(socket, tier) };
+                    let is_under_way = self.add(&mut counts[tier], socket, &known, weight, &mut details.ages_ms[tier]);
                     ends(socket).filter(|_| is_under_way && tier == 0).map(|(_, (ip, _))| ip)
                 }
                 None => {
@@ -409,14 +397,14 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 }
             };
             if let Some(ip) = client {
-                *beside.clients.entry(ip).or_default() += beside.of_clients * weight;
+                *details.clients.entry(ip).or_default() += details.of_clients * weight;
             }
         }
         if let Some(first) = counts.first_mut() {
             // Older recordings lack this number. With one request per connection, each open connection may have part of its answer.
             first.answering = first.answering.min(sample.begun.unwrap_or(if self.asks_once() { f64::INFINITY } else { 0.0 }));
             // A client with a complete answer may leave the connection open for a moment.
-            let elsewhere = standing_of(first) + first.unaccepted + first.undecided;
+            let elsewhere = first.known_requests() + first.unaccepted + first.undecided;
             first.at_client = first.at_client.min(sample.under_way.map_or(f64::INFINITY, |all| (all - elsewhere).max(0.0)));
         }
         counts
@@ -428,15 +416,15 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 
     /// What all samples together show about an accepted connection.
-    fn known(&self, socket: &RequestSocket, tier: usize) -> Known<'_> {
-        Known {
+    fn known(&self, socket: &RequestSocket, tier: usize) -> ConnectionContext<'_> {
+        ConnectionContext {
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
             asks_once: tier == 0 && self.asks_once(),
             streams: self.streaming.contains(&socket.cookie),
             is_kept: self.kept.contains(&socket.cookie),
             rhythm: self.rhythms[tier].as_ref(),
             tick_ms: self.tick_ms,
-            ..Known::default()
+            ..ConnectionContext::default()
         }
     }
 
@@ -446,22 +434,22 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 
     /// Counts an accepted connection. True if a request of a known client is under way on it.
-    fn add(&self, counts: &mut Counts, socket: &RequestSocket, known: &Known<'_>, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
-        let standing = standing(socket, known);
-        let place = match standing {
+    fn add(&self, counts: &mut Counts, socket: &RequestSocket, known: &ConnectionContext<'_>, weight: f64, ages_ms: &mut Vec<u64>) -> bool {
+        let state = connection_state(socket, known);
+        let place = match state {
             // The caller's end was sampled too, at another moment, and its count includes this handshake.
-            Standing::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,
+            ConnectionState::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,
             // The same holds for all connections of the load generator. Other handshakes may be a flood that nobody completes.
-            Standing::Handshake if self.ctx.obs.load.is_some() && self.is_first(socket) => return false,
-            Standing::Handshake => &mut counts.handshake,
-            Standing::Unaccepted => &mut counts.unaccepted,
-            Standing::TlsHandshake => &mut counts.tls_handshake,
-            Standing::Unread => &mut counts.unread,
-            Standing::Receiving => &mut counts.receiving,
-            Standing::Service => {
+            ConnectionState::Handshake if self.ctx.obs.load.is_some() && self.is_first(socket) => return false,
+            ConnectionState::Handshake => &mut counts.handshake,
+            ConnectionState::Unaccepted => &mut counts.unaccepted,
+            ConnectionState::TlsHandshake => &mut counts.tls_handshake,
+            ConnectionState::Unread => &mut counts.unread,
+            ConnectionState::Receiving => &mut counts.receiving,
+            ConnectionState::Service => {
                 let age_ms = socket.times.map_or(0, |times| times.last_data_recv_ms);
                 ages_ms.extend(socket.times.map(|_| age_ms));
-                if socket.times.is_some_and(|times| never(times.data_segs_out, times.bytes_sent)) {
+                if socket.times.is_some_and(|times| times.never_sent()) {
                     counts.first += weight;
                 }
                 counts.age_ms += weight * age_ms as f64;
@@ -470,26 +458,26 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 }
                 &mut counts.service
             }
-            Standing::Sending => {
+            ConnectionState::Sending => {
                 if socket.times.is_some_and(|times| times.unacked == Some(1) && times.unsent == Some(0)) {
                     counts.last_segment += weight;
                 }
                 &mut counts.sending
             }
-            Standing::Undecided => &mut counts.undecided,
-            Standing::AtClient => &mut counts.at_client,
-            Standing::Streaming => {
+            ConnectionState::Undecided => &mut counts.undecided,
+            ConnectionState::AtClient => &mut counts.at_client,
+            ConnectionState::Streaming => {
                 counts.answering += weight;
                 &mut counts.streaming
             }
-            Standing::Closed if socket.inode == 0 => &mut counts.abandoned,
-            Standing::Idle if socket.state == TcpState::Established => {
+            ConnectionState::Closed if socket.inode == 0 => &mut counts.abandoned,
+            ConnectionState::Idle if socket.state == TcpState::Established => {
                 if socket.times.as_ref().is_some_and(has_answered) {
                     counts.answering += weight;
                 }
                 &mut counts.idle
             }
-            Standing::Idle | Standing::Closed => return false,
+            ConnectionState::Idle | ConnectionState::Closed => return false,
         };
         *place += weight;
         if let Some(way_us) = socket.times.and_then(|times| times.min_rtt_us) {
@@ -497,7 +485,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             counts.way_us += weight * way_us as f64;
         }
         // The address of an unfinished handshake may be forged.
-        !matches!(standing, Standing::Streaming | Standing::Closed | Standing::Idle | Standing::Handshake)
+        !matches!(state, ConnectionState::Streaming | ConnectionState::Closed | ConnectionState::Idle | ConnectionState::Handshake)
     }
 
     /// Counts a socket that calls a tier: its SYN has no answer, its request is not acknowledged (the server dropped the end of the handshake and still counts
@@ -512,7 +500,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
         let (local, remote) = ends(socket)?;
         // Under load only the callers count the first tier's handshakes.
         let is_told = |tier: usize| shaking.contains(&(remote, local)) && (self.ctx.obs.load.is_none() || tier != 0);
-        if socket.state == TcpState::SynSent || is_unheard(socket) {
+        if socket.state == TcpState::SynSent || is_unacknowledged(socket) {
             let tier = self.called(remote).filter(|tier| !is_told(*tier))?;
             let place = if socket.state == TcpState::SynSent { &mut counts[tier].connecting } else { &mut counts[tier].handshake };
             *place += weight;
@@ -527,14 +515,14 @@ impl<'c, 'a> Namespace<'c, 'a> {
         if unread > 0 {
             counts[0].client += weight;
             if !is_closed {
-                counts[0].client_kept += weight;
+                counts[0].unread_at_client_kept += weight;
             }
         }
         if socket.send_queue > 0 && socket.times.is_some_and(|times| times.lost.is_some_and(|lost| lost > 0)) {
             counts[0].lost += weight;
         }
         // An answer came after what this end last sent, so it waits for none.
-        if unread > 0 || socket.times.as_ref().is_none_or(|times| pending(times) != Some(true)) {
+        if unread > 0 || socket.times.as_ref().is_none_or(|times| times.received_last() != Some(true)) {
             counts[0].asking += weight;
         }
         None
@@ -552,48 +540,21 @@ impl<'c, 'a> Namespace<'c, 'a> {
     }
 }
 
-/// Addresses of the other sampled namespaces, without those that this one has too (127.0.0.1).
-fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTreeSet<IpAddr> {
-    let of = |id: &NetnsId| {
-        let addresses = ctx.obs.netns.get(id).and_then(|view| view.addresses.last());
-        addresses.into_iter().flatten().map(|address| address.ip.to_canonical()).collect::<BTreeSet<IpAddr>>()
-    };
-    let others = sampled.iter().filter(|other| **other != id).flat_map(of).collect::<BTreeSet<IpAddr>>();
-    others.difference(&of(&id)).copied().collect()
-}
-
 /// True if a request was received and an answer sent.
 fn has_answered(times: &RequestTimes) -> bool {
-    !never(times.data_segs_in, times.bytes_received) && !never(times.data_segs_out, times.bytes_sent)
+    !times.never_received() && !times.never_sent()
 }
 
 fn at_least(times: BTreeMap<u64, u32>, least: u32) -> BTreeSet<u64> {
     times.into_iter().filter(|(_, times)| *times >= least).map(|(cookie, _)| cookie).collect()
 }
 
-/// The tier that a connection from this namespace to this address reaches.
-pub(super) fn called(ctx: &Context<'_>, id: NetnsId, (ip, port): Endpoint) -> Option<usize> {
-    ctx.path.tiers.iter().position(|tier| {
-        tier.listeners.iter().any(|placed| {
-            let is_tcp = matches!(placed.listener.address, ListenerAddress::Tcp(..));
-            is_tcp && ctx.obs.netns.get(&placed.netns).is_some_and(|view| answers(view, placed.netns == id, &placed.listener, ip, port))
-        })
-    })
-}
-
 /// True if a request was sent and the peer acknowledged nothing but the SYN.
-fn is_unheard(socket: &RequestSocket) -> bool {
+fn is_unacknowledged(socket: &RequestSocket) -> bool {
     let nothing = |times: &RequestTimes| {
         times.data_segs_in == Some(0)
             && times.data_segs_out.is_some_and(|segments| segments > 0)
             && times.bytes_acked.is_some_and(|bytes| bytes <= 1)
     };
     socket.state == TcpState::Established && socket.send_queue > 0 && socket.times.as_ref().is_some_and(nothing)
-}
-
-pub(super) fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {
-    match socket.address {
-        SocketAddress::Tcp { local, remote } => Some(((local.0.to_canonical(), local.1), (remote.0.to_canonical(), remote.1))),
-        SocketAddress::Unix { .. } => None,
-    }
 }

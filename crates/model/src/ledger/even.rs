@@ -8,7 +8,7 @@ const AGES_MIN: usize = 8;
 const CHANCE: f64 = 0.025;
 
 /// True if half of the samples have ages that are more evenly spread than by chance.
-pub(crate) fn is_even(samples: &[Vec<u64>], tick_ms: u64) -> bool {
+pub(crate) fn are_even(samples: &[Vec<u64>], tick_ms: u64) -> bool {
     let mut found: Vec<f64> = samples.iter().filter_map(|ages| watson(ages, tick_ms)).collect();
     found.sort_by(f64::total_cmp);
     found.get(found.len() / 2).is_some_and(|median| *median < lowest())
@@ -66,7 +66,7 @@ mod tests {
         // A hundred clients, four at a time, each for 40 ms: in step with each other, and out of step.
         let in_step: Vec<u64> = (0..100).map(|n| n / 4 * 40).collect();
         let out_of_step: Vec<u64> = (0..100).map(|n| n * 10 / 4 * 4).collect();
-        assert!(is_even(&[in_step], 4) && is_even(&[out_of_step], 4));
+        assert!(are_even(&[in_step], 4) && are_even(&[out_of_step], 4));
     }
 
     #[test]
@@ -75,19 +75,19 @@ mod tests {
         let mut passed = 0;
         for _ in 0..1_000 {
             let ages: Vec<u64> = (0..60).map(|_| (random(&mut state) * 500.0) as u64 * 4).collect();
-            passed += u32::from(is_even(&[ages], 4));
+            passed += u32::from(are_even(&[ages], 4));
         }
         assert!((5..50).contains(&passed), "25 of 1,000 at random, and twice as many by chance: {passed}");
         let together: Vec<u64> = (0..100).map(|n| 400 + n / 50 * 4).collect();
-        assert!(!is_even(&[together], 4), "all began at once");
+        assert!(!are_even(&[together], 4), "all began at once");
         let nearly: Vec<u64> = (0..40).map(|n| if n < 12 { 1_396 } else { 1_400 }).collect();
-        assert!(!is_even(&[nearly], 4), "all began in the same two ticks");
+        assert!(!are_even(&[nearly], 4), "all began in the same two ticks");
         let growing: Vec<u64> = (0..100).map(|n| n * n / 10).collect();
-        assert!(!is_even(&[growing], 4), "they come ever faster");
+        assert!(!are_even(&[growing], 4), "they come ever faster");
     }
 
     #[test]
     fn few_tell_nothing() {
-        assert!(!is_even(&[], 4) && !is_even(&[vec![0, 10, 20, 30]], 4) && !is_even(&[vec![8; 50]], 4));
+        assert!(!are_even(&[], 4) && !are_even(&[vec![0, 10, 20, 30]], 4) && !are_even(&[vec![8; 50]], 4));
     }
 }

@@ -5,12 +5,11 @@ use crate::facts::harm::Cost;
 use crate::facts::suffered::WAKES_US;
 use crate::output::report::LedgerPlaceKind as Place;
 
-use super::account::standing;
 use super::calls::Calls;
 use super::count::Counts;
-use super::even::is_even;
-use super::held::Threads;
-use super::{Account, Mean, Stood, sum_of};
+use super::even::are_even;
+use super::thread_split::ThreadShares;
+use super::{Account, Mean, PlaceMean, sum_of};
 
 /// Requests inside one tier.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,18 +19,18 @@ pub(crate) struct Inside {
     /// Requests that it holds, other than those on a CPU, ready, throttled, or on its connections to others.
     pub(crate) mean: Mean,
     /// Evidence that they wait for each other.
-    pub(crate) shown: Option<Shown>,
+    pub(crate) evidence: Option<WaitEvidence>,
 }
 
 /// Evidence that requests wait for each other.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shown {
+pub(crate) enum WaitEvidence {
     /// All connections of the tier to one address are always in use.
-    Calls(Calls),
+    FullCalls(Calls),
     /// Answers take longer under load than alone. At most this many requests would be under way without a queue.
-    Alone(f64),
+    SlowerThanAlone(f64),
     /// Requests complete more evenly than by chance.
-    Even,
+    EvenEnds,
 }
 
 impl Account {
@@ -51,7 +50,7 @@ impl Account {
             let calls = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.to.is_none());
             self.ratios[tier] * calls.map(|calls| calls.in_use(span_us)).sum::<f64>()
         };
-        let waiting = |all: &[Stood]| {
+        let waiting = |all: &[PlaceMean]| {
             all.iter().find(|stood| stood.tier == Some(tier) && stood.place == Place::Waiting).map_or(0.0, |stood| stood.mean)
         };
         let parts = self.parts.iter().zip(&self.spans_us);
@@ -62,16 +61,16 @@ impl Account {
     /// Requests that would take as long as now even if nothing held them back at a tier and at the tiers that call it: at the client; at the other tiers those
     /// that compute or wait for something invisible; at the tier itself and its callers those that compute. Requests in a queue, ready for a core, or leaving
     /// to a slow reader could move faster as well.
-    pub(crate) fn left_without(&self, ctx: &Context<'_>, tier: usize) -> Mean {
+    pub(crate) fn remaining_without(&self, ctx: &Context<'_>, tier: usize) -> Mean {
         let tiers = &ctx.path.tiers;
         let is_near = |other: usize| other == tier || ctx.behind(&tiers[other]).iter().any(|behind| std::ptr::eq(*behind, &tiers[tier]));
         let near: Vec<bool> = (0..tiers.len()).map(is_near).collect();
-        let stays = |stood: &Stood| match stood.tier {
+        let stays = |stood: &PlaceMean| match stood.tier {
             None => true,
             Some(tier) if near[tier] => stood.place == Place::Cpu,
             Some(_) => matches!(stood.place, Place::Cpu | Place::Waiting),
         };
-        let mean = |all: &[Stood]| all.iter().filter(|stood| stays(stood)).map(|stood| stood.mean).sum::<f64>();
+        let mean = |all: &[PlaceMean]| all.iter().filter(|stood| stays(stood)).map(|stood| stood.mean).sum::<f64>();
         Mean::of(mean(&self.whole), &self.parts.iter().map(|part| mean(part)).collect::<Vec<_>>())
     }
 
@@ -79,18 +78,18 @@ impl Account {
     /// number inside is unknown.
     pub(crate) fn most_inside(&self, ctx: &Context<'_>) -> Option<Inside> {
         let tiers = ctx.path.tiers.len();
-        let of_tier = |tier| Inside { tier, mean: self.inside(tier), shown: None };
+        let of_tier = |tier| Inside { tier, mean: self.inside(tier), evidence: None };
         let mut inside = (0..tiers).map(of_tier).max_by(|a, b| a.mean.low.total_cmp(&b.mean.low))?;
-        let multiplexed = self.counted.found(tiers)[inside.tier].multiplexed;
+        let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
         if inside.mean.low - multiplexed <= (0.5 * self.under_way()).max(1.0) {
             return None;
         }
-        inside.shown = self.shown(ctx, &inside);
+        inside.evidence = self.evidence(ctx, &inside);
         Some(inside)
     }
 
     /// Evidence that the requests inside a tier wait for each other, and that their clients wait for them.
-    fn shown(&self, ctx: &Context<'_>, inside: &Inside) -> Option<Shown> {
+    fn evidence(&self, ctx: &Context<'_>, inside: &Inside) -> Option<WaitEvidence> {
         match &ctx.obs.load {
             // The offered rate was met: nothing held requests back.
             Some(load) if !load.wants_more() => return None,
@@ -101,13 +100,13 @@ impl Account {
             if inside.mean.low - alone <= 0.5 * self.under_way() {
                 return None;
             }
-            return Some(self.full_calls(ctx, inside.tier).map_or(Shown::Alone(alone), Shown::Calls));
+            return Some(self.saturated_calls(ctx, inside.tier).map_or(WaitEvidence::SlowerThanAlone(alone), WaitEvidence::FullCalls));
         }
-        if let Some(calls) = self.full_calls(ctx, inside.tier) {
-            return Some(Shown::Calls(calls));
+        if let Some(calls) = self.saturated_calls(ctx, inside.tier) {
+            return Some(WaitEvidence::FullCalls(calls));
         }
-        let is_paced = is_even(&self.counted.ages_ms[inside.tier], self.counted.tick_ms) && !self.comes_by_itself(ctx);
-        (is_paced && self.clients_ask_at_once(ctx)).then_some(Shown::Even)
+        let is_paced = are_even(&self.counted.ages_ms[inside.tier], self.counted.tick_ms) && !self.arrives_independently(ctx);
+        (is_paced && self.clients_ask_at_once(ctx)).then_some(WaitEvidence::EvenEnds)
     }
 
     /// Upper bound of the requests under way if each took as long as a single one (Little's law). `None` if that was not measured.
@@ -119,7 +118,7 @@ impl Account {
 
     /// The connections of a tier to one address that are always in use and that its requests need: to a tier on the path, or to a server that sends at least
     /// one segment for each request.
-    fn full_calls(&self, ctx: &Context<'_>, tier: usize) -> Option<Calls> {
+    fn saturated_calls(&self, ctx: &Context<'_>, tier: usize) -> Option<Calls> {
         let ended = self.rate_rps.map(|rate| rate * ctx.seconds());
         let passes = |calls: &&Calls| calls.to.is_some() || ended.is_some_and(|ended| calls.answered as f64 >= ended);
         let full = self.counted.calls.iter().filter(|calls| calls.tier == tier && calls.are_all_in_use()).filter(passes);
@@ -128,14 +127,14 @@ impl Account {
 
     /// Mean number of requests at the first tier and behind it, and of its idle connections.
     pub(crate) fn clients(&self, ctx: &Context<'_>) -> (f64, f64) {
-        let first = self.counted.found(ctx.path.tiers.len()).first().copied().unwrap_or_default();
-        (standing(&first) + first.undecided + first.unaccepted, first.idle)
+        let first = self.counted.means_uncorrected(ctx.path.tiers.len()).first().copied().unwrap_or_default();
+        (first.known_requests() + first.undecided + first.unaccepted, first.idle)
     }
 
     /// True if most of the clients' connections have a request under way.
     pub(crate) fn clients_wait(&self, ctx: &Context<'_>) -> bool {
-        let (standing, idle) = self.clients(ctx);
-        standing > idle
+        let (under_way, idle) = self.clients(ctx);
+        under_way > idle
     }
 
     /// Mean number of requests at places of these kinds.
@@ -147,9 +146,9 @@ impl Account {
     /// Unread and unaccepted requests wait for the cores as far as the tier's busiest thread runs or is ready. A handshake waits for the client. Connecting
     /// takes as long as the network path unless SYNs are lost.
     pub(crate) fn well_spent(&self, ctx: &Context<'_>) -> f64 {
-        let busiest: Vec<f64> = ctx.path.tiers.iter().map(|tier| Threads::of(ctx, tier).busiest()).collect();
+        let busiest: Vec<f64> = ctx.path.tiers.iter().map(|tier| ThreadShares::of(ctx, tier).busiest()).collect();
         let are_lost = syns_are_lost(ctx);
-        let part = |stood: &Stood| match stood.place {
+        let part = |stood: &PlaceMean| match stood.place {
             Place::Cpu | Place::Ready | Place::Sending | Place::Receiving | Place::TlsHandshake | Place::Handshake | Place::Client => 1.0,
             Place::Unread | Place::AcceptQueue => stood.tier.map_or(0.0, |tier| busiest[tier]),
             Place::Connecting => f64::from(u8::from(!are_lost)),
@@ -159,35 +158,35 @@ impl Account {
     }
 
     /// Mean number of requests under way that sockets show, with its interval.
-    pub(crate) fn seen_under_way(&self) -> Mean {
+    pub(crate) fn found_under_way(&self) -> Mean {
         let sums: Vec<f64> = self.parts.iter().map(|part| sum_of(part)).collect();
         Mean::of(self.sum, &sums)
     }
 
     /// Connections of the first tier with an unknown number of requests.
-    pub(crate) fn untold(&self, ctx: &Context<'_>) -> f64 {
-        let first = self.counted.found(ctx.path.tiers.len()).first().copied().unwrap_or_default();
+    pub(crate) fn uncertain(&self, ctx: &Context<'_>) -> f64 {
+        let first = self.counted.means_uncorrected(ctx.path.tiers.len()).first().copied().unwrap_or_default();
         first.streaming + first.multiplexed + first.undecided
     }
 
     /// True if clients ask again on the same connection as soon as they have an answer: most of the time none is idle. A client with an unused connection has
     /// its own pace, and so may one that opens a connection for each request.
     fn clients_ask_at_once(&self, ctx: &Context<'_>) -> bool {
-        let all = self.of_first(ctx);
+        let all = self.first_tier_samples(ctx);
         let is_asked = |(_, counts): &&(u64, Counts)| counts.idle < 1.0 && counts.service > 2.0 * counts.first;
         2 * all.iter().filter(is_asked).count() > all.len()
     }
 
     /// The counts of the first tier in each sample.
-    fn of_first(&self, ctx: &Context<'_>) -> Vec<(u64, Counts)> {
+    fn first_tier_samples(&self, ctx: &Context<'_>) -> Vec<(u64, Counts)> {
         let samples = ctx.path.tiers.first().and_then(|first| self.counted.samples.get(&first.netns));
         samples.into_iter().flatten().filter_map(|(at_us, counts)| Some((*at_us, *counts.first()?))).collect()
     }
 
     /// True if the number of requests under way at the first tier varies like independent arrivals: no client waits for an answer before it asks again, and no
     /// request waits for another.
-    pub(crate) fn comes_by_itself(&self, ctx: &Context<'_>) -> bool {
-        let samples = self.of_first(ctx);
+    pub(crate) fn arrives_independently(&self, ctx: &Context<'_>) -> bool {
+        let samples = self.first_tier_samples(ctx);
         let sum = |of: fn(&Counts) -> f64| samples.iter().map(|(_, counts)| of(counts)).sum::<f64>();
         let age_ms = sum(|counts| counts.age_ms) / sum(|counts| counts.service).max(1e-9);
         // Samples one response time apart see different requests. Twice the mean age is at least that.
@@ -196,7 +195,7 @@ impl Account {
         let mut numbers = Vec::new();
         for (at_us, counts) in samples {
             if at_us >= next_us {
-                numbers.push(standing(&counts) + counts.unaccepted);
+                numbers.push(counts.known_requests() + counts.unaccepted);
                 next_us = at_us + apart_us;
             }
         }

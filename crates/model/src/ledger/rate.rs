@@ -7,8 +7,8 @@ use crate::facts::path::PlacedListener;
 use crate::facts::traffic;
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, RequestSample, RequestSocket, RequestTimes};
 
-use super::count::{Counted, tier_of};
-use super::standing::pending;
+use super::connections::tier_of;
+use super::count::SampleCounts;
 
 /// Size limit of a request that is one segment: every host must accept longer segments (RFC 9293, 3.7.1), and most requests fit into an Ethernet frame.
 const REQUEST_BYTES_MAX: u64 = 1_400;
@@ -18,22 +18,23 @@ const YOUNG_MIN: f64 = 30.0;
 const OF_ONE_KIND_MIN: f64 = 0.9;
 
 /// Requests a second.
-pub(crate) fn rps(ctx: &Context<'_>, counted: &Counted, under_way: f64) -> Option<f64> {
+pub(crate) fn rps(ctx: &Context<'_>, counted: &SampleCounts, under_way: f64) -> Option<f64> {
     if let Some(load) = &ctx.obs.load {
         return Some(load.throughput_rps()).filter(|rate| *rate > 0.0);
     }
     let logged = traffic::of(ctx).map(|load| load.throughput_rps).filter(|rate| *rate > 0.0);
     logged.or_else(|| {
-        Seen::of(ctx).and_then(|seen| seen.of_kept().or_else(|| seen.of_accepted(ctx)).or_else(|| seen.of_young(counted, under_way)))
+        FirstTierSamples::of(ctx)
+            .and_then(|seen| seen.of_kept().or_else(|| seen.of_accepted(ctx)).or_else(|| seen.of_young(counted, under_way)))
     })
 }
 
 /// The samples of the first tier's connections.
-struct Seen<'a> {
+struct FirstTierSamples<'a> {
     samples: Vec<(u64, f64, Vec<&'a RequestSocket>)>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> FirstTierSamples<'a> {
     fn of(ctx: &Context<'a>) -> Option<Self> {
         let first = ctx.path.tiers.first()?;
         let netns: NetnsId = first.netns;
@@ -73,7 +74,7 @@ impl<'a> Seen<'a> {
         for (_, share, sockets) in &self.samples {
             for times in sockets.iter().filter_map(|socket| socket.times) {
                 all += 1.0 / share;
-                fresh += if has_one(&times) { 1.0 / share } else { 0.0 };
+                fresh += if has_one_request(&times) { 1.0 / share } else { 0.0 };
             }
         }
         let netns = ctx.path.tiers.first()?.netns;
@@ -84,12 +85,12 @@ impl<'a> Seen<'a> {
 
     /// For connections with one request each: unanswered requests that came within the last few ticks. Each request passes through that age if hardly any is
     /// answered sooner. Ages are truncated to whole ticks, so ages of up to `n` ticks span `n` and a half.
-    fn of_young(&self, counted: &Counted, under_way: f64) -> Option<f64> {
+    fn of_young(&self, counted: &SampleCounts, under_way: f64) -> Option<f64> {
         let tick_ms = counted.tick_ms.max(1);
         let count = |most_ms: u64| -> f64 {
             let young = |socket: &&&RequestSocket| {
                 socket.times.is_some_and(|times| {
-                    times.last_data_recv_ms <= most_ms && times.data_segs_in != Some(0) && pending(&times) == Some(true)
+                    times.last_data_recv_ms <= most_ms && times.data_segs_in != Some(0) && times.received_last() == Some(true)
                 })
             };
             self.samples.iter().map(|(_, share, sockets)| sockets.iter().filter(young).count() as f64 / share).sum()
@@ -109,7 +110,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn has_one(times: &RequestTimes) -> bool {
+fn has_one_request(times: &RequestTimes) -> bool {
     times.data_segs_in == Some(1)
 }
 
@@ -120,7 +121,7 @@ fn are_others_kept(ctx: &Context<'_>, netns: NetnsId, view: &NetnsView) -> bool 
     let mut unseen: BTreeSet<usize> = others.map(|(tier, _)| tier).collect();
     for socket in ctx.in_window(&view.request_samples).flat_map(|(_, sample)| &sample.sockets) {
         let Some((times, tier @ 1..)) = socket.times.zip(tier_of(ctx, netns, &socket.address)) else { continue };
-        if has_one(&times) {
+        if has_one_request(&times) {
             return false;
         }
         unseen.remove(&tier);

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::observation::{RequestSocket, RequestTimes};
 
-use super::standing::pending;
-
 /// Fewest pairs of samples.
 const PAIRS_MIN: u64 = 3;
 /// Share of the pairs that must have the same ratio.
@@ -42,7 +40,7 @@ impl Rhythm {
         let mut rhythm = Self { out_in, votes: BTreeMap::new() };
         for (now, _) in pairs {
             let Some(times) = now.times.as_ref().filter(|_| now.receive_queue == 0 && now.send_queue == 0) else { continue };
-            if let (Some(remainder), Some(is_pending)) = (rhythm.remainder(times), pending(times)) {
+            if let (Some(remainder), Some(is_pending)) = (rhythm.remainder(times), times.received_last()) {
                 let vote = rhythm.votes.entry(remainder).or_default();
                 if is_pending { vote.0 += 1 } else { vote.1 += 1 }
             }

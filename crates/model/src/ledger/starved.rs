@@ -30,7 +30,7 @@ pub(crate) fn starved(ctx: &Context<'_>) -> Option<Starved> {
         for (cookie, socket) in own(sample) {
             let Some(then) = later.get(&cookie) else { continue };
             waiting += u32::from(socket.inode == 0 && socket.receive_queue > 0 && then.inode == 0);
-            served += u32::from(socket.inode != 0 && answers(socket, then) >= 2);
+            served += u32::from(socket.inode != 0 && segments_sent(socket, then) >= 2);
         }
         pairs += 1;
     }
@@ -42,7 +42,7 @@ fn established(sample: &RequestSample) -> impl Iterator<Item = &RequestSocket> {
 }
 
 /// Segments with data sent in between: at least as many as answers.
-fn answers(socket: &RequestSocket, then: &RequestSocket) -> u64 {
+fn segments_sent(socket: &RequestSocket, then: &RequestSocket) -> u64 {
     let sent = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_out).unwrap_or(0);
     let came = |socket: &RequestSocket| socket.times.and_then(|times| times.data_segs_in).unwrap_or(0);
     // A long answer has many segments, and each answer had a request.

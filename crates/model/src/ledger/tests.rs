@@ -2,7 +2,7 @@
 
 mod balance;
 
-use super::sampled::nearest;
+use super::sample_weights::time_shares;
 use super::*;
 use crate::facts::TierId;
 use crate::facts::path::{Path, PlacedListener, Tier};
@@ -423,16 +423,16 @@ fn where_each_connection_has_one_request_they_come_as_connections_are_accepted()
         let (ledger, warnings) = of(&Context::new(&obs, &path, &words)).unwrap();
         (ledger.rate_rps, ledger.response_time_ms, warnings.iter().any(|one| one.contains("tick of the kernel's clock")))
     };
-    let before = |beside: Vec<RequestSocket>| [many(20, |number| fresh(WEB, number)), beside].concat();
+    let before = |details: Vec<RequestSocket>| [many(20, |number| fresh(WEB, number)), details].concat();
     let kept = many(3, |number| idle(APP, 200 + number));
     assert_eq!(told(before(kept.clone()), 5_000), (Some(500.0), Some(40.0), false));
     assert_eq!(told(before(kept.clone()), 500_000), (Some(50_000.0), Some(0.4), true));
-    for (beside, why) in [
+    for (details, why) in [
         (many(5, |number| fresh(APP, 100 + number)), "the application accepts there as well"),
         (Vec::new(), "it may, and nobody saw"),
         ([kept, many(9, |number| idle(WEB, 300 + number))].concat(), "some connections are kept"),
     ] {
-        assert_ne!(told(before(beside), 5_000).0, Some(500.0), "{why}");
+        assert_ne!(told(before(details), 5_000).0, Some(500.0), "{why}");
     }
 }
 
@@ -443,7 +443,7 @@ fn what_is_lifted_leaves_the_time_that_requests_spend_elsewhere() {
     let (obs, path, words) = (stage.observe(), stage.path(), Catalogue::english());
     let ctx = Context::new(&obs, &path, &words);
     let account = ctx.account().unwrap();
-    let left = |tier| account.left_without(&ctx, tier).value;
+    let left = |tier| account.remaining_without(&ctx, tier).value;
     let at = |tier: &str| stage.mean(tier, Place::Cpu);
     assert!(at("web") > 0.0 && at("app") > 0.0);
     // Behind the web server the queue may shorten, and so may the wait for a core.
@@ -508,7 +508,7 @@ fn a_handshake_that_both_ends_tell_of_counts_once() {
 
 #[test]
 fn each_sample_stands_for_the_time_nearest_to_it() {
-    assert_eq!(nearest(&[100, 200, 800], (0, 1_000)), [0.15, 0.35, 0.5]);
-    assert_eq!(nearest(&[400], (0, 1_000)), [1.0]);
-    assert_eq!(nearest(&[], (0, 1_000)), [1.0], "nobody takes it");
+    assert_eq!(time_shares(&[100, 200, 800], (0, 1_000)), [0.15, 0.35, 0.5]);
+    assert_eq!(time_shares(&[400], (0, 1_000)), [1.0]);
+    assert_eq!(time_shares(&[], (0, 1_000)), [1.0], "nobody takes it");
 }

@@ -1,5 +1,7 @@
 //! Samples of the sockets that can hold a request, several times a second. They show where requests are.
 
+use std::cmp::Ordering;
+
 use super::{SocketAddress, TcpState};
 
 /// The sockets of one namespace at one moment, or a random share of them.
@@ -80,4 +82,28 @@ pub struct RequestTimes {
     pub unacked: Option<u64>,
     /// Segments marked as lost or retransmitted, and not acknowledged.
     pub lost: Option<u64>,
+}
+
+impl RequestTimes {
+    /// True if data was received after data was last sent; false if not. `None` if both fall into one clock tick.
+    pub(crate) fn received_last(&self) -> Option<bool> {
+        if self.never_sent() {
+            return Some(true);
+        }
+        match self.last_data_recv_ms.cmp(&self.last_data_sent_ms) {
+            Ordering::Less => Some(true),
+            Ordering::Greater => Some(false),
+            Ordering::Equal => None,
+        }
+    }
+
+    /// True if no data was ever received. The times alone do not show it: they are also set when a connection is made.
+    pub(crate) fn never_received(&self) -> bool {
+        self.data_segs_in.or(self.bytes_received) == Some(0)
+    }
+
+    /// True if no data was ever sent.
+    pub(crate) fn never_sent(&self) -> bool {
+        self.data_segs_out.or(self.bytes_sent) == Some(0)
+    }
 }

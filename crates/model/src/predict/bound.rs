@@ -19,7 +19,7 @@ pub(super) fn at_most(scene: &Scene<'_, '_>, finding: &Finding, placed: &Station
     }
     let tier = scene.ctx.path.tiers.iter().position(|tier| tier.name == placed.station.tier)?;
     let account = scene.ctx.account()?;
-    let left = account.left_without(scene.ctx, tier).low;
+    let left = account.remaining_without(scene.ctx, tier).low;
     let by_time = (left > 0.0).then(|| load.throughput_rps() * account.under_way() / left)?;
     let others = remaining(scene, placed, None);
     // A ceiling that no prediction may rely on is no bound either.

@@ -5,7 +5,7 @@ use crate::fix::change::Activation;
 use crate::judge::findings::WAITS_INSIDE;
 use crate::judge::stations::Context;
 use crate::judge::stations::waiting::{args, found};
-use crate::ledger::{Inside, Shown};
+use crate::ledger::{Inside, WaitEvidence};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -14,7 +14,7 @@ pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
     finding: WAITS_INSIDE,
     activation: Activation::Reload,
     advise: |ctx, _| {
-        let inside = found(ctx).filter(|inside| matches!(inside.shown, Some(Shown::Calls(_))))?;
+        let inside = found(ctx).filter(|inside| matches!(inside.evidence, Some(WaitEvidence::FullCalls(_))))?;
         let text = args(ctx, "remedy-allow-more-connections-text", &inside);
         Some(Advice::words(text, "remedy-allow-more-connections-risk", Lift::Further))
     },

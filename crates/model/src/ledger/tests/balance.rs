@@ -135,17 +135,17 @@ fn of_a_load_that_asks_once_who_has_not_closed_has_the_answer() {
 
 #[test]
 fn an_awaited_sample_stands_for_the_time_in_which_a_request_was_under_way() {
-    use super::super::sampled::busy;
+    use super::super::sample_weights::busy_shares;
     let sample = |looks, under_way| {
         let sample = RequestSample { looks, under_way: Some(under_way), ..RequestSample::default() };
         (u64::from(looks), sample)
     };
     let all = [sample(0, 0.0), sample(8, 1.0), sample(0, 2.0), sample(0, 0.0)];
-    let shares = busy(&all.iter().collect::<Vec<_>>()).unwrap();
+    let shares = busy_shares(&all.iter().collect::<Vec<_>>()).unwrap();
     // Two of eleven looks met a request.
     assert_eq!(shares, [0.0, 2.0 / 11.0, 2.0 / 11.0, 0.0]);
     let at_any_time = [sample(0, 0.0), sample(0, 2.0)];
-    assert_eq!(busy(&at_any_time.iter().collect::<Vec<_>>()), None);
+    assert_eq!(busy_shares(&at_any_time.iter().collect::<Vec<_>>()), None);
 }
 
 #[test]

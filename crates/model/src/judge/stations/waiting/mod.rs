@@ -5,7 +5,7 @@ use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
 use crate::facts::path::Tier;
 use crate::judge::causes::{Attribution, CouplingDef, Relation, Standing};
 use crate::judge::findings::WAITS_INSIDE;
-use crate::ledger::{Inside, Shown, tenths};
+use crate::ledger::{Inside, WaitEvidence, tenths};
 use crate::output::message::Message;
 use crate::output::report::{At, Confidence, Evidence, Finding, LedgerPlaceKind, StationKind, StationState};
 
@@ -46,11 +46,11 @@ fn at(ctx: &Context<'_>, tier: &Tier) -> At {
 
 /// Where most requests stand and wait for each other.
 pub(crate) fn found(ctx: &Context<'_>) -> Option<Inside> {
-    ctx.account()?.most_inside(ctx).filter(|inside| inside.shown.is_some())
+    ctx.account()?.most_inside(ctx).filter(|inside| inside.evidence.is_some())
 }
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
-    let judged = found(ctx).and_then(|inside| Some((inside.shown.clone()?, inside)));
+    let judged = found(ctx).and_then(|inside| Some((inside.evidence.clone()?, inside)));
     judged.map(|(shown, inside)| finding(ctx, &inside, &shown)).into_iter().collect()
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
     let under_way = ctx.account().map_or(0.0, |account| account.under_way());
     let message = Message::new(id).with("tier", ctx.path.tiers[inside.tier].name.as_str());
     let message = message.with("number", inside.mean.value.round()).with("under_way", under_way.round());
-    match &inside.shown {
-        Some(Shown::Calls(calls)) => {
+    match &inside.evidence {
+        Some(WaitEvidence::FullCalls(calls)) => {
             let (ip, port) = calls.remote;
             message.with("remote", std::net::SocketAddr::new(ip, port).to_string()).with("connections", calls.usual().round())
         }
@@ -68,12 +68,12 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, inside: &Inside) -> Mess
     }
 }
 
-fn finding(ctx: &Context<'_>, inside: &Inside, shown: &Shown) -> Finding {
+fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding {
     let tier = &ctx.path.tiers[inside.tier];
     let (title, explanation, confidence) = match shown {
-        Shown::Calls(_) => ("finding-waits-inside-title-calls", "finding-waits-inside-explanation-calls", Confidence::High),
-        Shown::Alone(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-alone", Confidence::High),
-        Shown::Even => ("finding-waits-inside-title", "finding-waits-inside-explanation-even", Confidence::Medium),
+        WaitEvidence::FullCalls(_) => ("finding-waits-inside-title-calls", "finding-waits-inside-explanation-calls", Confidence::High),
+        WaitEvidence::SlowerThanAlone(_) => ("finding-waits-inside-title", "finding-waits-inside-explanation-alone", Confidence::High),
+        WaitEvidence::EvenEnds => ("finding-waits-inside-title", "finding-waits-inside-explanation-even", Confidence::Medium),
     };
     Finding {
         id: WAITS_INSIDE.to_owned(),
@@ -95,7 +95,7 @@ fn want_cores(ctx: &Context<'_>) -> bool {
     2.0 * account.at(|place| matches!(place, LedgerPlaceKind::Cpu | LedgerPlaceKind::Ready)) >= alone
 }
 
-fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &Shown) -> Vec<Evidence> {
+fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evidence> {
     let Some(account) = ctx.account() else { return Vec::new() };
     let sockets = format!("sock_diag struct tcp_info ({})", ctx.netns_name(ctx.path.tiers[inside.tier].netns));
     let under_way = account.under_way();
@@ -103,20 +103,20 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &Shown) -> Vec<Evidence> {
     let stands = args(ctx, "evidence-waits-inside", inside).with("low", tenths(mean.low)).with("high", tenths(mean.high.min(under_way)));
     let mut proofs = vec![evidence(ctx.text(stands), format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(tenths(mean.value)))];
     match shown {
-        Shown::Calls(calls) => {
+        WaitEvidence::FullCalls(calls) => {
             let used = calls.in_use(ctx.window_us);
             let text = args(ctx, "evidence-waits-inside-calls", inside).with("used", tenths(used));
             proofs.push(evidence(ctx.text(text), sockets.as_str(), Some(tenths(used))));
         }
-        Shown::Alone(_) => {}
-        Shown::Even => proofs.push(evidence(ctx.text(args(ctx, "evidence-waits-inside-even", inside)), sockets.as_str(), None)),
+        WaitEvidence::SlowerThanAlone(_) => {}
+        WaitEvidence::EvenEnds => proofs.push(evidence(ctx.text(args(ctx, "evidence-waits-inside-even", inside)), sockets.as_str(), None)),
     }
     if let Some((alone_us, loaded_us)) = ctx.answer_us() {
         let text = args(ctx, "evidence-waits-inside-alone", inside).with("alone", alone_us / 1e3).with("loaded", loaded_us / 1e3);
         proofs.push(evidence(ctx.text(text), "load", Some(alone_us / 1e3)));
     }
     // What stands there without a queue stays.
-    let alone = if let Shown::Alone(alone) = shown { *alone } else { 0.0 };
+    let alone = if let WaitEvidence::SlowerThanAlone(alone) = shown { *alone } else { 0.0 };
     let gain = |number: f64| (number - alone < under_way).then(|| tenths(under_way / (under_way - (number - alone).max(0.0))));
     // Where all of a request's time may pass there, nothing bounds it.
     if let (Some(low), Some(high)) = (gain(mean.low), gain(mean.high)) {

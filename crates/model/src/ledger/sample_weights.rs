@@ -16,7 +16,7 @@ pub(super) fn samples<'s>(ctx: &Context<'_>, view: &'s NetnsView) -> Vec<&'s (u6
 
 /// For each sample the share of time around it in which a request was under way, from the polls of the load generator, of which each sample is one; zero for a
 /// sample without a request. `None` if no sample was awaited: then all samples were taken on schedule.
-pub(super) fn busy(samples: &[&(u64, RequestSample)]) -> Option<Vec<f64>> {
+pub(super) fn busy_shares(samples: &[&(u64, RequestSample)]) -> Option<Vec<f64>> {
     samples.iter().any(|(_, sample)| sample.looks > 0).then(|| {
         let has_met = |sample: &RequestSample| sample.looks > 0 || sample.under_way.is_some_and(|number| number > 0.0);
         let share = |at: usize| {
@@ -29,7 +29,7 @@ pub(super) fn busy(samples: &[&(u64, RequestSample)]) -> Option<Vec<f64>> {
 }
 
 /// For each of these times, the share of the time span that is nearest to it.
-pub(super) fn nearest(times_us: &[u64], (from_us, to_us): (u64, u64)) -> Vec<f64> {
+pub(super) fn time_shares(times_us: &[u64], (from_us, to_us): (u64, u64)) -> Vec<f64> {
     let middles = times_us.windows(2).map(|two| two[0].midpoint(two[1]));
     let edges: Vec<u64> = std::iter::once(from_us).chain(middles).chain([to_us]).collect();
     let length = to_us.saturating_sub(from_us).max(1) as f64;

@@ -11,7 +11,7 @@ const HALVINGS: u32 = 60;
 
 /// The requests that a tier holds, by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct StateSplit {
     /// On a CPU.
     pub(crate) cpu: f64,
     /// Ready without a core, or queued at a running thread.
@@ -24,14 +24,14 @@ pub(crate) struct Held {
 
 /// How a tier's threads spent the window.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Threads {
+pub(crate) struct ThreadShares {
     /// For each thread the share of time that it ran, and that it was ready without a core.
     pub(crate) shares: Vec<(f64, f64)>,
     /// Share of the time that a quota throttled them.
     pub(crate) stopped: f64,
 }
 
-impl Threads {
+impl ThreadShares {
     /// The threads of all processes of a tier.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Self {
         let mut shares = Vec::new();
@@ -54,13 +54,13 @@ impl Threads {
     /// A thread and its requests are a closed network with one queue, the thread, and one delay, everything else. Its utilization and the number of requests
     /// are known. Mean value analysis gives the number at the thread: between the utilization itself (each request has its own thread) and all of them (the
     /// thread is never idle).
-    pub(crate) fn split(&self, held: f64) -> Held {
+    pub(crate) fn split(&self, held: f64) -> StateSplit {
         let busy = |(run, delay): &(f64, f64)| (run + delay).max(run + self.stopped * f64::from(u8::from(*run > 0.0))).min(1.0);
         let total: f64 = self.shares.iter().map(busy).sum();
-        let mut split = Held::default();
+        let mut split = StateSplit::default();
         for share in self.shares.iter().filter(|_| total > 0.0) {
             let of_thread = held * busy(share) / total;
-            let stands = at_thread(of_thread, busy(share));
+            let stands = requests_at_thread(of_thread, busy(share));
             let cpu = share.0.min(stands);
             let throttled = (self.stopped * stands).min(stands - cpu);
             split.cpu += cpu;
@@ -81,7 +81,7 @@ fn of_process(first: &CpuUse, last: &CpuUse, elapsed_ns: f64) -> Vec<(f64, f64)>
         };
         return last.thread_times.iter().map(of).collect();
     }
-    // Threads that cannot be told apart count as equal.
+    // ThreadShares that cannot be told apart count as equal.
     let threads = f64::from(last.threads.max(1));
     let sum = |of: fn(&CpuUse) -> Option<u64>| of(last).zip(of(first)).map(|(to, from)| to.saturating_sub(from) as f64 / elapsed_ns);
     let Some(run) = sum(|cpu| cpu.run_ns) else { return Vec::new() };
@@ -104,7 +104,7 @@ fn stopped(ctx: &Context<'_>, tier: &Tier) -> f64 {
 }
 
 /// How many of these requests are at a thread of this utilization.
-fn at_thread(requests: f64, utilization: f64) -> f64 {
+fn requests_at_thread(requests: f64, utilization: f64) -> f64 {
     if requests <= 1.0 {
         return requests.min(utilization);
     }
@@ -144,8 +144,8 @@ fn network(requests: f64, delay: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn threads(shares: &[(f64, f64)], stopped: f64) -> Threads {
-        Threads { shares: shares.to_vec(), stopped }
+    fn threads(shares: &[(f64, f64)], stopped: f64) -> ThreadShares {
+        ThreadShares { shares: shares.to_vec(), stopped }
     }
 
     fn near(a: f64, b: f64) -> bool {

@@ -13,7 +13,7 @@ const HEADER_BYTES: u32 = 8;
 
 /// The state of a connection and its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
+pub(crate) enum ConnectionState {
     /// The connection is being established.
     Handshake,
     /// The connection is not accepted. The accept queue counts it.
@@ -42,7 +42,7 @@ pub(crate) enum Standing {
 
 /// What is known of a connection besides the socket itself.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Known<'a> {
+pub(crate) struct ConnectionContext<'a> {
     /// The same socket in the previous sample.
     pub(crate) before: Option<&'a RequestSocket>,
     /// Its listener speaks TLS.
@@ -77,68 +77,51 @@ pub(crate) fn must_have_arrived(socket: &RequestSocket, way_us: Option<u64>, tic
 }
 
 /// The state of this connection.
-pub(crate) fn standing(socket: &RequestSocket, known: &Known<'_>) -> Standing {
+pub(crate) fn connection_state(socket: &RequestSocket, known: &ConnectionContext<'_>) -> ConnectionState {
     match socket.state {
-        TcpState::SynRecv | TcpState::NewSynRecv => return Standing::Handshake,
+        TcpState::SynRecv | TcpState::NewSynRecv => return ConnectionState::Handshake,
         // The FIN counts as one byte of the queue.
-        TcpState::FinWait1 if socket.send_queue > 1 => return Standing::Sending,
-        TcpState::FinWait1 | TcpState::FinWait2 if known.asks_once => return Standing::AtClient,
-        TcpState::CloseWait => return Standing::Closed,
-        TcpState::Established if socket.inode == 0 => return Standing::Unaccepted,
+        TcpState::FinWait1 if socket.send_queue > 1 => return ConnectionState::Sending,
+        TcpState::FinWait1 | TcpState::FinWait2 if known.asks_once => return ConnectionState::AtClient,
+        TcpState::CloseWait => return ConnectionState::Closed,
+        TcpState::Established if socket.inode == 0 => return ConnectionState::Unaccepted,
         TcpState::Established => {}
-        _ => return Standing::Idle,
+        _ => return ConnectionState::Idle,
     }
     match (&socket.times, known) {
-        _ if socket.receive_queue > 0 && !is_begun(socket, known.before) => Standing::Unread,
-        (_, Known { streams: true, .. }) => Standing::Streaming,
-        _ if socket.receive_queue > 0 => Standing::Service,
-        _ if socket.send_queue > 0 && !known.has_arrived => Standing::Sending,
-        (Some(times), Known { asks_once: true, .. }) if never(times.data_segs_in, times.bytes_received) => Standing::AtClient,
-        (Some(times), Known { asks_once: true, .. }) if pending(times).is_none() => Standing::Idle,
-        (None, Known { is_kept: true, .. }) => Standing::Undecided,
-        (None, _) => Standing::Service,
+        _ if socket.receive_queue > 0 && !is_partly_read(socket, known.before) => ConnectionState::Unread,
+        (_, ConnectionContext { streams: true, .. }) => ConnectionState::Streaming,
+        _ if socket.receive_queue > 0 => ConnectionState::Service,
+        _ if socket.send_queue > 0 && !known.has_arrived => ConnectionState::Sending,
+        (Some(times), ConnectionContext { asks_once: true, .. }) if times.never_received() => ConnectionState::AtClient,
+        (Some(times), ConnectionContext { asks_once: true, .. }) if times.received_last().is_none() => ConnectionState::Idle,
+        (None, ConnectionContext { is_kept: true, .. }) => ConnectionState::Undecided,
+        (None, _) => ConnectionState::Service,
         (Some(times), _) => of_times(times, known),
     }
 }
 
-fn of_times(times: &RequestTimes, known: &Known<'_>) -> Standing {
-    match pending(times) {
-        _ if never(times.data_segs_in, times.bytes_received) => Standing::Idle,
-        Some(true) if known.tls && never(times.data_segs_out, times.bytes_sent) => Standing::TlsHandshake,
-        Some(true) if keeps_coming(times, known) => Standing::Receiving,
-        Some(true) => Standing::Service,
-        Some(false) => Standing::Idle,
+fn of_times(times: &RequestTimes, known: &ConnectionContext<'_>) -> ConnectionState {
+    match times.received_last() {
+        _ if times.never_received() => ConnectionState::Idle,
+        Some(true) if known.tls && times.never_sent() => ConnectionState::TlsHandshake,
+        Some(true) if is_uploading(times, known) => ConnectionState::Receiving,
+        Some(true) => ConnectionState::Service,
+        Some(false) => ConnectionState::Idle,
         None => within_a_tick(times, known),
     }
 }
 
-/// True if data was received after data was last sent; false if not. `None` if both fall into one clock tick.
-pub(crate) fn pending(times: &RequestTimes) -> Option<bool> {
-    if never(times.data_segs_out, times.bytes_sent) {
-        return Some(true);
-    }
-    match times.last_data_recv_ms.cmp(&times.last_data_sent_ms) {
-        std::cmp::Ordering::Less => Some(true),
-        std::cmp::Ordering::Greater => Some(false),
-        std::cmp::Ordering::Equal => None,
-    }
-}
-
-/// True if no data was ever received or sent. The times alone do not show it: they are also set when a connection is made.
-pub(super) fn never(segments: Option<u64>, bytes: Option<u64>) -> bool {
-    segments.or(bytes) == Some(0)
-}
-
 /// True if the server has read part of an unanswered request: a first request, or one that came since the previous sample. FastCGI's last record, for example,
 /// is read when the answer is made. Unix sockets have no count of received bytes.
-fn is_begun(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+fn is_partly_read(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
     let Some(times) = &socket.times else { return socket.receive_queue <= HEADER_BYTES };
-    let all = if never(times.data_segs_out, times.bytes_sent) {
+    let all = if times.never_sent() {
         times.bytes_received
     } else {
         // If a request was under way or unread before, the data since may be only part of it.
         let idle = before.filter(|before| before.receive_queue == 0).and_then(|before| before.times.as_ref());
-        let idle = idle.filter(|before| pending(before) == Some(false));
+        let idle = idle.filter(|before| before.received_last() == Some(false));
         idle.filter(|before| before.data_segs_out == times.data_segs_out)
             .and_then(|before| times.bytes_received?.checked_sub(before.bytes_received?))
     };
@@ -153,9 +136,9 @@ fn moved(times: &RequestTimes, before: Option<&RequestSocket>) -> Option<(u64, u
 }
 
 /// True if long segments arrived between two samples without an answer: an upload.
-fn keeps_coming(times: &RequestTimes, known: &Known<'_>) -> bool {
+fn is_uploading(times: &RequestTimes, known: &ConnectionContext<'_>) -> bool {
     let Some((segments, 0, bytes)) = moved(times, known.before) else { return false };
-    let was_pending = known.before.and_then(|before| before.times.as_ref()).and_then(pending) == Some(true);
+    let was_pending = known.before.and_then(|before| before.times.as_ref()).and_then(RequestTimes::received_last) == Some(true);
     was_pending && segments > 0 && bytes / segments >= PIECE_BYTES_MIN
 }
 
@@ -164,13 +147,13 @@ pub(crate) fn is_multiplexed(socket: &RequestSocket, before: Option<&RequestSock
     let Some(times) = &socket.times else { return false };
     let Some((segments @ 1.., 0, bytes)) = moved(times, before) else { return false };
     // The last segment of an upload is short too.
-    before.is_some_and(|before| before.receive_queue == 0 && before.times.as_ref().and_then(pending) == Some(true))
+    before.is_some_and(|before| before.receive_queue == 0 && before.times.as_ref().and_then(RequestTimes::received_last) == Some(true))
         && bytes / segments < PIECE_BYTES_MIN
         && times.bytes_received.zip(times.data_segs_in).is_some_and(|(bytes, segments)| bytes / segments.max(1) < PIECE_BYTES_MIN)
 }
 
 /// True if a connection sent between the two samples and received nothing.
-pub(super) fn sends_unasked(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+pub(super) fn sent_without_request(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
     let times = socket.times.as_ref().zip(before.and_then(|before| before.times.as_ref()));
     times.is_some_and(|(now, before)| {
         now.data_segs_in == before.data_segs_in && now.data_segs_out.zip(before.data_segs_out).is_some_and(|(now, before)| now > before)
@@ -179,19 +162,19 @@ pub(super) fn sends_unasked(socket: &RequestSocket, before: Option<&RequestSocke
 
 /// For a request and an answer in one tick. The counters of two samples decide; then a round trip longer than a tick (the next request cannot have come so
 /// soon); then the rhythm.
-fn within_a_tick(times: &RequestTimes, known: &Known<'_>) -> Standing {
+fn within_a_tick(times: &RequestTimes, known: &ConnectionContext<'_>) -> ConnectionState {
     match moved(times, known.before) {
-        Some((1.., 0, _)) => return Standing::Service,
-        Some((0, 1.., _)) => return Standing::Idle,
+        Some((1.., 0, _)) => return ConnectionState::Service,
+        Some((0, 1.., _)) => return ConnectionState::Idle,
         _ => {}
     }
     if times.min_rtt_us.is_some_and(|rtt_us| rtt_us > 1_000 * known.tick_ms.max(1)) {
-        return Standing::Idle;
+        return ConnectionState::Idle;
     }
     match known.rhythm.and_then(|rhythm| rhythm.is_pending(times, known.tls)) {
-        Some(true) => Standing::Service,
-        Some(false) => Standing::Idle,
-        None => Standing::Undecided,
+        Some(true) => ConnectionState::Service,
+        Some(false) => ConnectionState::Idle,
+        None => ConnectionState::Undecided,
     }
 }
 
@@ -231,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn each_trap_has_its_standing() {
-        let plain = Known { tick_ms: 4, ..Known::default() };
+    fn each_kind_of_connection_has_its_state() {
+        let plain = ConnectionContext { tick_ms: 4, ..ConnectionContext::default() };
         let of = |recv, sent, n_in, n_out| socket(Some(times(recv, sent, n_in, n_out)));
         let upload = RequestTimes { bytes_received: Some(100_000), ..times(0, 900, 101, 1) };
         let upload_before = RequestTimes { bytes_received: Some(50_000), ..times(200, 700, 51, 1) };
@@ -241,66 +224,91 @@ mod tests {
         let old_kernel =
             RequestTimes { data_segs_in: None, data_segs_out: None, bytes_sent: None, bytes_received: None, ..times(8, 4, 0, 0) };
         let (before_in, before_out) = (of(204, 204, 4, 4), of(204, 204, 5, 4));
-        let rows: Vec<(&str, RequestSocket, Known<'_>, Standing)> = vec![
-            ("a request in service", of(8, 40, 5, 4), plain, Standing::Service),
-            ("an answer that left", of(40, 8, 5, 5), plain, Standing::Idle),
-            ("the first request of a connection", of(8, 8, 1, 0), plain, Standing::Service),
-            ("a connection that was never asked", of(8, 8, 0, 0), plain, Standing::Idle),
-            ("a server that speaks first", of(12, 8, 0, 1), plain, Standing::Idle),
-            ("an idle pool to a database", of(90_000, 90_000 - 4, 50, 50), plain, Standing::Idle),
-            ("one tick, nothing known", of(8, 8, 5, 5), plain, Standing::Undecided),
-            ("one tick, only a request came since", of(8, 8, 5, 4), Known { before: Some(&before_in), ..plain }, Standing::Service),
-            ("one tick, only an answer left since", of(8, 8, 5, 5), Known { before: Some(&before_out), ..plain }, Standing::Idle),
-            ("one tick, a way longer than it", socket(Some(far)), plain, Standing::Idle),
-            ("an old kernel without counters", socket(Some(old_kernel)), plain, Standing::Idle),
-            ("unread, counted once", RequestSocket { receive_queue: 7, ..of(8, 40, 5, 4) }, plain, Standing::Unread),
-            ("its first part was read", RequestSocket { receive_queue: 8, ..of(8, 8, 1, 0) }, plain, Standing::Service),
-            ("nothing of it was read", RequestSocket { receive_queue: 100, ..of(8, 8, 1, 0) }, plain, Standing::Unread),
-            ("not accepted, with its request", RequestSocket { inode: 0, receive_queue: 7, ..of(8, 8, 1, 0) }, plain, Standing::Unaccepted),
-            ("an answer that is leaving", RequestSocket { send_queue: 99, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
-            ("an answer that leaves", RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) }, plain, Standing::Sending),
+        let rows: Vec<(&str, RequestSocket, ConnectionContext<'_>, ConnectionState)> = vec![
+            ("a request in service", of(8, 40, 5, 4), plain, ConnectionState::Service),
+            ("an answer that left", of(40, 8, 5, 5), plain, ConnectionState::Idle),
+            ("the first request of a connection", of(8, 8, 1, 0), plain, ConnectionState::Service),
+            ("a connection that was never asked", of(8, 8, 0, 0), plain, ConnectionState::Idle),
+            ("a server that speaks first", of(12, 8, 0, 1), plain, ConnectionState::Idle),
+            ("an idle pool to a database", of(90_000, 90_000 - 4, 50, 50), plain, ConnectionState::Idle),
+            ("one tick, nothing known", of(8, 8, 5, 5), plain, ConnectionState::Undecided),
+            (
+                "one tick, only a request came since",
+                of(8, 8, 5, 4),
+                ConnectionContext { before: Some(&before_in), ..plain },
+                ConnectionState::Service,
+            ),
+            (
+                "one tick, only an answer left since",
+                of(8, 8, 5, 5),
+                ConnectionContext { before: Some(&before_out), ..plain },
+                ConnectionState::Idle,
+            ),
+            ("one tick, a way longer than it", socket(Some(far)), plain, ConnectionState::Idle),
+            ("an old kernel without counters", socket(Some(old_kernel)), plain, ConnectionState::Idle),
+            ("unread, counted once", RequestSocket { receive_queue: 7, ..of(8, 40, 5, 4) }, plain, ConnectionState::Unread),
+            ("its first part was read", RequestSocket { receive_queue: 8, ..of(8, 8, 1, 0) }, plain, ConnectionState::Service),
+            ("nothing of it was read", RequestSocket { receive_queue: 100, ..of(8, 8, 1, 0) }, plain, ConnectionState::Unread),
+            (
+                "not accepted, with its request",
+                RequestSocket { inode: 0, receive_queue: 7, ..of(8, 8, 1, 0) },
+                plain,
+                ConnectionState::Unaccepted,
+            ),
+            ("an answer that is leaving", RequestSocket { send_queue: 99, ..of(40, 8, 5, 5) }, plain, ConnectionState::Sending),
+            ("an answer that leaves", RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) }, plain, ConnectionState::Sending),
             (
                 "one that has arrived",
                 RequestSocket { send_queue: 9, ..of(40, 8, 5, 5) },
-                Known { has_arrived: true, ..plain },
-                Standing::Idle,
+                ConnectionContext { has_arrived: true, ..plain },
+                ConnectionState::Idle,
             ),
-            ("the only answer, or a part of it", of(40, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Idle),
-            ("the same in one tick", of(8, 8, 1, 5), Known { asks_once: true, ..plain }, Standing::Idle),
-            ("the only request", of(8, 8, 1, 0), Known { asks_once: true, ..plain }, Standing::Service),
-            ("the only request is still to come", of(8, 8, 0, 0), Known { asks_once: true, ..plain }, Standing::AtClient),
+            ("the only answer, or a part of it", of(40, 8, 1, 5), ConnectionContext { asks_once: true, ..plain }, ConnectionState::Idle),
+            ("the same in one tick", of(8, 8, 1, 5), ConnectionContext { asks_once: true, ..plain }, ConnectionState::Idle),
+            ("the only request", of(8, 8, 1, 0), ConnectionContext { asks_once: true, ..plain }, ConnectionState::Service),
+            (
+                "the only request is still to come",
+                of(8, 8, 0, 0),
+                ConnectionContext { asks_once: true, ..plain },
+                ConnectionState::AtClient,
+            ),
             (
                 "the only answer has come",
                 RequestSocket { state: TcpState::FinWait1, send_queue: 1, ..of(4, 4, 1, 1) },
-                Known { asks_once: true, ..plain },
-                Standing::AtClient,
+                ConnectionContext { asks_once: true, ..plain },
+                ConnectionState::AtClient,
             ),
             (
                 "its end as well",
                 RequestSocket { state: TcpState::FinWait2, ..socket(None) },
-                Known { asks_once: true, ..plain },
-                Standing::AtClient,
+                ConnectionContext { asks_once: true, ..plain },
+                ConnectionState::AtClient,
             ),
-            ("an upload", upload, Known { before: Some(&upload_before), ..plain }, Standing::Receiving),
-            ("a stream of events", of(40, 8, 1, 500), Known { streams: true, ..plain }, Standing::Streaming),
-            ("the hello of TLS", of(8, 8, 1, 0), Known { tls: true, ..plain }, Standing::TlsHandshake),
-            ("a request over TLS", of(8, 40, 3, 3), Known { tls: true, ..plain }, Standing::Service),
-            ("the client went away", RequestSocket { state: TcpState::CloseWait, ..of(8, 40, 5, 4) }, plain, Standing::Closed),
+            ("an upload", upload, ConnectionContext { before: Some(&upload_before), ..plain }, ConnectionState::Receiving),
+            ("a stream of events", of(40, 8, 1, 500), ConnectionContext { streams: true, ..plain }, ConnectionState::Streaming),
+            ("the hello of TLS", of(8, 8, 1, 0), ConnectionContext { tls: true, ..plain }, ConnectionState::TlsHandshake),
+            ("a request over TLS", of(8, 40, 3, 3), ConnectionContext { tls: true, ..plain }, ConnectionState::Service),
+            ("the client went away", RequestSocket { state: TcpState::CloseWait, ..of(8, 40, 5, 4) }, plain, ConnectionState::Closed),
             (
                 "the last answer and its FIN leave",
                 RequestSocket { state: TcpState::FinWait1, send_queue: 9, ..of(4, 4, 1, 1) },
                 plain,
-                Standing::Sending,
+                ConnectionState::Sending,
             ),
-            ("only a FIN leaves", RequestSocket { state: TcpState::FinWait1, send_queue: 1, ..of(4, 4, 1, 1) }, plain, Standing::Idle),
-            ("a handshake", RequestSocket { state: TcpState::SynRecv, inode: 0, ..socket(None) }, plain, Standing::Handshake),
-            ("a unix socket of one request", unix(), plain, Standing::Service),
-            ("a unix socket that is kept", unix(), Known { is_kept: true, ..plain }, Standing::Undecided),
-            ("a unix socket with bytes", RequestSocket { receive_queue: 9, ..unix() }, plain, Standing::Unread),
-            ("one with FastCGI's last record", RequestSocket { receive_queue: 8, ..unix() }, plain, Standing::Service),
+            (
+                "only a FIN leaves",
+                RequestSocket { state: TcpState::FinWait1, send_queue: 1, ..of(4, 4, 1, 1) },
+                plain,
+                ConnectionState::Idle,
+            ),
+            ("a handshake", RequestSocket { state: TcpState::SynRecv, inode: 0, ..socket(None) }, plain, ConnectionState::Handshake),
+            ("a unix socket of one request", unix(), plain, ConnectionState::Service),
+            ("a unix socket that is kept", unix(), ConnectionContext { is_kept: true, ..plain }, ConnectionState::Undecided),
+            ("a unix socket with bytes", RequestSocket { receive_queue: 9, ..unix() }, plain, ConnectionState::Unread),
+            ("one with FastCGI's last record", RequestSocket { receive_queue: 8, ..unix() }, plain, ConnectionState::Service),
         ];
         for (name, socket, known, expected) in rows {
-            assert_eq!(standing(&socket, &known), expected, "{name}");
+            assert_eq!(connection_state(&socket, &known), expected, "{name}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::observation::{ListenerAddress, NetnsId, RequestSample, TcpState};
 /// The connections that existed longer than any request: in every sample, or for longer than the oldest request that their callers had under way at a sample.
 /// Callers read a request before they send it on. `tiers`: the accepting tier of each connection; `oldest_ms`: for each sample, by tier, the age of the oldest
 /// request that may be under way.
-pub(super) fn outlive(
+pub(super) fn kept_unix(
     ctx: &Context<'_>,
     id: NetnsId,
     samples: &[&(u64, RequestSample)],
@@ -88,7 +88,7 @@ mod tests {
             there.into_iter().enumerate().map(|(index, sockets)| (index as u64 * 200_000, sample(sockets))).collect();
         let tiers = [(1, 1), (2, 1), (3, 1)].into();
         let ctx = Context::new(&obs, path, &words);
-        outlive(&ctx, HERE, &samples.iter().collect::<Vec<_>>(), &tiers, &vec![vec![oldest_ms, 0]; 4]).into_iter().collect()
+        kept_unix(&ctx, HERE, &samples.iter().collect::<Vec<_>>(), &tiers, &vec![vec![oldest_ms, 0]; 4]).into_iter().collect()
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! The connections of samples: which tier each belongs to, its two ends, and the same socket in the previous sample.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::facts::Context;
+use crate::facts::path::{Endpoint, answers};
+use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, SocketAddress};
+
+/// A socket and the same socket in the previous sample.
+pub(super) type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
+
+/// Each sample as pairs.
+pub(super) fn pairs<'s>(samples: &[&'s (u64, RequestSample)]) -> Vec<Vec<Pair<'s>>> {
+    let mut before: BTreeMap<u64, &RequestSocket> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (_, sample) in samples {
+        all.push(sample.sockets.iter().map(|socket| (socket, before.get(&socket.cookie).copied())).collect());
+        before = sample.sockets.iter().filter(|socket| socket.cookie != 0).map(|socket| (socket.cookie, socket)).collect();
+    }
+    all
+}
+
+/// The tier that a connection belongs to, by its accepted end.
+pub(super) fn tier_of(ctx: &Context<'_>, id: NetnsId, end: &SocketAddress) -> Option<usize> {
+    let listeners = ctx.path.tiers.iter().enumerate().flat_map(|(tier, of)| of.listeners.iter().map(move |placed| (tier, placed)));
+    let accepting = listeners.filter(|(_, placed)| placed.netns == id && placed.listener.accepts(end));
+    // A listener bound to a single address precedes one bound to all addresses.
+    accepting.max_by_key(|(tier, placed)| (placed.listener.is_bound_to_one(), std::cmp::Reverse(*tier))).map(|(tier, _)| tier)
+}
+
+/// The tier that a connection from this namespace to this address reaches.
+pub(super) fn called(ctx: &Context<'_>, id: NetnsId, (ip, port): Endpoint) -> Option<usize> {
+    ctx.path.tiers.iter().position(|tier| {
+        tier.listeners.iter().any(|placed| {
+            let is_tcp = matches!(placed.listener.address, ListenerAddress::Tcp(..));
+            is_tcp && ctx.obs.netns.get(&placed.netns).is_some_and(|view| answers(view, placed.netns == id, &placed.listener, ip, port))
+        })
+    })
+}
+
+/// Local and remote end of a TCP socket.
+pub(super) fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {
+    match socket.address {
+        SocketAddress::Tcp { local, remote } => Some(((local.0.to_canonical(), local.1), (remote.0.to_canonical(), remote.1))),
+        SocketAddress::Unix { .. } => None,
+    }
+}
+
+/// Addresses of the other sampled namespaces, without those that this one has too (127.0.0.1).
+pub(super) fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTreeSet<IpAddr> {
+    let of = |id: &NetnsId| {
+        let addresses = ctx.obs.netns.get(id).and_then(|view| view.addresses.last());
+        addresses.into_iter().flatten().map(|address| address.ip.to_canonical()).collect::<BTreeSet<IpAddr>>()
+    };
+    let others = sampled.iter().filter(|other| **other != id).flat_map(of).collect::<BTreeSet<IpAddr>>();
+    others.difference(&of(&id)).copied().collect()
+}
