@@ -237,7 +237,8 @@ impl Draw {
 
 /// The ids of all findings of the model.
 fn finding_ids() -> impl Iterator<Item = &'static str> {
-    let ids: BTreeSet<&str> = chokepoint_model::stations::STATIONS.iter().flat_map(|station| station.findings.iter().copied()).collect();
+    let findings = chokepoint_model::stations::STATIONS.iter().flat_map(|station| station.findings);
+    let ids: BTreeSet<&str> = findings.map(|finding| finding.0).collect();
     ids.into_iter()
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<ExitCode> {
 /// Files in the stations' directory that no station has.
 fn strays(root: &Path) -> anyhow::Result<Vec<String>> {
     let Ok(entries) = std::fs::read_dir(root.join(STATIONS_DIRECTORY)) else { return Ok(Vec::new()) };
-    let known: BTreeSet<String> = STATIONS.iter().map(|station| station_path(station.id)).collect();
+    let known: BTreeSet<String> = STATIONS.iter().map(|station| station_path(station.id.0)).collect();
     let mut strays = Vec::new();
     for entry in entries {
         let path = format!("{STATIONS_DIRECTORY}/{}", entry?.file_name().to_string_lossy());
@@ -84,7 +84,7 @@ fn pages(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let words = Catalogue::english();
     let mut pages = BTreeMap::new();
     for station in STATIONS {
-        pages.insert(station_path(station.id), station_page(station, &words)?);
+        pages.insert(station_path(station.id.0), station_page(station, &words)?);
     }
     pages.insert(FINDINGS.to_owned(), findings_page(&words)?);
     pages.insert(thresholds::PAGE.to_owned(), thresholds::page(&Tree::read(root)?));
@@ -100,10 +100,10 @@ fn page(id: &str, words: &Catalogue) -> anyhow::Result<ExplainPage> {
 
 fn station_page(station: &StationDef, words: &Catalogue) -> anyhow::Result<String> {
     let mut text = HEAD.to_owned();
-    text.push_str(&page(station.id, words)?.markdown());
+    text.push_str(&page(station.id.0, words)?.markdown());
     for finding in station.findings {
         // A finding's page becomes a part of its station's: all headings one level down.
-        let part = page(finding, words)?.markdown().replace("\n## ", "\n### ").replacen("# ", "## ", 1);
+        let part = page(finding.0, words)?.markdown().replace("\n## ", "\n### ").replacen("# ", "## ", 1);
         write!(text, "\n{part}")?;
     }
     text.push_str("\n[All findings](../findings.md)\n");
@@ -118,14 +118,14 @@ fn findings_page(words: &Catalogue) -> anyhow::Result<String> {
     for finding in STATIONS.iter().flat_map(|station| station.findings) {
         let makers = STATIONS.iter().filter(|station| station.findings.contains(finding));
         let links: Vec<String> = makers.map(|station| format!("[{0}](stations/{0}.md)", station.id)).collect();
-        if told.insert(finding) {
-            writeln!(text, "| `{finding}` | {} | {} |", page(finding, words)?.title, links.join(", "))?;
+        if told.insert(finding.0) {
+            writeln!(text, "| `{finding}` | {} | {} |", page(finding.0, words)?.title, links.join(", "))?;
         }
     }
     text.push_str(&graph(words)?);
     text.push_str("\n## Stations\n\nThe stations of a request's path, in the order in which it passes them.\n\n");
     for station in STATIONS {
-        writeln!(text, "- [{}](stations/{}.md)", page(station.id, words)?.title, station.id)?;
+        writeln!(text, "- [{}](stations/{}.md)", page(station.id.0, words)?.title, station.id)?;
     }
     Ok(text)
 }
@@ -144,7 +144,7 @@ fn graph(words: &Catalogue) -> anyhow::Result<String> {
             Source::Any => "any other finding".to_owned(),
             Source::Station(id) => format!("station [{id}](stations/{id}.md) at its limit"),
         };
-        writeln!(text, "| {cause} | `{}` | {} | {} |", def.symptom, sentence(def.place.words())?, sentence(def.why)?)?;
+        writeln!(text, "| {cause} | `{}` | {} | {} |", def.symptom, sentence(def.relation.words())?, sentence(def.why)?)?;
     }
     if !ALONE.is_empty() {
         writeln!(text, "\nAlone: {}.", ALONE.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", "))?;
@@ -160,7 +160,7 @@ mod tests {
     fn every_station_and_finding_is_on_a_page() {
         let pages = pages(&crate::root().expect("the workspace")).expect("the catalogue is whole");
         for station in STATIONS {
-            let text = &pages[&station_path(station.id)];
+            let text = &pages[&station_path(station.id.0)];
             assert!(text.starts_with(HEAD) && text.contains(&format!("`{}`", station.id)));
             assert_eq!(text.lines().filter(|line| line.starts_with("# ")).count(), 1, "{text}");
             for finding in station.findings {

@@ -9,7 +9,7 @@ pub mod harm;
 mod id;
 pub(crate) mod limit;
 mod listener;
-pub(crate) mod owner;
+pub mod owner;
 pub mod path;
 pub(crate) mod pool;
 pub(crate) mod port_range;

@@ -16,6 +16,7 @@ mod leave_out;
 mod made;
 mod noise;
 pub mod remedies;
+pub mod remedy;
 mod rounds;
 
 use std::collections::VecDeque;

@@ -1,9 +1,15 @@
 //! What the readings mean: stations and their findings, causes and symptoms, harm, and the verdict.
 
 pub mod causes;
-pub mod diagnose;
-pub(crate) mod findings;
+pub mod finding;
+mod graph;
+pub mod id;
 pub(crate) mod improvements;
+pub mod location;
 pub mod settle;
+pub mod station;
 pub mod stations;
+pub(crate) mod unseen;
+pub(crate) mod verdict;
+pub(crate) mod warnings;
 pub(crate) mod watched;

@@ -12,9 +12,9 @@ mod output;
 pub mod predict;
 mod tools;
 
-pub use facts::{harm, path, profile, spread, traffic, url};
+pub use facts::{harm, owner, path, profile, spread, traffic, url};
 pub use fix::{change, remedies};
-pub use judge::{causes, diagnose, settle, stations};
+pub use judge::{causes, finding, id, location, settle, station, stations};
 pub use observation::{load, reading, series};
-pub use output::{catalogue, explain, message, readings, report, whereabouts};
+pub use output::{catalogue, diagnose, explain, message, readings, report, whereabouts};
 pub use tools::{bench, bisect, edge, tcp};

@@ -1,6 +1,7 @@
 //! What is said to users: the report and its parts, and every sentence of it.
 
 pub mod catalogue;
+pub mod diagnose;
 pub mod explain;
 pub mod message;
 pub(crate) mod profile;

@@ -8,10 +8,13 @@ mod network;
 mod refusal;
 
 use crate::facts::Context;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Prediction;
+use crate::judge::finding::Finding;
+use crate::judge::id::StationId;
+use crate::judge::station::StationReading;
 use crate::observation::load::{LoadResult, Loop};
 use crate::output::message::Message;
-use crate::output::report::{Ceiling, Finding, Prediction, StationKind};
+use crate::output::report::{Ceiling, StationKind};
 
 /// Largest ratio of a prediction's upper to its lower bound. No measurement could contradict a wider one.
 const WIDTH_MAX: f64 = 2.5;
@@ -22,10 +25,10 @@ const BURSTS: (f64, f64, f64) = (2.8, 1.0, 8.0);
 /// Share of the cores' capacity from which the wait for cores is the limit and no longer the number of requests.
 const CORES_DECIDE: f64 = 0.8;
 /// Stations whose limit is a number of requests under way. The rest of the path is a delay for them, and the cores are a queue.
-const COUNTED: &[&str] = &["clients", "ephemeral-ports", "worker-pool"];
+const COUNTED: &[StationId] = &[StationId::CLIENTS, StationId::EPHEMERAL_PORTS, StationId::WORKER_POOL];
 
 /// Stations whose limit is a number of cores: a queue for those requests.
-const CORES: &[&str] = &["cpu", "cpu-quota"];
+const CORES: &[StationId] = &[StationId::CPU, StationId::CPU_QUOTA];
 
 /// What a remedy lifts at the station of its finding.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,7 +54,7 @@ impl Lift {
         match self {
             Lift::Limit(limit) => Ok(Some(limit)),
             Lift::Away => Ok(None),
-            Lift::Further => Err(Message::new("prediction-refused-further").with("station", placed.station.station.as_str())),
+            Lift::Further => Err(Message::new("prediction-refused-further").with("station", placed.station.0)),
             Lift::Cost => Err(Message::new("prediction-refused-search")),
         }
     }
@@ -69,8 +72,8 @@ pub struct Scene<'s, 'a> {
 
 /// The most requests a second that a station passes after the change.
 #[derive(Debug, Clone, Copy)]
-struct Remaining<'a> {
-    station: &'a str,
+struct Remaining {
+    station: StationId,
     /// Its limit after the change, in its own unit.
     limit: f64,
     ceiling: Ceiling,
@@ -78,11 +81,8 @@ struct Remaining<'a> {
 
 /// The goodput to expect after this finding's station was lifted.
 pub fn predict(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, lift: Lift) -> Prediction {
-    let refused = |why| Prediction::Refused {
-        refused: scene.ctx.text(why),
-        at_most: bound::at_most(scene, finding, placed, lift),
-        unsaid: unsaid(scene, placed, lift),
-    };
+    let refused =
+        |why| Prediction::Refused { why, at_most: bound::at_most(scene, finding, placed, lift), unsaid: unsaid(scene, placed, lift) };
     outlook(scene, finding, placed, lift).unwrap_or_else(refused)
 }
 
@@ -107,46 +107,36 @@ fn outlook(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, li
     refusal::fills(scene, placed, goodput.value)?;
     if goodput.high > WIDTH_MAX * goodput.low {
         let why = Message::new("prediction-refused-wide").with("low", goodput.low).with("high", goodput.high);
-        return Err(why.with("station", next));
+        return Err(why.with("station", next.map_or("", |station| station.0)));
     }
-    let Ceiling { value, low, high } = goodput;
-    Ok(Prediction::Goodput { goodput_rps: value, low, high, next_station: next.to_owned() })
+    Ok(Prediction::Goodput { rps: goodput, next_station: next })
 }
 
 /// The ceilings of all rate stations. The lifted station has its new limit, or is left out if it has none any more.
-fn remaining<'a>(scene: &Scene<'a, '_>, lifted: &StationReading, new_limit: Option<f64>) -> Vec<Remaining<'a>> {
-    let rates = scene.stations.iter().filter(|placed| placed.station.kind == StationKind::Rate);
-    let after = |placed: &'a StationReading| {
-        let station = &placed.station;
-        let (ceiling, limit) = (station.ceiling_rps?, station.limit?);
-        let times = if is_same(placed, lifted) { new_limit? / limit } else { 1.0 };
+fn remaining(scene: &Scene<'_, '_>, lifted: &StationReading, new_limit: Option<f64>) -> Vec<Remaining> {
+    let rates = scene.stations.iter().filter(|reading| reading.kind == StationKind::Rate);
+    let after = |reading: &StationReading| {
+        let (ceiling, limit) = (reading.ceiling_rps?, reading.limit?);
+        let times = if reading.is_same(lifted) { new_limit? / limit } else { 1.0 };
         let ceiling = Ceiling { value: ceiling.value * times, low: ceiling.low * times, high: ceiling.high * times };
-        ceiling.value.is_finite().then_some(Remaining { station: station.station.as_str(), limit: limit * times, ceiling })
+        ceiling.value.is_finite().then_some(Remaining { station: reading.station, limit: limit * times, ceiling })
     };
     rates.filter_map(after).collect()
 }
 
-fn is_same(placed: &StationReading, other: &StationReading) -> bool {
-    let (a, b) = (&placed.station, &other.station);
-    a.station == b.station && a.at == b.at && a.tier == b.tier
-}
-
 /// The entry with the lowest ceiling.
-fn lowest<'r, 'a>(remaining: impl Iterator<Item = &'r Remaining<'a>>) -> Option<&'r Remaining<'a>>
-where
-    'a: 'r,
-{
+fn lowest<'r>(remaining: impl Iterator<Item = &'r Remaining>) -> Option<&'r Remaining> {
     remaining.min_by(|a, b| a.ceiling.value.total_cmp(&b.ceiling.value))
 }
 
 /// The lowest ceiling and its station. If the requests under way are limited and the cores are close to their limit too, fewer pass than either would allow
 /// alone: some wait for a core while others wait to be under way. From four fifths of the cores' capacity on the cores decide.
-fn expected<'a>(remaining: &[Remaining<'a>], load: &LoadResult) -> (Ceiling, &'a str) {
-    let mut next = lowest(remaining.iter()).map_or("", |station| station.station);
+fn expected(remaining: &[Remaining], load: &LoadResult) -> (Ceiling, Option<StationId>) {
+    let mut next = lowest(remaining.iter()).map(|station| station.station);
     let least = |part: fn(&Ceiling) -> f64| remaining.iter().map(|station| part(&station.ceiling)).fold(f64::INFINITY, f64::min);
     let (mut value, mut low, mut high) = (least(|c| c.value), least(|c| c.low), least(|c| c.high));
     let closed = matches!(load.shape, Loop::Closed { .. });
-    let is_counted = |station: &&Remaining<'_>| COUNTED.contains(&station.station) && (closed || station.station != "clients");
+    let is_counted = |station: &&Remaining| COUNTED.contains(&station.station) && (closed || station.station != StationId::CLIENTS);
     let fewest = lowest(remaining.iter().filter(is_counted));
     let cores = lowest(remaining.iter().filter(|station| CORES.contains(&station.station)));
     if let (Some(fewest), Some(cores)) = (fewest, cores) {
@@ -159,7 +149,7 @@ fn expected<'a>(remaining: &[Remaining<'a>], load: &LoadResult) -> (Ceiling, &'a
         let (usual, least_bursts, most_bursts) = BURSTS;
         let joint = together(counted.value, cores.value, usual);
         if joint < value && joint >= CORES_DECIDE * cores.value {
-            next = cores_name;
+            next = Some(cores_name);
         }
         value = value.min(joint);
         // Both at their bound at once is much less likely than one of them.

@@ -72,11 +72,6 @@ impl<'a> Context<'a> {
         views.flat_map(|view| view.access_logs.values()).filter_map(|log| log.last())
     }
 
-    /// The tier with this name in the report.
-    pub(crate) fn tier(&self, name: &str) -> Option<&'a Tier> {
-        self.path.tiers.iter().find(|tier| tier.name == name)
-    }
-
     /// The first configuration read of a tier's nginx.
     pub(crate) fn nginx_of(&self, tier: &Tier) -> Option<&'a NginxConfig> {
         tier.pids.iter().find_map(|pid| self.obs.servers.get(pid)?.nginx())
@@ -192,20 +187,6 @@ impl<'a> Context<'a> {
             }
         }
         seen.into_iter().filter_map(|id| self.obs.netns.get(&id).map(|view| (id, view))).collect()
-    }
-
-    /// The name of the tier that listens in a namespace. Otherwise "router" for a namespace other than the host's that translates addresses on the way,
-    /// "client" for the client's, else "host".
-    pub fn tier_of(&self, id: NetnsId) -> String {
-        let is_host = self.obs.netns.get(&id).is_some_and(|view| view.is_host);
-        let translates = self.path.translated.iter().any(|hop| hop.netns == id);
-        match self.path.tiers.iter().find(|tier| tier.netns == id) {
-            Some(tier) => tier.name.clone(),
-            // Published ports are translated in the host's namespace: a shortage there is no fault of a client in the same namespace.
-            None if translates && (is_host || id != self.obs.request.client_netns) => if is_host { "host" } else { "router" }.to_owned(),
-            None if id == self.obs.request.client_netns => "client".to_owned(),
-            None => "host".to_owned(),
-        }
     }
 
     /// The values of a series at or just before the window's beginning and at or just after its end, and the microseconds between them: the change of a

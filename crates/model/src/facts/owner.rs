@@ -2,14 +2,37 @@
 
 use super::{Context, TierId};
 use crate::facts::path::Tier;
+use crate::observation::NetnsId;
 
 /// What a reading or a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// These tiers: more than one if they share cores or a quota.
+pub enum Owner {
+    /// These tiers, in the order of the path: several where they share cores or a quota.
     Tiers(Vec<TierId>),
-    /// The client, the host or a router, by its name in the report.
-    Outside(String),
+    /// The client.
+    Client,
+    /// A namespace that translates addresses on the way and is not this host's own.
+    Router,
+    /// This host.
+    Host,
+}
+
+impl From<TierId> for Owner {
+    fn from(tier: TierId) -> Self {
+        Owner::Tiers(vec![tier])
+    }
+}
+
+impl From<&Tier> for Owner {
+    fn from(tier: &Tier) -> Self {
+        tier.id.into()
+    }
+}
+
+impl From<&[&Tier]> for Owner {
+    fn from(tiers: &[&Tier]) -> Self {
+        Owner::Tiers(tiers.iter().map(|tier| tier.id).collect())
+    }
 }
 
 impl Owner {
@@ -19,10 +42,10 @@ impl Owner {
     }
 
     /// The tiers, in the order of the path; empty for something outside the path.
-    pub(crate) fn tiers(&self) -> &[TierId] {
+    pub fn tiers(&self) -> &[TierId] {
         match self {
             Owner::Tiers(tiers) => tiers,
-            Owner::Outside(_) => &[],
+            Owner::Client | Owner::Router | Owner::Host => &[],
         }
     }
 
@@ -37,23 +60,24 @@ impl Owner {
     }
 }
 
-/// The joined names of tiers that share something, as in the report.
-pub(crate) fn joined(tiers: &[&Tier]) -> String {
-    tiers.iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join("+")
-}
+impl<'a> Context<'a> {
+    /// The only tier of an owner; nothing where it is several, or outside of the path.
+    pub(crate) fn only_tier(&self, owner: &Owner) -> Option<&'a Tier> {
+        let [tier] = owner.tiers() else { return None };
+        self.path.tiers.get(tier.0)
+    }
 
-impl Context<'_> {
-    /// The owner behind a name of the report: a tier, tiers that share cores or a quota, or something outside the path. Joined names are never split; they are
-    /// compared with the names of the known groups.
-    pub(crate) fn owner(&self, name: &str) -> Owner {
-        if let Some(tier) = self.path.tiers.iter().find(|tier| tier.name == name) {
-            return Owner::Tiers(vec![tier.id]);
-        }
-        let groups = self.core_groups().iter().map(|group| &group.tiers);
-        let mut together = groups.chain(self.quotas().iter().map(|quota| &quota.tiers));
-        match together.find(|tiers| joined(tiers) == name) {
-            Some(tiers) => Owner::Tiers(tiers.iter().map(|tier| tier.id).collect()),
-            None => Owner::Outside(name.to_owned()),
+    /// Who is in a namespace: the tier that listens there, the router, the client, or else the host.
+    pub(crate) fn owner_of(&self, id: NetnsId) -> Owner {
+        let is_host = self.obs.netns.get(&id).is_some_and(|view| view.is_host);
+        let translates = self.path.translated.iter().any(|hop| hop.netns == id);
+        match self.path.tiers.iter().find(|tier| tier.netns == id) {
+            Some(tier) => tier.into(),
+            // Servers are published where the host translates: what is short there is no fault of a client that happens to run beside them.
+            None if translates && is_host => Owner::Host,
+            None if id == self.obs.request.client_netns => Owner::Client,
+            None if translates => Owner::Router,
+            None => Owner::Host,
         }
     }
 }
@@ -76,10 +100,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_outside_is_the_same_by_name_alone_and_no_tier() {
-        let outside = |name: &str| Owner::Outside(name.to_owned());
-        assert!(outside("client").shares(&outside("client")) && !outside("client").shares(&outside("host")));
-        assert!(!tiers(&[0]).covers(&outside("client")) && !outside("client").covers(&tiers(&[0])));
-        assert!(outside("client").covers(&outside("client")) && outside("client").tiers().is_empty());
+    fn an_owner_outside_of_the_path_covers_itself_alone() {
+        assert!(Owner::Client.shares(&Owner::Client) && !Owner::Client.shares(&Owner::Host));
+        assert!(!tiers(&[0]).covers(&Owner::Client) && !Owner::Client.covers(&tiers(&[0])));
+        assert!(Owner::Client.covers(&Owner::Client) && Owner::Client.tiers().is_empty());
     }
 }

@@ -1,11 +1,9 @@
 //! CPU quotas: which one limits which tier, and how often it throttled its cgroup in the window.
 
-use super::owner::joined;
 use super::{Context, cores};
 use crate::facts::path::Tier;
 use crate::observation::series::Series;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
-use crate::output::message::Message;
 
 /// Share of throttled periods from which throttling is mentioned.
 pub(crate) const NOTED_SHARE: f64 = 0.01;
@@ -18,7 +16,7 @@ pub(crate) struct Throttled {
     /// Periods that ended with the cgroup throttled.
     pub(crate) periods: u64,
     /// Periods in which a process ran or was runnable.
-    of: u64,
+    pub(crate) of: u64,
     /// Throttled periods as a share of all periods of the window. A mostly idle cgroup has few periods of its own.
     pub(crate) share: f64,
     /// Time throttled, summed over cores, as a share of the window. `None` if the kernel does not report it.
@@ -96,24 +94,6 @@ impl<'a> Quota<'a> {
     /// Cores used by programs in the cgroup that are not on this path, as far as known.
     pub(crate) fn others(&self) -> f64 {
         self.used.zip(self.own).map_or(0.0, |(used, own)| (used - own).max(0.0))
-    }
-
-    /// The joined names of the tiers.
-    pub(crate) fn names(&self) -> String {
-        joined(&self.tiers)
-    }
-
-    /// A message with all values of the quota.
-    pub(crate) fn told(&self, id: &'static str) -> Message {
-        let message = Message::new(id)
-            .with("tier", self.names())
-            .with("cgroup", self.id.path.as_str())
-            .with("limit", self.limit)
-            .with("quota", self.now.quota_us.unwrap_or(0) as f64 / 1e3)
-            .with("period", self.now.period_us as f64 / 1e3)
-            .with("used", self.used.unwrap_or(0.0));
-        let (periods, of, share) = self.throttled.map_or((0, 0, 0.0), |throttled| (throttled.periods, throttled.of, throttled.share));
-        message.with("periods", periods).with("of", of).with("share", share * 100.0)
     }
 
     /// Nested cgroups of the same servers that their own limits throttle about as often, outer ones first. If only the outer limit is raised, they still

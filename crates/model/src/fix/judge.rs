@@ -363,10 +363,10 @@ pub(super) fn figures(id: &'static str, before: &Diagnosis, after: &Diagnosis) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::diagnose::diagnose;
     use crate::observation::Observation;
     use crate::observation::load::{Errors, Percentiles};
     use crate::output::catalogue::Catalogue;
+    use crate::output::diagnose::diagnose;
     use crate::output::report::LoadReport;
 
     fn measured(goodput_rps: f64, failed_share: f64, p99_ms: u64) -> Diagnosis {

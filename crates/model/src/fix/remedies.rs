@@ -28,9 +28,11 @@ mod widen_port_range;
 
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::{Remedy, Signal};
+use crate::judge::finding::Finding;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::output::message::Message;
-use crate::output::report::{Finding, Remedy, Signal};
 use crate::predict::{Lift, Scene, predict};
 
 /// A remedy's definition.
@@ -38,7 +40,7 @@ pub struct RemedyDef {
     /// Id, kebab-case.
     pub id: &'static str,
     /// The finding that it removes.
-    pub finding: &'static str,
+    pub finding: FindingId,
     /// When it takes effect where it is made by hand.
     pub activation: Activation,
     /// The changes it would make here; nothing where it does not apply.
@@ -103,7 +105,6 @@ pub fn remedies(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReadin
 }
 
 fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &Finding, placed: &StationReading) -> Remedy {
-    let ctx = scene.ctx;
     let mut persistent = Vec::new();
     let mut last_file = String::new();
     for (file, line) in proposal.change.iter().filter_map(Change::persistent) {
@@ -115,16 +116,16 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
     }
     let undo: Vec<String> = proposal.change.iter().rev().map(Change::undo_command).collect();
     Remedy {
-        id: def.id.to_owned(),
-        text: ctx.text(proposal.text),
+        id: def.id,
+        text: proposal.text,
         runtime: proposal.change.iter().map(Change::command).collect(),
         persistent,
         activation: proposal.change.iter().map(Change::activation).max().unwrap_or(def.activation),
-        risk: ctx.text(proposal.risk),
+        risk: proposal.risk,
         undo: undo.join("; "),
         signal: proposal.signal,
         prediction: predict(scene, finding, placed, proposal.lifts),
-        group: group_of(def.id).map(str::to_owned),
+        group: group_of(def.id),
         change: proposal.change,
     }
 }

@@ -1,7 +1,7 @@
 //! What could be faster though no station holds a server back but its cores.
 //!
 //! CPU time that is **wasted** is a cause like any other: without it throughput would rise beyond noise, and what does away with it takes nothing from anybody
-//! (connections to a server behind that are not kept, scripts that are compiled for each request). What is a trade or the clients' doing is **told**, no cause,
+//! (connections to a server behind that are not kept, scripts that are compiled for each request). A trade, or what the clients do, is no cause: it is reported,
 //! and tried only where something else was mended before.
 
 mod churn;
@@ -12,11 +12,11 @@ mod polling;
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
-use crate::judge::stations::StationReading;
+use crate::judge::finding::Finding;
+use crate::judge::id::StationId;
+use crate::judge::station::StationReading;
 use crate::observation::load::LoadResult;
-use crate::output::report::{Finding, Role, StationState};
-
-pub(crate) use from_profile::FINDINGS as FROM_PROFILE;
+use crate::output::report::{Role, StationState};
 
 /// What could be faster.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Faster {
     /// Causes: the server could do without it.
     pub(crate) wasted: Vec<Finding>,
     /// No causes.
-    pub(crate) told: Vec<Finding>,
+    pub(crate) other: Vec<Finding>,
 }
 
 /// Of a server that nothing holds back but its cores.
@@ -39,17 +39,17 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
         faster.extend(from_profile::findings(ctx, stations));
     }
     if !can_rise(ctx, stations) {
-        faster.told.append(&mut faster.wasted);
+        faster.other.append(&mut faster.wasted);
     }
-    // Whatever else is wrong: who reads these cores' figures is to know that they say nothing.
-    faster.told.extend(polling::findings(ctx, stations));
+    // Whatever else is wrong: the reader must know that the figures of these cores show no load.
+    faster.other.extend(polling::findings(ctx, stations));
     faster
 }
 
 impl Faster {
     fn extend(&mut self, found: impl IntoIterator<Item = (Finding, bool)>) {
         for (finding, is_wasted) in found {
-            if is_wasted { &mut self.wasted } else { &mut self.told }.push(finding);
+            if is_wasted { &mut self.wasted } else { &mut self.other }.push(finding);
         }
     }
 }
@@ -57,7 +57,7 @@ impl Faster {
 /// True where less work for the cores is more throughput: not where all that was offered was answered, and not behind a full link.
 fn can_rise(ctx: &Context<'_>, stations: &[StationReading]) -> bool {
     let wants_more = ctx.obs.load.as_ref().is_none_or(LoadResult::wants_more);
-    let is_full = |placed: &StationReading| placed.station.station == "link" && placed.station.state == StationState::Saturated;
+    let is_full = |reading: &StationReading| reading.station == StationId::LINK && reading.state == StationState::Saturated;
     wants_more && !stations.iter().any(is_full)
 }
 

@@ -48,7 +48,7 @@ fn refused(ctx: &Context<'_>) -> Option<(String, String)> {
 fn dropped(ctx: &Context<'_>) -> Option<(String, String)> {
     for (id, view) in ctx.netns_on_path() {
         if table::counter_growth(ctx, view, table::DROPS).is_some_and(|count| count > 0) {
-            return Some((ctx.tier_of(id), "conntrack-table".to_owned()));
+            return Some((ctx.owner_name(&ctx.owner_of(id)), "conntrack-table".to_owned()));
         }
     }
     let first = ctx.path.tiers.first()?;
@@ -117,7 +117,7 @@ fn untracked(ctx: &Context<'_>, id: NetnsId) -> Option<LedgerLoss> {
     let view = ctx.obs.netns.get(&id)?;
     let (_, _, elapsed_us) = ctx.around(&view.conntrack_cpus)?;
     let per_s = table::counter_growth(ctx, view, table::DROPS)? as f64 * 1e6 / elapsed_us as f64;
-    loss_at(&ctx.tier_of(id), "conntrack-table", LedgerLossKind::Dropped, per_s)
+    loss_at(&ctx.owner_name(&ctx.owner_of(id)), "conntrack-table", LedgerLossKind::Dropped, per_s)
 }
 
 /// Connections that a tier's listeners dropped because a queue was full: the accept queue, else the SYN queue. Drops for other reasons, such as bare

@@ -44,6 +44,7 @@ impl Catalogue {
             match value {
                 Value::Number(number) => args.set(*name, *number),
                 Value::Text(text) => args.set(*name, text.as_str()),
+                Value::Message(message) => args.set(*name, self.text(message)),
             }
         }
         self.lookup(message.id, &args).unwrap_or_else(|| format!("[{}]", message.id))

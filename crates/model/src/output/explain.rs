@@ -20,7 +20,7 @@ pub struct ExplainPage {
 /// Ids that have a page: each station followed by its findings, in the order of the path; a finding of several stations once.
 pub fn ids() -> Vec<&'static str> {
     let mut ids = Vec::new();
-    for id in STATIONS.iter().flat_map(|def| std::iter::once(def.id).chain(def.findings.iter().copied())) {
+    for id in STATIONS.iter().flat_map(|def| std::iter::once(def.id.0).chain(def.findings.iter().map(|finding| finding.0))) {
         if !ids.contains(&id) {
             ids.push(id);
         }

@@ -12,6 +12,8 @@ pub enum Value {
     Number(f64),
     /// Text that is the same in every language: a name, a path, a command.
     Text(String),
+    /// A sentence or a phrase within the sentence.
+    Message(Message),
 }
 
 impl From<&str> for Value {
@@ -39,9 +41,14 @@ impl From<u32> for Value {
         Value::Number(f64::from(number))
     }
 }
+impl From<Message> for Value {
+    fn from(message: Message) -> Self {
+        Value::Message(message)
+    }
+}
 
 /// A sentence by its id in the catalogue, with its arguments.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Message {
     /// Id in the catalogue, kebab-case.
     pub id: &'static str,

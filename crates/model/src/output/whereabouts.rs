@@ -2,10 +2,10 @@
 
 use crate::facts::Context;
 use crate::facts::path::Path;
-use crate::judge::diagnose::target;
 use crate::ledger;
 use crate::observation::{ListenerAddress, Observation};
 use crate::output::catalogue::Catalogue;
+use crate::output::diagnose::target;
 use crate::output::message::Message;
 use crate::output::readings::readings;
 use crate::output::report::{SourceReport, SourceStatus, WhereWindow, Whereabouts};

@@ -74,10 +74,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::judge::diagnose::diagnose;
     use crate::observation::reading::Reading;
     use crate::observation::{Closes, EdgeFacts, EdgeProtocol, Observation, WireView};
     use crate::output::catalogue::Catalogue;
+    use crate::output::diagnose::diagnose;
+    use crate::tools::edge::{Closes, EdgeFacts, EdgeProtocol};
 
     fn facts() -> EdgeFacts {
         let all = Closes { fin: 100, rst: 0 };

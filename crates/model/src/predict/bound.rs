@@ -4,9 +4,9 @@
 //! `L / N` of its present time, and at most `N / L` times as many pass (Amdahl 1967). This is a bound and no prediction.
 
 use super::{Lift, Scene, expected, refusal, remaining};
-use crate::judge::stations::StationReading;
+use crate::judge::finding::Finding;
+use crate::judge::station::StationReading;
 use crate::observation::load::Loop;
-use crate::output::report::Finding;
 
 /// Upper bound of the answers a second, of any kind. `None` if requests are nowhere else, or if other faults hide how long they would be. Also `None` if
 /// requests become cheaper: work that is saved also saves waiting, waking and scheduling, and the gain was larger than such a bound allows
@@ -17,9 +17,9 @@ pub(super) fn at_most(scene: &Scene<'_, '_>, finding: &Finding, placed: &Station
     if matches!(load.shape, Loop::Open { .. }) || matches!(lift, Lift::Cost) {
         return None;
     }
-    let tier = scene.ctx.path.tiers.iter().position(|tier| tier.name == placed.station.tier)?;
+    let [tier] = placed.owner.tiers() else { return None };
     let account = scene.ctx.account()?;
-    let left = account.remaining_without(scene.ctx, tier).low;
+    let left = account.remaining_without(scene.ctx, tier.0).low;
     let by_time = (left > 0.0).then(|| load.throughput_rps() * account.under_way() / left)?;
     let others = remaining(scene, placed, None);
     // A ceiling that no prediction may rely on is no bound either.

@@ -1,17 +1,19 @@
 //! The reasons to refuse a prediction of goodput (DESIGN.md, "The idea").
 
-use super::{COUNTED, Remaining, Scene, is_same, lowest};
+use super::{COUNTED, Remaining, Scene, lowest};
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::{few_threads, other_tenants};
 use crate::facts::harm::Cost;
-use crate::judge::findings::{GENERATOR_LIMITED, THROTTLED};
-use crate::judge::stations::StationReading;
+use crate::judge::finding::Finding;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
+use crate::judge::unseen::waits_unseen;
 use crate::observation::load::{LoadResult, Loop};
 use crate::output::message::Message;
-use crate::output::report::{Finding, Role, StationKind, StationState};
+use crate::output::report::{Role, StationKind, StationState};
 
 /// Findings that hide the cost of an answer: sleeping or rate-limited time counts as service time.
-const HIDING: &[&str] = &[THROTTLED, "egress-shaped"];
+const HIDING: &[FindingId] = &[FindingId::THROTTLED, FindingId::EGRESS_SHAPED];
 /// Statuses of refusals by a server: no worker, no port, or over its limit of requests.
 const TURNED_AWAY: &[u16] = &[429, 500, 502, 503, 504];
 
@@ -25,28 +27,28 @@ pub(super) fn measured<'a>(scene: &Scene<'_, 'a>) -> Result<&'a LoadResult, Mess
 pub(super) fn failing(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationReading, load: &LoadResult) -> Result<(), Message> {
     // The load generator is not fixed. With the same load it reaches its ceiling again, which is one of the remaining ones.
     let generator_full =
-        scene.stations.iter().any(|read| read.station.station == "load-generator" && read.station.state == StationState::Saturated);
+        scene.stations.iter().any(|read| read.station == StationId::LOAD_GENERATOR && read.state == StationState::Saturated);
     let is_own = |other: &Finding| {
-        let is_generator = other.id == GENERATOR_LIMITED && generator_full;
+        let is_generator = other.id == FindingId::GENERATOR_LIMITED && generator_full;
         std::ptr::eq(other, finding) || other.symptom_of.contains(&finding.id) || is_generator
     };
     let other = |why: &str| Err(Message::new("prediction-refused-other").with("what", why));
     if let Some(cause) = scene.findings.iter().find(|other| other.role == Role::Cause && !is_own(other)) {
-        return other(&cause.id);
+        return other(cause.id.0);
     }
     let symptom = |read: &StationReading| {
-        let here = |other: &&Finding| other.station == read.station.station && other.at == read.station.at;
+        let here = |other: &&Finding| other.station == read.station && other.at == read.at;
         scene.findings.iter().filter(|other| is_own(other)).any(|other| here(&other))
     };
-    let refuses = |read: &&StationReading| read.station.state == StationState::Refusing && !is_same(read, placed) && !symptom(read);
+    let refuses = |read: &&StationReading| read.state == StationState::Refusing && !read.is_same(placed) && !symptom(read);
     if let Some(refusing) = scene.stations.iter().find(refuses) {
-        return other(&refusing.station.station);
+        return other(refusing.station.0);
     }
     let failed = load.requests.saturating_sub(load.good);
     let count = failed.saturating_sub(explained(load, placed));
     if Cost::of_requests(count, load.requests).hurts() {
         let why = Message::new("prediction-refused-losses").with("count", count).with("requests", load.requests);
-        return Err(why.with("station", placed.station.station.as_str()));
+        return Err(why.with("station", placed.station.0));
     }
     Ok(())
 }
@@ -57,9 +59,9 @@ fn explained(load: &LoadResult, placed: &StationReading) -> u64 {
     let turned_away: u64 = TURNED_AWAY.iter().filter_map(|status| load.status.get(status)).sum();
     let given_up = errors.response_timeout + errors.connect_timeout;
     let refused = errors.connect_refused + errors.connect_failed + errors.reset + errors.closed_before_answer + errors.never_sent;
-    match (placed.station.kind, placed.station.station.as_str()) {
+    match (placed.kind, placed.station) {
         (StationKind::Cliff, _) => turned_away + given_up + refused,
-        (_, "worker-pool" | "cpu-quota") => turned_away + given_up,
+        (_, StationId::WORKER_POOL | StationId::CPU_QUOTA) => turned_away + given_up,
         _ => turned_away,
     }
 }
@@ -68,22 +70,22 @@ fn explained(load: &LoadResult, placed: &StationReading) -> u64 {
 pub(super) fn untold(
     scene: &Scene<'_, '_>,
     lifted: Option<&StationReading>,
-    remaining: &[Remaining<'_>],
-    next: &str,
+    remaining: &[Remaining],
+    next: Option<StationId>,
     load: &LoadResult,
 ) -> Result<(), Message> {
-    let has = |station: &str| remaining.iter().any(|other| other.station == station);
-    let needed = lifted.map_or("cpu", |placed| placed.station.station.as_str());
-    if !has(needed) || !has("cpu") {
-        let lacking = if has("cpu") { needed } else { "cpu" };
-        return Err(if is_hidden(load) { hidden(load) } else { Message::new("prediction-refused-unread").with("station", lacking) });
+    let has = |station: StationId| remaining.iter().any(|other| other.station == station);
+    let needed = lifted.map_or(StationId::CPU, |placed| placed.station);
+    if !has(needed) || !has(StationId::CPU) {
+        let lacking = if has(StationId::CPU) { needed } else { StationId::CPU };
+        return Err(if is_hidden(load) { hidden(load) } else { Message::new("prediction-refused-unread").with("station", lacking.0) });
     }
     let closed = matches!(load.shape, Loop::Closed { .. });
-    if closed && !has("clients") {
+    if closed && !has(StationId::CLIENTS) {
         return Err(Message::new("prediction-refused-service"));
     }
     // Requests behind a cliff never arrived so far: it must be known that more of them can run at once.
-    if lifted.is_none() && crate::judge::diagnose::waits_unseen(scene.ctx).is_some() {
+    if lifted.is_none() && waits_unseen(scene.ctx).is_some() {
         return Err(Message::new("prediction-refused-unseen"));
     }
     if let Some((tier, threads, cores)) = few_threads(scene.ctx).filter(|_| lifted.is_none()) {
@@ -91,9 +93,10 @@ pub(super) fn untold(
         return Err(why.with("cores", cores as f64));
     }
     let Some(least) = lowest(remaining.iter()) else { return Err(hidden(load)) };
-    let cores_low = remaining.iter().filter(|other| other.station == "cpu").map(|other| other.ceiling.low).fold(f64::INFINITY, f64::min);
+    let cores_low =
+        remaining.iter().filter(|other| other.station == StationId::CPU).map(|other| other.ceiling.low).fold(f64::INFINITY, f64::min);
     // The cores limit next, or could.
-    let by_cores = next == "cpu" || cores_low < least.ceiling.value;
+    let by_cores = next == Some(StationId::CPU) || cores_low < least.ceiling.value;
     if by_cores && is_hidden(load) {
         return Err(hidden(load));
     }
@@ -101,17 +104,17 @@ pub(super) fn untold(
         return Err(Message::new("prediction-refused-tenants").with("share", share * 100.0));
     }
     // Requests that are held up take longer, and so do all that wait for them.
-    if (by_cores || (closed && COUNTED.contains(&next)))
+    if (by_cores || (closed && next.is_some_and(|next| COUNTED.contains(&next))))
         && let Some(by) = hiding(scene)
     {
-        return Err(Message::new("prediction-refused-slept").with("station", by));
+        return Err(Message::new("prediction-refused-slept").with("station", by.0));
     }
     Ok(())
 }
 
 /// A finding that limits answers by a rate, so that their real cost does not show.
-fn hiding<'a>(scene: &Scene<'a, '_>) -> Option<&'a str> {
-    scene.findings.iter().map(|finding| finding.id.as_str()).find(|id| HIDING.contains(id))
+fn hiding(scene: &Scene<'_, '_>) -> Option<FindingId> {
+    scene.findings.iter().map(|finding| finding.id).find(|id| HIDING.contains(id))
 }
 
 /// Refuses if a conntrack table, other than the lifted one, would be full at the predicted rate: its entries grow with the rate.
@@ -119,15 +122,12 @@ pub(super) fn fills(scene: &Scene<'_, '_>, lifted: &StationReading, goodput_rps:
     let Some(load) = &scene.ctx.obs.load else { return Ok(()) };
     let times = goodput_rps / load.throughput_rps();
     let would = |read: &&StationReading| {
-        let station = &read.station;
-        station.station == "conntrack-table"
-            && !is_same(read, lifted)
-            && station.used.zip(station.limit).is_some_and(|(used, limit)| used * times > limit)
+        read.station == StationId::CONNTRACK_TABLE
+            && !read.is_same(lifted)
+            && read.used.zip(read.limit).is_some_and(|(used, limit)| used * times > limit)
     };
     match scene.stations.iter().find(would) {
-        Some(read) => {
-            Err(Message::new("prediction-refused-fills").with("station", read.station.station.as_str()).with("rate", goodput_rps))
-        }
+        Some(read) => Err(Message::new("prediction-refused-fills").with("station", read.station.0).with("rate", goodput_rps)),
         None => Ok(()),
     }
 }

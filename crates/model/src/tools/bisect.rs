@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 use crate::facts::Context;
 use crate::facts::cores::SATURATED_UTILIZATION;
 use crate::facts::path::{self, Path, Tier};
-use crate::judge::diagnose::diagnose;
+use crate::judge::id::StationId;
 use crate::observation::load::Loop;
 use crate::observation::{NetnsId, Observation};
 use crate::output::catalogue::Catalogue;
+use crate::output::diagnose::diagnose;
 use crate::output::message::Message;
 use crate::output::report::{Diagnosis, PartKind, PartReport, Station, StationState};
 use explain::Whole;
@@ -193,11 +194,11 @@ fn unloaded(tier: String, kind: PartKind, summary: String) -> PartReport {
 
 /// The tiers of each group of cores that was full, by their names.
 fn full_cores(ctx: &Context<'_>, whole: &Diagnosis) -> Vec<Vec<String>> {
-    let is_full = |station: &&Station| {
-        station.station == "cpu" && station.state == StationState::Saturated && station.utilization >= Some(SATURATED_UTILIZATION)
-    };
-    let names = |station: &Station| ctx.owner(&station.tier).tiers().iter().map(|tier| ctx.path.tiers[tier.0].name.clone()).collect();
-    whole.path.iter().filter(is_full).map(names).collect()
+    let is_full = |cores: &Station| cores.state == StationState::Saturated && cores.utilization >= Some(SATURATED_UTILIZATION);
+    // Station `cpu` reads the groups of cores in their order.
+    let readings = whole.path.iter().filter(|station| station.station == StationId::CPU.0);
+    let full = ctx.core_groups().iter().zip(readings).filter(|(_, cores)| is_full(cores));
+    full.map(|(group, _)| group.tiers.iter().map(|tier| tier.name.clone()).collect()).collect()
 }
 
 /// CPU time of the path's processes for each good answer, microseconds. `None` if it could not be read, or too few answers were good.

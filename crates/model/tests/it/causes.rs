@@ -5,10 +5,16 @@
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::causes::{Layout, arrange, order};
+use chokepoint_model::facts::TierId;
+use chokepoint_model::finding::Finding;
 use chokepoint_model::fix::NOISE_SHARE;
-use chokepoint_model::observation::{Identity, Link, Qdisc, TimeWaitDialled, TimeWaits};
+use chokepoint_model::id::{FindingId, StationId};
+use chokepoint_model::location::Location;
+use chokepoint_model::observation::{Identity, Link, ListenerAddress, Qdisc, TimeWaitDialled, TimeWaits};
+use chokepoint_model::owner::Owner;
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::*;
+use chokepoint_model::report::{self, Cause, Diagnosis, Kept, LimitedBy, Role, Round, RoundKind, Signal, StationKind, Verdict};
+use chokepoint_model::station::StationReading;
 use proptest::prelude::*;
 
 use crate::simulator::{
@@ -26,7 +32,7 @@ use crate::stage::{
     *,
 };
 
-fn of<'a>(diagnosis: &'a Diagnosis, id: &str) -> &'a Finding {
+fn of<'a>(diagnosis: &'a Diagnosis, id: &str) -> &'a report::Finding {
     diagnosis.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("{id} in {:?}", ids(diagnosis)))
 }
 
@@ -177,53 +183,39 @@ fn a_search_for_ports_floods_the_queue_of_a_server_on_the_same_cores_and_of_no_o
     }
 }
 
-fn finding(id: &str, station: &str, tier: &str) -> Finding {
-    Finding {
-        id: id.to_owned(),
-        station: station.to_owned(),
-        tier: tier.to_owned(),
-        at: At::default(),
-        role: Role::Cause,
-        symptom_of: Vec::new(),
-        confidence: Confidence::High,
-        title: String::new(),
-        evidence: Vec::new(),
-        explanation: String::new(),
-        remedies: Vec::new(),
-    }
+fn tier(index: usize) -> Owner {
+    TierId(index).into()
 }
 
-fn tier(name: &str, upstreams: &[&str]) -> TierReport {
-    let upstreams = upstreams.iter().map(|name| (*name).to_owned()).collect();
-    TierReport { name: name.to_owned(), listeners: Vec::new(), pids: Vec::new(), netns: "host".to_owned(), upstreams }
+fn finding(id: &'static str, station: &'static str, owner: Owner) -> Finding {
+    Finding::new(FindingId(id), StationId(station), owner, Location::default())
 }
 
-/// The model's order of these findings, some of which are about two tiers that share something.
-fn places(findings: &[Finding], tiers: &[TierReport]) -> Vec<usize> {
-    let place = |name: &str| tiers.iter().position(|tier| tier.name == name);
-    let of = |name: &str| match name.split_once('+') {
-        Some((one, other)) => [place(one), place(other)].into_iter().flatten().collect(),
-        None => place(name).into_iter().collect(),
-    };
-    order(findings, &[], Layout { tiers, path: &[], places: &of })
+const TIERS: [&str; 3] = ["web", "app", "data"];
+
+fn name(owner: &Owner) -> String {
+    let names: Vec<&str> = owner.tiers().iter().map(|tier| TIERS[tier.0]).collect();
+    if names.is_empty() { format!("{owner:?}").to_lowercase() } else { names.join("+") }
 }
 
 /// Tiers and ids in the order of the model.
-fn ordered(findings: &[Finding], tiers: &[TierReport]) -> Vec<String> {
-    places(findings, tiers).into_iter().map(|at| format!("{} {}", findings[at].tier, findings[at].id)).collect()
+fn ordered(findings: &[Finding], upstreams: &[Vec<usize>]) -> Vec<String> {
+    let order = order(findings, &[], Layout { upstreams, stations: &[], name: &name });
+    order.into_iter().map(|at| format!("{} {}", name(&findings[at].owner), findings[at].id)).collect()
 }
 
 #[test]
 fn the_nearest_to_the_answer_is_first_by_the_longest_way_there() {
-    let queue = |tier: &str| finding("accept-queue-full", "accept-queue", tier);
+    let (web, app, data) = (0, 1, 2);
+    let queue = |index: usize| finding("accept-queue-full", "accept-queue", tier(index));
     let all = [
-        finding("load-generator-limited", "load-generator", "client"),
-        queue("web"),
-        queue("app"),
-        queue("data"),
-        finding("worker-pool-exhausted", "worker-pool", "app"),
-        finding("conntrack-table-full", "conntrack-table", "web"),
-        finding("ephemeral-ports-exhausted", "ephemeral-ports", "web"),
+        finding("load-generator-limited", "load-generator", Owner::Client),
+        queue(web),
+        queue(app),
+        queue(data),
+        finding("worker-pool-exhausted", "worker-pool", tier(app)),
+        finding("conntrack-table-full", "conntrack-table", tier(web)),
+        finding("ephemeral-ports-exhausted", "ephemeral-ports", tier(web)),
     ];
     let expected = [
         "web conntrack-table-full",
@@ -235,27 +227,27 @@ fn the_nearest_to_the_answer_is_first_by_the_longest_way_there() {
         "client load-generator-limited",
     ];
     // The web server calls the database itself, too: it lies behind the application all the same.
-    let tiers = [tier("web", &["data", "app"]), tier("data", &[]), tier("app", &["data"])];
-    assert_eq!(ordered(&all, &tiers), expected);
+    assert_eq!(ordered(&all, &[vec![data, app], vec![data], vec![]]), expected);
     // On a ring nobody is nearer; what lies behind it is.
-    let tiers = [tier("web", &["app"]), tier("app", &["web", "data"]), tier("data", &[])];
-    assert_eq!(ordered(&all[1..4], &tiers)[0], "data accept-queue-full");
+    assert_eq!(ordered(&all[1..4], &[vec![app], vec![web, data], vec![]])[0], "data accept-queue-full");
 }
 
 #[test]
 fn of_two_at_one_place_the_one_that_turns_away_more_is_first() {
-    let at = |listener: &str| At { listener: Some(listener.to_owned()), ..At::default() };
-    let queue = |listener: &str| Finding { at: at(listener), ..finding("accept-queue-full", "accept-queue", "web") };
-    let mut station = told(&healthy()).path.remove(0);
-    (station.tier, station.station, station.at, station.refused_per_s) = ("web".into(), "accept-queue".into(), at("b"), Some(9.0));
-    let path = [Station { at: at("a"), refused_per_s: Some(2.0), ..station.clone() }, station];
-    let (tiers, words) = ([tier("web", &[])], Catalogue::english());
+    let at = |path: &str| Location { listener: Some(ListenerAddress::Unix(path.to_owned())), ..Location::default() };
+    let queue = |path: &str| Finding { at: at(path), ..finding("accept-queue-full", "accept-queue", tier(0)) };
+    let reading = |path: &str, rate: f64| {
+        let reading = StationReading::new((StationId("accept-queue"), StationKind::Cliff), tier(0), at(path), "connections");
+        StationReading { refused_per_s: Some(rate), ..reading }
+    };
+    let stations = [reading("a", 2.0), reading("b", 9.0)];
+    let words = Catalogue::english();
     let mut found = vec![queue("a"), queue("b")];
-    let turns = arrange(&mut found, &mut [], Layout { tiers: &tiers, path: &path, places: &|_| vec![0] }, &words);
-    assert_eq!(found[0].at.listener.as_deref(), Some("b"));
-    assert!(turns[0].why.contains("turns away more"), "{turns:?}");
-    let turns = arrange(&mut found, &mut [], Layout { tiers: &tiers, path: &[], places: &|_| vec![0] }, &words);
-    assert!(turns[0].why.contains("either may be first"), "{turns:?}");
+    let reasons = arrange(&mut found, &mut [], Layout { upstreams: &[vec![]], stations: &stations, name: &name });
+    assert_eq!(found[0].at, at("b"));
+    assert!(words.text(&reasons[0].why).contains("turns away more"), "{reasons:?}");
+    let reasons = arrange(&mut found, &mut [], Layout { upstreams: &[vec![]], stations: &[], name: &name });
+    assert!(words.text(&reasons[0].why).contains("either may be first"), "{reasons:?}");
 }
 
 /// The simulated nginx and php-fpm with the model's names and order, or the opposite order.
@@ -350,13 +342,16 @@ proptest! {
             proptest::collection::vec((0_usize..3, 0_usize..3), 0..6),
         ),
     ) {
-        let names = ["web", "app", "data"];
-        let called = |from: usize| edges.iter().filter(move |edge| edge.0 == from).map(|edge| names[edge.1]).collect::<Vec<_>>();
-        let tiers: Vec<TierReport> = (0..3).map(|from| tier(names[from], &called(from))).collect();
+        let called = |from: usize| edges.iter().filter(move |edge| edge.0 == from).map(|edge| edge.1).collect();
+        let upstreams: Vec<Vec<usize>> = (0..3).map(called).collect();
         let role = |is_cause: bool| if is_cause { Role::Cause } else { Role::Symptom };
-        let made = |(place, is_cause): &(usize, bool)| Finding { role: role(*is_cause), ..finding(ROW[*place].1, ROW[*place].2, ROW[*place].0) };
+        let index = |name: &str| TIERS.iter().position(|tier| *tier == name).unwrap();
+        let made = |(place, is_cause): &(usize, bool)| {
+            let (name, id, station, _) = ROW[*place];
+            Finding { role: role(*is_cause), ..finding(id, station, tier(index(name))) }
+        };
         let findings: Vec<Finding> = drawn.iter().map(made).collect();
-        let mut places = places(&findings, &tiers);
+        let mut places = order(&findings, &[], Layout { upstreams: &upstreams, stations: &[], name: &name });
         let roles: Vec<bool> = places.iter().map(|at| findings[*at].role == Role::Symptom).collect();
         prop_assert!(roles.is_sorted());
         places.sort_unstable();

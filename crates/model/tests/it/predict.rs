@@ -4,12 +4,14 @@
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::change::Change;
-use chokepoint_model::fix::{Action, Session};
+use chokepoint_model::finding::Finding;
+use chokepoint_model::fix::{Action, Session, remedy};
+use chokepoint_model::id::{FindingId, StationId};
 use chokepoint_model::load::Loop;
 use chokepoint_model::observation::{AfterRest, CpuUse, ListenerAddress, NetnsId, Observation, Qdisc, TimeWaitDialled, TimeWaits, Warmth};
 use chokepoint_model::predict::{Lift, Scene, predict};
 use chokepoint_model::reading::{Lack, Reading};
-use chokepoint_model::report::{Ceiling, Diagnosis, Finding, Kept, Prediction};
+use chokepoint_model::report::{Ceiling, Diagnosis, Kept, Prediction};
 use chokepoint_model::stations::{Context, STATIONS, StationReading};
 use proptest::prelude::*;
 
@@ -152,16 +154,14 @@ fn a_shaper_that_is_lifted_hid_what_an_answer_costs_the_cores() {
     let (path, words) = (chokepoint_model::path::discover(&obs), Catalogue::english());
     let ctx = Context::new(&obs, &path, &words);
     let stations: Vec<StationReading> = STATIONS.iter().flat_map(|def| (def.read)(&ctx)).collect();
-    let placed = stations.iter().find(|placed| placed.station.station == "link").unwrap();
-    let mut finding = told(&waiting_pool()).findings.remove(0);
-    let predicted = |finding: &Finding| {
-        let scene = Scene { ctx: &ctx, stations: &stations, findings: std::slice::from_ref(finding) };
-        predict(&scene, &scene.findings[0], placed, Lift::Limit(80e6))
+    let link = stations.iter().find(|reading| reading.station == StationId::LINK).unwrap();
+    let predicted = |id: &'static str| {
+        let findings = [Finding::new(FindingId(id), link.station, link.owner.clone(), link.at.clone())];
+        predict(&Scene { ctx: &ctx, stations: &stations, findings: &findings }, &findings[0], link, Lift::Limit(80e6))
     };
-    assert!(matches!(predicted(&finding), Prediction::Goodput { next_station, .. } if next_station == "cpu"));
-    finding.id = "egress-shaped".into();
-    let Prediction::Refused { refused, .. } = predicted(&finding) else { panic!("predicted") };
-    assert!(refused.starts_with("egress-shaped hides"), "{refused}");
+    assert!(matches!(predicted("any"), remedy::Prediction::Goodput { next_station: Some(StationId::CPU), .. }));
+    let remedy::Prediction::Refused { why, .. } = predicted("egress-shaped") else { panic!("predicted") };
+    assert!(words.text(&why).starts_with("egress-shaped hides"), "{why:?}");
 }
 
 /// The servers' processes ran for half of this share of their time, and for the other half they were ready to.

@@ -4,9 +4,11 @@
 use super::{ask_limit_owner, keep_cpu_quota, look_inside, mend_connections, mend_sending, raise_nofile_by_hand, spend_less_cpu};
 use crate::facts::Context;
 use crate::fix::change::Activation;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::{Remedy, Signal};
+use crate::judge::finding::Finding;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::output::message::Message;
-use crate::output::report::{Finding, Remedy, Signal};
 use crate::predict::{Lift, Scene, predict};
 
 /// A piece of advice.
@@ -14,7 +16,7 @@ pub(super) struct AdviceDef {
     /// Id, kebab-case.
     pub(super) id: &'static str,
     /// The finding whose cause it removes.
-    pub(super) finding: &'static str,
+    pub(super) finding: FindingId,
     /// When it takes effect.
     pub(super) activation: Activation,
     /// The advice for this host; nothing where it does not apply.
@@ -84,13 +86,13 @@ pub(super) fn advice(scene: &Scene<'_, '_>, finding: &Finding, placed: &StationR
     let given = fitting.filter_map(|def| Some((def, (def.advise)(scene.ctx, placed)?)));
     given
         .map(|(def, advice)| Remedy {
-            id: def.id.to_owned(),
+            id: def.id,
             change: Vec::new(),
-            text: scene.ctx.text(advice.text),
+            text: advice.text,
             runtime: advice.runtime,
             persistent: advice.persistent,
             activation: def.activation,
-            risk: scene.ctx.text(advice.risk),
+            risk: advice.risk,
             undo: advice.undo.join("; "),
             signal: advice.signal,
             prediction: predict(scene, finding, placed, advice.lifts),

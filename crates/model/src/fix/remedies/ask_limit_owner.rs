@@ -4,18 +4,18 @@ use super::advice::{Advice, AdviceDef};
 use crate::facts::Context;
 use crate::facts::limit::{holding, place, told};
 use crate::fix::change::Activation;
-use crate::judge::findings::LIMITED_BY_CONFIG;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::observation::{NginxLimit, Origin};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const ADVICE: AdviceDef =
-    AdviceDef { id: "ask-limit-owner", finding: LIMITED_BY_CONFIG, activation: Activation::Reload, advise };
+    AdviceDef { id: "ask-limit-owner", finding: FindingId::LIMITED_BY_CONFIG, activation: Activation::Reload, advise };
 
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
-    let tier = ctx.tier(&placed.station.tier)?;
+    let tier = ctx.only_tier(&placed.owner)?;
     let limit = holding(ctx, tier)?;
     let id = match limit.connections {
         Some(_) => "remedy-ask-limit-owner-text-connections",

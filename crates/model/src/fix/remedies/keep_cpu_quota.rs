@@ -4,13 +4,14 @@ use super::advice::{Advice, AdviceDef};
 use super::raise_cpu_quota;
 use crate::facts::Context;
 use crate::fix::change::Activation;
-use crate::judge::findings::THROTTLED;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const ADVICE: AdviceDef = AdviceDef { id: "keep-cpu-quota", finding: THROTTLED, activation: Activation::Live, advise };
+pub(super) const ADVICE: AdviceDef =
+    AdviceDef { id: "keep-cpu-quota", finding: FindingId::THROTTLED, activation: Activation::Live, advise };
 
 /// Length of the hexadecimal id of a container.
 const CONTAINER_ID_LENGTH: usize = 64;

@@ -1,22 +1,23 @@
 //! Remedy `listen-again`: a backlog that is written and not in force gets there by another call of listen(2).
 
-use super::raise_accept_backlog::{configured, has_room, listener_of};
+use super::raise_accept_backlog::{configured, has_room};
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::setting;
 use crate::fix::change::{Activation, ServerKind};
-use crate::judge::findings::NOT_IN_FORCE;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "listen-again", finding: NOT_IN_FORCE, activation: Activation::Reload, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "listen-again", finding: FindingId::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let tier = ctx.tier(&placed.station.tier)?;
-    let listener = listener_of(tier, placed, placed.netns?)?;
-    let in_force = placed.station.limit?;
+    let tier = ctx.only_tier(&placed.owner)?;
+    let listener = placed.at.listener_of(tier)?;
+    let in_force = placed.limit?;
     let unforced = setting::unforced_backlog(ctx, tier, listener, in_force)?;
     let backlog = configured(ctx, tier, &listener.listener.address)?;
     // What is as large as may be has no number: the kernel's bound is one that gives as much.
@@ -33,7 +34,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         text: text.with("from", in_force).with("limit", unforced.limit).with("to", change.to()),
         change: vec![change],
         risk: Message::new("remedy-listen-again-risk"),
-        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        signal: Signal::Refusals(StationId::ACCEPT_QUEUE),
         lifts: Lift::to_room(u32::try_from(unforced.limit).is_ok_and(|length| has_room(ctx, length))),
     })
 }

@@ -5,13 +5,15 @@ use super::servers::tiers;
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change, ServerSetting};
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::observation::NginxDebugLog;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "log-errors-alone", finding: "debug-log", activation: Activation::Reload, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "log-errors-alone", finding: FindingId::DEBUG_LOG, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let written = |log: &&NginxDebugLog| !log.is_memory;

@@ -1,9 +1,9 @@
 //! Advice for requests that wait inside a program: room at what they wait for where that is known, else where to look.
 
 use super::advice::{Advice, AdviceDef};
+use crate::facts::Context;
 use crate::fix::change::Activation;
-use crate::judge::findings::WAITS_INSIDE;
-use crate::judge::stations::Context;
+use crate::judge::id::FindingId;
 use crate::judge::stations::waiting::{args, found};
 use crate::ledger::{Inside, WaitEvidence};
 use crate::output::message::Message;
@@ -11,7 +11,7 @@ use crate::predict::Lift;
 
 pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
     id: "allow-more-connections",
-    finding: WAITS_INSIDE,
+    finding: FindingId::WAITS_INSIDE,
     activation: Activation::Reload,
     advise: |ctx, _| {
         let inside = found(ctx).filter(|inside| matches!(inside.evidence, Some(WaitEvidence::FullCalls(_))))?;
@@ -22,7 +22,7 @@ pub(super) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
 
 pub(super) const LOOK_INSIDE: AdviceDef = AdviceDef {
     id: "look-inside",
-    finding: WAITS_INSIDE,
+    finding: FindingId::WAITS_INSIDE,
     activation: Activation::Live,
     advise: |ctx, _| {
         let inside = found(ctx)?;

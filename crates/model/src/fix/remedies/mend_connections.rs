@@ -2,28 +2,28 @@
 
 use super::advice::{Advice, AdviceDef};
 use crate::fix::change::Activation;
-use crate::judge::findings::{CLOSE_RACE, PACKET_LOSS};
-use crate::judge::stations::StationReading;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::output::message::Message;
 use crate::predict::Lift;
 
 pub(super) const FIND_LOSS: AdviceDef = AdviceDef {
     id: "find-lossy-link",
-    finding: PACKET_LOSS,
+    finding: FindingId::PACKET_LOSS,
     activation: Activation::Live,
     advise: |_, _| Some(advice(Message::new("remedy-find-lossy-link-text"), "remedy-find-lossy-link-risk")),
 };
 
 pub(super) const KEEP_IDLE_LONGER: AdviceDef = AdviceDef {
     id: "keep-idle-longer",
-    finding: CLOSE_RACE,
+    finding: FindingId::CLOSE_RACE,
     activation: Activation::Reload,
     advise: |_, placed| Some(advice(remote(placed, "remedy-keep-idle-longer-text"), "remedy-keep-idle-longer-risk")),
 };
 
 /// The address that the edge of this reading leads to.
 fn remote(placed: &StationReading, id: &'static str) -> Message {
-    Message::new(id).with("remote", placed.station.at.listener.clone().unwrap_or_default())
+    Message::new(id).with("remote", placed.at.listener_name())
 }
 
 /// What it gives is to be measured: neither a ceiling nor a count tells it.

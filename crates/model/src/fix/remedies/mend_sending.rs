@@ -4,58 +4,58 @@ use super::advice::{Advice, AdviceDef};
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
-use crate::judge::findings::{ACK_STALL, BUFFER_LIMITED, RECEIVER_LIMITED, SMALL_WINDOW};
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::judge::stations::sending::{KEY_WMEM, largest_buffer, sizes};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 /// The largest send buffer that Linux lets grow where it has memory (net/ipv4/tcp.c, tcp_init): 4 MiB.
 const DEFAULT_MAX_BYTES: u64 = 4 << 20;
 
 pub(super) const RAISE_BUFFER: RemedyDef =
-    RemedyDef { id: "raise-send-buffer", finding: BUFFER_LIMITED, activation: Activation::Live, propose };
+    RemedyDef { id: "raise-send-buffer", finding: FindingId::BUFFER_LIMITED, activation: Activation::Live, propose };
 
 pub(super) const FREE_BUFFER: AdviceDef = AdviceDef {
     id: "free-send-buffer",
-    finding: BUFFER_LIMITED,
+    finding: FindingId::BUFFER_LIMITED,
     activation: Activation::Restart,
     advise: |ctx, placed| {
         let is_programs = !is_by_sysctl(ctx, placed)?;
-        is_programs.then(|| advice(at(placed, "remedy-free-send-buffer-text"), "remedy-free-send-buffer-risk"))
+        is_programs.then(|| advice(at(ctx, placed, "remedy-free-send-buffer-text"), "remedy-free-send-buffer-risk"))
     },
 };
 
 pub(super) const SEND_AT_ONCE: AdviceDef = AdviceDef {
     id: "send-at-once",
-    finding: ACK_STALL,
+    finding: FindingId::ACK_STALL,
     activation: Activation::Reload,
-    advise: |_, placed| Some(advice(at(placed, "remedy-send-at-once-text"), "remedy-send-at-once-risk")),
+    advise: |ctx, placed| Some(advice(at(ctx, placed, "remedy-send-at-once-text"), "remedy-send-at-once-risk")),
 };
 
 pub(super) const WIDEN_FIRST_WINDOW: AdviceDef = AdviceDef {
     id: "widen-first-window",
-    finding: SMALL_WINDOW,
+    finding: FindingId::SMALL_WINDOW,
     activation: Activation::Live,
-    advise: |_, placed| Some(advice(at(placed, "remedy-widen-first-window-text"), "remedy-widen-first-window-risk")),
+    advise: |ctx, placed| Some(advice(at(ctx, placed, "remedy-widen-first-window-text"), "remedy-widen-first-window-risk")),
 };
 
 pub(super) const ASK_CLIENTS: AdviceDef = AdviceDef {
     id: "ask-clients",
-    finding: RECEIVER_LIMITED,
+    finding: FindingId::RECEIVER_LIMITED,
     activation: Activation::Live,
-    advise: |_, placed| Some(advice(at(placed, "remedy-ask-clients-text"), "remedy-ask-clients-risk")),
+    advise: |ctx, placed| Some(advice(at(ctx, placed, "remedy-ask-clients-text"), "remedy-ask-clients-risk")),
 };
 
 /// True where the sampled buffers have grown as far as the kernel lets them: a smaller one was set by the program (SO_SNDBUF), for the kernel makes
 /// one twice as large as the congestion window asks for (net/ipv4/tcp_input.c, tcp_sndbuf_expand).
 fn is_by_sysctl(ctx: &Context<'_>, placed: &StationReading) -> Option<bool> {
-    Some(largest_buffer(ctx, placed)? >= sizes(ctx, placed.netns?)?[2])
+    Some(largest_buffer(ctx, placed)? >= sizes(ctx, placed.at.netns?)?[2])
 }
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let id = placed.netns?;
+    let id = placed.at.netns?;
     let [least, first, max] = sizes(ctx, id)?;
     if !is_by_sysctl(ctx, placed)? {
         return None;
@@ -65,15 +65,15 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     let to = format!("{least} {first} {wanted}");
     Some(Proposal {
         change: vec![Change::Sysctl { key: KEY_WMEM.to_owned(), netns: id, netns_name: ctx.netns_name(id), from, to }],
-        text: at(placed, "remedy-raise-send-buffer-text").with("from", max as f64 / 1024.0).with("to", wanted as f64 / 1024.0),
+        text: at(ctx, placed, "remedy-raise-send-buffer-text").with("from", max as f64 / 1024.0).with("to", wanted as f64 / 1024.0),
         risk: Message::new("remedy-raise-send-buffer-risk"),
         signal: Signal::Goodput,
         lifts: Lift::Further,
     })
 }
 
-fn at(placed: &StationReading, id: &'static str) -> Message {
-    Message::new(id).with("name", placed.station.at.listener.clone().unwrap_or_default()).with("tier", placed.station.tier.as_str())
+fn at(ctx: &Context<'_>, placed: &StationReading, id: &'static str) -> Message {
+    Message::new(id).with("name", placed.at.listener_name()).with("tier", ctx.owner_name(&placed.owner))
 }
 
 /// What it gives is to be measured: no ceiling tells it.

@@ -3,19 +3,19 @@
 use super::servers::{self, Server};
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
-use crate::facts::path::{PlacedListener, Tier};
+use crate::facts::path::Tier;
 use crate::facts::setting;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, Change, ServerKind};
-use crate::judge::findings::ACCEPT_QUEUE_FULL;
-use crate::judge::stations::StationReading;
-use crate::observation::{ListenerAddress, NetnsId};
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
+use crate::observation::ListenerAddress;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-accept-backlog", finding: ACCEPT_QUEUE_FULL, activation: Activation::Reload, propose };
+    RemedyDef { id: "raise-accept-backlog", finding: FindingId::ACCEPT_QUEUE_FULL, activation: Activation::Reload, propose };
 
 /// Sysctl that bounds the backlog of every listener of a namespace at listen(2).
 const KEY_SOMAXCONN: &str = "net.core.somaxconn";
@@ -29,9 +29,9 @@ const BACKLOG_MAX: u32 = i32::MAX as u32;
 const ROOM: f64 = 2.0;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let id = placed.netns?;
-    let tier = ctx.tier(&placed.station.tier)?;
-    let listener = listener_of(tier, placed, id)?;
+    let id = placed.at.netns?;
+    let tier = ctx.only_tier(&placed.owner)?;
+    let listener = placed.at.listener_of(tier)?;
     let limit = listener.listener.accept_queue_limit;
     let somaxconn = ctx.obs.netns.get(&id)?.sysctl_number(KEY_SOMAXCONN)?;
     let backlog = configured(ctx, tier, &listener.listener.address);
@@ -64,7 +64,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         change,
         text,
         risk: Message::new("remedy-raise-accept-backlog-risk"),
-        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        signal: Signal::Refusals(StationId::ACCEPT_QUEUE),
         lifts: Lift::to_room(has_room(ctx, wanted)),
     })
 }
@@ -74,15 +74,9 @@ pub(super) fn has_room(ctx: &Context<'_>, length: u32) -> bool {
     ctx.obs.load.as_ref().is_some_and(|load| in_flight_peak(load) <= f64::from(length))
 }
 
-/// The listener that a reading is about.
-pub(super) fn listener_of<'a>(tier: &'a Tier, placed: &StationReading, netns: NetnsId) -> Option<&'a PlacedListener> {
-    let named = placed.station.at.listener.as_deref()?;
-    tier.listeners.iter().find(|listener| listener.netns == netns && listener.listener.address.to_string() == named)
-}
-
 /// Room for all that can be under way at once, as a power of two; more than there was in any case.
 fn wanted(ctx: &Context<'_>, placed: &StationReading, limit: u32) -> u32 {
-    let peak = ctx.obs.load.as_ref().map_or_else(|| placed.station.used.unwrap_or(0.0), in_flight_peak);
+    let peak = ctx.obs.load.as_ref().map_or_else(|| placed.used.unwrap_or(0.0), in_flight_peak);
     let needed = (ROOM * peak).clamp(f64::from(LIMIT_MIN), f64::from(LIMIT_MAX)) as u32;
     let rounded = needed.checked_next_power_of_two().unwrap_or(LIMIT_MAX).min(LIMIT_MAX);
     if rounded > limit { rounded } else { limit.saturating_mul(2).clamp(limit, LIMIT_MAX.max(limit)) }

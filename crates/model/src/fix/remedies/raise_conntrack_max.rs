@@ -4,14 +4,15 @@ use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::table::{KEY_MAX, Table};
 use crate::fix::change::{Activation, Change};
-use crate::judge::findings::TABLE_FULL;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::observation::{NetnsId, NetnsView};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-conntrack-max", finding: TABLE_FULL, activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-conntrack-max", finding: FindingId::TABLE_FULL, activation: Activation::Live, propose };
 
 /// Sysctl with the number of hash buckets.
 const KEY_BUCKETS: &str = "net.netfilter.nf_conntrack_buckets";
@@ -30,7 +31,7 @@ const GROWTH_ROOM: f64 = 4.0;
 const MEMORY_SHARE: u64 = 16;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let id = placed.netns?;
+    let id = placed.at.netns?;
     let view = ctx.obs.netns.get(&id)?;
     let table = Table::of(ctx, id, view)?;
     let wanted = wanted(ctx, view, &table);
@@ -45,7 +46,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         change,
         text,
         risk,
-        signal: Signal::Refusals { station: "conntrack-table".to_owned() },
+        signal: Signal::Refusals(StationId::CONNTRACK_TABLE),
         lifts: Lift::to_room(wanted > table.max.saturating_mul(2)),
     })
 }

@@ -5,16 +5,17 @@ use crate::facts::Context;
 use crate::facts::Quota;
 use crate::facts::quota::file;
 use crate::fix::change::{Activation, Change};
-use crate::judge::findings::THROTTLED;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::judge::stations::cpu_quota::{Harm, cores_held, harm};
 use crate::observation::load::Loop;
 use crate::observation::{CgroupCpu, CgroupId, CgroupVersion};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-cpu-quota", finding: THROTTLED, activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-cpu-quota", finding: FindingId::THROTTLED, activation: Activation::Live, propose };
 
 /// Room above what was asked for on average: a period is short, and requests come unevenly.
 const ROOM: f64 = 1.2;
@@ -43,7 +44,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
 
 /// The quota of a reading.
 pub(super) fn of<'c, 'a>(ctx: &'c Context<'a>, placed: &StationReading) -> Option<&'c Quota<'a>> {
-    ctx.quotas().iter().find(|quota| placed.station.at.cgroup.as_deref() == Some(quota.now.dir.as_str()))
+    ctx.quotas().iter().find(|quota| placed.at.cgroup.as_deref() == Some(quota.now.dir.as_str()))
 }
 
 /// Cores that the cgroup's processes ask for: those that they used and those that they waited for (Little's law), but no more than the rate that
@@ -54,7 +55,7 @@ pub(super) fn wanted(ctx: &Context<'_>, quota: &Quota<'_>, placed: &StationReadi
     let used = quota.used?;
     let others = Some(quota.others()).filter(|others| *others >= OTHERS_SHARE_MIN * used).unwrap_or(0.0);
     let most = (cores_held(ctx, quota)? + others).min(online);
-    let asked = placed.station.waiting.map_or(most, |waiting| ROOM * (used + waiting));
+    let asked = placed.waiting.map_or(most, |waiting| ROOM * (used + waiting));
     let offered = ctx.obs.load.as_ref().and_then(|load| match load.shape {
         Loop::Open { rate_per_s, .. } if ctx.can_divide_by_good() => Some(ROOM * used * rate_per_s / load.goodput_rps()),
         _ => None,

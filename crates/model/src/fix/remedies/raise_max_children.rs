@@ -8,15 +8,15 @@ use crate::facts::path::Tier;
 use crate::facts::pool::CONNECTIONS;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, ServerSetting};
-use crate::judge::findings::POOL_EXHAUSTED;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::observation::{PhpFpmConfig, PhpFpmPool};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-max-children", finding: POOL_EXHAUSTED, activation: Activation::Reload, propose };
+    RemedyDef { id: "raise-max-children", finding: FindingId::POOL_EXHAUSTED, activation: Activation::Reload, propose };
 
 /// Share of the available memory that the new workers may take: the rest is for what they grow to and for everybody else.
 const MEMORY_SHARE: f64 = 0.5;
@@ -29,10 +29,10 @@ const QUEUE_CUT_OFF_SHARE: f64 = 0.5;
 const WORKERS_MAX: f64 = 2_000.0;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let tier = ctx.tier(&placed.station.tier)?;
-    let workers = placed.station.limit?;
+    let tier = ctx.only_tier(&placed.owner)?;
+    let workers = placed.limit?;
     // What a connection takes of an event loop is not known: as many as came.
-    let is_loops = placed.station.unit == CONNECTIONS;
+    let is_loops = placed.unit == CONNECTIONS;
     let size = match is_loops {
         true => Size { workers: wanted(ctx, tier, placed, workers) as u32, worker_bytes: 0.0 },
         false => size(ctx, tier, placed, workers),
@@ -99,7 +99,7 @@ struct Size {
 
 /// As many as there were requests at the pool at once (Little's law: in service and waiting).
 fn wanted(ctx: &Context<'_>, tier: &Tier, placed: &StationReading, workers: f64) -> f64 {
-    let waiting = placed.station.waiting.unwrap_or(0.0);
+    let waiting = placed.waiting.unwrap_or(0.0);
     // A queue that overflows shows only a part of those who want to be served; the load knows them all.
     let room: u32 = tier.listeners.iter().map(|placed| placed.listener.accept_queue_limit).sum();
     let cut_off = waiting >= QUEUE_CUT_OFF_SHARE * f64::from(room);

@@ -4,18 +4,19 @@ use super::raise_worker_connections::{FILES_PER_CONNECTION, files_most, files_se
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, ServerSetting};
-use crate::judge::findings::FILES_EXHAUSTED;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::judge::stations::file_descriptors::Files;
 use crate::judge::stations::worker_connections::Held;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-nofile", finding: FILES_EXHAUSTED, activation: Activation::Reload, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-nofile", finding: FindingId::FILES_EXHAUSTED, activation: Activation::Reload, propose };
 
 pub(super) fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let tier = ctx.tier(&placed.station.tier)?;
+    let tier = ctx.only_tier(&placed.owner)?;
     let (server, nginx) = nginx_of(ctx, tier)?;
     let (held, files) = (Held::of(ctx, tier)?, Files::of(ctx, tier)?);
     // What its connections may take, whether they are allowed already or come to be.
@@ -30,7 +31,7 @@ pub(super) fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Prop
         change: vec![change],
         text: Message::new("remedy-raise-nofile-text").with("from", files.limit).with("to", wanted),
         risk: Message::new("remedy-raise-nofile-risk"),
-        signal: Signal::Refusals { station: "file-descriptors".to_owned() },
+        signal: Signal::Refusals(StationId::FILE_DESCRIPTORS),
         lifts: Lift::to_room(wanted >= connections.saturating_mul(FILES_PER_CONNECTION)),
     })
 }

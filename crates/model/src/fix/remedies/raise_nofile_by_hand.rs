@@ -6,15 +6,15 @@ use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, ServerKind};
-use crate::judge::findings::FILES_EXHAUSTED;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::judge::stations::file_descriptors::Files;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const ADVICE: AdviceDef =
-    AdviceDef { id: "raise-nofile-by-hand", finding: FILES_EXHAUSTED, activation: Activation::Live, advise };
+    AdviceDef { id: "raise-nofile-by-hand", finding: FindingId::FILES_EXHAUSTED, activation: Activation::Live, advise };
 
 /// Processes for which the command is written out.
 const COMMANDS_MAX: usize = 8;
@@ -26,7 +26,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     if raise_nofile::propose(ctx, placed).is_some() {
         return None;
     }
-    let tier = ctx.tier(&placed.station.tier)?;
+    let tier = ctx.only_tier(&placed.owner)?;
     let files = Files::of(ctx, tier)?;
     let asked = (FILES_PER_REQUEST * ctx.obs.load.as_ref().map_or(0.0, in_flight_peak)).ceil() as u64;
     let floor = files.limit.saturating_mul(2);
@@ -46,7 +46,7 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
         runtime: raised.collect(),
         persistent: persistent(ctx, tier, wanted),
         undo: before.collect(),
-        signal: Signal::Refusals { station: "file-descriptors".to_owned() },
+        signal: Signal::Refusals(StationId::FILE_DESCRIPTORS),
         lifts: Lift::Away,
     })
 }

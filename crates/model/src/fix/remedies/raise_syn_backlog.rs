@@ -3,21 +3,22 @@
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
-use crate::judge::findings::SYN_QUEUE_FULL;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::judge::stations::syn_queue::{KEY_BACKLOG, queue_of};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "raise-syn-backlog", finding: SYN_QUEUE_FULL, activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "raise-syn-backlog", finding: FindingId::SYN_QUEUE_FULL, activation: Activation::Live, propose };
 
 /// Largest value proposed: what fits the kernel's signed number twice over.
 const BACKLOG_MAX: u64 = 1 << 20;
 
 /// Applies where the sysctl is what bounds the queue: beyond the listener's own backlog it gives no room.
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let id = placed.netns?;
+    let id = placed.at.netns?;
     let queue = queue_of(ctx, placed)?;
     queue.backlog_limit?;
     let from = ctx.obs.netns.get(&id)?.sysctl_number(KEY_BACKLOG)?;
@@ -36,7 +37,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         change: vec![change],
         text,
         risk: Message::new("remedy-raise-syn-backlog-risk"),
-        signal: Signal::Refusals { station: "syn-queue".to_owned() },
+        signal: Signal::Refusals(StationId::SYN_QUEUE),
         lifts: Lift::Further,
     })
 }

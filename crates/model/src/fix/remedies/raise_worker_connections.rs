@@ -6,16 +6,16 @@ use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::suffered::in_flight_peak;
 use crate::fix::change::{Activation, ServerSetting};
-use crate::judge::findings::CONNECTIONS_EXHAUSTED;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::judge::stations::worker_connections::Held;
 use crate::observation::NginxConfig;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "raise-worker-connections", finding: CONNECTIONS_EXHAUSTED, activation: Activation::Reload, propose };
+    RemedyDef { id: "raise-worker-connections", finding: FindingId::CONNECTIONS_EXHAUSTED, activation: Activation::Reload, propose };
 
 /// Sysctl with the largest limit of open files that any process may be given, and its default (proc_sys_fs(5)).
 const KEY_NR_OPEN: &str = "fs.nr_open";
@@ -30,7 +30,7 @@ const ROOM: f64 = 1.25;
 const CONNECTION_BYTES: u64 = 450;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let tier = ctx.tier(&placed.station.tier)?;
+    let tier = ctx.only_tier(&placed.owner)?;
     let held = Held::of(ctx, tier)?;
     let (server, nginx) = nginx_of(ctx, tier)?;
     let from = nginx.worker_connections.value;
@@ -51,7 +51,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         change,
         text: Message::new("remedy-raise-worker-connections-text").with("from", from).with("to", wanted),
         risk: Message::new(risk).with("mib", mib).with("files", files).with("limit", files_now(ctx, tier).unwrap_or(0)),
-        signal: Signal::Refusals { station: "worker-connections".to_owned() },
+        signal: Signal::Refusals(StationId::WORKER_CONNECTIONS),
         lifts: Lift::to_room(wanted >= needed(ctx, &held)),
     })
 }

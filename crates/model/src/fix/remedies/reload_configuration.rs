@@ -1,30 +1,30 @@
 //! Remedy `reload-configuration`: advice to reload a server whose file was changed after it was read. What else the file holds by now is its
 //! owner's knowledge, so that the reload is left to them.
 
-use super::raise_accept_backlog::{configured, has_room, listener_of};
+use super::raise_accept_backlog::{configured, has_room};
 use super::raise_max_children::{risk, worker_bytes};
 use super::{Proposal, RemedyDef, servers};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::setting;
 use crate::fix::change::{Activation, ServerKind, ServerSetting};
-use crate::judge::findings::NOT_IN_FORCE;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "reload-configuration", finding: NOT_IN_FORCE, activation: Activation::Reload, propose };
+    RemedyDef { id: "reload-configuration", finding: FindingId::NOT_IN_FORCE, activation: Activation::Reload, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let tier = ctx.tier(&placed.station.tier)?;
-    if placed.station.station == "worker-pool" { pool(ctx, tier, placed) } else { queue(ctx, tier, placed) }
+    let tier = ctx.only_tier(&placed.owner)?;
+    if placed.station == StationId::WORKER_POOL { pool(ctx, tier, placed) } else { queue(ctx, tier, placed) }
 }
 
 fn queue(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Proposal> {
-    let listener = listener_of(tier, placed, placed.netns?)?;
-    let unforced = setting::unforced_backlog(ctx, tier, listener, placed.station.limit?)?;
+    let listener = placed.at.listener_of(tier)?;
+    let unforced = setting::unforced_backlog(ctx, tier, listener, placed.limit?)?;
     // php-fpm keeps its sockets over a reload, and their limits.
     let backlog = configured(ctx, tier, &listener.listener.address).filter(|backlog| backlog.server() == ServerKind::Nginx)?;
     let text = Message::new("remedy-reload-configuration-queue").with("file", unforced.changed?).with("tier", tier.name.as_str());
@@ -33,13 +33,13 @@ fn queue(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Prop
         change: Vec::new(),
         text: text.with("command", command).with("limit", unforced.limit),
         risk: Message::new("remedy-reload-configuration-risk"),
-        signal: Signal::Refusals { station: "accept-queue".to_owned() },
+        signal: Signal::Refusals(StationId::ACCEPT_QUEUE),
         lifts: Lift::to_room(u32::try_from(unforced.limit).is_ok_and(|length| has_room(ctx, length))),
     })
 }
 
 fn pool(ctx: &Context<'_>, tier: &Tier, placed: &StationReading) -> Option<Proposal> {
-    let running = placed.station.limit?;
+    let running = placed.limit?;
     let unforced = setting::unforced_pool(ctx, tier, running)?;
     let server = servers::of(ctx, tier).into_iter().find(|server| server.pid() == unforced.master)?;
     let written = unforced.pool.max_children.value;

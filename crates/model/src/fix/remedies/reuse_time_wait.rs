@@ -3,17 +3,18 @@
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
-use crate::judge::findings::TIME_WAIT_SEARCH;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::judge::stations::ephemeral_ports::KEY_REUSE;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "reuse-time-wait", finding: TIME_WAIT_SEARCH, activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "reuse-time-wait", finding: FindingId::TIME_WAIT_SEARCH, activation: Activation::Live, propose };
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let id = placed.netns?;
+    let id = placed.at.netns?;
     let from = ctx.obs.netns.get(&id)?.sysctl(KEY_REUSE)?.to_owned();
     if from == "1" {
         return None;

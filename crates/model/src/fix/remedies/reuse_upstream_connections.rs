@@ -8,13 +8,13 @@ use super::servers::{self, Server, is_bound_to};
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change, ServerSetting};
-use crate::judge::findings::CHURN;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::judge::stations::ephemeral_ports::{KEY_REUSE, reuses};
 use crate::judge::stations::upstream_connect::{Edge, edges};
 use crate::observation::{ListenerAddress, NginxPass, PhpFpmPool};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 /// The group of the three.
@@ -40,7 +40,7 @@ const POOL_TIMES_MAX: u32 = 4;
 const VERSION_MIN: (u16, u16, u16) = (1, 15, 3);
 
 const fn def(id: &'static str, propose: fn(&Context<'_>, &StationReading) -> Option<Proposal>) -> RemedyDef {
-    RemedyDef { id, finding: CHURN, activation: Activation::Reload, propose }
+    RemedyDef { id, finding: FindingId::CHURN, activation: Activation::Reload, propose }
 }
 
 /// What can be kept on an edge.

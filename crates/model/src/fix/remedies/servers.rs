@@ -4,7 +4,7 @@ use crate::facts::Context;
 use crate::facts::path::Tier;
 pub(super) use crate::facts::path::is_bound_to;
 use crate::fix::change::{Activation, Change, ServerSetting};
-use crate::judge::stations::StationReading;
+use crate::judge::station::StationReading;
 use crate::observation::{ServerConfig, ServerView};
 
 /// A running server of a known kind whose configuration was read.
@@ -17,7 +17,7 @@ pub(super) struct Server<'a> {
 
 /// The tiers that a station is about: several where they share their cores.
 pub(super) fn tiers<'a>(ctx: &Context<'a>, placed: &StationReading) -> Vec<&'a Tier> {
-    ctx.owner(&placed.station.tier).tiers().iter().map(|tier| &ctx.path.tiers[tier.0]).collect()
+    placed.owner.tiers().iter().map(|tier| &ctx.path.tiers[tier.0]).collect()
 }
 
 /// The servers of a tier, by their masters.

@@ -3,14 +3,14 @@
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, Change};
-use crate::judge::findings::TABLE_FULL;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "shorten-conntrack-time-wait", finding: TABLE_FULL, activation: Activation::Live, propose };
+    RemedyDef { id: "shorten-conntrack-time-wait", finding: FindingId::TABLE_FULL, activation: Activation::Live, propose };
 
 /// Sysctl with the seconds for which an entry stays after an orderly close; per namespace.
 const KEY: &str = "net.netfilter.nf_conntrack_tcp_timeout_time_wait";
@@ -18,7 +18,7 @@ const KEY: &str = "net.netfilter.nf_conntrack_tcp_timeout_time_wait";
 const SHORT_S: u64 = 30;
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let id = placed.netns?;
+    let id = placed.at.netns?;
     let view = ctx.obs.netns.get(&id)?;
     let from = view.sysctl_number(KEY)?;
     let states = view.conntrack_states.last()?;
@@ -35,7 +35,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         change: vec![change],
         text: Message::new("remedy-shorten-conntrack-time-wait-text").with("from", from).with("to", SHORT_S).with("share", share),
         risk: Message::new("remedy-shorten-conntrack-time-wait-risk"),
-        signal: Signal::Refusals { station: "conntrack-table".to_owned() },
+        signal: Signal::Refusals(StationId::CONNTRACK_TABLE),
         lifts: Lift::Further,
     })
 }

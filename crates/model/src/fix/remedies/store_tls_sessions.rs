@@ -5,14 +5,15 @@ use super::servers::tiers;
 use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::fix::change::{Activation, ServerSetting};
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::observation::NginxTlsSessions;
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
 pub(super) const REMEDY: RemedyDef =
-    RemedyDef { id: "store-tls-sessions", finding: "tls-handshake-hot", activation: Activation::Reload, propose };
+    RemedyDef { id: "store-tls-sessions", finding: FindingId::TLS_HANDSHAKE_HOT, activation: Activation::Reload, propose };
 
 /// The cache: the name of its zone and its size, as nginx's manual has it.
 const CACHE: &str = "shared:chokepoint:10m";

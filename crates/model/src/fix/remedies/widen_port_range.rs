@@ -4,23 +4,24 @@ use super::{Proposal, RemedyDef};
 use crate::facts::Context;
 use crate::facts::port_range::{KEY_RANGE, usable};
 use crate::fix::change::{Activation, Change};
-use crate::judge::findings::PORTS_EXHAUSTED;
-use crate::judge::stations::StationReading;
+use crate::fix::remedy::Signal;
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::judge::stations::ephemeral_ports::all;
 use crate::observation::{ListenerAddress, NetnsView};
 use crate::output::message::Message;
-use crate::output::report::Signal;
 use crate::predict::Lift;
 
-pub(super) const REMEDY: RemedyDef = RemedyDef { id: "widen-port-range", finding: PORTS_EXHAUSTED, activation: Activation::Live, propose };
+pub(super) const REMEDY: RemedyDef =
+    RemedyDef { id: "widen-port-range", finding: FindingId::PORTS_EXHAUSTED, activation: Activation::Live, propose };
 
 /// The widest range proposed: below it are the ports on which services listen by custom, and the kernel hands out no port below 1024 anyway.
 const WIDE: (u32, u32) = (10_000, 65_535);
 
 fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
-    let id = placed.netns?;
+    let id = placed.at.netns?;
     let view = ctx.obs.netns.get(&id)?;
-    let ports = all(ctx).into_iter().find(|ports| ports.netns == id && placed.station.at.edge.as_deref() == Some(&ports.edge))?;
+    let ports = all(ctx).into_iter().find(|ports| ports.netns == id && placed.at.edge == Some(ports.edge()))?;
     let from = view.sysctl(KEY_RANGE)?.split_whitespace().collect::<Vec<_>>().join(" ");
     let wide = (ports.range.0.min(WIDE.0).max(1024), ports.range.1.max(WIDE.1));
     // Where the range is already about as wide, widening cannot be the cure.
@@ -39,7 +40,7 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         change: vec![change],
         text,
         risk,
-        signal: Signal::Refusals { station: "ephemeral-ports".to_owned() },
+        signal: Signal::Refusals(StationId::EPHEMERAL_PORTS),
         lifts: Lift::Limit(f64::from(usable(view, wide))),
     })
 }

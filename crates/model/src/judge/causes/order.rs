@@ -1,20 +1,21 @@
 //! The order in which several causes are mended, so that no step lowers the goodput in the end; with the reason for each.
 //!
-//! A station passes on what it lets through. To lift one is to send more to those behind it: to one that fails or holds requests there that is so
-//! much more to fail or to wait, and failed answers take the CPU from good ones. So the one nearest to the answer comes first, and what stands before it
-//! is lifted when all behind it has room. What starves everything is the exception: nothing behind it is seen at its load, and so little is answered
-//! that nothing can be lost.
+//! A station passes on what it lets through. To lift one sends more requests to the stations behind it. If one of those fails or holds requests, more
+//! of them fail or wait, and failed answers take the CPU from good ones. So the cause closest to the backend comes first. A cause that starves all
+//! others is the exception: nothing behind it is seen at its load, and so little is answered that nothing can be lost.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::STARVING;
+use crate::facts::owner::Owner;
+use crate::judge::finding::{Coupling, Finding, OrderReason};
+use crate::judge::station::StationReading;
 use crate::judge::stations::STATIONS;
-use crate::output::catalogue::Catalogue;
 use crate::output::message::Message;
-use crate::output::report::{Cause, Coupling, Finding, Role, Station, TierReport, Turn};
+use crate::output::report::{Cause, Role};
 
-/// How far each tier lies from the client: the longest way there, rings left out.
+/// How far each tier is from the client: the longest way there, without rings.
 pub(super) struct Depths(Vec<usize>);
 
 impl Depths {
@@ -22,7 +23,7 @@ impl Depths {
     pub(super) fn of(upstreams: &[Vec<usize>]) -> Self {
         let count = upstreams.len();
         let reached: Vec<Vec<bool>> = (0..count).map(|from| reached(upstreams, from)).collect();
-        // On a ring none is farther in than the other.
+        // Of tiers on a ring none is behind the other.
         let forward = |from: usize, to: usize| to < count && !reached[to][from];
         let mut depths = vec![0; count];
         // A way without a ring has fewer steps than there are tiers.
@@ -34,11 +35,6 @@ impl Depths {
             }
         }
         Self(depths)
-    }
-
-    fn of_report(tiers: &[TierReport]) -> Self {
-        let place = |name: &String| tiers.iter().position(|tier| tier.name == *name);
-        Self::of(&tiers.iter().map(|tier| tier.upstreams.iter().filter_map(place).collect()).collect::<Vec<_>>())
     }
 
     /// Tiers before this one.
@@ -94,106 +90,99 @@ struct Position {
 /// What the findings lie on.
 #[derive(Clone, Copy)]
 pub struct Layout<'a> {
-    /// The path's tiers.
-    pub tiers: &'a [TierReport],
-    /// The readings of its stations, which tell what each turns away.
-    pub path: &'a [Station],
-    /// The places of the tiers that a name of the report stands for: several where they share cores or a quota, none of who is outside of the path.
-    pub places: &'a dyn Fn(&str) -> Vec<usize>,
+    /// The tiers that each tier of the path calls, by their indices.
+    pub upstreams: &'a [Vec<usize>],
+    /// The readings of the path's stations: how much each refuses.
+    pub stations: &'a [StationReading],
+    /// The name of an owner. It decides between tiers that are alike in everything else, so that the order is the same each time.
+    pub name: &'a dyn Fn(&Owner) -> String,
 }
 
-/// The places of these findings in the order in which they are told and mended: causes, then symptoms, the nearest to their causes first.
-/// `couplings` link them by their places in `findings`.
+/// The indices of the findings in the order in which they are reported and mended: causes, then symptoms, those closest to their causes first.
+/// `couplings` name findings by their index.
 pub fn order(findings: &[Finding], couplings: &[Coupling], layout: Layout<'_>) -> Vec<usize> {
     let positions = positions(findings, layout);
-    let path = layout.path;
-    let far = |at: usize| ancestors(couplings, at).into_iter().map(|(_, links)| links).max().unwrap_or(0);
+    let far = |index: usize| ancestors(couplings, index).into_iter().map(|(_, links)| links).max().unwrap_or(0);
     let mut order: Vec<usize> = (0..findings.len()).collect();
     order.sort_by(|a, b| {
-        let symptom = |at: usize| findings[at].role == Role::Symptom;
-        let place = |at: usize| if symptom(at) { (true, far(at), None) } else { (false, 0, Some(positions[at])) };
-        let more = || refused(&findings[*b], path).total_cmp(&refused(&findings[*a], path));
+        let is_symptom = |index: usize| findings[index].role == Role::Symptom;
+        let place = |index: usize| if is_symptom(index) { (true, far(index), None) } else { (false, 0, Some(positions[index])) };
+        let more = || refused(&findings[*b], layout).total_cmp(&refused(&findings[*a], layout));
         place(*a).cmp(&place(*b)).then_with(more)
     });
     order
 }
 
 fn positions(findings: &[Finding], layout: Layout<'_>) -> Vec<Position> {
-    let (depths, path) = (Depths::of_report(layout.tiers), layout.path);
-    let depth = |tier: &str| (layout.places)(tier).into_iter().map(|index| depths.of_tier(index) + 1).max().unwrap_or(0);
-    let mut most: BTreeMap<&str, f64> = BTreeMap::new();
+    let depths = Depths::of(layout.upstreams);
+    let depth = |owner: &Owner| owner.tiers().iter().map(|tier| depths.of_tier(tier.0) + 1).max().unwrap_or(0);
+    let mut most: BTreeMap<String, f64> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.role == Role::Cause) {
-        let all = most.entry(finding.tier.as_str()).or_insert(0.0);
-        *all = all.max(refused(finding, path));
+        let all = most.entry((layout.name)(&finding.owner)).or_insert(0.0);
+        *all = all.max(refused(finding, layout));
     }
-    let mut ranked: Vec<(&str, f64)> = most.into_iter().collect();
-    // Of tiers that turn away as much, the first by name: the same each time.
+    let mut ranked: Vec<(String, f64)> = most.into_iter().collect();
+    // The sort is stable: of tiers that refuse as much, the first by name comes first.
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     let position = |finding: &Finding| Position {
-        is_fed: !STARVING.contains(&finding.id.as_str()),
-        depth: Reverse(depth(&finding.tier)),
-        tier: ranked.iter().position(|(name, _)| *name == finding.tier).unwrap_or(ranked.len()),
+        is_fed: !STARVING.contains(&finding.id),
+        depth: Reverse(depth(&finding.owner)),
+        tier: ranked.iter().position(|(name, _)| *name == (layout.name)(&finding.owner)).unwrap_or(ranked.len()),
         station: Reverse(STATIONS.iter().position(|def| def.id == finding.station).unwrap_or(0)),
     };
     findings.iter().map(position).collect()
 }
 
-/// What a finding's station turns away a second; zero where nothing tells.
-fn refused(finding: &Finding, path: &[Station]) -> f64 {
-    let own = |station: &&Station| station.station == finding.station && station.tier == finding.tier && station.at == finding.at;
-    path.iter().find(own).and_then(|station| station.refused_per_s).unwrap_or(0.0)
+/// What a finding's station refuses a second; zero where that is not known.
+fn refused(finding: &Finding, layout: Layout<'_>) -> f64 {
+    let own = layout.stations.iter().find(|reading| reading.is_of(finding));
+    own.and_then(|reading| reading.refused_per_s).unwrap_or(0.0)
 }
 
-/// Puts findings into their order and the links with them, and says why each of several causes has its turn.
-pub fn arrange(findings: &mut Vec<Finding>, couplings: &mut [Coupling], layout: Layout<'_>, words: &Catalogue) -> Vec<Turn> {
+/// Puts findings into their order and the links with them, and gives the reason for the place of each of several causes.
+pub fn arrange(findings: &mut Vec<Finding>, couplings: &mut [Coupling], layout: Layout<'_>) -> Vec<OrderReason> {
     let order = order(findings, couplings, layout);
-    let place = |old: usize| order.iter().position(|at| *at == old).unwrap_or(old);
+    let place = |old: usize| order.iter().position(|index| *index == old).unwrap_or(old);
     for link in couplings.iter_mut() {
         link.symptom = place(link.symptom);
         if let Cause::Finding(cause) = &mut link.cause {
             *cause = place(*cause);
         }
     }
-    couplings.sort_by_key(|link| (link.symptom, matches!(link.cause, Cause::Station(_)), origin(link.cause)));
+    couplings.sort_by_key(|link| match link.cause {
+        Cause::Finding(index) => (link.symptom, false, index),
+        Cause::Station(index) => (link.symptom, true, index),
+    });
     let mut old: Vec<Option<Finding>> = std::mem::take(findings).into_iter().map(Some).collect();
-    findings.extend(order.iter().filter_map(|at| old.get_mut(*at).and_then(Option::take)));
-    turns(findings, layout, words)
+    findings.extend(order.iter().filter_map(|index| old.get_mut(*index).and_then(Option::take)));
+    reasons(findings, layout)
 }
 
-fn origin(cause: Cause) -> usize {
-    match cause {
-        Cause::Finding(at) | Cause::Station(at) => at,
-    }
-}
-
-/// Why each of several causes has its turn; they stand in their order.
-fn turns(findings: &[Finding], layout: Layout<'_>, words: &Catalogue) -> Vec<Turn> {
-    let (positions, path) = (positions(findings, layout), layout.path);
-    let causes: Vec<usize> = (0..findings.len()).filter(|at| findings[*at].role == Role::Cause).collect();
+/// The reason for the place of each of several causes, which stand in their order.
+fn reasons(findings: &[Finding], layout: Layout<'_>) -> Vec<OrderReason> {
+    let positions = positions(findings, layout);
+    let causes: Vec<usize> = (0..findings.len()).filter(|index| findings[*index].role == Role::Cause).collect();
     if causes.len() < 2 {
         return Vec::new();
     }
+    // "accept-queue-full (nginx)".
+    let name = |finding: &Finding| format!("{} ({})", finding.id, (layout.name)(&finding.owner));
     let why = |place: usize| {
-        let at = causes[place];
+        let index = causes[place];
         let Some(next) = causes.get(place + 1).copied() else {
             return Message::new("order-last").with("other", name(&findings[causes[place - 1]]));
         };
-        let (own, other) = (positions[at], positions[next]);
+        let (own, other) = (positions[index], positions[next]);
         let id = if own.is_fed != other.is_fed {
             "order-starves"
         } else if own.depth != other.depth || (own.tier == other.tier && own.station != other.station) {
             "order-inner"
-        } else if refused(&findings[at], path) > refused(&findings[next], path) {
+        } else if refused(&findings[index], layout) > refused(&findings[next], layout) {
             "order-more"
         } else {
             "order-beside"
         };
         Message::new(id).with("other", name(&findings[next]))
     };
-    causes.iter().enumerate().map(|(place, at)| Turn { finding: *at, why: words.text(&why(place)) }).collect()
-}
-
-/// "accept-queue-full (nginx)".
-fn name(finding: &Finding) -> String {
-    format!("{} ({})", finding.id, finding.tier)
+    causes.iter().enumerate().map(|(place, index)| OrderReason { finding: *index, why: why(place) }).collect()
 }

@@ -5,11 +5,13 @@ use crate::facts::cores::limiting;
 use crate::facts::harm::{NOISE_SHARE, gain_of};
 use crate::facts::path::Tier;
 use crate::facts::profile::{CONNECTION, Profiled, is_of};
-use crate::judge::stations::StationReading;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::StationId;
+use crate::judge::station::StationReading;
 use crate::judge::stations::upstream_connect::{Edge, edges};
 use crate::observation::CpuUse;
 use crate::observation::load::LoadResult;
-use crate::output::report::{Evidence, Finding, StationState};
+use crate::output::report::StationState;
 
 /// CPU time of both ends for opening, accepting and closing a connection on one host, microseconds: with kept ones an answer of nginx and
 /// php-fpm cost 63 to 75 us less (docs/measuring.md, "What a connection costs"). Only where no profile tells, and then nothing is called a cause by it.
@@ -37,14 +39,14 @@ fn sampled(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> Option<Opti
     let is_wasted = gain_of(share.low) >= NOISE_SHARE;
     let mut proofs = edge.proofs(ctx);
     let text = edge.args("evidence-churn-share").with("share", share.value * 100.0).with("samples", share.of);
-    let text = ctx.text(text.with("low", share.low * 100.0).with("high", share.high * 100.0));
-    proofs.push(Evidence { text, source: profiled.source(), value: Some(share.value) });
+    let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0);
+    proofs.push(Evidence::new(text, profiled.source(), Some(share.value)));
     let gain = |share: f64| gain_of(share) * 100.0;
     let text = edge.args("evidence-churn-gain").with("gain", gain(share.value)).with("low", gain(share.low)).with("high", gain(share.high));
-    proofs.push(Evidence { text: ctx.text(text), source: "Amdahl 1967".to_owned(), value: Some(gain_of(share.value)) });
+    proofs.push(Evidence::new(text, "Amdahl 1967", Some(gain_of(share.value))));
     let explanation =
         if is_wasted { "finding-upstream-connection-churn-explanation-wasted" } else { "finding-upstream-connection-churn-explanation" };
-    Some(Some((edge.finding(ctx, proofs, explanation), is_wasted)))
+    Some(Some((edge.finding(proofs, explanation), is_wasted)))
 }
 
 /// Which part of the connections that the dialling tier opens and takes are this edge's: its clients' are not.
@@ -58,7 +60,7 @@ fn dialled_share(ctx: &Context<'_>, load: &LoadResult, edge: &Edge<'_>) -> f64 {
 /// A connection for each request, where the pages are so cheap that it is more of their cost than noise can hide.
 fn estimated(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult, edge: &Edge<'_>) -> Option<(Finding, bool)> {
     // The upstream elsewhere spends its own CPU, which nobody reads here.
-    let upstream = edge.upstream.filter(|_| is_busy(ctx, stations, edge.tier))?;
+    let upstream = edge.upstream.filter(|_| is_busy(stations, edge.tier))?;
     let pids = || edge.tier.pids.iter().chain(&upstream.pids);
     let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1) as f64;
     let used = |ticks: fn(&CpuUse) -> u64| -> f64 {
@@ -81,14 +83,15 @@ fn estimated(ctx: &Context<'_>, stations: &[StationReading], load: &LoadResult, 
     (share >= NOISE_SHARE).then(|| {
         let mut proofs = edge.proofs(ctx);
         let text = edge.args("evidence-churn-cpu").with("us", all_us).with("connection", CONNECTION_CPU_US.min(system_us));
-        let text = ctx.text(text.with("share", share * 100.0));
-        proofs.push(Evidence { text, source: "/proc/PID/stat".to_owned(), value: Some(all_us) });
-        (edge.finding(ctx, proofs, "finding-upstream-connection-churn-explanation"), false)
+        let text = text.with("share", share * 100.0);
+        proofs.push(Evidence::new(text, "/proc/PID/stat", Some(all_us)));
+        (edge.finding(proofs, "finding-upstream-connection-churn-explanation"), false)
     })
 }
 
 /// True where the cores of a tier are what limits it.
-fn is_busy(ctx: &Context<'_>, stations: &[StationReading], tier: &Tier) -> bool {
-    let cores = stations.iter().filter(|placed| placed.station.station == "cpu" && placed.station.state == StationState::Saturated);
-    cores.into_iter().any(|placed| ctx.owner(&placed.station.tier).has(tier.id))
+fn is_busy(stations: &[StationReading], tier: &Tier) -> bool {
+    stations
+        .iter()
+        .any(|reading| reading.station == StationId::CPU && reading.state == StationState::Saturated && reading.owner.has(tier.id))
 }

@@ -4,9 +4,9 @@ use super::from_profile::{Hot, Judged, Sight};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::profile::Share;
+use crate::judge::finding::Evidence;
 use crate::observation::{NginxConfig, Origin, ServerView};
 use crate::output::message::Message;
-use crate::output::report::Evidence;
 
 /// Bytes of a mebibyte, the unit in which the growth of a log is told.
 const MIB: f64 = (1 << 20) as f64;
@@ -18,14 +18,14 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Ju
     let mut judged = Judged { is_wasted: true, ..Judged::of(hot, share) };
     for log in &nginx.debug_logs {
         let text = Message::new("evidence-debug-log").with("to", log.to.as_str()).with("levels", log.levels.as_str());
-        judged.proofs.push(proof(ctx, text, &log.origin));
+        judged.proofs.push(proof(text, &log.origin));
     }
-    judged.proofs.extend(nginx.rewrite_log.as_ref().map(|origin| proof(ctx, Message::new("evidence-rewrite-log"), origin)));
+    judged.proofs.extend(nginx.rewrite_log.as_ref().map(|origin| proof(Message::new("evidence-rewrite-log"), origin)));
     judged.proofs.extend(grew(ctx, sight.tier));
     if let Some((id, origin)) = meant(nginx) {
         judged.is_wasted = false;
         judged.explanation = "finding-debug-log-explanation-meant";
-        judged.proofs.push(proof(ctx, Message::new(id), origin));
+        judged.proofs.push(proof(Message::new(id), origin));
     }
     Some(judged)
 }
@@ -48,10 +48,10 @@ fn grew(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
     let extents = logs.map(|log| log.extent).filter(|extent| !extent.rotated);
     let bytes: u64 = extents.map(|extent| extent.skipped_bytes.saturating_add(extent.read_bytes)).fold(0, u64::saturating_add);
     let text = Message::new("evidence-debug-log-grew").with("tier", tier.name.as_str()).with("mib", bytes as f64 / MIB);
-    let text = ctx.text(text.with("bytes", (bytes / requests) as f64));
-    (bytes > 0).then(|| Evidence { text, source: "error log".to_owned(), value: Some(bytes as f64) })
+    let text = text.with("bytes", (bytes / requests) as f64);
+    (bytes > 0).then(|| Evidence::new(text, "error log", Some(bytes as f64)))
 }
 
-fn proof(ctx: &Context<'_>, text: Message, origin: &Origin) -> Evidence {
-    Evidence { text: ctx.text(text), source: format!("{}:{}", origin.file, origin.line), value: None }
+fn proof(text: Message, origin: &Origin) -> Evidence {
+    Evidence::new(text, format!("{}:{}", origin.file, origin.line), None)
 }

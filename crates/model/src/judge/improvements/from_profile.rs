@@ -6,12 +6,14 @@ use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
 use crate::facts::harm::{NOISE_SHARE, gain_of};
 use crate::facts::path::Tier;
 use crate::facts::profile::{self, Profiled, Share, is_of};
-use crate::judge::stations::StationReading;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::{FindingId, StationId};
+use crate::judge::station::StationReading;
 use crate::observation::ProfilePart;
 use crate::observation::load::GeneratorThread;
 use crate::output::message::Message;
 use crate::output::profile::limit_name;
-use crate::output::report::{At, Confidence, Evidence, Finding, Role, Station};
+use crate::output::report::Confidence;
 
 /// Cores that must be idle on average for a server that cannot use them to be worth a word.
 const IDLE_MIN: f64 = 0.5;
@@ -23,7 +25,7 @@ const SOFTIRQ_SHARE_MIN: f64 = 0.5;
 /// One kind of work of which there could be less.
 pub(super) struct Hot {
     /// The finding.
-    id: &'static str,
+    id: FindingId,
     /// The layer, or what goes across layers.
     what: &'static str,
     /// The layer of the function that is named as a proof, where one tells more than that.
@@ -40,17 +42,17 @@ pub(super) struct Hot {
 /// seldom sent as it is instead, and a low level of zlib takes about half of what the usual one does (zlib Manual, deflateInit).
 #[rustfmt::skip]
 const HOT: &[Hot] = &[
-    Hot { id: "compression-hot", what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: trade,
+    Hot { id: FindingId::COMPRESSION_HOT, what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: trade,
         title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
-    Hot { id: "tls-handshake-hot", what: profile::TLS_HANDSHAKE, layer: Some(TLS), avoidable: 1.0, judge: handshakes::judge,
+    Hot { id: FindingId::TLS_HANDSHAKE_HOT, what: profile::TLS_HANDSHAKE, layer: Some(TLS), avoidable: 1.0, judge: handshakes::judge,
         title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
-    Hot { id: "opcode-cache-off", what: profile::SCRIPT_COMPILE, layer: Some("interpreter"), avoidable: 1.0, judge: waste,
+    Hot { id: FindingId::OPCODE_CACHE_OFF, what: profile::SCRIPT_COMPILE, layer: Some("interpreter"), avoidable: 1.0, judge: waste,
         title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
-    Hot { id: "debug-log", what: profile::ERROR_LOG, layer: None, avoidable: 1.0, judge: debug_log::judge,
+    Hot { id: FindingId::DEBUG_LOG, what: profile::ERROR_LOG, layer: None, avoidable: 1.0, judge: debug_log::judge,
         title: "finding-debug-log-title", explanation: "finding-debug-log-explanation" },
-    Hot { id: "allocator-hot", what: profile::ALLOCATOR, layer: Some(profile::ALLOCATOR), avoidable: 1.0, judge: trade,
+    Hot { id: FindingId::ALLOCATOR_HOT, what: profile::ALLOCATOR, layer: Some(profile::ALLOCATOR), avoidable: 1.0, judge: trade,
         title: "finding-allocator-hot-title", explanation: "finding-allocator-hot-explanation" },
-    Hot { id: "lock-contention", what: profile::LOCK, layer: Some(profile::LOCK), avoidable: 1.0, judge: trade,
+    Hot { id: FindingId::LOCK_CONTENTION, what: profile::LOCK, layer: Some(profile::LOCK), avoidable: 1.0, judge: trade,
         title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
 ];
 
@@ -114,13 +116,6 @@ fn waste(_: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Judged> {
 
 /// The layer of all that TLS does.
 pub(super) const TLS: &str = "tls";
-const SINGLE: &str = "single-core-saturated";
-const SOFTIRQ: &str = "softirq-on-one-core";
-/// Told by what runs before a load, too, where no profile knows.
-pub(super) const BUSY_POLLING: &str = "busy-polling";
-
-/// All that is told here.
-pub(crate) const FINDINGS: &[&str] = &[HOT[0].id, HOT[1].id, HOT[2].id, HOT[3].id, HOT[4].id, HOT[5].id, SINGLE, SOFTIRQ, BUSY_POLLING];
 
 /// The findings of a profile, true where it is wasted; none where none was taken.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
@@ -134,7 +129,7 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(F
             let sight = Sight { ctx, profiled: &profiled, limiting, tier };
             found.extend(HOT.iter().filter_map(|hot| of_hot(&sight, station, hot)));
         }
-        found.extend(single(ctx, &profiled, limiting, station).map(told));
+        found.extend(single(&profiled, limiting, station).map(told));
     }
     if limiting.is_empty() {
         found.extend(softirq(ctx, &profiled, stations).map(told));
@@ -143,54 +138,58 @@ pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(F
 }
 
 /// The reading of the cores that limit.
-fn station_of<'s>(stations: &'s [StationReading], limiting: &Limiting<'_, '_>) -> Option<&'s Station> {
+fn station_of<'s>(stations: &'s [StationReading], limiting: &Limiting<'_, '_>) -> Option<&'s StationReading> {
     // The station reads the groups in their order.
-    let cores = stations.iter().filter(|placed| placed.station.station == "cpu");
-    cores.map(|placed| &placed.station).nth(limiting.group.id.0)
+    stations.iter().filter(|reading| reading.station == StationId::CPU).nth(limiting.group.id.0)
 }
 
 /// A kind of work without which as much as could go would give more than noise can hide.
-fn of_hot(sight: &Sight<'_, '_>, station: &Station, hot: &Hot) -> Option<(Finding, bool)> {
-    let Sight { ctx, profiled, limiting, tier } = *sight;
+fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot) -> Option<(Finding, bool)> {
+    let Sight { profiled, limiting, tier, .. } = *sight;
     let judged = (hot.judge)(sight, hot, sight.share(|part| is_of(part, hot.what))?)?;
     if gain_of(judged.could_go.value) < NOISE_SHARE {
         return None;
     }
     let is_sure = judged.is_sure();
     let share = judged.share;
-    let mut proofs = vec![proof(ctx, profiled, limiting, tier, share)];
+    let mut proofs = vec![proof(profiled, limiting, tier, share)];
     proofs.extend(judged.proofs);
     if let Some(function) = hot.layer.and_then(|layer| profiled.hottest(tier, layer)) {
         let text = Message::new("evidence-hot-function").with("function", function);
-        proofs.push(Evidence { text: ctx.text(text), source: profiled.source(), value: None });
+        proofs.push(Evidence::new(text, profiled.source(), None));
     }
-    proofs.push(bound(ctx, judged.could_go));
+    proofs.push(bound(judged.could_go));
     let confidence = if is_sure { judged.confidence } else { Confidence::Medium };
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("share", share.value * 100.0);
-        ctx.text(message.with("of", limit_name(ctx, limiting)))
+        message.with("of", limit_name(limiting))
     };
-    let words = (args(judged.title), args(judged.explanation));
-    let told = finding(hot.id, &tier.name, station.at.clone(), confidence, words, proofs);
-    Some((told, judged.is_wasted && is_sure))
+    let found = Finding {
+        confidence,
+        title: args(judged.title),
+        explanation: vec![args(judged.explanation)],
+        evidence: proofs,
+        ..Finding::new(hot.id, StationId::CPU, tier, cores.at.clone())
+    };
+    Some((found, judged.is_wasted && is_sure))
 }
 
 /// What could be gained at most without a share of the limiting time.
-fn bound(ctx: &Context<'_>, share: Share) -> Evidence {
+fn bound(share: Share) -> Evidence {
     let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
-    let text = ctx.text(text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0));
-    Evidence { text, source: "Amdahl 1967".to_owned(), value: Some(gain_of(share.value)) }
+    let text = text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0);
+    Evidence::new(text, "Amdahl 1967", Some(gain_of(share.value)))
 }
 
-fn proof(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, share: Share) -> Evidence {
+fn proof(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, share: Share) -> Evidence {
     let text = Message::new("evidence-hot-share").with("tier", tier.name.as_str()).with("share", share.value * 100.0);
     let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
-    let text = ctx.text(text.with("of", limit_name(ctx, limiting)));
-    Evidence { text, source: profiled.source(), value: Some(share.value) }
+    let text = text.with("of", limit_name(limiting));
+    Evidence::new(text, profiled.source(), Some(share.value))
 }
 
 /// Threads that are fewer than the cores, whose time is all used while cores are idle.
-fn single(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, station: &Station) -> Option<Finding> {
+fn single(profiled: &Profiled<'_>, limiting: &Limiting<'_, '_>, cores: &StationReading) -> Option<Finding> {
     let threads = limiting.threads.filter(|_| limiting.idle >= IDLE_MIN)?;
     let tier = limiting.tiers.first()?;
     // By two clocks that have nothing to do with each other: the scheduler's, and the samples'.
@@ -200,14 +199,19 @@ fn single(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '_
     }
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
-        ctx.text(message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle).with("ran", ran))
+        message.with("cores", limiting.group.cores.len() as f64).with("idle", limiting.idle).with("ran", ran)
     };
     let proofs = vec![
-        Evidence { text: args("evidence-single-ran"), source: profiled.source(), value: Some(ran) },
-        Evidence { text: args("evidence-single-idle"), source: "/proc/stat".to_owned(), value: Some(limiting.idle) },
+        Evidence::new(args("evidence-single-ran"), profiled.source(), Some(ran)),
+        Evidence::new(args("evidence-single-idle"), "/proc/stat", Some(limiting.idle)),
     ];
-    let told = (args("finding-single-core-saturated-title"), args("finding-single-core-saturated-explanation"));
-    Some(finding(SINGLE, &tier.name, station.at.clone(), Confidence::High, told, proofs))
+    Some(Finding {
+        confidence: Confidence::High,
+        title: args("finding-single-core-saturated-title"),
+        explanation: vec![args("finding-single-core-saturated-explanation")],
+        evidence: proofs,
+        ..Finding::new(FindingId::SINGLE_CORE, StationId::CPU, *tier, cores.at.clone())
+    })
 }
 
 /// How far the count of samples may lie below the time that a thread ran, as a share of a core: what runs with interrupts off is sampled later,
@@ -228,39 +232,17 @@ fn softirq(ctx: &Context<'_>, profiled: &Profiled<'_>, stations: &[StationReadin
         return None;
     }
     // The servers are to be found on the other cores as well, or these would not help them.
-    let station = stations
-        .iter()
-        .map(|placed| &placed.station)
-        .find(|station| station.station == "cpu" && station.limit.is_some_and(|limit| limit >= 2.0))?;
-    let tier = ctx.owner(&station.tier).tiers().first().map_or("", |tier| ctx.path.tiers[tier.0].name.as_str());
+    let several = stations.iter().find(|reading| reading.station == StationId::CPU && reading.limit.is_some_and(|limit| limit >= 2.0))?;
     let args = |id: &'static str| {
         let message = Message::new(id).with("cpu", f64::from(*cpu)).with("busy", busy * 100.0).with("share", share.value * 100.0);
-        ctx.text(message.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of))
+        message.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of)
     };
-    let proofs = vec![Evidence { text: args("evidence-softirq-share"), source: profiled.source(), value: Some(share.value) }];
-    let told = (args("finding-softirq-on-one-core-title"), args("finding-softirq-on-one-core-explanation"));
-    Some(finding(SOFTIRQ, tier, station.at.clone(), Confidence::Medium, told, proofs))
-}
-
-pub(super) fn finding(
-    id: &str,
-    tier: &str,
-    at: At,
-    confidence: Confidence,
-    (title, explanation): (String, String),
-    evidence: Vec<Evidence>,
-) -> Finding {
-    Finding {
-        id: id.to_owned(),
-        station: "cpu".to_owned(),
-        tier: tier.to_owned(),
-        at,
-        role: Role::Cause,
-        symptom_of: Vec::new(),
-        confidence,
-        title,
-        evidence,
-        explanation,
-        remedies: Vec::new(),
-    }
+    let proofs = vec![Evidence::new(args("evidence-softirq-share"), profiled.source(), Some(share.value))];
+    Some(Finding {
+        confidence: Confidence::Medium,
+        title: args("finding-softirq-on-one-core-title"),
+        explanation: vec![args("finding-softirq-on-one-core-explanation")],
+        evidence: proofs,
+        ..Finding::new(FindingId::SOFTIRQ_ON_ONE_CORE, StationId::CPU, *several.owner.tiers().first()?, several.at.clone())
+    })
 }

@@ -7,10 +7,11 @@ use super::from_profile::{Hot, Judged, Sight, TLS};
 use crate::facts::path::Tier;
 use crate::facts::profile::{Share, TLS_HANDSHAKE, TLS_SIGNATURE, is_of};
 use crate::facts::{Context, GOOD_MIN};
+use crate::judge::finding::Evidence;
 use crate::observation::load::TlsLoad;
 use crate::observation::{NginxTlsSessions, ProfilePart, SocketAddress};
 use crate::output::message::Message;
-use crate::output::report::{Confidence, Evidence};
+use crate::output::report::Confidence;
 
 /// CPU time that encrypting a byte may cost, more than any took: AES-128-GCM 3.4 ns without the instructions for it, 0.3 with them (openssl-speed(1) on a core of
 /// this decade).
@@ -30,15 +31,15 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Ju
     let unsent = not_for_bytes(sight, |_| true).filter(|unsent| unsent.value > share.value);
     let mut judged = Judged::of(hot, unsent.unwrap_or(share));
     if unsent.is_some() {
-        judged.proofs.push(proof(ctx, Message::new("evidence-handshakes-unsent"), "load generator"));
+        judged.proofs.push(proof(Message::new("evidence-handshakes-unsent"), "load generator"));
     }
     let Some(sessions) = ctx.nginx_of(sight.tier).and_then(|nginx| nginx.tls_sessions.as_ref()) else { return Some(judged) };
     let load = ctx.obs.load.as_ref().filter(|_| ctx.path.is_first(sight.tier)).and_then(|load| load.tls);
     let place = [&sessions.tickets.origin, &sessions.cache.origin].into_iter().find(|origin| !origin.file.is_empty());
     let place = place.map_or_else(|| "nginx, ngx_http_ssl_module".to_owned(), |origin| format!("{}:{}", origin.file, origin.line));
     let id = if sessions.are_resumed() { "evidence-sessions-resumed" } else { "evidence-sessions-refused" };
-    judged.proofs.push(proof(ctx, Message::new(id).with("cache", sessions.cache.value.as_str()), &place));
-    judged.proofs.extend(load.map(|load| counted(ctx, load)));
+    judged.proofs.push(proof(Message::new(id).with("cache", sessions.cache.value.as_str()), &place));
+    judged.proofs.extend(load.map(counted));
     if sessions.are_resumed() {
         if load.is_some_and(|load| load.handshakes.resumed > load.handshakes.full) {
             judged.explanation = "finding-tls-handshake-hot-explanation-resumed";
@@ -46,7 +47,7 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: Share) -> Option<Ju
         return Some(judged);
     }
     if let Some(why) = asked_for(sessions) {
-        judged.proofs.push(proof(ctx, Message::new(why), &place));
+        judged.proofs.push(proof(Message::new(why), &place));
         return Some(judged);
     }
     Some(refused_for_nothing(sight, sessions, load, judged))
@@ -62,7 +63,7 @@ fn refused_for_nothing(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, load:
         (None, _) => {
             let Some((again, seen)) = returning(ctx, sight.tier) else { return told };
             let text = Message::new("evidence-sessions-returning").with("share", again * 100.0).with("seen", seen as f64);
-            proofs.push(proof(ctx, text, "sock_diag(7)"));
+            proofs.push(proof(text, "sock_diag(7)"));
             (again, Confidence::Medium)
         }
     };
@@ -88,13 +89,13 @@ fn spared(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, proofs: &mut Vec<E
     let signed = sight.share(|part| is_of(part, TLS_HANDSHAKE) && is_of(part, TLS_SIGNATURE))?;
     let text = Message::new("evidence-sessions-signed").with("share", signed.value * 100.0);
     let text = text.with("low", signed.low * 100.0).with("high", signed.high * 100.0);
-    proofs.push(Evidence { text: ctx.text(text), source: sight.profiled.source(), value: Some(signed.value) });
+    proofs.push(Evidence::new(text, sight.profiled.source(), Some(signed.value)));
     let broken = not_for_bytes(sight, |part| !is_of(part, TLS_HANDSHAKE)).filter(|_| sessions.has_quick_curves);
     let Some((broken, load)) = broken.zip(ctx.obs.load.as_ref()) else { return Some(signed) };
     let exchanges = load.connections as f64 * EXCHANGE_CPU_S / sight.limit_s(load.duration_us as f64 / 1e6);
     let rest = less(broken, exchanges);
     if rest.value > 0.0 {
-        proofs.push(proof(ctx, Message::new("evidence-sessions-rest").with("us", EXCHANGE_CPU_S * 1e6), "openssl-speed(1)"));
+        proofs.push(proof(Message::new("evidence-sessions-rest").with("us", EXCHANGE_CPU_S * 1e6), "openssl-speed(1)"));
     }
     Some(signed.plus(rest))
 }
@@ -108,10 +109,10 @@ fn asked_for(sessions: &NginxTlsSessions) -> Option<&'static str> {
 }
 
 /// What the load offered and got.
-fn counted(ctx: &Context<'_>, load: TlsLoad) -> Evidence {
+fn counted(load: TlsLoad) -> Evidence {
     let id = if load.offers_sessions { "evidence-sessions-offered" } else { "evidence-sessions-unoffered" };
     let text = Message::new(id).with("full", load.handshakes.full).with("resumed", load.handshakes.resumed);
-    proof(ctx, text, "load generator")
+    proof(text, "load generator")
 }
 
 /// What TLS takes of the time that limits, as far as it is wanted, beyond what the bytes that were sent can explain, where most requests open a connection: it must
@@ -155,6 +156,6 @@ fn returning(ctx: &Context<'_>, tier: &Tier) -> Option<(f64, usize)> {
     is_enough.then(|| (all.saturating_sub(first) as f64 / all as f64, all))
 }
 
-fn proof(ctx: &Context<'_>, text: Message, source: &str) -> Evidence {
-    Evidence { text: ctx.text(text), source: source.to_owned(), value: None }
+fn proof(text: Message, source: &str) -> Evidence {
+    Evidence::new(text, source, None)
 }

@@ -51,7 +51,7 @@ fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str,
         false => Message::new("profile-gain-factor").with("factor", 1.0 + gain),
     };
     let text = Message::new("profile-bound").with("what", title.as_str()).with("tier", tier.name.as_str());
-    let text = text.with("share", share.value * 100.0).with("of", limit_name(ctx, limiting)).with("gain", ctx.text(gained));
+    let text = text.with("share", share.value * 100.0).with("of", limit_name(limiting)).with("gain", ctx.text(gained));
     // The change that could remove it, if it has a name.
     let how = ctx.words.plain(&format!("profile-bound-by-{what}")).unwrap_or_else(|| ctx.text(Message::new("profile-bound-by-none")));
     let text = text.with("how", how);
@@ -68,14 +68,14 @@ fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str,
 }
 
 /// The whole that a share refers to: "core 1", "the one thread of node".
-pub(crate) fn limit_name(ctx: &Context<'_>, limiting: &Limiting<'_, '_>) -> String {
-    ctx.text(match limiting.threads {
+pub(crate) fn limit_name(limiting: &Limiting<'_, '_>) -> Message {
+    match limiting.threads {
         Some(threads) => {
             let tier = limiting.tiers.first().map_or("", |tier| tier.name.as_str());
             Message::new("profile-of-threads").with("threads", threads as f64).with("tier", tier)
         }
         None => Message::new("profile-of-cores").with("count", limiting.group.cores.len() as f64).with("cores", limiting.group.list()),
-    })
+    }
 }
 
 /// The title of a layer or aspect. Its id if the catalogue has no title, as for an id from a newer recording.

@@ -2,9 +2,14 @@
 //! its own order decides what is mended first.
 
 use super::{Cure, Found, Random, Settings, Truth, World};
-use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::causes;
-use chokepoint_model::report::{At, Diagnosis, Role, Signal, TierReport};
+use chokepoint_model::facts::TierId;
+use chokepoint_model::finding::Finding;
+use chokepoint_model::id::{FindingId, StationId};
+use chokepoint_model::location::Location;
+use chokepoint_model::owner::Owner;
+use chokepoint_model::report::{Diagnosis, Role, Signal};
+use chokepoint_model::station::StationReading;
 
 /// What a station that is too small does with what it does not let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +37,9 @@ pub(crate) const ROW: [(&str, &str, &str, Kind); 10] = [
     ("data", "accept-queue-full", "accept-queue", Kind::PutsOff),
     ("data", "worker-pool-exhausted", "worker-pool", Kind::Holds),
 ];
+
+/// Names of the model that other simulators use as well.
+const EXTRA: [&str; 1] = ["time-wait-port-search"];
 
 /// Requests a second that the clients begin, those that come again among them.
 const OFFERED_RPS: f64 = 20_000.0;
@@ -104,33 +112,39 @@ impl World for Pipe {
 /// Takes the tiers out of names such as "web/accept-queue" and puts the findings into the model's order, or the causes into the opposite of it.
 pub(crate) fn in_order(mut diagnosis: Diagnosis, reverse: bool) -> Diagnosis {
     let names = ["web", "app", "data"];
-    let tier = |(place, name): (usize, &&str)| TierReport {
-        name: (*name).to_owned(),
-        listeners: Vec::new(),
-        pids: Vec::new(),
-        netns: "sim".to_owned(),
-        upstreams: names.get(place + 1).map(|next| (*next).to_owned()).into_iter().collect(),
-    };
-    diagnosis.target.tiers = names.iter().enumerate().map(tier).collect();
     let split = |name: &str| name.split_once('/').map(|(tier, rest)| (tier.to_owned(), rest.to_owned())).expect("a tier and a name");
     for station in &mut diagnosis.path {
         (station.tier, station.station) = split(&station.station);
-        station.at = At { listener: Some(station.tier.clone()), ..At::default() };
+        station.at.listener = Some(station.tier.clone());
     }
     for finding in &mut diagnosis.findings {
         (finding.tier, finding.id) = split(&finding.id);
         finding.station = split(&finding.station).1;
-        finding.at = At { listener: Some(finding.tier.clone()), ..At::default() };
+        finding.at.listener = Some(finding.tier.clone());
         for remedy in &mut finding.remedies {
             if let Signal::Refusals { station } = &mut remedy.signal {
                 *station = split(station).1;
             }
         }
     }
-    let words = Catalogue::english();
-    let place = |name: &str| names.iter().position(|known| *known == name).into_iter().collect();
-    let layout = causes::Layout { tiers: &diagnosis.target.tiers, path: &diagnosis.path, places: &place };
-    diagnosis.order = causes::arrange(&mut diagnosis.findings, &mut diagnosis.couplings, layout, &words);
+    let owner = |name: &str| Owner::from(TierId(names.iter().position(|known| *known == name).expect("a tier")));
+    let known =
+        |name: &str| ROW.iter().flat_map(|row| [row.1, row.2]).chain(EXTRA).find(|known| *known == name).expect("a name of the model");
+    let finding = |told: &chokepoint_model::report::Finding| Finding {
+        role: told.role,
+        ..Finding::new(FindingId(known(&told.id)), StationId(known(&told.station)), owner(&told.tier), Location::default())
+    };
+    let reading = |told: &chokepoint_model::report::Station| {
+        let reading =
+            StationReading::new((StationId(known(&told.station)), told.kind), owner(&told.tier), Location::default(), "connections");
+        StationReading { refused_per_s: told.refused_per_s, ..reading }
+    };
+    let findings: Vec<Finding> = diagnosis.findings.iter().map(finding).collect();
+    let stations: Vec<StationReading> = diagnosis.path.iter().map(reading).collect();
+    let name = |owner: &Owner| names[owner.tiers()[0].0].to_owned();
+    let layout = causes::Layout { upstreams: &[vec![1], vec![2], vec![]], stations: &stations, name: &name };
+    let order = causes::order(&findings, &[], layout);
+    diagnosis.findings = order.into_iter().map(|at| diagnosis.findings[at].clone()).collect();
     if reverse {
         let causes = diagnosis.findings.iter().filter(|finding| finding.role == Role::Cause).count();
         diagnosis.findings[..causes].reverse();

@@ -2,37 +2,39 @@
 
 mod unforced;
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::queue::{OVERFLOWS, Queue, refused, unix, watch};
 use crate::facts::suffered::{self, in_flight_peak};
 use crate::facts::{Logged, pool};
-use crate::judge::causes::{Attribution, CouplingDef, Relation, Standing};
-use crate::judge::findings::{
-    ACCEPT_QUEUE_FULL, CONNECTIONS_EXHAUSTED, FILES_EXHAUSTED, NOT_IN_FORCE, POOL_EXHAUSTED, THROTTLED, TIME_WAIT_SEARCH,
-};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::NetnsView;
 use crate::observation::load::{INITIAL_RTO_S, INITIAL_RTO_US};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-accept-backlog", "listen-again", "reload-configuration"],
     graph: &[
-        CouplingDef::found(POOL_EXHAUSTED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-pool"),
-        CouplingDef::found(FILES_EXHAUSTED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-files"),
-        CouplingDef::judged(CONNECTIONS_EXHAUSTED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-connections"),
-        CouplingDef::found(THROTTLED, ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-quota"),
-        CouplingDef::found(TIME_WAIT_SEARCH, ACCEPT_QUEUE_FULL, Relation::Cores, "coupling-queue-search"),
-        CouplingDef::found(NOT_IN_FORCE, ACCEPT_QUEUE_FULL, Relation::Station, "coupling-queue-unforced"),
-        CouplingDef::station("cpu", ACCEPT_QUEUE_FULL, Relation::Tier, Attribution::Judged, "coupling-queue-cores"),
-        CouplingDef::found(TIME_WAIT_SEARCH, NOT_IN_FORCE, Relation::Cores, "coupling-queue-search"),
-        CouplingDef::found(FILES_EXHAUSTED, NOT_IN_FORCE, Relation::Tier, "coupling-unforced-files"),
-        CouplingDef::found(THROTTLED, NOT_IN_FORCE, Relation::Tier, "coupling-unforced-quota"),
+        CouplingDef::found(FindingId::POOL_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-pool"),
+        CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-files"),
+        CouplingDef::judged(FindingId::CONNECTIONS_EXHAUSTED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-connections"),
+        CouplingDef::found(FindingId::THROTTLED, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, "coupling-queue-quota"),
+        CouplingDef::found(FindingId::TIME_WAIT_SEARCH, FindingId::ACCEPT_QUEUE_FULL, Relation::Cores, "coupling-queue-search"),
+        CouplingDef::found(FindingId::NOT_IN_FORCE, FindingId::ACCEPT_QUEUE_FULL, Relation::Station, "coupling-queue-unforced"),
+        CouplingDef::station(StationId::CPU, FindingId::ACCEPT_QUEUE_FULL, Relation::Tier, Attribution::Judged, "coupling-queue-cores"),
+        CouplingDef::found(FindingId::TIME_WAIT_SEARCH, FindingId::NOT_IN_FORCE, Relation::Cores, "coupling-queue-search"),
+        CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::NOT_IN_FORCE, Relation::Tier, "coupling-unforced-files"),
+        CouplingDef::found(FindingId::THROTTLED, FindingId::NOT_IN_FORCE, Relation::Tier, "coupling-unforced-quota"),
     ],
     standing,
-    ..StationDef::new("accept-queue", StationKind::Cliff, &[ACCEPT_QUEUE_FULL, NOT_IN_FORCE], read, judge)
+    ..StationDef::new(StationId("accept-queue"), StationKind::Cliff, &[FindingId::ACCEPT_QUEUE_FULL, FindingId::NOT_IN_FORCE], read, judge)
 };
 
 /// Share of its limit that a queue holds on average where it does not merely overflow in bursts: the process does not keep up with it.
@@ -47,16 +49,22 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
             let Some(view) = ctx.obs.netns.get(&placed.netns) else { continue };
             let Some(queue) = watch(ctx, view, placed) else { continue };
             let refused = refused(ctx, tier, placed, view, queue);
-            read.push(StationReading { netns: Some(placed.netns), station: reading(ctx, tier, (placed, view), queue, refused) });
+            read.push(reading(ctx, tier, (placed, view), queue, refused));
         }
     }
     read
 }
 
-fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &NetnsView), queue: Queue, refused: Option<u64>) -> Station {
+fn reading(
+    ctx: &Context<'_>,
+    tier: &Tier,
+    (placed, view): (&PlacedListener, &NetnsView),
+    queue: Queue,
+    refused: Option<u64>,
+) -> StationReading {
     let name = placed.listener.address.to_string();
-    let at = At { netns: Some(ctx.netns_name(placed.netns)), listener: Some(name.clone()), ..At::default() };
-    let mut station = blank(&STATION, tier.name.clone(), at, "connections");
+    let at = Location::at_listener(placed.netns, placed.listener.address.clone());
+    let mut station = STATION.reading(tier, at, "connections");
     let limit = f64::from(queue.limit);
     station.limit = Some(limit);
     station.used = Some(f64::from(queue.peak));
@@ -85,9 +93,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, (placed, view): (&PlacedListener, &Ne
     } else {
         (StationState::Ok, args("state-accept-queue-ok"))
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 /// True where so many that were dropped cost clients that keep their connections too much of their time: each waited for a retry at least.
@@ -96,7 +102,7 @@ fn cost_time(ctx: &Context<'_>, refused: u64) -> bool {
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
-    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    let refusing = read.iter().filter(|placed| placed.state == StationState::Refusing);
     refusing
         .flat_map(|placed| {
             let full = finding(ctx, placed);
@@ -108,16 +114,13 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
 /// The cause of a full queue whose limit was written higher and is not in force. Before workers that are all taken it would only be longer.
 fn not_in_force(ctx: &Context<'_>, placed: &StationReading, full: &Finding) -> Option<Finding> {
     let (tier, listener) = listener_of(ctx, placed).filter(|_| !stands_behind(ctx, placed))?;
-    if pool::is_exhausted(ctx, tier) { None } else { unforced::finding(ctx, tier, listener, &placed.station, full) }
+    if pool::is_exhausted(ctx, tier) { None } else { unforced::finding(ctx, tier, listener, placed.limit?, full) }
 }
 
 /// The tier of a reading and its listener.
 fn listener_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<(&'a Tier, &'a PlacedListener)> {
-    let own = |listener: &&PlacedListener| {
-        Some(listener.netns) == placed.netns && Some(listener.listener.address.to_string()) == placed.station.at.listener
-    };
-    let tier = ctx.tier(&placed.station.tier)?;
-    Some((tier, tier.listeners.iter().find(own)?))
+    let tier = ctx.only_tier(&placed.owner)?;
+    Some((tier, placed.at.listener_of(tier)?))
 }
 
 /// True where those who found the queue full are enough to be harm, each waiting until it tries again, and where the load's own requests suffered as those suffer
@@ -137,8 +140,7 @@ fn wait_s(ctx: &Context<'_>) -> Option<f64> {
 
 /// True where a longer queue would not serve those who are refused: its process does not keep up, and waiting would be longer than the client's retry.
 fn stands_behind(ctx: &Context<'_>, placed: &StationReading) -> bool {
-    let station = &placed.station;
-    let is_standing = station.waiting.unwrap_or(0.0) >= STANDING_SHARE * station.limit.unwrap_or(0.0).max(1.0);
+    let is_standing = placed.waiting.unwrap_or(0.0) >= STANDING_SHARE * placed.limit.unwrap_or(0.0).max(1.0);
     // Who is turned away at a unix socket does not come again: any wait within the client's patience is better.
     let is_unix = listener_of(ctx, placed).is_some_and(|(_, listener)| unix::path_of(listener).is_some());
     // A client sends a SYN again that a full queue dropped: a queue that is long enough is better than that only where waiting in it is shorter.
@@ -148,76 +150,75 @@ fn stands_behind(ctx: &Context<'_>, placed: &StationReading) -> bool {
 
 /// What stands in a queue that a longer one would not help waits for something behind it.
 fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) -> Standing {
-    match own.filter(|own| finding.id == ACCEPT_QUEUE_FULL && stands_behind(ctx, own)) {
+    match own.filter(|own| finding.id == FindingId::ACCEPT_QUEUE_FULL && stands_behind(ctx, own)) {
         Some(own) => {
-            let station = &own.station;
-            let told = Message::new("finding-accept-queue-full-symptom").with("tier", station.tier.as_str());
-            Standing::Behind(told.with("listener", station.at.listener.clone().unwrap_or_default()))
+            let why = Message::new("finding-accept-queue-full-symptom").with("tier", ctx.owner_name(&own.owner));
+            Standing::Behind(why.with("listener", own.at.listener_name()))
         }
         None => Standing::Alone,
     }
 }
 
 fn finding(ctx: &Context<'_>, placed: &StationReading) -> Finding {
-    let station = &placed.station;
-    let limit = station.limit.unwrap_or(0.0);
+    let limit = placed.limit.unwrap_or(0.0);
     let at_unix = listener_of(ctx, placed).and_then(|(tier, listener)| Some((tier, unix::path_of(listener)?)));
-    let listener = station.at.listener.clone().unwrap_or_default();
-    let args =
-        |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", station.tier.as_str());
+    let (listener, tier) = (placed.at.listener_name(), ctx.owner_name(&placed.owner));
+    let args = |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", limit).with("tier", tier.as_str());
     let explanation = args(if at_unix.is_some() { "finding-accept-queue-full-unix" } else { "finding-accept-queue-full-explanation" });
-    let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, station.used.unwrap_or(0.0) > limit));
+    let logged = at_unix.and_then(|(tier, path)| unix::logged(ctx, tier, path, placed.used.unwrap_or(0.0) > limit));
     // What the load got for answers does not say who turned the connections away; a line of the server that was turned away does.
-    let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.netns, path).is_some());
+    let is_own = at_unix.is_some_and(|(_, path)| unix::own_refused(ctx, placed.at.netns, path).is_some());
     let is_sure = ctx.obs.load.is_some() && (at_unix.is_none() || is_own || logged.is_some());
     let how = if is_own { "evidence-accept-queue-own" } else { "evidence-accept-queue-gateway" };
-    let was_full = station.used.unwrap_or(0.0) >= limit;
+    let was_full = placed.used.unwrap_or(0.0) >= limit;
     Finding {
-        id: ACCEPT_QUEUE_FULL.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: station.tier.clone(),
-        at: station.at.clone(),
         confidence: match is_counted(ctx, placed) || at_unix.is_some() {
             true if is_sure => Confidence::High,
             // A listener drops for other reasons, too.
             false if !was_full => Confidence::Low,
             _ => Confidence::Medium,
         },
-        title: ctx.text(args("finding-accept-queue-full-title")),
-        evidence: proofs(ctx, station, &listener, at_unix.map(|_| how), logged.as_ref()),
-        explanation: ctx.text(explanation),
-        ..unjudged()
+        title: args("finding-accept-queue-full-title"),
+        evidence: proofs(ctx, placed, &listener, at_unix.map(|_| how), logged.as_ref()),
+        explanation: vec![explanation],
+        ..placed.finding(FindingId::ACCEPT_QUEUE_FULL)
     }
 }
 
 /// True where the kernel's count of overflows was read.
 fn is_counted(ctx: &Context<'_>, placed: &StationReading) -> bool {
-    placed.netns.and_then(|netns| ctx.netstat_growth(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
+    placed.at.netns.and_then(|netns| ctx.netstat_growth(ctx.obs.netns.get(&netns)?, OVERFLOWS)).is_some()
 }
 
-fn proofs(ctx: &Context<'_>, station: &Station, listener: &str, at_unix: Option<&'static str>, logged: Option<&Logged>) -> Vec<Evidence> {
-    let netns = station.at.netns.clone().unwrap_or_default();
-    let refused = (station.refused_per_s.unwrap_or(0.0) * ctx.seconds()).round();
+fn proofs(
+    ctx: &Context<'_>,
+    placed: &StationReading,
+    listener: &str,
+    at_unix: Option<&'static str>,
+    logged: Option<&Logged>,
+) -> Vec<Evidence> {
+    let netns = placed.at.netns.map(|netns| ctx.netns_name(netns)).unwrap_or_default();
+    let refused = (placed.refused_per_s.unwrap_or(0.0) * ctx.seconds()).round();
     let args = |id: &'static str| Message::new(id).with("count", refused).with("listener", listener).with("seconds", ctx.seconds());
     let mut proofs = vec![match logged {
-        Some(logged) => logged.proof(ctx),
-        None if let Some(how) = at_unix => evidence(ctx.text(args(how)), "load", Some(refused)),
-        None => evidence(ctx.text(args("evidence-accept-queue-drops")), format!("sock_diag SKMEMINFO ({netns})"), Some(refused)),
+        Some(logged) => logged.proof(),
+        None if let Some(how) = at_unix => Evidence::new(args(how), "load", Some(refused)),
+        None => Evidence::new(args("evidence-accept-queue-drops"), format!("sock_diag SKMEMINFO ({netns})"), Some(refused)),
     }];
-    let text = Message::new("evidence-accept-queue-limit").with("limit", station.limit.unwrap_or(0.0));
-    let text = text.with("peak", station.used.unwrap_or(0.0)).with("mean", station.waiting.unwrap_or(0.0));
-    proofs.push(evidence(ctx.text(text), format!("sock_diag ({netns})"), station.limit));
+    let text = Message::new("evidence-accept-queue-limit").with("limit", placed.limit.unwrap_or(0.0));
+    let text = text.with("peak", placed.used.unwrap_or(0.0)).with("mean", placed.waiting.unwrap_or(0.0));
+    proofs.push(Evidence::new(text, format!("sock_diag ({netns})"), placed.limit));
     if let Some(load) = &ctx.obs.load {
         let text = Message::new("evidence-accept-queue-harm")
             .with("failed", load.requests.saturating_sub(load.good))
             .with("requests", load.requests)
             .with("p99", load.latency_us.p99 as f64 / 1e3);
-        proofs.push(evidence(ctx.text(text), "load", Some(load.latency_us.p99 as f64)));
+        proofs.push(Evidence::new(text, "load", Some(load.latency_us.p99 as f64)));
     }
     // Where most requests fail for another reason, the rate that the wait follows from is not the queue's.
     if let Some(wait) = wait_s(ctx).filter(|_| ctx.can_divide_by_good()) {
         let text = Message::new("evidence-accept-queue-wait").with("ms", wait * 1e3);
-        proofs.push(evidence(ctx.text(text), "load", Some(wait)));
+        proofs.push(Evidence::new(text, "load", Some(wait)));
     }
     proofs
 }

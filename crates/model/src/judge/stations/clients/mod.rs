@@ -1,28 +1,32 @@
 //! Station `clients`: the demand. A fixed number of connections, each with one request under way, or a fixed rate, passes no more than this
 //! however fast the server is. It is a station of its own because the generator's station is about the generator's cores.
 
-use super::{Context, StationDef, StationReading, blank};
+use crate::facts::Context;
 use crate::facts::GOOD_MIN;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::cores::cost_s;
 use crate::facts::limit::holding;
+use crate::facts::owner::Owner;
 use crate::facts::path::Tier;
 use crate::facts::pool::held_s as held_s_most;
 use crate::facts::quota::stops;
 use crate::facts::suffered::in_flight_peak;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::load::{LoadResult, Loop};
 use crate::output::message::Message;
-use crate::output::report::{At, Ceiling, StationKind, StationState};
+use crate::output::report::{Ceiling, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef::new("clients", StationKind::Rate, &[], read, |_, _| Vec::new());
+pub(super) const STATION: StationDef = StationDef::new(StationId("clients"), StationKind::Rate, &[], read, |_, _| Vec::new());
 
 /// Share of an open loop's rate that may be missing although nothing held it back: requests under way at the end.
 const RATE_MISSING_MAX: f64 = 0.02;
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let Some(load) = &ctx.obs.load else { return Vec::new() };
-    let at = At { netns: Some(ctx.netns_name(ctx.obs.request.client_netns)), ..At::default() };
-    let mut station = blank(&STATION, "client".to_owned(), at, "connections");
+    let at = Location::in_netns(ctx.obs.request.client_netns);
+    let mut station = STATION.reading(Owner::Client, at, "connections");
     let (limit, why) = match load.shape {
         Loop::Closed { connections } => (connections, Message::new("state-clients-closed").with("connections", connections)),
         Loop::Open { rate_per_s, connections } => {
@@ -35,9 +39,7 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     station.utilization = (limit > 0).then(|| used / f64::from(limit));
     station.ceiling_rps = ceiling(ctx, load);
     // Few connections are no fault: a closed loop always has all of them under way.
-    station.state = StationState::Ok;
-    station.why = ctx.text(why);
-    vec![StationReading { netns: Some(ctx.obs.request.client_netns), station }]
+    vec![station.in_state(StationState::Ok, why)]
 }
 
 /// An open loop's own rate. For a closed one, connections over the time that an answer takes without any queue: as it was measured while no other

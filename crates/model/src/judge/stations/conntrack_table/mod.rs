@@ -3,21 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::suffered;
 use crate::facts::table::{Table, is_filled_by_cuts};
-use crate::judge::causes::{CouplingDef, Relation, Standing};
-use crate::judge::findings::{CONNECTIONS_EXHAUSTED, TABLE_FULL};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation, Standing};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::{NetnsId, NetnsView};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-conntrack-max", "shorten-conntrack-time-wait"],
-    graph: &[CouplingDef::judged(CONNECTIONS_EXHAUSTED, TABLE_FULL, Relation::Path, "coupling-table-cut")],
+    graph: &[CouplingDef::judged(FindingId::CONNECTIONS_EXHAUSTED, FindingId::TABLE_FULL, Relation::Path, "coupling-table-cut")],
     standing: |ctx, _, _| if is_filled_by_cuts(ctx) { Standing::Perhaps } else { Standing::Alone },
-    ..StationDef::new("conntrack-table", StationKind::Cliff, &[TABLE_FULL], read, judge)
+    ..StationDef::new(StationId("conntrack-table"), StationKind::Cliff, &[FindingId::TABLE_FULL], read, judge)
 };
 
 /// Share from which the headroom is told as small.
@@ -32,8 +36,8 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
 }
 
 fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> StationReading {
-    let at = At { netns: Some(ctx.netns_name(id)), ..At::default() };
-    let mut station = blank(&STATION, ctx.tier_of(id), at, "entries");
+    let at = Location::in_netns(id);
+    let mut station = STATION.reading(ctx.owner_of(id), at, "entries");
     station.limit = (table.max > 0).then_some(table.max as f64);
     station.used = Some(table.peak as f64);
     station.utilization = table.utilization();
@@ -55,9 +59,7 @@ fn reading(ctx: &Context<'_>, id: NetnsId, table: &Table) -> StationReading {
     } else {
         (StationState::Ok, args("state-conntrack-ok"))
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    StationReading { netns: Some(id), station }
+    station.in_state(state, why)
 }
 
 /// True where requests suffered as dropped first packets make them suffer: those of the load itself, else as many of those who came as packets were dropped.
@@ -68,10 +70,10 @@ fn harmed(ctx: &Context<'_>, id: NetnsId, table: &Table) -> bool {
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
-    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    let refusing = read.iter().filter(|placed| placed.state == StationState::Refusing);
     refusing
         .filter_map(|placed| {
-            let id = placed.netns?;
+            let id = placed.at.netns?;
             let view = ctx.obs.netns.get(&id)?;
             Some(finding(ctx, placed, id, view, &Table::of(ctx, id, view)?))
         })
@@ -79,7 +81,6 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
 }
 
 fn finding(ctx: &Context<'_>, placed: &StationReading, id: NetnsId, view: &NetnsView, table: &Table) -> Finding {
-    let station = &placed.station;
     let told_by_load = ctx.obs.load.as_ref().is_some_and(|load| load.errors.connect_timeout + load.errors.response_timeout > 0);
     let told_by_log = table.log_lines.is_some_and(|lines| lines > 0);
     let confidence = match (table.drops.is_some(), told_by_load || told_by_log) {
@@ -87,17 +88,13 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, id: NetnsId, view: &Netns
         (true, false) | (false, true) => Confidence::Medium,
         (false, false) => Confidence::Low,
     };
-    let args = |id: &'static str| Message::new(id).with("netns", ctx.netns_name(placed.netns.unwrap_or_default())).with("max", table.max);
+    let args = |message: &'static str| Message::new(message).with("netns", ctx.netns_name(id)).with("max", table.max);
     Finding {
-        id: TABLE_FULL.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: station.tier.clone(),
-        at: station.at.clone(),
         confidence,
-        title: ctx.text(args("finding-conntrack-table-full-title")),
+        title: args("finding-conntrack-table-full-title"),
         evidence: proofs(ctx, id, view, table),
-        explanation: ctx.text(args("finding-conntrack-table-full-explanation")),
-        ..unjudged()
+        explanation: vec![args("finding-conntrack-table-full-explanation")],
+        ..placed.finding(FindingId::TABLE_FULL)
     }
 }
 
@@ -107,13 +104,13 @@ fn proofs(ctx: &Context<'_>, id: NetnsId, view: &NetnsView, table: &Table) -> Ve
     let mut proofs = Vec::new();
     if let Some(drops) = table.drops {
         let text = Message::new("evidence-conntrack-drops").with("drops", drops).with("seconds", ctx.seconds());
-        proofs.push(evidence(ctx.text(text), place("/proc/net/stat/nf_conntrack: drop"), Some(drops as f64)));
+        proofs.push(Evidence::new(text, place("/proc/net/stat/nf_conntrack: drop"), Some(drops as f64)));
     }
     let text = Message::new("evidence-conntrack-count").with("peak", table.peak).with("max", table.max);
-    proofs.push(evidence(ctx.text(text), place("nf_conntrack_count, nf_conntrack_max"), Some(table.peak as f64)));
+    proofs.push(Evidence::new(text, place("nf_conntrack_count, nf_conntrack_max"), Some(table.peak as f64)));
     if let Some(full_after_us) = table.full_after_us {
         let text = Message::new("evidence-conntrack-time-to-full").with("ms", full_after_us as f64 / 1e3);
-        proofs.push(evidence(ctx.text(text), place("nf_conntrack_count"), Some(full_after_us as f64 / 1e6)));
+        proofs.push(Evidence::new(text, place("nf_conntrack_count"), Some(full_after_us as f64 / 1e6)));
     }
     if let Some(load) = &ctx.obs.load {
         let errors = load.errors;
@@ -121,14 +118,14 @@ fn proofs(ctx: &Context<'_>, id: NetnsId, view: &NetnsView, table: &Table) -> Ve
             .with("connect", errors.connect_timeout)
             .with("response", errors.response_timeout)
             .with("requests", load.requests);
-        proofs.push(evidence(ctx.text(text), "load", Some((errors.connect_timeout + errors.response_timeout) as f64)));
+        proofs.push(Evidence::new(text, "load", Some((errors.connect_timeout + errors.response_timeout) as f64)));
     }
     if let Some(lines) = table.log_lines.filter(|lines| *lines > 0) {
         let text = Message::new("evidence-conntrack-log").with("lines", lines as f64);
-        proofs.push(evidence(ctx.text(text), "/dev/kmsg", Some(lines as f64)));
+        proofs.push(Evidence::new(text, "/dev/kmsg", Some(lines as f64)));
     }
     if let Some(mix) = view.conntrack_states.last().and_then(state_mix) {
-        proofs.push(evidence(ctx.text(Message::new("evidence-conntrack-states").with("mix", mix)), place("/proc/net/nf_conntrack"), None));
+        proofs.push(Evidence::new(Message::new("evidence-conntrack-states").with("mix", mix), place("/proc/net/nf_conntrack"), None));
     }
     proofs
 }

@@ -1,13 +1,15 @@
 //! Station `cpu`: the cores on which the path's servers may run.
 
-use super::{Context, StationDef, StationReading, blank};
+use crate::facts::Context;
 use crate::facts::CoreGroup;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::cores::limiting::{is_wanted, left_to_others, polled, too_few};
 use crate::facts::cores::{Cost, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, Threads, busy, waiting};
-use crate::facts::owner::joined;
+use crate::judge::id::{CPU_FINDINGS, StationId};
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::output::message::Message;
-use crate::output::report::{At, Ceiling, Station, StationKind, StationState};
+use crate::output::report::{Ceiling, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &[
@@ -23,22 +25,18 @@ pub(super) const STATION: StationDef = StationDef {
         "spread-received-packets",
         "look-at-answers",
     ],
-    ..StationDef::new("cpu", StationKind::Rate, FINDINGS, read, |_, _| Vec::new())
+    ..StationDef::new(StationId("cpu"), StationKind::Rate, CPU_FINDINGS, read, |_, _| Vec::new())
 };
 
-/// What could be faster, judged from a profile (`improvements`): none of it is a fault.
-const FINDINGS: &[&str] = crate::judge::improvements::FROM_PROFILE;
-
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    ctx.core_groups().iter().map(|group| StationReading { netns: None, station: reading(ctx, group) }).collect()
+    ctx.core_groups().iter().map(|group| reading(ctx, group)).collect()
 }
 
-fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Station {
-    let at = At { cpu: Some(group.list()), ..At::default() };
-    let mut station = blank(&STATION, joined(&group.tiers), at, "cores");
+fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
+    let at = Location { cores: Some(group.cores.iter().copied().collect()), ..Location::default() };
+    let mut station = STATION.reading(group.tiers.as_slice(), at, "cores");
     let Some(busy) = busy(ctx, &group.cores) else {
-        station.why = ctx.text(Message::new("state-cpu-unknown"));
-        return station;
+        return station.in_state(StationState::Unknown, Message::new("state-cpu-unknown"));
     };
     let limit = group.count();
     let utilization = if limit > 0.0 { busy / limit } else { 0.0 };
@@ -71,9 +69,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Station {
     } else {
         (StationState::Ok, args("state-cpu-ok"))
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 /// Goodput if these threads ran all the time.

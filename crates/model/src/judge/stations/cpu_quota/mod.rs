@@ -1,18 +1,22 @@
 //! Station `cpu-quota`: the CPU time that a cgroup allows the path's servers. When it is used up they are stopped until the next period, however
 //! idle the cores are.
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::cores;
 use crate::facts::quota::{NOTED_SHARE, Quota, file};
-use crate::judge::causes::{CouplingDef, Relation};
-use crate::judge::findings::{THROTTLED, TIME_WAIT_SEARCH};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-cpu-quota", "keep-cpu-quota"],
-    graph: &[CouplingDef::found(TIME_WAIT_SEARCH, THROTTLED, Relation::Tier, "coupling-quota-search")],
-    ..StationDef::new("cpu-quota", StationKind::Rate, &[THROTTLED], read, judge)
+    graph: &[CouplingDef::found(FindingId::TIME_WAIT_SEARCH, FindingId::THROTTLED, Relation::Tier, "coupling-quota-search")],
+    ..StationDef::new(StationId("cpu-quota"), StationKind::Rate, &[FindingId::THROTTLED], read, judge)
 };
 
 /// Share of the window's periods in which a cgroup is stopped from which it lacks CPU time, and is not merely cut short in bursts or at a start.
@@ -94,12 +98,28 @@ fn saw_traffic(ctx: &Context<'_>) -> bool {
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    ctx.quotas().iter().map(|quota| StationReading { netns: None, station: reading(ctx, quota) }).collect()
+    ctx.quotas().iter().map(|quota| reading(ctx, quota)).collect()
 }
 
-fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
-    let at = At { cgroup: Some(quota.now.dir.clone()), ..At::default() };
-    let mut station = blank(&STATION, quota.names(), at, "cores");
+/// A message with all that is known of a quota.
+fn args(ctx: &Context<'_>, id: &'static str, quota: &Quota<'_>) -> Message {
+    let message = Message::new(id)
+        .with("tier", ctx.owner_name(&quota.tiers.as_slice().into()))
+        .with("cgroup", quota.id.path.as_str())
+        .with("limit", quota.limit)
+        .with("quota", quota.now.quota_us.unwrap_or(0) as f64 / 1e3)
+        .with("period", quota.now.period_us as f64 / 1e3)
+        .with("used", quota.used.unwrap_or(0.0));
+    let (periods, of, share) = quota.throttled.map_or((0, 0, 0.0), |throttled| (throttled.periods, throttled.of, throttled.share));
+    message.with("periods", periods).with("of", of).with("share", share * 100.0)
+}
+
+fn at(quota: &Quota<'_>) -> Location {
+    Location { cgroup: Some(quota.now.dir.clone()), ..Location::default() }
+}
+
+fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> StationReading {
+    let mut station = STATION.reading(quota.tiers.as_slice(), at(quota), "cores");
     station.limit = Some(quota.limit);
     station.used = quota.used;
     station.utilization = quota.utilization();
@@ -109,17 +129,15 @@ fn reading(ctx: &Context<'_>, quota: &Quota<'_>) -> Station {
         let clocked = if quota.now.used_ns.is_some() { (busy - others).max(0.0) } else { 0.0 };
         cores::ceiling_of(ctx, &cores::Use { limit: quota.limit, busy, others, clocked })
     });
-    let told = |id: &'static str| quota.told(id);
+    let args = |id: &'static str| args(ctx, id, quota);
     let (state, why) = match (quota.throttled, quota.utilization()) {
-        (None, _) | (_, None) => (StationState::Unknown, told("state-cpu-quota-unknown")),
-        _ if harm(ctx, quota).is_some() => (StationState::Saturated, told("state-cpu-quota-throttled")),
-        (Some(throttled), _) if throttled.share >= NOTED_SHARE => (StationState::Near, told("state-cpu-quota-harmless")),
-        (_, Some(share)) if share >= cores::NEAR_UTILIZATION => (StationState::Near, told("state-cpu-quota-near")),
-        _ => (StationState::Ok, told("state-cpu-quota-ok")),
+        (None, _) | (_, None) => (StationState::Unknown, args("state-cpu-quota-unknown")),
+        _ if harm(ctx, quota).is_some() => (StationState::Saturated, args("state-cpu-quota-throttled")),
+        (Some(throttled), _) if throttled.share >= NOTED_SHARE => (StationState::Near, args("state-cpu-quota-harmless")),
+        (_, Some(share)) if share >= cores::NEAR_UTILIZATION => (StationState::Near, args("state-cpu-quota-near")),
+        _ => (StationState::Ok, args("state-cpu-quota-ok")),
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
@@ -133,15 +151,11 @@ fn finding(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Finding {
         Harm::Tail => "finding-cgroup-cpu-throttled-explanation-tail",
     };
     Finding {
-        id: THROTTLED.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: quota.names(),
-        at: At { cgroup: Some(quota.now.dir.clone()), ..At::default() },
         confidence: if ctx.obs.load.is_some() { Confidence::High } else { Confidence::Medium },
-        title: ctx.text(quota.told("finding-cgroup-cpu-throttled-title")),
+        title: args(ctx, "finding-cgroup-cpu-throttled-title", quota),
         evidence: proofs(ctx, quota, harm),
-        explanation: ctx.text(quota.told(explanation)),
-        ..unjudged()
+        explanation: vec![args(ctx, explanation, quota)],
+        ..STATION.finding(FindingId::THROTTLED, quota.tiers.as_slice(), at(quota))
     }
 }
 
@@ -149,16 +163,16 @@ fn proofs(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Vec<Evidence> {
     let place = |name: &str| format!("{}/{name}", quota.now.dir);
     let throttled = quota.throttled.map(|throttled| throttled.periods as f64);
     let mut proofs = vec![
-        evidence(ctx.text(quota.told("evidence-cpu-quota-throttled")), place("cpu.stat"), throttled),
-        evidence(ctx.text(quota.told("evidence-cpu-quota-limit")), place(file(quota.id)), Some(quota.limit)),
+        Evidence::new(args(ctx, "evidence-cpu-quota-throttled", quota), place("cpu.stat"), throttled),
+        Evidence::new(args(ctx, "evidence-cpu-quota-limit", quota), place(file(quota.id)), Some(quota.limit)),
     ];
     if let Some(cores) = cores::cores_of(ctx, &quota.tiers) {
         let text = Message::new("evidence-cpu-quota-idle").with("idle", cores.idle).with("others", cores.others).with("count", cores.count);
-        proofs.push(evidence(ctx.text(text), "/proc/stat", Some(cores.idle)));
+        proofs.push(Evidence::new(text, "/proc/stat", Some(cores.idle)));
     }
     if let Some(waiting) = cores::waiting(ctx, &quota.tiers) {
         let text = Message::new("evidence-cpu-quota-waiting").with("waiting", waiting);
-        proofs.push(evidence(ctx.text(text), "/proc/PID/schedstat", Some(waiting)));
+        proofs.push(Evidence::new(text, "/proc/PID/schedstat", Some(waiting)));
     }
     if let Some(load) = &ctx.obs.load {
         let id = match harm {
@@ -170,7 +184,7 @@ fn proofs(ctx: &Context<'_>, quota: &Quota<'_>, harm: Harm) -> Vec<Evidence> {
         let text = text.with("p99", load.latency_us.p99 as f64 / 1e3);
         let text = text.with("alone", ctx.alone_us().unwrap_or(0.0) / 1e3);
         let text = text.with("slo", ctx.obs.request.slo_p99_us.unwrap_or(0) as f64 / 1e3);
-        proofs.push(evidence(ctx.text(text), "load", Some(load.goodput_rps())));
+        proofs.push(Evidence::new(text, "load", Some(load.goodput_rps())));
     }
     proofs
 }

@@ -1,8 +1,8 @@
 //! The ceiling of an edge's ports: how many there are over the time for which a request keeps one taken.
 
 use super::Ports;
+use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
-use crate::judge::stations::Context;
 use crate::output::report::Ceiling;
 
 /// Seconds for which a port stays in TIME_WAIT (include/net/tcp.h, TCP_TIMEWAIT_LEN).

@@ -6,8 +6,7 @@ mod ceiling;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
-use crate::facts::Logged;
+use crate::facts::Context;
 use crate::facts::cores::limiting;
 use crate::facts::cores::{kernel_share, utilization_of};
 use crate::facts::harm::Cost;
@@ -15,16 +14,27 @@ use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::port_range::{self, KEY_RANGE, KEY_RESERVED};
 use crate::facts::profile::{PORT_SEARCH, Profiled, Share, is_of};
 use crate::facts::suffered::{answers_with, turned_away};
-use crate::judge::causes::{CouplingDef, Relation};
-use crate::judge::findings::{PORTS_EXHAUSTED, TABLE_FULL, TIME_WAIT_SEARCH};
+use crate::facts::{Logged, TierId};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::{EdgeId, Location};
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::{ListenerAddress, NetnsId, NetnsView, SocketAddress, TimeWaits};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["widen-port-range", "reuse-time-wait"],
-    graph: &[CouplingDef::found(TABLE_FULL, PORTS_EXHAUSTED, Relation::Edge, "coupling-ports-table")],
-    ..StationDef::new("ephemeral-ports", StationKind::Rate, &[PORTS_EXHAUSTED, TIME_WAIT_SEARCH], read, judge)
+    graph: &[CouplingDef::found(FindingId::TABLE_FULL, FindingId::PORTS_EXHAUSTED, Relation::Edge, "coupling-ports-table")],
+    ..StationDef::new(
+        StationId("ephemeral-ports"),
+        StationKind::Rate,
+        &[FindingId::PORTS_EXHAUSTED, FindingId::TIME_WAIT_SEARCH],
+        read,
+        judge,
+    )
 };
 
 /// Sysctl that lets a new connection take a port over from one in TIME_WAIT.
@@ -50,10 +60,12 @@ const SEARCH_KERNEL_SHARE_MIN: f64 = 0.1;
 pub(crate) struct Ports {
     /// Namespace of the dialling tier.
     pub(crate) netns: NetnsId,
-    /// "nginx->php-fpm".
-    pub(crate) edge: String,
+    /// The tier that dials.
+    pub(crate) from: TierId,
+    /// The upstream.
+    pub(crate) to: TierId,
     /// The upstream's address and port.
-    pub(crate) remote: String,
+    pub(crate) remote: ListenerAddress,
     /// Its addresses to which connections were seen, live or in TIME_WAIT, and its port.
     dialled: BTreeSet<IpAddr>,
     port: u16,
@@ -88,6 +100,11 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
+    /// Where they are.
+    pub(crate) fn edge(&self) -> EdgeId {
+        EdgeId::Tiers(self.from, self.to)
+    }
+
     fn used(&self) -> u64 {
         // A port in TIME_WAIT that can be taken over is not taken; but that is so after a second alone (tcp_twsk_unique()), and where the server found none left
         // they were not.
@@ -189,8 +206,9 @@ fn of(ctx: &Context<'_>, tier: &Tier, upstream: &Tier, placed: &PlacedListener) 
     let loopback = dialled.iter().all(IpAddr::is_loopback);
     Some(Ports {
         netns: tier.netns,
-        edge: format!("{}->{}", tier.name, upstream.name),
-        remote: placed.listener.address.to_string(),
+        from: tier.id,
+        to: upstream.id,
+        remote: placed.listener.address.clone(),
         range,
         usable: port_range::usable(view, range),
         live,
@@ -238,25 +256,19 @@ pub(crate) fn reuses(view: &NetnsView, loopback: bool) -> bool {
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    all(ctx).iter().map(|ports| StationReading { netns: Some(ports.netns), station: reading(ctx, ports) }).collect()
+    all(ctx).iter().map(|ports| reading(ctx, ports)).collect()
 }
 
-fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
-    let tier = ports.edge.split("->").next().unwrap_or_default().to_owned();
-    let at = At {
-        netns: Some(ctx.netns_name(ports.netns)),
-        edge: Some(ports.edge.clone()),
-        listener: Some(ports.remote.clone()),
-        ..At::default()
-    };
-    let mut station = blank(&STATION, tier, at, "ports");
+fn reading(ctx: &Context<'_>, ports: &Ports) -> StationReading {
+    let at = Location { edge: Some(ports.edge()), ..Location::at_listener(ports.netns, ports.remote.clone()) };
+    let mut station = STATION.reading(ports.from, at, "ports");
     station.limit = Some(f64::from(ports.usable));
     station.used = Some(ports.used() as f64);
     station.utilization = Some(ports.share());
     station.refused_per_s = ports.refused(ctx).map(|count| count as f64 / ctx.seconds().max(1e-6));
     station.ceiling_rps = ceiling::of(ctx, ports);
     let args = |id: &'static str| {
-        let message = Message::new(id).with("used", ports.used()).with("usable", ports.usable).with("remote", ports.remote.as_str());
+        let message = Message::new(id).with("used", ports.used()).with("usable", ports.usable).with("remote", ports.remote.to_string());
         message.with("waiting", ports.time_wait)
     };
     let (state, why) = if ports.is_exhausted(ctx) {
@@ -268,9 +280,7 @@ fn reading(ctx: &Context<'_>, ports: &Ports) -> Station {
     } else {
         (StationState::Ok, args("state-ports-ok"))
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 /// True where connects to an upstream failed: the gateway answered 502 or the like. A full table of ports alone refuses nobody yet.
@@ -281,9 +291,8 @@ fn refused(ctx: &Context<'_>) -> bool {
 /// What a profile says of the search: its share of the CPU time of what limits the dialling tier.
 fn sampled(ctx: &Context<'_>, ports: &Ports) -> Option<(Share, String)> {
     let profiled = Profiled::of(ctx).filter(Profiled::names_kernel)?;
-    let dials = |tier: &&&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
     limiting(ctx).iter().find_map(|limiting| {
-        let tier = limiting.tiers.iter().find(dials)?;
+        let tier = limiting.tiers.iter().find(|tier| tier.id == ports.from)?;
         let share = profiled.share(limiting, |part| tier.pids.contains(&part.pid) && is_of(part, PORT_SEARCH))?;
         Some((share, profiled.hottest(tier, PORT_SEARCH).unwrap_or("inet_hash_connect").to_owned()))
     })
@@ -308,73 +317,67 @@ fn is_searching(ctx: &Context<'_>, ports: &Ports) -> bool {
     if !ports.searches() {
         return false;
     }
-    let dials = |tier: &&Tier| ports.edge.starts_with(&format!("{}->", tier.name));
-    ctx.path.tiers.iter().find(dials).is_some_and(|tier| {
-        let busy = utilization_of(ctx, tier).is_some_and(|share| share >= SEARCH_CPU_SHARE);
-        busy && kernel_share(ctx, tier).is_none_or(|share| share >= SEARCH_KERNEL_SHARE_MIN)
-    })
+    let tier = &ctx.path.tiers[ports.from.0];
+    let busy = utilization_of(ctx, tier).is_some_and(|share| share >= SEARCH_CPU_SHARE);
+    busy && kernel_share(ctx, tier).is_none_or(|share| share >= SEARCH_KERNEL_SHARE_MIN)
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     let pairs = all(ctx).into_iter().zip(read);
     pairs
-        .filter_map(|(ports, placed)| match placed.station.state {
-            StationState::Refusing => Some(finding(ctx, placed, &ports, PORTS_EXHAUSTED)),
-            StationState::Saturated => Some(finding(ctx, placed, &ports, TIME_WAIT_SEARCH)),
+        .filter_map(|(ports, placed)| match placed.state {
+            StationState::Refusing => Some(finding(ctx, placed, &ports, FindingId::PORTS_EXHAUSTED)),
+            StationState::Saturated => Some(finding(ctx, placed, &ports, FindingId::TIME_WAIT_SEARCH)),
             _ => None,
         })
         .collect()
 }
 
-fn finding(ctx: &Context<'_>, placed: &StationReading, ports: &Ports, id: &'static str) -> Finding {
-    let station = &placed.station;
-    let exhausted = id == PORTS_EXHAUSTED;
+fn finding(ctx: &Context<'_>, placed: &StationReading, ports: &Ports, id: FindingId) -> Finding {
+    let exhausted = id == FindingId::PORTS_EXHAUSTED;
     let (title, explanation) = match exhausted {
         true => ("finding-ephemeral-ports-exhausted-title", "finding-ephemeral-ports-exhausted-explanation"),
         false if !ports.searches() => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation-sampled"),
         false => ("finding-time-wait-port-search-title", "finding-time-wait-port-search-explanation"),
     };
+    let (tier, edge, remote) = (ctx.owner_name(&placed.owner), ctx.edge_name(&ports.edge()), ports.remote.to_string());
     let args = |id: &'static str| {
-        let message = Message::new(id).with("edge", ports.edge.as_str()).with("usable", ports.usable).with("remote", ports.remote.as_str());
-        message.with("tier", station.tier.as_str()).with("live", ports.live).with("waiting", ports.time_wait)
+        let message = Message::new(id).with("edge", edge.as_str()).with("usable", ports.usable).with("remote", remote.as_str());
+        message.with("tier", tier.as_str()).with("live", ports.live).with("waiting", ports.time_wait)
     };
     let netns = ctx.netns_name(ports.netns);
     let used =
-        Message::new("evidence-ports-used").with("live", ports.live).with("waiting", ports.time_wait).with("remote", ports.remote.as_str());
+        Message::new("evidence-ports-used").with("live", ports.live).with("waiting", ports.time_wait).with("remote", remote.as_str());
     let range = Message::new("evidence-ports-range").with("low", ports.range.0).with("high", ports.range.1).with("usable", ports.usable);
     let mut proofs = vec![
-        evidence(ctx.text(used), format!("sock_diag ({netns})"), Some(ports.used() as f64)),
-        evidence(ctx.text(range), format!("{KEY_RANGE}, {KEY_RESERVED} ({netns})"), Some(f64::from(ports.usable))),
+        Evidence::new(used, format!("sock_diag ({netns})"), Some(ports.used() as f64)),
+        Evidence::new(range, format!("{KEY_RANGE}, {KEY_RESERVED} ({netns})"), Some(f64::from(ports.usable))),
     ];
     let logged = ports.logged.as_ref().filter(|_| exhausted);
-    proofs.extend(logged.map(|logged| logged.proof(ctx)));
+    proofs.extend(logged.map(|logged| logged.proof()));
     if exhausted && let Some(load) = &ctx.obs.load {
         let gateway = answers_with(load, GATEWAY_ERRORS);
         let text = Message::new("evidence-ports-gateway").with("count", gateway).with("requests", load.requests);
-        proofs.push(evidence(ctx.text(text), "load", Some(gateway as f64)));
+        proofs.push(Evidence::new(text, "load", Some(gateway as f64)));
     }
     let mut is_sampled = false;
     if !exhausted {
         if !ports.reuses {
-            proofs.push(evidence(ctx.text(Message::new("evidence-ports-no-reuse")), format!("{KEY_REUSE} ({netns})"), None));
+            proofs.push(Evidence::new(Message::new("evidence-ports-no-reuse"), format!("{KEY_REUSE} ({netns})"), None));
         }
         if let Some((share, function)) = sampled(ctx, ports) {
             is_sampled = Cost::of_time(share.low).hurts();
             let text = Message::new("evidence-ports-search").with("share", share.value * 100.0).with("function", function);
             let text = text.with("low", share.low * 100.0).with("high", share.high * 100.0).with("samples", share.of);
-            proofs.push(evidence(ctx.text(text.with("tier", station.tier.as_str())), "profile", Some(share.value)));
+            proofs.push(Evidence::new(text.with("tier", tier.as_str()), "profile", Some(share.value)));
         }
     }
     Finding {
-        id: id.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: station.tier.clone(),
-        at: station.at.clone(),
         // The errno of the failed connect is in the server's log and not in any counter: without it, 502s and full ports point to it together.
         confidence: if logged.is_some() || is_sampled { Confidence::High } else { Confidence::Medium },
-        title: ctx.text(args(title)),
+        title: args(title),
         evidence: proofs,
-        explanation: ctx.text(args(explanation)),
-        ..unjudged()
+        explanation: vec![args(explanation)],
+        ..placed.finding(id)
     }
 }

@@ -1,21 +1,25 @@
 //! Station `file-descriptors`: the files, sockets and pipes that one process may have open at once. At the limit accept() fails and
 //! connections stand in the queue, or an upstream or a file cannot be opened and the answer is an error.
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::Logged;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::{answers_with, in_flight_peak, slower_by, turned_away};
 use crate::facts::sum::per_second;
-use crate::judge::causes::{CouplingDef, Relation};
-use crate::judge::findings::{FILES_EXHAUSTED, TABLE_FULL};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-nofile", "raise-nofile-by-hand"],
-    graph: &[CouplingDef::found(TABLE_FULL, FILES_EXHAUSTED, Relation::Edge, "coupling-held-table")],
-    ..StationDef::new("file-descriptors", StationKind::Cliff, &[FILES_EXHAUSTED], read, judge)
+    graph: &[CouplingDef::found(FindingId::TABLE_FULL, FindingId::FILES_EXHAUSTED, Relation::Edge, "coupling-held-table")],
+    ..StationDef::new(StationId("file-descriptors"), StationKind::Cliff, &[FindingId::FILES_EXHAUSTED], read, judge)
 };
 
 /// Kinds of lines in an error log, of accepting and of opening what an answer needs: a call failed with EMFILE (24), the process's own limit. ENFILE (23) is the host's and not counted here.
@@ -130,12 +134,12 @@ impl Files {
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let files = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Files::of(ctx, tier)?)));
-    files.map(|(tier, files)| StationReading { netns: Some(tier.netns), station: reading(ctx, tier, &files) }).collect()
+    files.map(|(tier, files)| reading(ctx, tier, &files)).collect()
 }
 
-fn reading(ctx: &Context<'_>, tier: &Tier, files: &Files) -> Station {
-    let at = At { netns: Some(ctx.netns_name(tier.netns)), pid: Some(files.pid), ..At::default() };
-    let mut station = blank(&STATION, tier.name.clone(), at, "files");
+fn reading(ctx: &Context<'_>, tier: &Tier, files: &Files) -> StationReading {
+    let at = Location { pid: Some(files.pid), ..Location::in_netns(tier.netns) };
+    let mut station = STATION.reading(tier, at, "files");
     station.limit = Some(files.limit as f64);
     station.used = Some(files.peak as f64);
     station.utilization = Some(files.share());
@@ -152,16 +156,14 @@ fn reading(ctx: &Context<'_>, tier: &Tier, files: &Files) -> Station {
         (false, true) if files.share() >= NEAR_SHARE => (StationState::Near, args("state-file-descriptors-near")),
         (false, true) => (StationState::Ok, args("state-file-descriptors-ok")),
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
-    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    let refusing = read.iter().filter(|placed| placed.state == StationState::Refusing);
     refusing
         .filter_map(|placed| {
-            let tier = ctx.tier(&placed.station.tier)?;
+            let tier = ctx.only_tier(&placed.owner)?;
             Some(finding(ctx, placed, tier, &Files::of(ctx, tier)?))
         })
         .collect()
@@ -170,36 +172,32 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
 fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, files: &Files) -> Finding {
     let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", files.limit);
     Finding {
-        id: FILES_EXHAUSTED.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: tier.name.clone(),
-        at: placed.station.at.clone(),
         // Only the failed call's errno is a proof; it stands in the server's log and in no counter.
         confidence: if files.is_logged() { Confidence::High } else { Confidence::Medium },
-        title: ctx.text(args("finding-file-descriptors-exhausted-title")),
+        title: args("finding-file-descriptors-exhausted-title"),
         evidence: proofs(ctx, files),
-        explanation: ctx.text(args("finding-file-descriptors-exhausted-explanation")),
-        ..unjudged()
+        explanation: vec![args("finding-file-descriptors-exhausted-explanation")],
+        ..placed.finding(FindingId::FILES_EXHAUSTED)
     }
 }
 
 fn proofs(ctx: &Context<'_>, files: &Files) -> Vec<Evidence> {
-    let mut proofs: Vec<Evidence> = files.logged().map(|logged| logged.proof(ctx)).collect();
+    let mut proofs: Vec<Evidence> = files.logged().map(|logged| logged.proof()).collect();
     let text = Message::new("evidence-file-descriptors-open")
         .with("peak", files.peak)
         .with("limit", files.limit)
         .with("pid", files.pid.to_string())
         .with("full", files.full_samples as f64)
         .with("samples", files.samples as f64);
-    proofs.push(evidence(ctx.text(text), format!("/proc/{0}/fd, /proc/{0}/limits", files.pid), Some(files.peak as f64)));
+    proofs.push(Evidence::new(text, format!("/proc/{0}/fd, /proc/{0}/limits", files.pid), Some(files.peak as f64)));
     if files.waiting > 0.0 {
         let text = Message::new("evidence-file-descriptors-waiting").with("waiting", files.waiting);
-        proofs.push(evidence(ctx.text(text), "sock_diag", Some(files.waiting)));
+        proofs.push(Evidence::new(text, "sock_diag", Some(files.waiting)));
     }
     if let Some(load) = &ctx.obs.load {
         let lost = load.requests.saturating_sub(load.good);
         let text = Message::new("evidence-file-descriptors-harm").with("failed", lost).with("requests", load.requests);
-        proofs.push(evidence(ctx.text(text.with("p99", load.latency_us.p99 as f64 / 1e3)), "load", Some(lost as f64)));
+        proofs.push(Evidence::new(text.with("p99", load.latency_us.p99 as f64 / 1e3), "load", Some(lost as f64)));
     }
     proofs
 }

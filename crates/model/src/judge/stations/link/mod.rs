@@ -1,11 +1,15 @@
 //! Station `link`: the network interface through which answers leave, and the shaper on it where there is one.
 
-use super::{Context, StationDef, StationReading, blank};
+use crate::facts::Context;
+use crate::facts::path::Tier;
+use crate::judge::id::StationId;
+use crate::judge::location::{EdgeId, Location};
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::{Link, NetnsId, NetnsView, Qdisc};
 use crate::output::message::Message;
-use crate::output::report::{At, Ceiling, Station, StationKind, StationState};
+use crate::output::report::{Ceiling, StationKind, StationState};
 
-pub(super) const STATION: StationDef = StationDef::new("link", StationKind::Rate, &[], read, |_, _| Vec::new());
+pub(super) const STATION: StationDef = StationDef::new(StationId("link"), StationKind::Rate, &[], read, |_, _| Vec::new());
 
 /// Share of the rate at which a link counts as full: goodput read off a socket buffer runs ahead of the wire by more than that
 /// in short windows (KNOWLEDGE.md, "Signals"), and framing takes the rest.
@@ -31,11 +35,7 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     flows.retain(|flow| flow.link.up);
     // The answers leave through the interface that sends most.
     flows.sort_by(|a, b| b.tx_bits_per_s.total_cmp(&a.tx_bits_per_s));
-    flows
-        .into_iter()
-        .take(1)
-        .map(|flow| StationReading { netns: Some(tier.netns), station: reading(ctx, tier.netns, &tier.name, &flow) })
-        .collect()
+    flows.first().map(|flow| reading(ctx, tier, flow)).into_iter().collect()
 }
 
 fn flows<'a>(ctx: &Context<'a>, view: &'a NetnsView, netns: NetnsId) -> Vec<Flow<'a>> {
@@ -77,9 +77,9 @@ fn passed(ctx: &Context<'_>, view: &NetnsView, shaper: &Qdisc) -> Option<(u64, f
     (bytes > 0).then_some((bytes, elapsed_us as f64 / 1e6))
 }
 
-fn reading(ctx: &Context<'_>, netns: NetnsId, tier: &str, flow: &Flow<'_>) -> Station {
-    let at = At { netns: Some(ctx.netns_name(netns)), edge: Some(flow.link.name.clone()), ..At::default() };
-    let mut station = blank(&STATION, tier.to_owned(), at, "bits/s");
+fn reading(ctx: &Context<'_>, tier: &Tier, flow: &Flow<'_>) -> StationReading {
+    let at = Location { edge: Some(EdgeId::Interface(flow.link.name.clone())), ..Location::in_netns(tier.netns) };
+    let mut station = STATION.reading(tier, at, "bits/s");
     let rate = flow.shaper.and_then(|qdisc| qdisc.rate_bits_per_s).or(flow.link.rate_bits_per_s());
     let used = flow.tx_bits_per_s.max(if flow.shaper.is_some() { 0.0 } else { flow.rx_bits_per_s });
     station.used = Some(used);
@@ -88,9 +88,8 @@ fn reading(ctx: &Context<'_>, netns: NetnsId, tier: &str, flow: &Flow<'_>) -> St
     station.waiting = flow.shaper.map(|qdisc| f64::from(qdisc.queue_length));
     let megabits = used / 1e6;
     let Some(rate) = rate.filter(|rate| *rate > 0) else {
-        station.state = StationState::Ok;
-        station.why = ctx.text(Message::new("state-link-no-rate").with("link", flow.link.name.as_str()).with("megabits", megabits));
-        return station;
+        let why = Message::new("state-link-no-rate").with("link", flow.link.name.as_str()).with("megabits", megabits);
+        return station.in_state(StationState::Ok, why);
     };
     let utilization = used / rate as f64;
     station.utilization = Some(utilization);
@@ -102,10 +101,8 @@ fn reading(ctx: &Context<'_>, netns: NetnsId, tier: &str, flow: &Flow<'_>) -> St
     } else {
         (StationState::Ok, "state-link-ok")
     };
-    station.state = state;
     let why = Message::new(id).with("link", flow.link.name.as_str()).with("megabits", megabits).with("rate", rate as f64 / 1e6);
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 /// Rate over wire bytes per answer. The bytes were counted on the wire, so the estimate is as sure as the answers are alike: 5 %.

@@ -1,34 +1,38 @@
 //! Station `load-generator`: the client that offers the load must not itself be the limit.
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::GOOD_MIN;
 use crate::facts::ceiling::ceiling_between;
-use crate::facts::cores::core_list;
-use crate::judge::causes::{CouplingDef, Relation, Standing};
-use crate::judge::findings::{ACCEPT_QUEUE_FULL, CLOSE_RACE, CONNECTIONS_EXHAUSTED, GENERATOR_LIMITED, LIMITED_BY_CONFIG, PORTS_EXHAUSTED};
+use crate::facts::owner::Owner;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation, Standing};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::load::{GeneratorThread, LoadResult, Loop};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Finding, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 /// A server that turns requests away at once keeps a generator busy that asks again at once.
-const fn asked_again(cause: &'static str) -> CouplingDef {
-    CouplingDef::judged(cause, GENERATOR_LIMITED, Relation::Path, "coupling-generator-asks-again")
+const fn asked_again(cause: FindingId) -> CouplingDef {
+    CouplingDef::judged(cause, FindingId::GENERATOR_LIMITED, Relation::Path, "coupling-generator-asks-again")
 }
 
 pub(super) const STATION: StationDef = StationDef {
     graph: &[
-        asked_again(CONNECTIONS_EXHAUSTED),
-        asked_again(ACCEPT_QUEUE_FULL),
-        asked_again(PORTS_EXHAUSTED),
-        asked_again(LIMITED_BY_CONFIG),
-        asked_again(CLOSE_RACE),
+        asked_again(FindingId::CONNECTIONS_EXHAUSTED),
+        asked_again(FindingId::ACCEPT_QUEUE_FULL),
+        asked_again(FindingId::PORTS_EXHAUSTED),
+        asked_again(FindingId::LIMITED_BY_CONFIG),
+        asked_again(FindingId::CLOSE_RACE),
     ],
     standing: |ctx, _, _| {
         let asks =
             ctx.obs.load.as_ref().is_some_and(|load| matches!(limit(utilization(ctx, load), load), Some(Limit::Cpu)) && asks_again(load));
         if asks { Standing::Perhaps } else { Standing::Alone }
     },
-    ..StationDef::new("load-generator", StationKind::Rate, &[GENERATOR_LIMITED], read, judge)
+    ..StationDef::new(StationId("load-generator"), StationKind::Rate, &[FindingId::GENERATOR_LIMITED], read, judge)
 };
 
 /// Share of its CPUs at which the generator's threads, with the softirq attributed to them, count as the limit (DESIGN.md, "Verdicts").
@@ -50,8 +54,8 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let busy = utilization(ctx, load);
     let cores = load.threads.len() as f64;
     let cpus: Vec<u32> = load.threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
-    let at = At { netns: Some(ctx.netns_name(ctx.obs.request.client_netns)), cpu: Some(core_list(&cpus)), ..At::default() };
-    let mut station = blank(&STATION, "client".to_owned(), at, "cores");
+    let at = Location { cores: Some(cpus), ..Location::in_netns(ctx.obs.request.client_netns) };
+    let mut station = STATION.reading(Owner::Client, at, "cores");
     station.limit = Some(cores);
     station.used = Some(busy * cores);
     station.utilization = Some(busy);
@@ -66,23 +70,21 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
         None if busy >= NEAR_UTILIZATION => (StationState::Near, Message::new("state-generator-near").with("share", busy * 100.0)),
         None => (StationState::Ok, Message::new("state-generator-ok").with("share", busy * 100.0)),
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    vec![StationReading { netns: Some(ctx.obs.request.client_netns), station }]
+    vec![station.in_state(state, why)]
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     let (Some(placed), Some(load)) = (read.first(), &ctx.obs.load) else { return Vec::new() };
-    let busy = placed.station.utilization.unwrap_or(0.0);
+    let busy = placed.utilization.unwrap_or(0.0);
     let Some(limit) = limit(busy, load) else { return Vec::new() };
     let proof = match limit {
         Limit::Cpu => {
             let text = Message::new("evidence-generator-cpu").with("share", busy * 100.0);
-            evidence(ctx.text(text), "CLOCK_THREAD_CPUTIME_ID, /proc/stat", Some(busy))
+            Evidence::new(text, "CLOCK_THREAD_CPUTIME_ID, /proc/stat", Some(busy))
         }
         Limit::Late(count) => {
             let text = Message::new("evidence-generator-late").with("count", count).with("of", load.requests);
-            evidence(ctx.text(text), "load", Some(count as f64))
+            Evidence::new(text, "load", Some(count as f64))
         }
         Limit::Local(count) => {
             let errors = load.errors;
@@ -90,19 +92,15 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
                 .with("ports", errors.local_ports)
                 .with("files", errors.local_files)
                 .with("memory", errors.local_memory);
-            evidence(ctx.text(text), "load", Some(count as f64))
+            Evidence::new(text, "load", Some(count as f64))
         }
     };
     vec![Finding {
-        id: GENERATOR_LIMITED.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: "client".to_owned(),
-        at: placed.station.at.clone(),
         confidence: Confidence::High,
-        title: ctx.text(Message::new("finding-load-generator-limited-title")),
+        title: Message::new("finding-load-generator-limited-title"),
         evidence: vec![proof],
-        explanation: ctx.text(Message::new("finding-load-generator-limited-explanation")),
-        ..unjudged()
+        explanation: vec![Message::new("finding-load-generator-limited-explanation")],
+        ..placed.finding(FindingId::GENERATOR_LIMITED)
     }]
 }
 

@@ -1,25 +1,31 @@
 //! Station `rate-limit`: the requests a second, or connections, that the configuration itself allows on this request's way (nginx's limit_req and
 //! limit_conn). Somebody meant it; what it takes from this traffic is told all the same.
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::limit::{Held, Limit, narrowest, place, told};
 use crate::facts::path::Tier;
 use crate::facts::suffered::answers_with;
-use crate::judge::findings::LIMITED_BY_CONFIG;
-use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
+use crate::output::report::{Confidence, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { remedies: &["ask-limit-owner"], ..StationDef::new("rate-limit", StationKind::Rate, &[LIMITED_BY_CONFIG], read, judge) };
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["ask-limit-owner"],
+    ..StationDef::new(StationId("rate-limit"), StationKind::Rate, &[FindingId::LIMITED_BY_CONFIG], read, judge)
+};
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let limits = ctx.path.tiers.iter().filter_map(|tier| Some((tier, narrowest(ctx, tier)?)));
-    limits.map(|(tier, limit)| StationReading { netns: Some(tier.netns), station: reading(ctx, tier, &limit) }).collect()
+    limits.map(|(tier, limit)| reading(ctx, tier, &limit)).collect()
 }
 
-fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> Station {
-    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
+fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> StationReading {
+    let at = Location::in_netns(tier.netns);
     let unit = if limit.config.rate_per_s.is_some() { "requests/s" } else { "connections" };
-    let mut station = blank(&STATION, tier.name.clone(), at, unit);
+    let mut station = STATION.reading(tier, at, unit);
     station.limit = limit.config.rate_per_s.or(limit.config.connections.map(|count| count as f64));
     let load = ctx.obs.load.as_ref();
     if let (Some(load), Some(allowed)) = (load, load.and_then(|load| limit.allowed_rps(load))) {
@@ -38,15 +44,13 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>) -> Station {
         None if refused.is_some_and(|count| count > 0) => (StationState::Near, args("state-rate-limit-harmless")),
         None => (StationState::Ok, args("state-rate-limit-ok")),
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     read.iter()
         .filter_map(|placed| {
-            let tier = ctx.tier(&placed.station.tier)?;
+            let tier = ctx.only_tier(&placed.owner)?;
             let limit = narrowest(ctx, tier)?;
             Some(finding(ctx, placed, tier, &limit, limit.held?))
         })
@@ -62,29 +66,25 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, limit: &Limi
         (Held::Delayed, _) => ("finding-rate-limited-by-config-title-delay", "finding-rate-limited-by-config-explanation-delay"),
     };
     Finding {
-        id: LIMITED_BY_CONFIG.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: tier.name.clone(),
-        at: placed.station.at.clone(),
         confidence: if limit.is_logged { Confidence::High } else { Confidence::Medium },
-        title: ctx.text(told(title, tier, limit.config)),
+        title: told(title, tier, limit.config),
         evidence: proofs(ctx, tier, limit, held),
-        explanation: ctx.text(told(explanation, tier, limit.config)),
-        ..unjudged()
+        explanation: vec![told(explanation, tier, limit.config)],
+        ..placed.finding(FindingId::LIMITED_BY_CONFIG)
     }
 }
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, limit: &Limit<'_>, held: Held) -> Vec<Evidence> {
-    let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof(ctx)).collect();
+    let mut proofs: Vec<Evidence> = limit.proofs().map(|logged| logged.proof()).collect();
     let id = if limit.config.connections.is_some() { "evidence-rate-limit-connections" } else { "evidence-rate-limit-rate" };
-    proofs.push(evidence(ctx.text(told(id, tier, limit.config)), place(&limit.config.origin), limit.config.rate_per_s));
+    proofs.push(Evidence::new(told(id, tier, limit.config), place(&limit.config.origin), limit.config.rate_per_s));
     if let Some(load) = &ctx.obs.load {
         let (id, count) = match held {
             Held::Refused => ("evidence-rate-limit-answers", answers_with(load, &[limit.config.status]) as f64),
             Held::Delayed => ("evidence-rate-limit-waits", load.latency_us.p50 as f64 / 1e3),
         };
         let text = told(id, tier, limit.config).with("count", count).with("requests", load.requests).with("goodput", load.goodput_rps());
-        proofs.push(evidence(ctx.text(text), "load", Some(count)));
+        proofs.push(Evidence::new(text, "load", Some(count)));
     }
     proofs
 }

@@ -1,10 +1,12 @@
 //! A send buffer that holds less than the way does: the server has sent all of it, and waits a round trip for the room to write more.
 
-use super::super::{Context, StationReading, evidence};
 use super::flow::{Flow, flows};
 use super::{Held, ROUND_TRIP_MIN_US};
+use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
-use crate::judge::findings::BUFFER_LIMITED;
+use crate::judge::finding::Evidence;
+use crate::judge::id::FindingId;
+use crate::judge::station::StationReading;
 use crate::observation::NetnsId;
 use crate::output::report::Confidence;
 
@@ -31,18 +33,18 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         text.with("buffer", buffer as f64 / 1024.0).with("data", f64::from(data) / 1024.0)
     };
     let rate = f64::from(data) * 8.0 / usual_us;
-    let source = format!("tcp_info sndbuf_limited, busy_time ({})", ctx.netns_name(flow.netns));
-    let mut proofs = vec![evidence(ctx.text(args("evidence-buffer-full")), source, Some(full))];
+    let source = format!("tcp_info sndbuf_limited, busy_time ({})", ctx.netns_name(flow.tier.netns));
+    let mut proofs = vec![Evidence::new(args("evidence-buffer-full"), source, Some(full))];
     let bound = args("evidence-buffer-bound").with("rate", rate);
-    proofs.push(evidence(ctx.text(bound), "tcp_info min_rtt, SK_MEMINFO_SNDBUF, idiag_wqueue", Some(buffer as f64)));
-    if let Some([_, _, max]) = sizes(ctx, flow.netns) {
+    proofs.push(Evidence::new(bound, "tcp_info min_rtt, SK_MEMINFO_SNDBUF, idiag_wqueue", Some(buffer as f64)));
+    if let Some([_, _, max]) = sizes(ctx, flow.tier.netns) {
         let whose = if buffer >= max { "evidence-buffer-sysctl" } else { "evidence-buffer-program" };
-        proofs.push(evidence(ctx.text(args(whose).with("max", max as f64 / 1024.0)), KEY_WMEM, Some(max as f64)));
+        proofs.push(Evidence::new(args(whose).with("max", max as f64 / 1024.0), KEY_WMEM, Some(max as f64)));
     }
     Some(Held {
-        id: BUFFER_LIMITED,
+        id: FindingId::BUFFER_LIMITED,
         share,
-        tier: None,
+        owner: flow.tier.into(),
         confidence: Confidence::High,
         title: args("finding-send-buffer-limited-title"),
         explanation: args("finding-send-buffer-limited-explanation"),
@@ -58,6 +60,6 @@ pub(crate) fn sizes(ctx: &Context<'_>, netns: NetnsId) -> Option<[u64; 3]> {
 
 /// The largest send buffer that was sampled where this reading is, bytes with the kernel's overhead.
 pub(crate) fn largest_buffer(ctx: &Context<'_>, placed: &StationReading) -> Option<u64> {
-    let is_its = |flow: &Flow<'_>| flow.at == placed.station.at && flow.tier == placed.station.tier;
+    let is_its = |flow: &Flow<'_>| flow.at == placed.at && placed.owner == flow.tier.into();
     flows(ctx).iter().find(|flow| is_its(flow))?.buffer()
 }

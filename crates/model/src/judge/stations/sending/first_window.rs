@@ -2,13 +2,14 @@
 
 use chokepoint_statistics::median_high;
 
-use super::super::{Context, evidence};
 use super::flow::Flow;
 use super::{Held, ROUND_TRIP_MIN_US};
+use crate::facts::Context;
 use crate::facts::GOOD_MIN;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
-use crate::judge::findings::SMALL_WINDOW;
+use crate::judge::finding::Evidence;
+use crate::judge::id::FindingId;
 use crate::observation::TcpSample;
 use crate::output::report::Confidence;
 
@@ -50,15 +51,15 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         let text = flow.args(id).with("window", window).with("segments", segments).with("trips", trips).with("usual", usual);
         text.with("ms", shortest_us / 1e3).with("longer", longer_us / 1e3).with("share", share.min(1.0) * 100.0)
     };
-    let source = format!("tcp_info snd_cwnd, delivered ({})", ctx.netns_name(flow.netns));
+    let source = format!("tcp_info snd_cwnd, delivered ({})", ctx.netns_name(flow.tier.netns));
     let proofs = vec![
-        evidence(ctx.text(args("evidence-first-window-seen")), source, Some(window as f64)),
-        evidence(ctx.text(args("evidence-first-window-trips")), "load; tcp_info min_rtt", Some(longer_us)),
+        Evidence::new(args("evidence-first-window-seen"), source, Some(window as f64)),
+        Evidence::new(args("evidence-first-window-trips"), "load; tcp_info min_rtt", Some(longer_us)),
     ];
     Some(Held {
-        id: SMALL_WINDOW,
+        id: FindingId::SMALL_WINDOW,
         share,
-        tier: None,
+        owner: flow.tier.into(),
         confidence: Confidence::Medium,
         title: args("finding-small-initial-window-title"),
         explanation: args("finding-small-initial-window-explanation"),

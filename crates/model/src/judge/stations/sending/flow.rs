@@ -5,30 +5,28 @@ use std::net::IpAddr;
 
 use chokepoint_statistics::{median_high, wilson};
 
-use super::super::Context;
+use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::sum::mean;
+use crate::judge::location::{EdgeId, Location};
 use crate::observation::load::{LoadResult, Loop};
-use crate::observation::{ListenerAddress, NetnsId, TcpSample};
+use crate::observation::{ListenerAddress, TcpSample};
 use crate::output::message::Message;
-use crate::output::report::At;
 
 /// Readings in which connections must have been seen for a word about them: they are taken once a second.
 const READINGS_MIN: usize = 3;
 
 /// One direction of one edge: the connections whose sender is in `netns`.
 pub(super) struct Flow<'a> {
-    /// Where the sender is.
-    pub(super) netns: NetnsId,
     /// The tier that sends.
-    pub(super) tier: &'a str,
+    pub(super) tier: &'a Tier,
     /// Its name for sentences: the listener, or the upstream's address.
     pub(super) name: String,
     /// True where the clients of the path are the peers.
     pub(super) is_outermost: bool,
-    /// Where it is for the report.
-    pub(super) at: At,
+    /// Where it is.
+    pub(super) at: Location,
     /// What was sampled, by reading.
     pub(super) readings: Vec<Vec<&'a TcpSample>>,
     /// Connections on which requests can have been under way at once, of those sampled, in the mean; nothing without load of our own.
@@ -47,7 +45,7 @@ pub(super) struct Times {
 }
 
 impl<'a> Flow<'a> {
-    fn of(ctx: &Context<'a>, tier: &'a Tier, name: String, at: At, is_its: impl Fn(&TcpSample) -> bool) -> Option<Self> {
+    fn of(ctx: &Context<'a>, tier: &'a Tier, at: Location, is_its: impl Fn(&TcpSample) -> bool) -> Option<Self> {
         let view = ctx.obs.netns.get(&tier.netns)?;
         let own = |samples: &'a Vec<TcpSample>| samples.iter().filter(|sample| is_its(sample)).collect::<Vec<_>>();
         let readings: Vec<_> = ctx.in_window(&view.tcp_samples).map(|(_, samples)| own(samples)).collect();
@@ -57,7 +55,7 @@ impl<'a> Flow<'a> {
         let sampled = mean(readings.iter().map(|reading| reading.len() as u64));
         let under_way = ctx.obs.load.as_ref().map(|load| in_flight(load).min(sampled)).filter(|count| *count > 0.0);
         let is_outermost = at.edge.is_none() && ctx.path.is_first(tier);
-        Some(Self { netns: tier.netns, tier: &tier.name, name, is_outermost, at, readings, under_way })
+        Some(Self { tier, name: at.listener_name(), is_outermost, at, readings, under_way })
     }
 
     /// All that was sampled.
@@ -121,7 +119,7 @@ impl<'a> Flow<'a> {
     /// The sentences' arguments.
     pub(super) fn args(&self, id: &'static str) -> Message {
         let sockets: std::collections::BTreeSet<u64> = self.samples().map(|sample| sample.cookie).collect();
-        Message::new(id).with("tier", self.tier).with("name", self.name.as_str()).with("sockets", sockets.len() as u64)
+        Message::new(id).with("tier", self.tier.name.as_str()).with("name", self.name.as_str()).with("sockets", sockets.len() as u64)
     }
 
     /// What is said where nothing is wrong.
@@ -145,36 +143,33 @@ fn in_flight(load: &LoadResult) -> f64 {
 pub(super) fn flows<'a>(ctx: &Context<'a>) -> Vec<Flow<'a>> {
     let mut found = Vec::new();
     for tier in &ctx.path.tiers {
-        let netns = ctx.netns_name(tier.netns);
-        for (address, ip, port) in tcp_listeners(tier) {
-            let at = At { netns: Some(netns.clone()), listener: Some(address.clone()), ..At::default() };
-            found.extend(Flow::of(ctx, tier, address, at, |sample| is_end(sample.local, ip, port)));
+        let at = |(ip, port)| Location::at_listener(tier.netns, ListenerAddress::Tcp(ip, port));
+        for listener in tcp_listeners(tier) {
+            found.extend(Flow::of(ctx, tier, at(listener), |sample| is_end(sample.local, listener)));
         }
         for upstream in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
-            for (address, ip, port) in tcp_listeners(upstream) {
-                let edge = format!("{}->{}", tier.name, upstream.name);
-                let at = At { netns: Some(netns.clone()), edge: Some(edge), listener: Some(address.clone()), ..At::default() };
-                found.extend(Flow::of(ctx, tier, address, at, |sample| is_end(sample.remote, ip, port)));
+            for listener in tcp_listeners(upstream) {
+                let at = Location { edge: Some(EdgeId::Tiers(tier.id, upstream.id)), ..at(listener) };
+                found.extend(Flow::of(ctx, tier, at, |sample| is_end(sample.remote, listener)));
             }
         }
     }
     found
 }
 
-fn is_end(end: (IpAddr, u16), ip: IpAddr, port: u16) -> bool {
+fn is_end(end: (IpAddr, u16), (ip, port): (IpAddr, u16)) -> bool {
     end.1 == port && (ip.is_unspecified() || ip.to_canonical() == end.0.to_canonical())
 }
 
 /// TCP listeners of a tier, of those with one port the widest: it stands for all of them.
-fn tcp_listeners(tier: &Tier) -> Vec<(String, IpAddr, u16)> {
-    let mut found: Vec<(String, IpAddr, u16)> = Vec::new();
+fn tcp_listeners(tier: &Tier) -> Vec<(IpAddr, u16)> {
+    let mut found: Vec<(IpAddr, u16)> = Vec::new();
     for placed in &tier.listeners {
-        let address = &placed.listener.address;
-        let ListenerAddress::Tcp(ip, port) = *address else { continue };
-        let covered = |(_, other, taken): &(String, IpAddr, u16)| *taken == port && (*other == ip || other.is_unspecified());
+        let ListenerAddress::Tcp(ip, port) = placed.listener.address else { continue };
+        let covered = |(other, taken): &(IpAddr, u16)| *taken == port && (*other == ip || other.is_unspecified());
         if !found.iter().any(covered) {
-            found.retain(|(_, _, taken)| *taken != port || !ip.is_unspecified());
-            found.push((address.to_string(), ip, port));
+            found.retain(|(_, taken)| *taken != port || !ip.is_unspecified());
+            found.push((ip, port));
         }
     }
     found

@@ -7,16 +7,26 @@ mod flow;
 mod receiver;
 mod stall;
 
-use super::{Context, StationDef, StationReading, blank, unjudged};
-use crate::judge::findings::{ACK_STALL, BUFFER_LIMITED, RECEIVER_LIMITED, SMALL_WINDOW};
+use crate::facts::Context;
+use crate::facts::owner::Owner;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::station::{StationDef, StationReading};
 use crate::output::message::Message;
-use crate::output::report::{Confidence, Evidence, Finding, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 pub(crate) use buffer::{KEY_WMEM, largest_buffer, sizes};
 use flow::{Flow, flows};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-send-buffer", "free-send-buffer", "send-at-once", "widen-first-window", "ask-clients"],
-    ..StationDef::new("sending", StationKind::Cliff, &[BUFFER_LIMITED, ACK_STALL, SMALL_WINDOW, RECEIVER_LIMITED], read, judge)
+    ..StationDef::new(
+        StationId("sending"),
+        StationKind::Cliff,
+        &[FindingId::BUFFER_LIMITED, FindingId::ACK_STALL, FindingId::SMALL_WINDOW, FindingId::RECEIVER_LIMITED],
+        read,
+        judge,
+    )
 };
 
 /// The shortest way on which round trips matter, microseconds: where acknowledgements come back sooner, it is the receiver's own pace that is waited
@@ -25,11 +35,11 @@ const ROUND_TRIP_MIN_US: f64 = 1_000.0;
 
 /// What is wrong with a flow.
 struct Held {
-    id: &'static str,
+    id: FindingId,
     /// Share of the time of the requests under way.
     share: f64,
-    /// Whose fault it is, where not the sender's.
-    tier: Option<&'static str>,
+    /// Whose fault it is.
+    owner: Owner,
     confidence: Confidence,
     title: Message,
     explanation: Message,
@@ -44,15 +54,12 @@ fn held(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let placed = |flow: &Flow<'_>| {
-        let mut station = blank(&STATION, flow.tier.to_owned(), flow.at.clone(), "connections");
-        station.used = Some(flow.sending_mean());
-        let held = held(ctx, flow);
-        if let Some(tier) = held.as_ref().and_then(|held| held.tier) {
-            tier.clone_into(&mut station.tier);
-        }
-        station.state = if held.is_some() { StationState::Saturated } else { StationState::Ok };
-        station.why = held.map_or_else(|| ctx.text(flow.state()), |held| ctx.text(held.title));
-        StationReading { netns: Some(flow.netns), station }
+        let (owner, state, why) = match held(ctx, flow) {
+            Some(held) => (held.owner, StationState::Saturated, held.title),
+            None => (flow.tier.into(), StationState::Ok, flow.state()),
+        };
+        let reading = StationReading { used: Some(flow.sending_mean()), ..STATION.reading(owner, flow.at.clone(), "connections") };
+        reading.in_state(state, why)
     };
     flows(ctx).iter().map(placed).collect()
 }
@@ -61,15 +68,11 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let finding = |flow: &Flow<'_>| {
         let held = held(ctx, flow)?;
         Some(Finding {
-            id: held.id.to_owned(),
-            station: STATION.id.to_owned(),
-            tier: held.tier.unwrap_or(flow.tier).to_owned(),
-            at: flow.at.clone(),
             confidence: held.confidence,
-            title: ctx.text(held.title),
+            title: held.title,
             evidence: held.proofs,
-            explanation: ctx.text(held.explanation),
-            ..unjudged()
+            explanation: vec![held.explanation],
+            ..STATION.finding(held.id, held.owner, flow.at.clone())
         })
     };
     flows(ctx).iter().filter_map(finding).collect()

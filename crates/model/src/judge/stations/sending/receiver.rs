@@ -1,10 +1,12 @@
 //! Clients whose receive window is smaller than what the way holds: the server can send no more than they take.
 
-use super::super::{Context, evidence};
 use super::flow::Flow;
 use super::{Held, ROUND_TRIP_MIN_US};
+use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
-use crate::judge::findings::RECEIVER_LIMITED;
+use crate::facts::owner::Owner;
+use crate::judge::finding::Evidence;
+use crate::judge::id::FindingId;
 use crate::output::report::Confidence;
 
 /// Whether and how much the clients' windows hold the answers back.
@@ -21,15 +23,15 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         let text = flow.args(id).with("share", share * 100.0).with("full", full * 100.0).with("ms", shortest_us / 1e3);
         text.with("window", window.unwrap_or(0) as f64 / 1024.0)
     };
-    let source = format!("tcp_info rwnd_limited, busy_time ({})", ctx.netns_name(flow.netns));
-    let mut proofs = vec![evidence(ctx.text(args("evidence-receiver-full")), source, Some(full))];
+    let source = format!("tcp_info rwnd_limited, busy_time ({})", ctx.netns_name(flow.tier.netns));
+    let mut proofs = vec![Evidence::new(args("evidence-receiver-full"), source, Some(full))];
     if let Some(window) = window {
-        proofs.push(evidence(ctx.text(args("evidence-receiver-window")), "tcp_info snd_wnd, min_rtt", Some(window as f64)));
+        proofs.push(Evidence::new(args("evidence-receiver-window"), "tcp_info snd_wnd, min_rtt", Some(window as f64)));
     }
     Some(Held {
-        id: RECEIVER_LIMITED,
+        id: FindingId::RECEIVER_LIMITED,
         share,
-        tier: Some("client"),
+        owner: Owner::Client,
         confidence: Confidence::High,
         title: args("finding-receiver-limited-title"),
         explanation: args("finding-receiver-limited-explanation"),

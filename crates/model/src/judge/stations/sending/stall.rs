@@ -1,11 +1,12 @@
 //! The stall between Nagle's algorithm and delayed acknowledgements: the end of an answer is held back until what was sent before it is acknowledged,
 //! and the peer acknowledges that only 40 ms later, for it waits for more.
 
-use super::super::{Context, evidence};
 use super::Held;
 use super::flow::Flow;
+use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
-use crate::judge::findings::ACK_STALL;
+use crate::judge::finding::Evidence;
+use crate::judge::id::FindingId;
 use crate::observation::{TcpSample, TcpState};
 use crate::output::report::Confidence;
 
@@ -34,15 +35,15 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         let text = flow.args(id).with("share", share * 100.0).with("seen", seen as u64).with("sending", sending);
         text.with("ms", load.latency_us.p75 as f64 / 1e3).with("trip", shortest_us / 1e3)
     };
-    let source = format!("tcp_info notsent_bytes, unacked, last_data_sent ({})", ctx.netns_name(flow.netns));
+    let source = format!("tcp_info notsent_bytes, unacked, last_data_sent ({})", ctx.netns_name(flow.tier.netns));
     let proofs = vec![
-        evidence(ctx.text(args("evidence-stall-seen")), source, Some(seen as f64)),
-        evidence(ctx.text(args("evidence-stall-took")), "load; tcp_info min_rtt", Some(load.latency_us.p75 as f64)),
+        Evidence::new(args("evidence-stall-seen"), source, Some(seen as f64)),
+        Evidence::new(args("evidence-stall-took"), "load; tcp_info min_rtt", Some(load.latency_us.p75 as f64)),
     ];
     Some(Held {
-        id: ACK_STALL,
+        id: FindingId::ACK_STALL,
         share,
-        tier: None,
+        owner: flow.tier.into(),
         confidence: Confidence::High,
         title: args("finding-delayed-ack-stall-title"),
         explanation: args("finding-delayed-ack-stall-explanation"),

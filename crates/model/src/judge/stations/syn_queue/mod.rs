@@ -10,22 +10,26 @@ mod proofs;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::{Context, StationDef, StationReading, blank, unjudged};
+use crate::facts::Context;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::queue::{self, KEY_COOKIES};
 use crate::facts::suffered;
 use crate::facts::sum::mean;
-use crate::judge::causes::{CouplingDef, Relation, Standing};
-use crate::judge::findings::{ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL};
+use crate::judge::finding::Finding;
+use crate::judge::graph::{CouplingDef, Relation, Standing};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::{Listener, ListenerAddress, NetnsId, NetnsView, SocketAddress, TcpState};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["send-syn-cookies", "raise-syn-backlog"],
-    graph: &[CouplingDef::judged(ACCEPT_QUEUE_FULL, SYN_QUEUE_FULL, Relation::Listener, "coupling-syn-queue-accept")],
+    graph: &[CouplingDef::judged(FindingId::ACCEPT_QUEUE_FULL, FindingId::SYN_QUEUE_FULL, Relation::Listener, "coupling-syn-queue-accept")],
     standing,
-    ..StationDef::new("syn-queue", StationKind::Cliff, &[SYN_QUEUE_FULL], read, judge)
+    ..StationDef::new(StationId("syn-queue"), StationKind::Cliff, &[FindingId::SYN_QUEUE_FULL], read, judge)
 };
 
 /// Sysctl that, with cookies off, bounds the handshakes of peers that are not known.
@@ -172,13 +176,13 @@ fn refused(ctx: &Context<'_>, queue: &Queue<'_>, own: Option<u64>) -> Option<u64
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let tiers = ctx.path.tiers.iter().flat_map(|tier| queues(ctx, tier).into_iter().map(move |queue| (tier, queue)));
-    tiers.map(|(tier, queue)| StationReading { netns: Some(queue.netns), station: reading(ctx, tier, &queue) }).collect()
+    tiers.map(|(tier, queue)| reading(ctx, tier, &queue)).collect()
 }
 
-fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
+fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> StationReading {
     let name = queue.address.to_string();
-    let at = At { netns: Some(ctx.netns_name(queue.netns)), listener: Some(name.clone()), ..At::default() };
-    let mut station = blank(&STATION, tier.name.clone(), at, "handshakes");
+    let at = Location::at_listener(queue.netns, queue.address.clone());
+    let mut station = STATION.reading(tier, at, "handshakes");
     let limit = queue.limit();
     let peak = queue.peak();
     station.limit = Some(limit as f64);
@@ -197,9 +201,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, queue: &Queue<'_>) -> Station {
         (Some(0), _) => (StationState::Ok, "state-syn-queue-ok"),
     };
     let why = Message::new(why).with("listener", name).with("peak", peak.unwrap_or(0)).with("limit", limit);
-    station.state = state;
-    station.why = ctx.text(why.with("count", queue.refused.unwrap_or(0)).with("sent", sent.unwrap_or(0)));
-    station
+    station.in_state(state, why.with("count", queue.refused.unwrap_or(0)).with("sent", sent.unwrap_or(0)))
 }
 
 /// True where requests suffered as those do whose SYN was dropped: at the first tier those of the load itself, further in those of its caller.
@@ -209,15 +211,15 @@ fn harmed(ctx: &Context<'_>, tier: &Tier, view: &NetnsView, lost: u64) -> bool {
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
-    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    let refusing = read.iter().filter(|placed| placed.state == StationState::Refusing);
     refusing.filter_map(|placed| Some(finding(ctx, placed, &queue_of(ctx, placed)?))).collect()
 }
 
 fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) -> Standing {
     match own.and_then(|own| queue_of(ctx, own)).filter(Queue::waits_for_accept) {
         Some(queue) => {
-            let told = Message::new("finding-syn-queue-full-symptom").with("tier", finding.tier.as_str());
-            Standing::Behind(told.with("listener", queue.address.to_string()))
+            let why = Message::new("finding-syn-queue-full-symptom").with("tier", ctx.owner_name(&finding.owner));
+            Standing::Behind(why.with("listener", queue.address.to_string()))
         }
         None => Standing::Alone,
     }
@@ -225,26 +227,20 @@ fn standing(ctx: &Context<'_>, finding: &Finding, own: Option<&StationReading>) 
 
 /// The queue of a reading.
 pub(crate) fn queue_of<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<Queue<'a>> {
-    let tier = ctx.tier(&placed.station.tier)?;
-    let named = placed.station.at.listener.as_deref();
-    queues(ctx, tier).into_iter().find(|queue| Some(queue.netns) == placed.netns && Some(queue.address.to_string().as_str()) == named)
+    let tier = ctx.only_tier(&placed.owner)?;
+    let is_its = |queue: &Queue<'_>| Some(queue.netns) == placed.at.netns && Some(queue.address) == placed.at.listener.as_ref();
+    queues(ctx, tier).into_iter().find(is_its)
 }
 
 fn finding(ctx: &Context<'_>, placed: &StationReading, queue: &Queue<'_>) -> Finding {
-    let station = &placed.station;
-    let listener = queue.address.to_string();
-    let args = |id: &'static str| {
-        Message::new(id).with("listener", listener.as_str()).with("limit", queue.limit()).with("tier", station.tier.as_str())
-    };
+    let (listener, tier) = (queue.address.to_string(), ctx.owner_name(&placed.owner));
+    let args =
+        |id: &'static str| Message::new(id).with("listener", listener.as_str()).with("limit", queue.limit()).with("tier", tier.as_str());
     Finding {
-        id: SYN_QUEUE_FULL.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: station.tier.clone(),
-        at: station.at.clone(),
         confidence: if ctx.obs.load.is_some() && queue.was_full() { Confidence::High } else { Confidence::Medium },
-        title: ctx.text(args("finding-syn-queue-full-title")),
+        title: args("finding-syn-queue-full-title"),
         evidence: proofs::proofs(ctx, queue),
-        explanation: ctx.text(args("finding-syn-queue-full-explanation")),
-        ..unjudged()
+        explanation: vec![args("finding-syn-queue-full-explanation")],
+        ..placed.finding(FindingId::SYN_QUEUE_FULL)
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::super::{Context, evidence};
 use super::{KEY_BACKLOG, Look, Queue, looks};
+use crate::facts::Context;
 use crate::facts::queue::KEY_COOKIES;
 use crate::facts::sum::mean;
+use crate::judge::finding::Evidence;
 use crate::output::message::Message;
-use crate::output::report::Evidence;
 
 pub(super) fn proofs(ctx: &Context<'_>, queue: &Queue<'_>) -> Vec<Evidence> {
     let netns = ctx.netns_name(queue.netns);
@@ -16,25 +16,25 @@ pub(super) fn proofs(ctx: &Context<'_>, queue: &Queue<'_>) -> Vec<Evidence> {
     let text = Message::new("evidence-syn-queue-drops").with("count", refused).with("listener", queue.address.to_string());
     let counter = if queue.backlog_limit.is_some() { "ListenDrops" } else { "TCPReqQFullDrop" };
     let source = format!("/proc/net/netstat: {counter} ({netns})");
-    let mut proofs = vec![evidence(ctx.text(text.with("seconds", ctx.seconds())), source, Some(refused as f64))];
+    let mut proofs = vec![Evidence::new(text.with("seconds", ctx.seconds()), source, Some(refused as f64))];
     if let Some(peak) = queue.peak() {
         let text = Message::new("evidence-syn-queue-open").with("peak", peak).with("limit", queue.limit());
         let text = text.with("mean", mean(queue.open.iter().copied()));
-        proofs.push(evidence(ctx.text(text), format!("sock_diag ({netns})"), Some(peak as f64)));
+        proofs.push(Evidence::new(text, format!("sock_diag ({netns})"), Some(peak as f64)));
     }
-    proofs.extend(whose(ctx, queue).map(|text| evidence(ctx.text(text), format!("sock_diag ({netns})"), None)));
+    proofs.extend(whose(ctx, queue).map(|text| Evidence::new(text, format!("sock_diag ({netns})"), None)));
     let (id, key) = match queue.backlog_limit {
         Some(_) => ("evidence-syn-queue-backlog", KEY_BACKLOG),
         None => ("evidence-syn-queue-listener", KEY_COOKIES),
     };
     let text = Message::new(id).with("backlog", queue.view.sysctl_number(KEY_BACKLOG).unwrap_or(0)).with("limit", queue.listen_limit);
-    proofs.push(evidence(ctx.text(text), format!("{key} ({netns})"), queue.view.sysctl_number(key).map(|value| value as f64)));
+    proofs.push(Evidence::new(text, format!("{key} ({netns})"), queue.view.sysctl_number(key).map(|value| value as f64)));
     if let Some(load) = &ctx.obs.load {
         let text = Message::new("evidence-syn-queue-harm")
             .with("timeouts", load.errors.connect_timeout)
             .with("requests", load.requests)
             .with("ms", load.connect_us.max as f64 / 1e3);
-        proofs.push(evidence(ctx.text(text), "load", Some(load.errors.connect_timeout as f64)));
+        proofs.push(Evidence::new(text, "load", Some(load.errors.connect_timeout as f64)));
     }
     proofs
 }

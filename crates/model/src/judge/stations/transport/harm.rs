@@ -1,12 +1,12 @@
 //! What lost packets cost the load: clients that wait for a timeout, or long answers whose congestion window stays small.
 
-use super::super::{Context, evidence};
 use super::Sent;
+use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
+use crate::judge::finding::Evidence;
 use crate::observation::load::{LoadResult, Loop, Percentiles};
 use crate::output::message::Message;
-use crate::output::report::Evidence;
 
 /// What an answer takes longer where a packet of it, or of its request, was lost and nothing follows that would tell: the shortest retransmission
 /// timeout is 200 ms (TCP_RTO_MIN, include/net/tcp.h), and a tail loss probe of a lone packet waits as long; a tenth is left to the clock.
@@ -41,18 +41,18 @@ impl Harm {
         }
     }
 
-    pub(super) fn proof(&self, ctx: &Context<'_>) -> Evidence {
+    pub(super) fn proof(&self) -> Evidence {
         match *self {
             Harm::Waited { waits, requests, longer_us, time_share } => {
                 let id = if time_share.is_some() { "evidence-loss-waited-closed" } else { "evidence-loss-waited" };
                 let text = Message::new(id).with("waits", waits).with("requests", requests);
                 let text = text.with("ms", longer_us as f64 / 1e3).with("share", time_share.unwrap_or(0.0) * 100.0);
-                evidence(ctx.text(text), "load", Some(longer_us as f64))
+                Evidence::new(text, "load", Some(longer_us as f64))
             }
             Harm::SmallWindow { segments, window, trips_us, time_share } => {
                 let text = Message::new("evidence-loss-window").with("segments", segments).with("window", window);
                 let text = text.with("ms", trips_us / 1e3).with("share", time_share * 100.0);
-                evidence(ctx.text(text), "load; Mathis et al. 1997", Some(time_share))
+                Evidence::new(text, "load; Mathis et al. 1997", Some(time_share))
             }
         }
     }

@@ -1,10 +1,10 @@
 //! What loses packets, or makes TCP send again, on this host itself: queues that overflow, shapers that are full, sockets that are not read.
 
-use super::super::{Context, evidence};
+use crate::facts::Context;
 use crate::facts::table;
+use crate::judge::finding::Evidence;
 use crate::observation::{NetnsId, NetnsView, Qdisc};
 use crate::output::message::Message;
-use crate::output::report::Evidence;
 
 /// Share of the lost segments from which something else is what loses them.
 const EXPLAINED_SHARE_MIN: f64 = 0.1;
@@ -72,7 +72,7 @@ pub(super) fn dropped_here(ctx: &Context<'_>, senders: impl Iterator<Item = Netn
             let dropped = last.drops.saturating_sub(first.drops);
             if let Some(name) = link_name(last.link).filter(|_| dropped > 0) {
                 let text = Message::new("evidence-loss-qdisc").with("kind", last.kind.as_str()).with("link", name).with("count", dropped);
-                proofs.push(evidence(ctx.text(text), format!("rtnetlink TCA_STATS2 ({})", ctx.netns_name(id)), Some(dropped as f64)));
+                proofs.push(Evidence::new(text, format!("rtnetlink TCA_STATS2 ({})", ctx.netns_name(id)), Some(dropped as f64)));
             }
         }
         let Some((first, last, _)) = ctx.around(&view.links) else { continue };
@@ -82,7 +82,7 @@ pub(super) fn dropped_here(ctx: &Context<'_>, senders: impl Iterator<Item = Netn
             let count = bad(link).saturating_sub(bad(before));
             if count > 0 {
                 let text = Message::new("evidence-loss-link").with("link", link.name.as_str()).with("count", count);
-                proofs.push(evidence(ctx.text(text), format!("rtnetlink IFLA_STATS64 ({})", ctx.netns_name(id)), Some(count as f64)));
+                proofs.push(Evidence::new(text, format!("rtnetlink IFLA_STATS64 ({})", ctx.netns_name(id)), Some(count as f64)));
             }
         }
     }

@@ -3,15 +3,22 @@
 mod harm;
 mod innocent;
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
+use crate::facts::path::Tier;
 use crate::facts::suffered::segments;
-use crate::judge::findings::PACKET_LOSS;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::{EdgeId, Location};
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::{NetnsId, NetnsView};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
-pub(super) const STATION: StationDef =
-    StationDef { remedies: &["find-lossy-link"], ..StationDef::new("transport", StationKind::Cliff, &[PACKET_LOSS], read, judge) };
+pub(super) const STATION: StationDef = StationDef {
+    remedies: &["find-lossy-link"],
+    ..StationDef::new(StationId("transport"), StationKind::Cliff, &[FindingId::PACKET_LOSS], read, judge)
+};
 
 /// Segments that must have been lost for a word about loss.
 const LOST_MIN: u64 = 20;
@@ -20,7 +27,7 @@ const LOST_MIN: u64 = 20;
 struct Sent<'a> {
     netns: NetnsId,
     /// The tier whose connections these are; for the client's namespace, the first tier.
-    tier: &'a str,
+    tier: &'a Tier,
     /// True of the client's namespace where no tier is in it.
     is_client: bool,
     /// Segments, those that were sent again left out.
@@ -37,13 +44,12 @@ impl Sent<'_> {
         self.lost as f64 / self.segments.max(1) as f64
     }
 
-    fn at(&self, ctx: &Context<'_>) -> At {
-        let edge = self.is_client.then(|| format!("client->{}", self.tier));
-        At { netns: Some(ctx.netns_name(self.netns)), edge, ..At::default() }
+    fn at(&self) -> Location {
+        Location { edge: self.is_client.then_some(EdgeId::Client(self.tier.id)), ..Location::in_netns(self.netns) }
     }
 
     fn args(&self, ctx: &Context<'_>, id: &'static str) -> Message {
-        let message = Message::new(id).with("netns", ctx.netns_name(self.netns)).with("tier", self.tier);
+        let message = Message::new(id).with("netns", ctx.netns_name(self.netns)).with("tier", self.tier.name.as_str());
         message.with("lost", self.lost).with("segments", self.segments).with("share", self.share() * 100.0).with("waits", self.waits)
     }
 }
@@ -53,8 +59,8 @@ fn senders<'a>(ctx: &Context<'a>) -> Vec<Sent<'a>> {
     let Some(first) = ctx.path.tiers.first() else { return Vec::new() };
     let mut found: Vec<Sent<'a>> = Vec::new();
     // A namespace in which both are is the tier's.
-    let own = ctx.path.tiers.iter().map(|tier| (tier.netns, tier.name.as_str(), false));
-    for (netns, tier, is_client) in own.chain([(ctx.obs.request.client_netns, first.name.as_str(), true)]) {
+    let own = ctx.path.tiers.iter().map(|tier| (tier.netns, tier, false));
+    for (netns, tier, is_client) in own.chain([(ctx.obs.request.client_netns, first, true)]) {
         if found.iter().all(|sent| sent.netns != netns) {
             let view = ctx.obs.netns.get(&netns);
             found.extend(view.and_then(|view| Some(Sent { is_client, ..sent(ctx, netns, tier, view)? })));
@@ -63,7 +69,7 @@ fn senders<'a>(ctx: &Context<'a>) -> Vec<Sent<'a>> {
     found
 }
 
-fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a str, view: &'a NetnsView) -> Option<Sent<'a>> {
+fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a Tier, view: &'a NetnsView) -> Option<Sent<'a>> {
     let count = |name: &str| ctx.netstat_growth(view, name);
     let (segments, lost) = segments(ctx, view)?;
     let timeouts = count("TcpExt.TCPTimeouts")?.saturating_sub(count("TcpExt.TCPSynRetrans")?);
@@ -74,18 +80,17 @@ fn sent<'a>(ctx: &Context<'a>, netns: NetnsId, tier: &'a str, view: &'a NetnsVie
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let senders = senders(ctx);
     let worst = culprit(ctx, &senders).map(|(worst, _)| worst.netns);
-    senders.iter().map(|sent| StationReading { netns: Some(sent.netns), station: reading(ctx, sent, worst == Some(sent.netns)) }).collect()
+    senders.iter().map(|sent| reading(ctx, sent, worst == Some(sent.netns))).collect()
 }
 
-fn reading(ctx: &Context<'_>, sent: &Sent<'_>, is_found: bool) -> Station {
-    let mut station = blank(&STATION, sent.tier.to_owned(), sent.at(ctx), "segments/s");
+fn reading(ctx: &Context<'_>, sent: &Sent<'_>, is_found: bool) -> StationReading {
+    let mut station = STATION.reading(sent.tier, sent.at(), "segments/s");
     let seconds = ctx.seconds().max(1e-6);
     station.used = Some(sent.segments as f64 / seconds);
     station.refused_per_s = is_found.then_some(sent.lost as f64 / seconds);
-    station.state = if is_found { StationState::Refusing } else { StationState::Ok };
+    let state = if is_found { StationState::Refusing } else { StationState::Ok };
     let id = if sent.lost == 0 { "state-transport-none" } else { "state-transport-again" };
-    station.why = ctx.text(sent.args(ctx, id));
-    station
+    station.in_state(state, sent.args(ctx, id))
 }
 
 /// The namespace whose segments were lost most, and the harm that it did; nothing where it did none, or something else explains it.
@@ -102,22 +107,18 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     let senders = senders(ctx);
     let Some((worst, harm)) = culprit(ctx, &senders) else { return Vec::new() };
     let mut proofs: Vec<Evidence> = senders.iter().filter(|sent| sent.lost > 0).map(|sent| counted(ctx, sent)).collect();
-    proofs.push(harm.proof(ctx));
+    proofs.push(harm.proof());
     proofs.extend(innocent::dropped_here(ctx, senders.iter().map(|sent| sent.netns)));
     vec![Finding {
-        id: PACKET_LOSS.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: worst.tier.to_owned(),
-        at: worst.at(ctx),
         confidence: if harm.is_measured() { Confidence::High } else { Confidence::Medium },
-        title: ctx.text(worst.args(ctx, "finding-packet-loss-title")),
+        title: worst.args(ctx, "finding-packet-loss-title"),
         evidence: proofs,
-        explanation: ctx.text(worst.args(ctx, harm.explanation())),
-        ..unjudged()
+        explanation: vec![worst.args(ctx, harm.explanation())],
+        ..STATION.finding(FindingId::PACKET_LOSS, worst.tier, worst.at())
     }]
 }
 
 fn counted(ctx: &Context<'_>, sent: &Sent<'_>) -> Evidence {
     let source = format!("/proc/net/snmp Tcp.RetransSegs, /proc/net/netstat ({})", ctx.netns_name(sent.netns));
-    evidence(ctx.text(sent.args(ctx, "evidence-loss-counted")), source, Some(sent.lost as f64))
+    Evidence::new(sent.args(ctx, "evidence-loss-counted"), source, Some(sent.lost as f64))
 }

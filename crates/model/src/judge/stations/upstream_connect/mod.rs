@@ -5,15 +5,19 @@ mod race;
 
 use std::collections::BTreeMap;
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::cores::{NEAR_UTILIZATION, utilization_of};
 use crate::facts::harm::Cost;
 use crate::facts::path::{PlacedListener, Tier, names_listener};
-use crate::judge::findings::{CHURN, CLOSE_RACE};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::{EdgeId, Location};
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::load::{INITIAL_RTO_S, Loop};
 use crate::observation::{ListenerAddress, NginxConfig, NginxPass, SocketAddress, TcpState};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &[
@@ -23,7 +27,7 @@ pub(super) const STATION: StationDef = StationDef {
         "reuse-upstream-connections",
         "keep-idle-longer",
     ],
-    ..StationDef::new("upstream-connect", StationKind::Rate, &[CHURN, CLOSE_RACE], read, judge)
+    ..StationDef::new(StationId("upstream-connect"), StationKind::Rate, &[FindingId::CHURN, FindingId::CLOSE_RACE], read, judge)
 };
 
 /// Connections a request from which on each request has one of its own: the counters' edges lie up to a sampling interval apart.
@@ -45,7 +49,6 @@ pub(crate) struct Edge<'a> {
     pub(crate) opened: Option<f64>,
     /// False where nothing but the configuration says that requests go there.
     is_seen: bool,
-    at: At,
 }
 
 impl Edge<'_> {
@@ -68,7 +71,7 @@ impl Edge<'_> {
 
     /// True where this reading is about this edge.
     pub(crate) fn is_at(&self, placed: &StationReading) -> bool {
-        placed.station.at == self.at && placed.station.tier == self.tier.name
+        placed.at == self.at() && placed.owner == self.tier.into()
     }
 
     fn name(&self) -> String {
@@ -76,11 +79,13 @@ impl Edge<'_> {
         format!("{}->{to}", self.tier.name)
     }
 
-    /// With where it is.
-    fn placed(mut self, ctx: &Context<'_>) -> Self {
-        let (netns, listener) = (ctx.netns_name(self.tier.netns), self.address.to_string());
-        self.at = At { netns: Some(netns), edge: Some(self.name()), listener: Some(listener), ..At::default() };
-        self
+    /// Where it is.
+    fn at(&self) -> Location {
+        let edge = match self.upstream {
+            Some(upstream) => EdgeId::Tiers(self.tier.id, upstream.id),
+            None => EdgeId::Elsewhere(self.tier.id, self.address.clone()),
+        };
+        Location { edge: Some(edge), ..Location::at_listener(self.tier.netns, self.address.clone()) }
     }
 
     /// The sentences' arguments.
@@ -93,29 +98,25 @@ impl Edge<'_> {
     pub(crate) fn proofs(&self, ctx: &Context<'_>) -> Vec<Evidence> {
         let configured = |pass: &&NginxPass| {
             let text = self.args("evidence-churn-configured").with("kind", pass.kind.as_str());
-            evidence(ctx.text(text), format!("{}:{}", pass.origin.file, pass.origin.line), None)
+            Evidence::new(text, format!("{}:{}", pass.origin.file, pass.origin.line), None)
         };
         let mut proofs: Vec<Evidence> = self.passes.iter().map(configured).collect();
         if let (ListenerAddress::Tcp(..), Some(opened)) = (self.address, self.opened) {
             let source = format!("/proc/net/snmp Tcp.ActiveOpens ({})", ctx.netns_name(self.tier.netns));
-            proofs.push(evidence(ctx.text(self.args("evidence-churn-opened")), source, Some(opened)));
+            proofs.push(Evidence::new(self.args("evidence-churn-opened"), source, Some(opened)));
         }
         proofs
     }
 
     /// The finding, for where something follows from it.
-    pub(crate) fn finding(&self, ctx: &Context<'_>, proofs: Vec<Evidence>, explanation: &'static str) -> Finding {
+    pub(crate) fn finding(&self, proofs: Vec<Evidence>, explanation: &'static str) -> Finding {
         Finding {
-            id: CHURN.to_owned(),
-            station: STATION.id.to_owned(),
-            tier: self.tier.name.clone(),
-            at: self.at.clone(),
             // Of a unix socket only the configuration tells.
             confidence: if self.opened.is_some() { Confidence::High } else { Confidence::Medium },
-            title: ctx.text(self.args("finding-upstream-connection-churn-title")),
+            title: self.args("finding-upstream-connection-churn-title"),
             evidence: proofs,
-            explanation: ctx.text(self.args(explanation)),
-            ..unjudged()
+            explanation: vec![self.args(explanation)],
+            ..STATION.finding(FindingId::CHURN, self.tier, self.at())
         }
     }
 }
@@ -147,8 +148,7 @@ fn counted<'a>(ctx: &Context<'a>, tier: &'a Tier) -> Option<Edge<'a>> {
     let (upstream, placed) = ends.next().filter(|_| ends.next().is_none())?;
     let opened = opened(ctx, tier).filter(|_| tier.upstreams.iter().any(|index| ctx.path.tiers[*index].id == upstream.id))?;
     let address = &placed.listener.address;
-    let edge = Edge { tier, upstream: Some(upstream), address, passes: Vec::new(), opened: Some(opened), is_seen: true, at: At::default() };
-    Some(edge.placed(ctx))
+    Some(Edge { tier, upstream: Some(upstream), address, passes: Vec::new(), opened: Some(opened), is_seen: true })
 }
 
 fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a NginxConfig) -> Vec<Edge<'a>> {
@@ -175,7 +175,7 @@ fn edges_of<'a>(ctx: &Context<'a>, index: usize, tier: &'a Tier, nginx: &'a Ngin
         {
             continue;
         }
-        edges.push(Edge { tier, upstream, address, passes, opened, is_seen: is_dialled, at: At::default() }.placed(ctx));
+        edges.push(Edge { tier, upstream, address, passes, opened, is_seen: is_dialled });
     }
     edges
 }
@@ -217,27 +217,25 @@ fn opened(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    edges(ctx).iter().map(|edge| StationReading { netns: Some(edge.tier.netns), station: reading(ctx, edge) }).collect()
+    edges(ctx).iter().map(|edge| reading(ctx, edge)).collect()
 }
 
-fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> Station {
-    let mut station = blank(&STATION, edge.tier.name.clone(), edge.at.clone(), "connects/s");
+fn reading(ctx: &Context<'_>, edge: &Edge<'_>) -> StationReading {
+    let mut station = STATION.reading(edge.tier, edge.at(), "connects/s");
     let is_tcp = matches!(edge.address, ListenerAddress::Tcp(..));
     let opened = edge.opened.filter(|_| is_tcp);
     station.used = opened.and_then(|opened| Some(opened * ctx.obs.load.as_ref()?.throughput_rps()));
-    station.state = StationState::Ok;
-    station.why = ctx.text(edge.args(match (!edge.is_kept(), opened) {
+    if let Some(race) = race::of(ctx, edge) {
+        station.refused_per_s = Some(race.met as f64 / ctx.seconds().max(1e-6));
+        return station.in_state(StationState::Refusing, race::state(edge, &race));
+    }
+    let why = match (!edge.is_kept(), opened) {
         (true, Some(_)) => "state-upstream-connect-each",
         (true, None) => "state-upstream-connect-each-configured",
         (false, Some(_)) => "state-upstream-connect-kept",
         (false, None) => "state-upstream-connect-kept-configured",
-    }));
-    if let Some(race) = race::of(ctx, edge) {
-        station.state = StationState::Refusing;
-        station.refused_per_s = Some(race.met as f64 / ctx.seconds().max(1e-6));
-        station.why = race::state(ctx, edge, &race);
-    }
-    station
+    };
+    station.in_state(StationState::Ok, edge.args(why))
 }
 
 /// Churn is a cause only where it holds the server back whatever its cores do: a far upstream, whose connects take a large part of the response time
@@ -248,8 +246,8 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     far.map(|(share, edge)| {
         let mut proofs = edge.proofs(ctx);
         let text = edge.args("evidence-churn-time").with("share", share * 100.0);
-        proofs.push(evidence(ctx.text(text), format!("sock_diag SYN-SENT ({})", ctx.netns_name(edge.tier.netns)), Some(share)));
-        edge.finding(ctx, proofs, "finding-upstream-connection-churn-explanation-far")
+        proofs.push(Evidence::new(text, format!("sock_diag SYN-SENT ({})", ctx.netns_name(edge.tier.netns)), Some(share)));
+        edge.finding(proofs, "finding-upstream-connection-churn-explanation-far")
     })
     .chain(race::findings(ctx))
     .collect()

@@ -1,16 +1,16 @@
 //! Requests that meet a kept connection which the upstream is just closing, because it keeps idle connections for less long than the tier that
 //! dials.
 
-use super::super::{Context, evidence, unjudged};
 use super::{Edge, STATION, edges};
-use crate::facts::Logged;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::traffic;
-use crate::judge::findings::CLOSE_RACE;
+use crate::facts::{Context, Logged};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::id::FindingId;
 use crate::observation::{ListenerAddress, ProcessView};
 use crate::output::message::Message;
-use crate::output::report::{Confidence, Evidence, Finding};
+use crate::output::report::Confidence;
 
 /// Kinds of nginx's error log: the upstream ended, or reset, a connection on which a request had been sent and no answer begun.
 const ENDED: &str = "upstream closed";
@@ -86,37 +86,32 @@ fn came_or_went(ctx: &Context<'_>, tier: &Tier) -> bool {
 }
 
 pub(super) fn findings(ctx: &Context<'_>) -> Vec<Finding> {
-    edges(ctx).iter().filter_map(|edge| Some(finding(ctx, edge, &of(ctx, edge)?))).collect()
+    edges(ctx).iter().filter_map(|edge| Some(finding(edge, &of(ctx, edge)?))).collect()
 }
 
-fn finding(ctx: &Context<'_>, edge: &Edge<'_>, race: &Race) -> Finding {
+fn finding(edge: &Edge<'_>, race: &Race) -> Finding {
     let args = |id: &'static str| edge.args(id).with("met", race.met).with("failed", race.failed);
-    let mut proofs: Vec<Evidence> = race.logged.iter().map(|logged| logged.proof(ctx)).collect();
-    proofs.push(evidence(ctx.text(args("evidence-race-failed")), "load", Some(race.failed as f64)));
+    let mut proofs: Vec<Evidence> = race.logged.iter().map(|logged| logged.proof()).collect();
+    proofs.push(Evidence::new(args("evidence-race-failed"), "load", Some(race.failed as f64)));
     if let (Some(resets), Some(netns)) = (race.resets, &race.upstream_netns) {
         let text = args("evidence-race-resets").with("resets", resets).with("netns", netns.as_str());
-        proofs.push(evidence(ctx.text(text), format!("/proc/net/snmp Tcp.OutRsts ({netns})"), Some(resets)));
+        proofs.push(Evidence::new(text, format!("/proc/net/snmp Tcp.OutRsts ({netns})"), Some(resets)));
     }
     let keeps = edge.passes.iter().filter(|pass| pass.reuses).map(|pass| {
         let text = args("evidence-race-kept").with("kept", f64::from(pass.keepalive.unwrap_or(0)));
-        evidence(ctx.text(text), format!("{}:{}", pass.origin.file, pass.origin.line), None)
+        Evidence::new(text, format!("{}:{}", pass.origin.file, pass.origin.line), None)
     });
     proofs.extend(keeps);
     Finding {
-        id: CLOSE_RACE.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: edge.tier.name.clone(),
-        at: edge.at.clone(),
         confidence: if race.resets.is_some() { Confidence::High } else { Confidence::Medium },
-        title: ctx.text(args("finding-idle-close-race-title")),
+        title: args("finding-idle-close-race-title"),
         evidence: proofs,
-        explanation: ctx.text(args("finding-idle-close-race-explanation")),
-        ..unjudged()
+        explanation: vec![args("finding-idle-close-race-explanation")],
+        ..STATION.finding(FindingId::CLOSE_RACE, edge.tier, edge.at())
     }
 }
 
 /// What the reading of the edge says of it.
-pub(super) fn state(ctx: &Context<'_>, edge: &Edge<'_>, race: &Race) -> String {
-    let text: Message = edge.args("state-upstream-connect-race").with("met", race.met).with("failed", race.failed);
-    ctx.text(text)
+pub(super) fn state(edge: &Edge<'_>, race: &Race) -> Message {
+    edge.args("state-upstream-connect-race").with("met", race.met).with("failed", race.failed)
 }

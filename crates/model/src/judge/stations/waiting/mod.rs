@@ -1,23 +1,27 @@
 //! Station `waiting`: requests that stand inside a program which neither computes nor waits for anything that is seen: for a lock, an inner limit, a
 //! connection of its pool, a timer.
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::judge::causes::{Attribution, CouplingDef, Relation, Standing};
-use crate::judge::findings::WAITS_INSIDE;
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{Attribution, CouplingDef, Relation, Standing};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::ledger::{Inside, WaitEvidence, tenths};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, LedgerPlaceKind, StationKind, StationState};
+use crate::output::report::{Confidence, LedgerPlaceKind, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["allow-more-connections", "look-inside"],
     graph: &[
-        CouplingDef::any(WAITS_INSIDE, Relation::Behind, "coupling-inside-found"),
-        CouplingDef::station("cpu", WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
-        CouplingDef::station("link", WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
+        CouplingDef::any(FindingId::WAITS_INSIDE, Relation::Behind, "coupling-inside-found"),
+        CouplingDef::station(StationId::CPU, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Judged, "coupling-inside-cores"),
+        CouplingDef::station(StationId::LINK, FindingId::WAITS_INSIDE, Relation::Path, Attribution::Found, "coupling-inside-link"),
     ],
     standing: |ctx, _, _| if want_cores(ctx) { Standing::Perhaps } else { Standing::Alone },
-    ..StationDef::new("waiting", StationKind::Rate, &[WAITS_INSIDE], read, judge)
+    ..StationDef::new(StationId("waiting"), StationKind::Rate, &[FindingId::WAITS_INSIDE], read, judge)
 };
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
@@ -25,23 +29,16 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let found = found(ctx);
     let placed = |(index, tier): (usize, &Tier)| {
         let mean = account.inside(index).value;
-        let mut station = blank(&STATION, tier.name.clone(), at(ctx, tier), "requests");
-        station.waiting = Some(mean);
+        let reading = StationReading { waiting: Some(mean), ..STATION.reading(tier, Location::in_netns(tier.netns), "requests") };
         let own = found.as_ref().filter(|found| found.tier == index);
         let (state, id) = match own {
             Some(_) => (StationState::Saturated, "state-waiting-most"),
             None => (StationState::Ok, "state-waiting-ok"),
         };
-        station.state = state;
         let why = Message::new(id).with("tier", tier.name.as_str()).with("number", tenths(mean));
-        station.why = ctx.text(why.with("under_way", tenths(account.under_way())));
-        StationReading { netns: Some(tier.netns), station }
+        reading.in_state(state, why.with("under_way", tenths(account.under_way())))
     };
     ctx.path.tiers.iter().enumerate().map(placed).collect()
-}
-
-fn at(ctx: &Context<'_>, tier: &Tier) -> At {
-    At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() }
 }
 
 /// Where most requests stand and wait for each other.
@@ -76,15 +73,11 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
         WaitEvidence::EvenEnds => ("finding-waits-inside-title", "finding-waits-inside-explanation-even", Confidence::Medium),
     };
     Finding {
-        id: WAITS_INSIDE.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: tier.name.clone(),
-        at: at(ctx, tier),
         confidence,
-        title: ctx.text(args(ctx, title, inside)),
+        title: args(ctx, title, inside),
         evidence: proofs(ctx, inside, shown),
-        explanation: ctx.text(args(ctx, explanation, inside)),
-        ..unjudged()
+        explanation: vec![args(ctx, explanation, inside)],
+        ..STATION.finding(FindingId::WAITS_INSIDE, tier, Location::in_netns(tier.netns))
     }
 }
 
@@ -101,19 +94,19 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
     let under_way = account.under_way();
     let mean = inside.mean;
     let stands = args(ctx, "evidence-waits-inside", inside).with("low", tenths(mean.low)).with("high", tenths(mean.high.min(under_way)));
-    let mut proofs = vec![evidence(ctx.text(stands), format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(tenths(mean.value)))];
+    let mut proofs = vec![Evidence::new(stands, format!("{sockets}, /proc/PID/task/TID/schedstat"), Some(tenths(mean.value)))];
     match shown {
         WaitEvidence::FullCalls(calls) => {
             let used = calls.in_use(ctx.window_us);
             let text = args(ctx, "evidence-waits-inside-calls", inside).with("used", tenths(used));
-            proofs.push(evidence(ctx.text(text), sockets.as_str(), Some(tenths(used))));
+            proofs.push(Evidence::new(text, sockets.as_str(), Some(tenths(used))));
         }
         WaitEvidence::SlowerThanAlone(_) => {}
-        WaitEvidence::EvenEnds => proofs.push(evidence(ctx.text(args(ctx, "evidence-waits-inside-even", inside)), sockets.as_str(), None)),
+        WaitEvidence::EvenEnds => proofs.push(Evidence::new(args(ctx, "evidence-waits-inside-even", inside), sockets.as_str(), None)),
     }
     if let Some((alone_us, loaded_us)) = ctx.answer_us() {
         let text = args(ctx, "evidence-waits-inside-alone", inside).with("alone", alone_us / 1e3).with("loaded", loaded_us / 1e3);
-        proofs.push(evidence(ctx.text(text), "load", Some(alone_us / 1e3)));
+        proofs.push(Evidence::new(text, "load", Some(alone_us / 1e3)));
     }
     // What stands there without a queue stays.
     let alone = if let WaitEvidence::SlowerThanAlone(alone) = shown { *alone } else { 0.0 };
@@ -121,8 +114,8 @@ fn proofs(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Vec<Evide
     // Where all of a request's time may pass there, nothing bounds it.
     if let (Some(low), Some(high)) = (gain(mean.low), gain(mean.high)) {
         let id = if low < high { "evidence-waits-inside-bound" } else { "evidence-waits-inside-bound-exact" };
-        let text = ctx.text(args(ctx, id, inside).with("low", low).with("high", high));
-        proofs.push(evidence(text, "1 / (1 - share of the response time)", gain(mean.value)));
+        let text = args(ctx, id, inside).with("low", low).with("high", high);
+        proofs.push(Evidence::new(text, "1 / (1 - share of the response time)", gain(mean.value)));
     }
     proofs
 }

@@ -1,29 +1,33 @@
 //! Station `worker-connections`: the connections that one nginx worker may hold at once, those to upstreams included. What comes when they are
 //! used up is closed unanswered and never reaches the access log.
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::Logged;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::suffered::{answers_with, in_flight_peak, turned_away};
 use crate::facts::sum::per_second;
 use crate::facts::table::is_filled_by_cuts;
-use crate::judge::causes::{CouplingDef, Relation, Standing};
-use crate::judge::findings::{CONNECTIONS_EXHAUSTED, TABLE_FULL, THROTTLED};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{CouplingDef, Relation, Standing};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::load::LoadResult;
 use crate::observation::{OpenFiles, Origin};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-worker-connections"],
     graph: &[
-        CouplingDef::found(THROTTLED, CONNECTIONS_EXHAUSTED, Relation::Tier, "coupling-held-quota"),
-        CouplingDef::judged(TABLE_FULL, CONNECTIONS_EXHAUSTED, Relation::Edge, "coupling-held-table"),
+        CouplingDef::found(FindingId::THROTTLED, FindingId::CONNECTIONS_EXHAUSTED, Relation::Tier, "coupling-held-quota"),
+        CouplingDef::judged(FindingId::TABLE_FULL, FindingId::CONNECTIONS_EXHAUSTED, Relation::Edge, "coupling-held-table"),
     ],
     // Who is cut off and comes again fills tables, and is not held up by them.
     standing: |ctx, _, _| if is_filled_by_cuts(ctx) { Standing::Alone } else { Standing::Perhaps },
-    ..StationDef::new("worker-connections", StationKind::Cliff, &[CONNECTIONS_EXHAUSTED], read, judge)
+    ..StationDef::new(StationId("worker-connections"), StationKind::Cliff, &[FindingId::CONNECTIONS_EXHAUSTED], read, judge)
 };
 
 /// Kind of line in the error log: a connection was turned away, or an answer failed, for want of a connection.
@@ -226,12 +230,12 @@ fn limit_in(line: &str) -> Option<u32> {
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let held = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Held::of(ctx, tier)?)));
-    held.map(|(tier, held)| StationReading { netns: Some(tier.netns), station: reading(ctx, tier, &held) }).collect()
+    held.map(|(tier, held)| reading(ctx, tier, &held)).collect()
 }
 
-fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Station {
-    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
-    let mut station = blank(&STATION, tier.name.clone(), at, "connections");
+fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> StationReading {
+    let at = Location::in_netns(tier.netns);
+    let mut station = STATION.reading(tier, at, "connections");
     station.limit = Some(f64::from(held.limit));
     station.used = held.peak.map(f64::from);
     station.utilization = held.share();
@@ -257,16 +261,14 @@ fn reading(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Station {
         None if held.peak.is_none() && held.refused.is_none() => (StationState::Unknown, args("state-worker-connections-unknown")),
         None => (StationState::Ok, args("state-worker-connections-ok")),
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
-    let refusing = read.iter().filter(|placed| placed.station.state == StationState::Refusing);
+    let refusing = read.iter().filter(|placed| placed.state == StationState::Refusing);
     refusing
         .filter_map(|placed| {
-            let tier = ctx.tier(&placed.station.tier)?;
+            let tier = ctx.only_tier(&placed.owner)?;
             let held = Held::of(ctx, tier)?;
             let shown = held.shown(ctx, tier)?;
             Some(finding(ctx, placed, tier, &held, &shown))
@@ -278,37 +280,33 @@ fn finding(ctx: &Context<'_>, placed: &StationReading, tier: &Tier, held: &Held,
     let args =
         |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("limit", held.limit).with("workers", held.workers as f64);
     Finding {
-        id: CONNECTIONS_EXHAUSTED.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: tier.name.clone(),
-        at: placed.station.at.clone(),
         confidence: held.confidence(shown),
-        title: ctx.text(args("finding-worker-connections-exhausted-title")),
+        title: args("finding-worker-connections-exhausted-title"),
         evidence: proofs(ctx, tier, held),
-        explanation: ctx.text(args("finding-worker-connections-exhausted-explanation")),
-        ..unjudged()
+        explanation: vec![args("finding-worker-connections-exhausted-explanation")],
+        ..placed.finding(FindingId::CONNECTIONS_EXHAUSTED)
     }
 }
 
 fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
-    let mut proofs: Vec<Evidence> = [&held.refused_log, &held.reused_log].into_iter().flatten().map(|logged| logged.proof(ctx)).collect();
+    let mut proofs: Vec<Evidence> = [&held.refused_log, &held.reused_log].into_iter().flatten().map(|logged| logged.proof()).collect();
     if let Some(dropped) = held.dropped {
         let text = Message::new("evidence-worker-connections-dropped").with("count", dropped);
-        proofs.push(evidence(ctx.text(text), "stub_status", Some(dropped as f64)));
+        proofs.push(Evidence::new(text, "stub_status", Some(dropped as f64)));
     }
     let limit = Message::new("evidence-worker-connections-limit").with("limit", held.limit).with("workers", held.workers as f64);
     let source = match held.origin.file.is_empty() {
         true => "nginx, default".to_owned(),
         false => format!("{}:{}", held.origin.file, held.origin.line),
     };
-    proofs.push(evidence(ctx.text(limit), source, Some(f64::from(held.limit))));
+    proofs.push(Evidence::new(limit, source, Some(f64::from(held.limit))));
     if let (Some(peak), Some(pid)) = (held.peak, held.pid) {
         let text = Message::new("evidence-worker-connections-held").with("peak", peak).with("limit", held.limit);
-        proofs.push(evidence(ctx.text(text), format!("/proc/{pid}/fd"), Some(f64::from(peak))));
+        proofs.push(Evidence::new(text, format!("/proc/{pid}/fd"), Some(f64::from(peak))));
     }
     if let (None, Some(CutOff { count, .. })) = (&ctx.obs.load, cut_off(ctx, tier)) {
         let text = Message::new("evidence-worker-connections-cut").with("count", count);
-        proofs.push(evidence(ctx.text(text), format!("/proc/net/netstat: {ABORTED} ({})", ctx.netns_name(tier.netns)), Some(count as f64)));
+        proofs.push(Evidence::new(text, format!("/proc/net/netstat: {ABORTED} ({})", ctx.netns_name(tier.netns)), Some(count as f64)));
     }
     if let Some(load) = &ctx.obs.load {
         let text = Message::new("evidence-worker-connections-harm")
@@ -316,7 +314,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
             .with("answers", answers_with(load, NO_CONNECTION))
             .with("requests", load.requests)
             .with("tier", tier.name.as_str());
-        proofs.push(evidence(ctx.text(text), "load", Some(load.requests.saturating_sub(load.good) as f64)));
+        proofs.push(Evidence::new(text, "load", Some(load.requests.saturating_sub(load.good) as f64)));
     }
     proofs
 }

@@ -7,12 +7,15 @@ use crate::facts::path::{Tier, answers};
 use crate::facts::pool::computes;
 use crate::facts::pool::looks::{self, Peer};
 use crate::facts::sum::mean;
-use crate::judge::causes::Standing;
-use crate::judge::findings::POOL_BLOCKED;
-use crate::judge::stations::{Context, StationReading, evidence, unjudged};
+use crate::facts::{Context, TierId};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::Standing;
+use crate::judge::id::FindingId;
+use crate::judge::location::{EdgeId, Location};
+use crate::judge::station::StationReading;
 use crate::observation::{ListenerAddress, NetnsId, ThreadCalls};
 use crate::output::message::Message;
-use crate::output::report::{At, Confidence, Evidence, Finding};
+use crate::output::report::Confidence;
 
 /// Share of those looks from which on one server among several counts.
 const PART_MIN: f64 = 0.25;
@@ -93,16 +96,18 @@ impl Blocked {
             message.with("workers", pool.workers as f64)
         };
         let door = self.door(ctx);
+        let first = &self.waits[0];
+        let edge = match first.tier {
+            Some(index) => EdgeId::Tiers(tier.id, TierId(index)),
+            None => EdgeId::Elsewhere(tier.id, first.address.clone()),
+        };
+        let at = Location { edge: Some(edge), ..Location::in_netns(tier.netns) };
         Finding {
-            id: POOL_BLOCKED.to_owned(),
-            station: STATION.id.to_owned(),
-            tier: tier.name.clone(),
-            at: At { netns: Some(ctx.netns_name(tier.netns)), edge: Some(format!("{}->{upstream}", tier.name)), ..At::default() },
             confidence: if door.is_some() { Confidence::High } else { Confidence::Medium },
-            title: ctx.text(args("finding-workers-blocked-on-upstream-title")),
+            title: args("finding-workers-blocked-on-upstream-title"),
             evidence: self.looked(ctx, pool).into_iter().chain(door).collect(),
-            explanation: ctx.text(args("finding-workers-blocked-on-upstream-explanation")),
-            ..unjudged()
+            explanation: vec![args("finding-workers-blocked-on-upstream-explanation")],
+            ..STATION.finding(FindingId::POOL_BLOCKED, tier, at)
         }
     }
 
@@ -116,14 +121,14 @@ impl Blocked {
         let mut proofs = Vec::new();
         for wait in &self.waits {
             let text = Message::new("evidence-workers-blocked").with("count", wait.looks as f64).with("looks", self.looks as f64);
-            let text = ctx.text(text.with("upstream", wait.address.to_string()));
-            proofs.push(evidence(text, "/proc/PID/syscall, sock_diag", Some(wait.looks as f64)));
+            let text = text.with("upstream", wait.address.to_string());
+            proofs.push(Evidence::new(text, "/proc/PID/syscall, sock_diag", Some(wait.looks as f64)));
         }
         if let Some(load) = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0) {
             let share = self.waits.iter().map(|wait| wait.looks).sum::<usize>() as f64 / self.looks as f64;
             let ms = 1e3 * pool.workers as f64 / load.goodput_rps();
             let text = Message::new("evidence-workers-blocked-time").with("ms", ms).with("wait", ms * share);
-            proofs.push(evidence(ctx.text(text), "load", Some(ms * share)));
+            proofs.push(Evidence::new(text, "load", Some(ms * share)));
         }
         proofs
     }
@@ -133,18 +138,18 @@ impl Blocked {
         let upstream = &ctx.path.tiers[self.waits[0].tier?];
         let mean = mean(ctx.queued(upstream));
         let text = Message::new("evidence-workers-blocked-door").with("waiting", mean).with("upstream", upstream.name.as_str());
-        (mean >= 1.0).then(|| evidence(ctx.text(text), "sock_diag", Some(mean)))
+        (mean >= 1.0).then(|| Evidence::new(text, "sock_diag", Some(mean)))
     }
 }
 
 /// Workers that wait for a server which computes stand for the cores: those are no fault that could be a cause, and the verdict says that they limit.
 pub(super) fn standing(ctx: &Context<'_>, finding: &Finding, _: Option<&StationReading>) -> Standing {
-    let tier = ctx.tier(&finding.tier).filter(|_| finding.id == POOL_BLOCKED);
+    let tier = ctx.only_tier(&finding.owner).filter(|_| finding.id == FindingId::POOL_BLOCKED);
     let seen = tier.and_then(|tier| Some((Blocked::of(ctx, tier)?, Pool::of(ctx, tier)?)));
     match seen.filter(|(blocked, _)| blocked.tiers(ctx).into_iter().any(|index| computes(ctx, &ctx.path.tiers[index]))) {
         Some((blocked, pool)) => {
-            let told = Message::new("finding-workers-blocked-on-upstream-symptom").with("tier", finding.tier.as_str());
-            Standing::Behind(told.with("upstream", blocked.first(ctx)).with("workers", pool.workers as f64))
+            let why = Message::new("finding-workers-blocked-on-upstream-symptom").with("tier", ctx.owner_name(&finding.owner));
+            Standing::Behind(why.with("upstream", blocked.first(ctx)).with("workers", pool.workers as f64))
         }
         None => Standing::Alone,
     }
@@ -190,7 +195,6 @@ fn has_spare_threads(ctx: &Context<'_>, tier: &Tier) -> bool {
 }
 
 /// The tiers for which a pool's workers wait, with all that those call: where one of them has a cause of its own, that is the pool's, too.
-pub(crate) fn waited_for(ctx: &Context<'_>, tier: &str) -> BTreeSet<usize> {
-    let tier = ctx.tier(tier);
-    tier.and_then(|tier| Blocked::of(ctx, tier)).map(|blocked| blocked.tiers(ctx)).unwrap_or_default()
+pub(crate) fn waited_for(ctx: &Context<'_>, tier: &Tier) -> BTreeSet<usize> {
+    Blocked::of(ctx, tier).map(|blocked| blocked.tiers(ctx)).unwrap_or_default()
 }

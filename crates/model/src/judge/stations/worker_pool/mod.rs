@@ -4,18 +4,19 @@
 mod blocked;
 mod unforced;
 
-use super::{Context, StationDef, StationReading, blank, evidence, unjudged};
+use crate::facts::Context;
 use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
 use crate::facts::pool::{Idle, Of, Pool, Service, configured, exhausted, loops};
-use crate::judge::causes::{Attribution, CouplingDef, Relation};
-use crate::judge::findings::{
-    BUFFER_LIMITED, FILES_EXHAUSTED, NOT_IN_FORCE, PACKET_LOSS, POOL_BLOCKED, POOL_EXHAUSTED, RECEIVER_LIMITED, SMALL_WINDOW, TABLE_FULL,
-    THROTTLED,
-};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::graph::{Attribution, CouplingDef, Relation};
+use crate::judge::id::FindingId;
+use crate::judge::id::StationId;
+use crate::judge::location::Location;
+use crate::judge::station::{StationDef, StationReading};
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::output::message::Message;
-use crate::output::report::{At, Ceiling, Confidence, Evidence, Finding, Station, StationKind, StationState};
+use crate::output::report::{Ceiling, Confidence, StationKind, StationState};
 
 use blocked::Blocked;
 pub(crate) use blocked::waited_for;
@@ -23,22 +24,28 @@ pub(crate) use blocked::waited_for;
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["raise-max-children", "listen-again", "reload-configuration"],
     graph: &[
-        CouplingDef::found(THROTTLED, POOL_EXHAUSTED, Relation::Tier, "coupling-pool-quota"),
-        CouplingDef::found(POOL_BLOCKED, POOL_EXHAUSTED, Relation::Tier, "coupling-pool-blocked"),
-        CouplingDef::found(FILES_EXHAUSTED, POOL_EXHAUSTED, Relation::Tier, "coupling-pool-files"),
-        CouplingDef::found(NOT_IN_FORCE, POOL_EXHAUSTED, Relation::Station, "coupling-pool-unforced"),
-        CouplingDef::station("link", POOL_EXHAUSTED, Relation::Tier, Attribution::Found, "coupling-pool-link"),
-        CouplingDef::found(PACKET_LOSS, POOL_EXHAUSTED, Relation::Tier, "coupling-pool-loss"),
-        CouplingDef::found(BUFFER_LIMITED, POOL_EXHAUSTED, Relation::Tier, "coupling-pool-buffer"),
-        CouplingDef::found(RECEIVER_LIMITED, POOL_EXHAUSTED, Relation::Path, "coupling-pool-receiver"),
-        CouplingDef::found(SMALL_WINDOW, POOL_EXHAUSTED, Relation::Tier, "coupling-pool-first-window"),
-        CouplingDef::found(TABLE_FULL, POOL_BLOCKED, Relation::Edge, "coupling-blocked-table"),
-        CouplingDef::found(PACKET_LOSS, POOL_BLOCKED, Relation::Edge, "coupling-blocked-loss"),
-        CouplingDef::any(POOL_BLOCKED, Relation::Awaited, "coupling-blocked-awaited"),
-        CouplingDef::station("cpu", POOL_BLOCKED, Relation::Awaited, Attribution::Judged, "coupling-blocked-cores"),
+        CouplingDef::found(FindingId::THROTTLED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-quota"),
+        CouplingDef::found(FindingId::POOL_BLOCKED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-blocked"),
+        CouplingDef::found(FindingId::FILES_EXHAUSTED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-files"),
+        CouplingDef::found(FindingId::NOT_IN_FORCE, FindingId::POOL_EXHAUSTED, Relation::Station, "coupling-pool-unforced"),
+        CouplingDef::station(StationId::LINK, FindingId::POOL_EXHAUSTED, Relation::Tier, Attribution::Found, "coupling-pool-link"),
+        CouplingDef::found(FindingId::PACKET_LOSS, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-loss"),
+        CouplingDef::found(FindingId::BUFFER_LIMITED, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-buffer"),
+        CouplingDef::found(FindingId::RECEIVER_LIMITED, FindingId::POOL_EXHAUSTED, Relation::Path, "coupling-pool-receiver"),
+        CouplingDef::found(FindingId::SMALL_WINDOW, FindingId::POOL_EXHAUSTED, Relation::Tier, "coupling-pool-first-window"),
+        CouplingDef::found(FindingId::TABLE_FULL, FindingId::POOL_BLOCKED, Relation::Edge, "coupling-blocked-table"),
+        CouplingDef::found(FindingId::PACKET_LOSS, FindingId::POOL_BLOCKED, Relation::Edge, "coupling-blocked-loss"),
+        CouplingDef::any(FindingId::POOL_BLOCKED, Relation::Awaited, "coupling-blocked-awaited"),
+        CouplingDef::station(StationId::CPU, FindingId::POOL_BLOCKED, Relation::Awaited, Attribution::Judged, "coupling-blocked-cores"),
     ],
     standing: blocked::standing,
-    ..StationDef::new("worker-pool", StationKind::Rate, &[POOL_EXHAUSTED, POOL_BLOCKED, NOT_IN_FORCE], read, judge)
+    ..StationDef::new(
+        StationId("worker-pool"),
+        StationKind::Rate,
+        &[FindingId::POOL_EXHAUSTED, FindingId::POOL_BLOCKED, FindingId::NOT_IN_FORCE],
+        read,
+        judge,
+    )
 };
 
 /// What the pool's own status page says for it: that all its workers were active, and that it wanted more. A page for which a worker of the
@@ -58,19 +65,19 @@ fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Eviden
     let source = format!("pm.status_path ({})", pool.name);
     let active = (full > 0).then(|| args("evidence-worker-pool-active").with("full", full as f64).with("looks", looks.len() as f64));
     let reached = ends.filter(|reached| *reached > 0).map(|reached| (args("evidence-worker-pool-reached").with("times", reached), reached));
-    let active = active.map(|text| evidence(ctx.text(text), source.as_str(), Some(full as f64)));
-    let reached = reached.map(|(text, times)| evidence(ctx.text(text), source.as_str(), Some(times as f64)));
+    let active = active.map(|text| Evidence::new(text, source.as_str(), Some(full as f64)));
+    let reached = reached.map(|(text, times)| Evidence::new(text, source.as_str(), Some(times as f64)));
     active.into_iter().chain(reached).collect()
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let pools = ctx.path.tiers.iter().filter_map(|tier| Some((tier, Pool::of(ctx, tier)?)));
-    pools.map(|(tier, pool)| StationReading { netns: Some(tier.netns), station: reading(ctx, tier, &pool) }).collect()
+    pools.map(|(tier, pool)| reading(ctx, tier, &pool)).collect()
 }
 
-fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
-    let at = At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() };
-    let mut station = blank(&STATION, tier.name.clone(), at, pool.unit());
+fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> StationReading {
+    let at = Location::in_netns(tier.netns);
+    let mut station = STATION.reading(tier, at, pool.unit());
     let limit = pool.workers as f64;
     station.limit = Some(limit);
     station.used = pool.busy.iter().max().map(|busy| *busy as f64);
@@ -88,9 +95,7 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Station {
     } else {
         (StationState::Ok, args("state-worker-pool-ok"))
     };
-    station.state = state;
-    station.why = ctx.text(why);
-    station
+    station.in_state(state, why)
 }
 
 /// Workers over the time for which a request holds one. A pool at its limit gives back what was measured, and that proves nothing; what it
@@ -125,19 +130,15 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Finding 
     };
     let args = |id: &'static str| Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
     Finding {
-        id: POOL_EXHAUSTED.to_owned(),
-        station: STATION.id.to_owned(),
-        tier: tier.name.clone(),
-        at: At { netns: Some(ctx.netns_name(tier.netns)), ..At::default() },
         confidence: match idle {
             Idle::Workers(_) | Idle::Beside(_) | Idle::Left => Confidence::High,
             // Idle cores may be kept from the workers: whether they wait for one is what could not be read.
             Idle::Cores(_) => Confidence::Low,
         },
-        title: ctx.text(args("finding-worker-pool-exhausted-title")),
+        title: args("finding-worker-pool-exhausted-title"),
         evidence: proofs(ctx, tier, pool, idle),
-        explanation: ctx.text(args("finding-worker-pool-exhausted-explanation")),
-        ..unjudged()
+        explanation: vec![args("finding-worker-pool-exhausted-explanation")],
+        ..STATION.finding(FindingId::POOL_EXHAUSTED, tier, Location::in_netns(tier.netns))
     }
 }
 
@@ -149,32 +150,32 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
         .with("busy", pool.busy_mean())
         .with("full", pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64)
         .with("samples", pool.busy.len() as f64);
-    let mut proofs = vec![evidence(ctx.text(busy), format!("sock_diag, /proc/PID ({netns})"), Some(pool.busy_mean()))];
-    proofs.extend(pool.reached.as_ref().map(|logged| logged.proof(ctx)));
+    let mut proofs = vec![Evidence::new(busy, format!("sock_diag, /proc/PID ({netns})"), Some(pool.busy_mean()))];
+    proofs.extend(pool.reached.as_ref().map(|logged| logged.proof()));
     for configured in configured(ctx, tier) {
         let origin = &configured.max_children.origin;
         let text = Message::new("evidence-worker-pool-configured").with("pool", configured.name.as_str());
         let text = text.with("limit", configured.max_children.value).with("pm", configured.pm.value.as_str());
         let limit = f64::from(configured.max_children.value);
-        proofs.push(evidence(ctx.text(text), format!("{}:{}", origin.file, origin.line), Some(limit)));
+        proofs.push(Evidence::new(text, format!("{}:{}", origin.file, origin.line), Some(limit)));
         proofs.extend(told_by_page(ctx, tier, configured));
     }
     let waiting = Message::new("evidence-worker-pool-waiting").with("waiting", pool.waiting);
-    proofs.push(evidence(ctx.text(waiting), format!("sock_diag ({netns})"), Some(pool.waiting)));
+    proofs.push(Evidence::new(waiting, format!("sock_diag ({netns})"), Some(pool.waiting)));
     proofs.push(match idle {
         Idle::Left => left(ctx),
         Idle::Workers(share) => {
             let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0).with("unit", pool.unit());
-            evidence(ctx.text(text), "/proc/PID/schedstat", Some(*share))
+            Evidence::new(text, "/proc/PID/schedstat", Some(*share))
         }
         Idle::Cores(share) | Idle::Beside(share) => {
-            evidence(ctx.text(Message::new("evidence-worker-pool-cpu").with("share", share * 100.0)), "/proc/stat", Some(*share))
+            Evidence::new(Message::new("evidence-worker-pool-cpu").with("share", share * 100.0), "/proc/stat", Some(*share))
         }
     });
     if let Some(load) = ctx.obs.load.as_ref().filter(|load| load.goodput_rps() > 0.0) {
         let ms = |count: f64| 1e3 * count / load.goodput_rps();
         let times = Message::new("evidence-worker-pool-times").with("service", ms(pool.workers as f64)).with("wait", ms(pool.waiting));
-        proofs.push(evidence(ctx.text(times), "load", Some(ms(pool.waiting))));
+        proofs.push(Evidence::new(times, "load", Some(ms(pool.waiting))));
     }
     proofs
 }
@@ -183,5 +184,5 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &Idle) -> Vec<Evide
 fn left(ctx: &Context<'_>) -> Evidence {
     let share = loops::lost_share(ctx).unwrap_or(0.0);
     let text = Message::new("evidence-worker-pool-left").with("share", share * 100.0);
-    evidence(ctx.text(text), "sock_diag, load", Some(share))
+    Evidence::new(text, "sock_diag, load", Some(share))
 }

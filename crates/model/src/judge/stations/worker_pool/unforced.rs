@@ -1,11 +1,11 @@
 //! A pool whose file says more workers than run, where they would be enough.
 
-use super::super::{TIMES_MIN, changed_proof, evidence, place, unforced};
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::setting::{UnforcedPool, unforced_pool};
+use crate::judge::finding::{Evidence, Finding};
+use crate::judge::station::{TIMES_MIN, changed_proof, setting_source, unforced};
 use crate::output::message::Message;
-use crate::output::report::Finding;
 
 /// The cause of a pool that is exhausted although its file says more workers: as many as are asked for, or twice those that run.
 pub(super) fn finding(ctx: &Context<'_>, tier: &Tier, running: f64, waiting: f64, exhausted: &Finding) -> Option<Finding> {
@@ -19,8 +19,8 @@ pub(super) fn finding(ctx: &Context<'_>, tier: &Tier, running: f64, waiting: f64
         message.with("running", running).with("written", written)
     };
     let proofs = vec![
-        evidence(ctx.text(args("evidence-not-in-force-pool")), place(&pool.max_children.origin), Some(written)),
-        changed_proof(ctx, &file),
+        Evidence::new(args("evidence-not-in-force-pool"), setting_source(&pool.max_children.origin), Some(written)),
+        changed_proof(&file),
     ];
-    Some(unforced(ctx, args("finding-setting-not-in-force-pool-title"), args("finding-setting-not-in-force-pool"), proofs, exhausted))
+    Some(unforced(args("finding-setting-not-in-force-pool-title"), args("finding-setting-not-in-force-pool"), proofs, exhausted))
 }

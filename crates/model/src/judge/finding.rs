@@ -1,0 +1,92 @@
+//! Findings and how they are linked, by ids and messages: the report's names and sentences come out of them in `output`.
+
+use super::id::{FindingId, StationId};
+use super::location::Location;
+use crate::facts::owner::Owner;
+use crate::fix::remedy::Remedy;
+use crate::output::message::Message;
+use crate::output::report::{Cause, Confidence, Role};
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// What is wrong.
+    pub id: FindingId,
+    /// Its station.
+    pub station: StationId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Where it is.
+    pub at: Location,
+    /// Cause or symptom.
+    pub role: Role,
+    /// The findings that bring it about, where it is a symptom: the root first, then what lies between.
+    pub symptom_of: Vec<FindingId>,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// One line.
+    pub title: Message,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+    /// The cause in plain words, a message for each sentence or two.
+    pub explanation: Vec<Message>,
+    /// What would remove it, the best first.
+    pub remedies: Vec<Remedy>,
+}
+
+impl Finding {
+    /// A finding to be filled in. The cause graph decides its role; its remedies are attached at the end.
+    pub fn new(id: FindingId, station: StationId, owner: impl Into<Owner>, at: Location) -> Self {
+        Self {
+            id,
+            station,
+            owner: owner.into(),
+            at,
+            role: Role::Cause,
+            symptom_of: Vec::new(),
+            confidence: Confidence::Low,
+            title: Message::default(),
+            evidence: Vec::new(),
+            explanation: Vec::new(),
+            remedies: Vec::new(),
+        }
+    }
+}
+
+/// One piece of evidence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// One sentence.
+    pub text: Message,
+    /// Where it was read: a path or an interface of the kernel.
+    pub source: String,
+    /// The value, where it is one number.
+    pub value: Option<f64>,
+}
+
+impl Evidence {
+    /// A sentence with its source, and the value where it is one number.
+    pub(crate) fn new(text: Message, source: impl Into<String>, value: Option<f64>) -> Self {
+        Self { text, source: source.into(), value }
+    }
+}
+
+/// One link of a chain from cause to symptom. Findings and stations are named by their index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coupling {
+    /// What brings the symptom about.
+    pub cause: Cause,
+    /// The symptom.
+    pub symptom: usize,
+    /// What tells the one from the other.
+    pub why: Message,
+}
+
+/// Why one of several causes is mended before or after the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderReason {
+    /// Index of the cause among the findings.
+    pub finding: usize,
+    /// Why it stands there.
+    pub why: Message,
+}

@@ -1,0 +1,130 @@
+//! Ids of stations and findings: they are compared, and become strings only in the report.
+
+use std::fmt;
+
+/// Id of a station, kebab-case: "conntrack-table".
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub &'static str);
+
+/// Id of a finding, kebab-case. It names the bad thing: "conntrack-table-full".
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FindingId(pub &'static str);
+
+impl fmt::Display for StationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Stations that the cause graph, remedies and predictions name.
+impl StationId {
+    /// The generator of the load.
+    pub const LOAD_GENERATOR: Self = Self("load-generator");
+    /// The demand.
+    pub const CLIENTS: Self = Self("clients");
+    /// The interface through which answers leave.
+    pub const LINK: Self = Self("link");
+    /// The table of tracked connections.
+    pub const CONNTRACK_TABLE: Self = Self("conntrack-table");
+    /// Handshakes of a listener.
+    pub const SYN_QUEUE: Self = Self("syn-queue");
+    /// Connections that wait to be accepted.
+    pub const ACCEPT_QUEUE: Self = Self("accept-queue");
+    /// Connections of nginx's workers.
+    pub const WORKER_CONNECTIONS: Self = Self("worker-connections");
+    /// Descriptors of a process.
+    pub const FILE_DESCRIPTORS: Self = Self("file-descriptors");
+    /// Local ports towards an upstream.
+    pub const EPHEMERAL_PORTS: Self = Self("ephemeral-ports");
+    /// Workers that serve one connection at a time.
+    pub const WORKER_POOL: Self = Self("worker-pool");
+    /// The CPU time that a cgroup allows.
+    pub const CPU_QUOTA: Self = Self("cpu-quota");
+    /// The cores.
+    pub const CPU: Self = Self("cpu");
+}
+
+/// Findings that stations, the cause graph and remedies know in common.
+impl FindingId {
+    /// The cores of the load generator were the limit.
+    pub(crate) const GENERATOR_LIMITED: Self = Self("load-generator-limited");
+    /// Packets get lost on the way, and requests wait for them.
+    pub(crate) const PACKET_LOSS: Self = Self("packet-loss");
+    /// The send buffer is smaller than what the way holds.
+    pub(crate) const BUFFER_LIMITED: Self = Self("send-buffer-limited");
+    /// Small writes wait for an acknowledgement that the peer delays.
+    pub(crate) const ACK_STALL: Self = Self("delayed-ack-stall");
+    /// New connections begin with fewer segments than usual, and their answers take more round trips.
+    pub(crate) const SMALL_WINDOW: Self = Self("small-initial-window");
+    /// The clients take no more at once.
+    pub(crate) const RECEIVER_LIMITED: Self = Self("receiver-limited");
+    /// Packets found no room in the table of tracked connections.
+    pub(crate) const TABLE_FULL: Self = Self("conntrack-table-full");
+    /// SYNs found a queue of handshakes full.
+    pub(crate) const SYN_QUEUE_FULL: Self = Self("syn-queue-full");
+    /// Connections found an accept queue full.
+    pub(crate) const ACCEPT_QUEUE_FULL: Self = Self("accept-queue-full");
+    /// A configured setting is not active.
+    pub(crate) const NOT_IN_FORCE: Self = Self("setting-not-in-force");
+    /// Workers of nginx had no connection left.
+    pub(crate) const CONNECTIONS_EXHAUSTED: Self = Self("worker-connections-exhausted");
+    /// A process had no descriptor left.
+    pub(crate) const FILES_EXHAUSTED: Self = Self("file-descriptors-exhausted");
+    /// The configuration limits this traffic.
+    pub(crate) const LIMITED_BY_CONFIG: Self = Self("rate-limited-by-config");
+    /// No local port was left towards an upstream.
+    pub(crate) const PORTS_EXHAUSTED: Self = Self("ephemeral-ports-exhausted");
+    /// The search for a free port takes the cores.
+    pub(crate) const TIME_WAIT_SEARCH: Self = Self("time-wait-port-search");
+    /// A connection is opened for each request, and that costs.
+    pub(crate) const CHURN: Self = Self("upstream-connection-churn");
+    /// Requests meet kept connections that the upstream is just closing, and fail.
+    pub(crate) const CLOSE_RACE: Self = Self("idle-close-race");
+    /// All workers are taken and wait.
+    pub(crate) const POOL_EXHAUSTED: Self = Self("worker-pool-exhausted");
+    /// They wait for another server.
+    pub(crate) const POOL_BLOCKED: Self = Self("workers-blocked-on-upstream");
+    /// Most of all requests wait for each other inside a program.
+    pub(crate) const WAITS_INSIDE: Self = Self("waits-inside");
+    /// A CPU quota stops servers whose cores have more to give.
+    pub(crate) const THROTTLED: Self = Self("cgroup-cpu-throttled");
+    /// A shaper holds answers back.
+    pub(crate) const EGRESS_SHAPED: Self = Self("egress-shaped");
+    /// Compression takes much CPU time.
+    pub(crate) const COMPRESSION_HOT: Self = Self("compression-hot");
+    /// TLS handshakes take much CPU time.
+    pub(crate) const TLS_HANDSHAKE_HOT: Self = Self("tls-handshake-hot");
+    /// Scripts are compiled for each request.
+    pub(crate) const OPCODE_CACHE_OFF: Self = Self("opcode-cache-off");
+    /// A log of each step of a request takes much CPU time.
+    pub(crate) const DEBUG_LOG: Self = Self("debug-log");
+    /// The allocator takes much CPU time.
+    pub(crate) const ALLOCATOR_HOT: Self = Self("allocator-hot");
+    /// Threads wait for locks of each other.
+    pub(crate) const LOCK_CONTENTION: Self = Self("lock-contention");
+    /// Fewer threads than cores, and all of their time is used.
+    pub(crate) const SINGLE_CORE: Self = Self("single-core-saturated");
+    /// Received packets fill one core while others are idle.
+    pub(crate) const SOFTIRQ_ON_ONE_CORE: Self = Self("softirq-on-one-core");
+    /// A program polls, so that its busy cores show no load.
+    pub(crate) const BUSY_POLLING: Self = Self("busy-polling");
+}
+
+/// Findings about CPU time that could be saved: improvements, which are reported only where nothing is choked.
+pub(crate) const CPU_FINDINGS: &[FindingId] = &[
+    FindingId::COMPRESSION_HOT,
+    FindingId::TLS_HANDSHAKE_HOT,
+    FindingId::OPCODE_CACHE_OFF,
+    FindingId::DEBUG_LOG,
+    FindingId::ALLOCATOR_HOT,
+    FindingId::LOCK_CONTENTION,
+    FindingId::SINGLE_CORE,
+    FindingId::SOFTIRQ_ON_ONE_CORE,
+    FindingId::BUSY_POLLING,
+];

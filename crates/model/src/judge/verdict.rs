@@ -1,0 +1,271 @@
+//! The verdict: what the stations' readings mean together.
+
+use std::collections::BTreeSet;
+
+use crate::facts::Context;
+use crate::facts::harm::Cost;
+use crate::facts::owner::Owner;
+use crate::facts::path::{self, Path};
+use crate::facts::traffic;
+use crate::fix::remedies::remedies;
+use crate::judge::causes;
+use crate::judge::finding::{Coupling, Finding, OrderReason};
+use crate::judge::id::StationId;
+use crate::judge::improvements::{Faster, faster};
+use crate::judge::station::{StationDef, StationReading};
+use crate::judge::unseen::waits_unseen;
+use crate::observation::load::{LoadResult, Loop};
+use crate::observation::{ListenerAddress, NetnsView, Socket, SocketAddress};
+use crate::output::message::Message;
+use crate::output::report::{Cause, LimitedBy, Role, StationState, Verdict};
+use crate::predict::Scene;
+
+/// Share of its time that the load generator may wait for a core before the times that it measures are its own.
+const GENERATOR_WAITED_MAX: f64 = 0.1;
+
+/// All that is judged of one observation.
+pub(crate) struct Judged {
+    /// The readings of all stations, in the order of the path.
+    pub(crate) stations: Vec<StationReading>,
+    /// Causes first, in the order in which they are to be mended.
+    pub(crate) findings: Vec<Finding>,
+    /// Which finding brings which one about.
+    pub(crate) couplings: Vec<Coupling>,
+    /// Why the causes stand in this order.
+    pub(crate) order: Vec<OrderReason>,
+    /// What could be faster though nothing is choked.
+    pub(crate) improvements: Vec<Finding>,
+    /// The verdict with its sentence.
+    pub(crate) judgement: Judgement,
+}
+
+/// Judges what the stations of a table read.
+pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static StationDef>) -> Judged {
+    let mut stations: Vec<StationReading> = Vec::new();
+    let mut findings: Vec<Finding> = Vec::new();
+    for def in table {
+        let read = (def.read)(ctx);
+        findings.extend((def.judge)(ctx, &read));
+        stations.extend(read);
+    }
+    let mut couplings = causes::link(ctx, &stations, &mut findings);
+    let Faster { wasted, mut other } = faster(ctx, &stations, &findings);
+    findings.extend(wasted);
+    let upstreams: Vec<Vec<usize>> = ctx.path.tiers.iter().map(|tier| tier.upstreams.clone()).collect();
+    let layout = causes::Layout { upstreams: &upstreams, stations: &stations, name: &|owner| ctx.owner_name(owner) };
+    let order = causes::arrange(&mut findings, &mut couplings, layout);
+    prescribe(ctx, &stations, &mut findings);
+    prescribe(ctx, &stations, &mut other);
+    let judgement = judgement(ctx, &stations, (&findings, &couplings));
+    Judged { stations, findings, couplings, order, improvements: other, judgement }
+}
+
+/// Attaches its remedies to each finding, with what each should give beside all the others.
+fn prescribe(ctx: &Context<'_>, stations: &[StationReading], findings: &mut [Finding]) {
+    let scene = Scene { ctx, stations, findings };
+    let of = |finding: &Finding| {
+        // Tiers that share their cores share one reading of them.
+        let is_its = |reading: &&StationReading| {
+            reading.station == finding.station && reading.at == finding.at && reading.owner.covers(&finding.owner)
+        };
+        stations.iter().find(is_its).map(|reading| remedies(&scene, finding, reading)).unwrap_or_default()
+    };
+    let remedies: Vec<_> = scene.findings.iter().map(of).collect();
+    findings.iter_mut().zip(remedies).for_each(|(finding, remedies)| finding.remedies = remedies);
+}
+
+/// A verdict with its sentence.
+pub(crate) struct Judgement {
+    pub(crate) verdict: Verdict,
+    /// What limits a healthy server.
+    pub(crate) limited_by: Option<LimitedBy>,
+    pub(crate) summary: Message,
+}
+
+impl Judgement {
+    fn unknown(summary: Message) -> Self {
+        Self { verdict: Verdict::Unknown, limited_by: None, summary }
+    }
+
+    fn healthy(by: LimitedBy, summary: Message) -> Self {
+        Self { verdict: Verdict::Healthy, limited_by: Some(by), summary }
+    }
+}
+
+fn judgement(ctx: &Context<'_>, stations: &[StationReading], (findings, couplings): (&[Finding], &[Coupling])) -> Judgement {
+    let causes: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Cause).collect();
+    if let Some(own) = causes.iter().find(|finding| finding.owner == Owner::Client) {
+        let summary = Message::new("verdict-client-limited").with("title", own.title.clone());
+        return Judgement { verdict: Verdict::ClientLimited, limited_by: None, summary };
+    }
+    if let Some(first) = causes.first() {
+        let summary = Message::new("verdict-choked").with("title", first.title.clone()).with("tier", ctx.owner_name(&first.owner));
+        return Judgement { verdict: Verdict::Choked, limited_by: None, summary };
+    }
+    if let Some(unknown) = not_understood(ctx) {
+        return Judgement::unknown(unknown);
+    }
+    // What is refused for want of a core is explained by that.
+    let is_explained = |reading: &StationReading| {
+        couplings.iter().any(|link| matches!(link.cause, Cause::Station(_)) && reading.is_of(&findings[link.symptom]))
+    };
+    let is_open = |reading: &&StationReading| reading.state == StationState::Refusing && !is_explained(reading);
+    if let Some(refusing) = stations.iter().find(is_open) {
+        let why = Message::new("verdict-unknown-refusing").with("station", refusing.station.0);
+        return Judgement::unknown(why.with("why", refusing.why.clone()));
+    }
+    healthy(ctx, stations)
+}
+
+/// Why no verdict about the server can be reached, where none can.
+fn not_understood(ctx: &Context<'_>) -> Option<Message> {
+    let unreadable = ctx.obs.netns.is_empty() || ctx.obs.netns.values().all(|view| view.listeners.first().is_none());
+    if !ctx.path.ambiguous.is_empty() {
+        let names: Vec<String> = ctx.path.ambiguous.iter().map(|id| ctx.netns_name(*id)).collect();
+        return Some(Message::new("verdict-unknown-ambiguous").with("netns", names.join(", ")));
+    }
+    if let Some(load) = &ctx.obs.load {
+        return wrong_answers(ctx, load).or_else(|| unexplained_failures(load)).or_else(|| unexplained_losses(ctx, load));
+    }
+    if unreadable {
+        return Some(Message::new("verdict-unknown-unreadable"));
+    }
+    if ctx.path.tiers.is_empty() {
+        let request = &ctx.obs.request;
+        return Some(match request.unix.first() {
+            Some(name) => Message::new("verdict-unknown-no-socket").with("socket", name.as_str()),
+            None => Message::new("verdict-unknown-no-listener").with("port", f64::from(request.port)),
+        });
+    }
+    let failed = traffic::server_errors(ctx).and_then(|(failed, requests)| failures(failed, requests));
+    failed.or_else(|| (!saw_traffic(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
+}
+
+/// Nothing answered as expected: a wrong URL, or nobody there.
+fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
+    if load.good > 0 {
+        return None;
+    }
+    let answered: u64 = load.status.values().sum();
+    if load.requests == 0 {
+        return Some(Message::new("verdict-unknown-nothing-sent"));
+    }
+    if load.errors.connect_refused == load.requests {
+        let is_unix = !ctx.obs.request.unix.is_empty();
+        return Some(Message::new(if is_unix { "verdict-unknown-refused-unix" } else { "verdict-unknown-refused" }));
+    }
+    if answered == load.requests && load.status.len() == 1 {
+        let status = load.status.keys().next().copied().unwrap_or(0);
+        return Some(Message::new("verdict-unknown-status").with("status", f64::from(status)));
+    }
+    Some(Message::new("verdict-unknown-no-good-answer").with("requests", load.requests))
+}
+
+/// Requests failed and no station tells why.
+fn unexplained_failures(load: &LoadResult) -> Option<Message> {
+    failures(load.requests.saturating_sub(load.good), load.requests)
+}
+
+fn failures(failed: u64, requests: u64) -> Option<Message> {
+    let share = failed as f64 / requests.max(1) as f64;
+    let told = || Message::new("verdict-unknown-failures").with("share", share * 100.0).with("failed", failed);
+    Cost::of_requests(failed, requests).hurts().then(told)
+}
+
+/// Much of the clients' time was lost though half of the requests were answered soon, and no station tells why: some are served while others starve, which busy
+/// cores do not explain. Much is what would, served, be more than noise. What is within an objective was asked for; beyond one, nobody knows what is usual.
+fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
+    let lost = load.lost.filter(|_| ctx.obs.request.slo_p99_us.is_none())?;
+    let share = load.lost_share().filter(|share| Cost::of_time(*share).hurts())?;
+    (load.latency_us.p50 <= lost.patience_us / 2).then(|| {
+        let told = Message::new("verdict-unknown-losses").with("share", share * 100.0).with("patience_s", lost.patience_us as f64 / 1e6);
+        told.with("median_ms", load.latency_us.p50 as f64 / 1e3)
+    })
+}
+
+/// True where connections came or bytes moved in the passive window.
+fn saw_traffic(ctx: &Context<'_>) -> bool {
+    ctx.path.tiers.first().and_then(|tier| ctx.obs.netns.get(&tier.netns)).is_some_and(|view| {
+        let grew = |name: &str| ctx.netstat_growth(view, name).is_some_and(|count| count > 0);
+        grew("Tcp.PassiveOpens")
+            || connections_changed(ctx.path, view)
+            || (grew("Tcp.InSegs") && view.sockets.values().flatten().any(|socket| accepted(ctx.path, &socket.address)))
+    })
+}
+
+/// True where connections at a unix socket of the first tier came or went, or hold bytes that wait. The kernel counts nothing there.
+fn connections_changed(path: &Path, view: &NetnsView) -> bool {
+    let listeners = path.tiers.first().into_iter().flat_map(|tier| &tier.listeners).map(|placed| &placed.listener.address);
+    let names: Vec<&String> =
+        listeners.filter_map(|address| if let ListenerAddress::Unix(name) = address { Some(name) } else { None }).collect();
+    let own = |socket: &&Socket| matches!(&socket.address, SocketAddress::Unix { path: Some(name), .. } if names.contains(&name));
+    let mut seen = view.sockets.values().map(|sockets| sockets.iter().filter(own).collect::<Vec<_>>());
+    let inodes = |sockets: &[&Socket]| sockets.iter().map(|socket| socket.inode).collect::<BTreeSet<u64>>();
+    let Some(first) = seen.next() else { return false };
+    let waits = |sockets: &[&Socket]| sockets.iter().any(|socket| socket.receive_queue > 0 || socket.send_queue > 0);
+    waits(&first) || seen.any(|later| waits(&later) || inodes(&later) != inodes(&first))
+}
+
+/// True where a socket is an accepted connection of the first tier's TCP listeners.
+fn accepted(path: &Path, address: &SocketAddress) -> bool {
+    matches!(address, SocketAddress::Tcp { .. }) && path.tiers.first().is_some_and(|tier| tier.accepts(address))
+}
+
+fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
+    let in_state = |id: StationId, state: StationState| stations.iter().find(|reading| reading.station == id && reading.state == state);
+    let shape = ctx.obs.load.as_ref().map(|load| (load.shape, load.goodput_rps()));
+    // An open loop that got all of its answers reached no limit, however busy others kept the cores meanwhile.
+    if let Some(load) = ctx.obs.load.as_ref().filter(|load| !load.wants_more())
+        && let Loop::Open { rate_per_s, .. } = load.shape
+    {
+        return Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand-open").with("rate", rate_per_s));
+    }
+    if shape.is_none()
+        && let Some(starved) = crate::judge::watched::starved(ctx)
+    {
+        return Judgement::unknown(starved);
+    }
+    if let Some(link) = in_state(StationId::LINK, StationState::Saturated) {
+        return Judgement::healthy(LimitedBy::Link, Message::new("verdict-healthy-link").with("why", link.why.clone()));
+    }
+    if let Some(cpu) = in_state(StationId::CPU, StationState::Saturated) {
+        return Judgement::healthy(LimitedBy::Cpu, Message::new("verdict-healthy-cpu").with("why", cpu.why.clone()));
+    }
+    let Some((shape, goodput)) = shape else {
+        let healthy = || Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-passive"));
+        return crate::judge::watched::unexplained(ctx).map_or_else(healthy, Judgement::unknown);
+    };
+    if ctx.path.tiers.is_empty() {
+        return Judgement::unknown(Message::new("verdict-unknown-remote"));
+    }
+    if in_state(StationId::CPU, StationState::Unknown).is_some() {
+        let tiers: Vec<&path::Tier> = ctx.path.tiers.iter().collect();
+        let polls = crate::facts::cores::polling(ctx, &tiers);
+        let polling = polls.first().map(|one| Message::new("verdict-unknown-polling").with("tier", one.tier.name.as_str()));
+        return Judgement::unknown(polling.unwrap_or_else(|| Message::new("verdict-unknown-cpu")));
+    }
+    match shape {
+        Loop::Open { rate_per_s, .. } => {
+            let why = Message::new("verdict-unknown-short-of-rate").with("rate", rate_per_s);
+            Judgement::unknown(why.with("goodput", goodput))
+        }
+        Loop::Closed { connections } => closed(ctx, stations, connections),
+    }
+}
+
+/// A closed loop with nothing saturated: too few connections, unless requests wait in front of a server whose cores are idle, or somewhere unseen.
+fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> Judgement {
+    let hurts = |mean: f64| mean > 1.0 && Cost::of_time(mean / f64::from(connections.max(1))).hurts();
+    let waits = |reading: &&StationReading| reading.station == StationId::ACCEPT_QUEUE && reading.waiting.is_some_and(hurts);
+    if let Some(queue) = stations.iter().find(waits) {
+        let why = Message::new("verdict-unknown-waiting").with("tier", ctx.owner_name(&queue.owner));
+        let why = why.with("listener", queue.at.listener_name());
+        return Judgement::unknown(why.with("mean", queue.waiting.unwrap_or(0.0)));
+    }
+    if let Some(waits) = waits_unseen(ctx) {
+        let own = crate::judge::stations::generator_waited(ctx).filter(|share| *share > GENERATOR_WAITED_MAX);
+        let waits = own.map_or(waits, |share| Message::new("verdict-unknown-generator-waits").with("share", share * 100.0));
+        return Judgement::unknown(waits.with("connections", connections));
+    }
+    Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand").with("connections", connections))
+}

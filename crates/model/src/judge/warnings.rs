@@ -1,0 +1,55 @@
+//! Things to know that are no findings: what makes the measurement less sure.
+
+use crate::facts::Context;
+use crate::facts::cores::other_tenants;
+use crate::judge::settle::{Moment, unsettled};
+use crate::observation::ListenerAddress;
+use crate::output::message::Message;
+
+/// The warnings of an observation. `unread` sources could not be read.
+pub(crate) fn warnings(ctx: &Context<'_>, unread: usize) -> Vec<Message> {
+    let mut warnings = Vec::new();
+    for (cores, share) in other_tenants(ctx) {
+        warnings.push(Message::new("warning-other-tenants").with("cores", cores).with("share", share * 100.0));
+    }
+    if let Some(load) = &ctx.obs.load {
+        let generator: Vec<u32> = load.threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
+        let shares = |pid: &u32| {
+            let identity = ctx.obs.processes.get(pid).and_then(|process| process.identity.first());
+            identity.is_some_and(|identity| identity.cpus_allowed.iter().any(|core| generator.contains(core)))
+        };
+        if ctx.path.tiers.iter().flat_map(|tier| &tier.pids).any(shares) {
+            warnings.push(Message::new("warning-shared-cores"));
+        }
+        if let Some(guard) = &load.stopped_by {
+            warnings.push(Message::new("warning-guard").with("guard", guard.as_str()));
+        }
+        if load.interrupted {
+            warnings.push(Message::new("warning-interrupted"));
+        }
+    }
+    if ctx.obs.load.is_some() {
+        warnings.extend(unsettled(ctx.obs, ctx.path, Moment::First));
+    }
+    for tier in &ctx.path.tiers {
+        for upstream in tier.configured.iter().map(|index| &ctx.path.tiers[*index]) {
+            let warning = Message::new("warning-edge-configured").with("tier", tier.name.as_str());
+            warnings.push(warning.with("upstream", upstream.name.as_str()));
+        }
+    }
+    for hop in &ctx.path.translated {
+        let name = |(ip, port)| ListenerAddress::Tcp(ip, port).to_string();
+        let warning = Message::new("warning-translated").with("original", name(hop.original)).with("translated", name(hop.translated));
+        warnings.push(warning.with("netns", ctx.netns_name(hop.netns)));
+    }
+    if ctx.path.tiers.is_empty() && ctx.path.ambiguous.is_empty() && ctx.obs.load.is_some() {
+        warnings.push(Message::new("warning-no-listener"));
+    }
+    if unread > 0 {
+        warnings.push(Message::new("warning-failed-readings").with("count", unread as f64));
+    }
+    for what in ctx.obs.unplaced.iter().take(3) {
+        warnings.push(Message::new("warning-unplaced").with("what", what.as_str()));
+    }
+    warnings
+}
