@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .PHONY: help demo test scoreboard check fuzz fmt
 
 CARGO := scripts/cargo.sh
-# Drops by socket (BPF); takes clang, which scripts/packages.sh installs.
+# Drops by socket (BPF). The feature needs clang, which scripts/packages.sh installs.
 FEATURES := --features chokepoint/bpf
 
 help: ## list what can be made
@@ -18,7 +18,6 @@ demo: ## five faults before a real nginx and php-fpm: found one behind the other
 	@scripts/as-root.sh "$${CARGO_TARGET_DIR:-target}/release/chokepoint" lab run throughput-collapse
 
 test: ## all checks and all tests, as CI runs them
-	@scripts/packages.sh
 	@scripts/test.sh
 
 scoreboard: ## run all scenarios and a hundred random stacks again and again (hours) and write docs/scoreboard.md
@@ -26,11 +25,9 @@ scoreboard: ## run all scenarios and a hundred random stacks again and again (ho
 	@$(CARGO) build --release --package chokepoint --package chokepoint-scoreboard $(FEATURES)
 	@scripts/as-root.sh scripts/scoreboard.sh
 
-check: ## the quick half of `make test`: no tests, no packages
-	@$(CARGO) fmt --all --check
-	@$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
-	@$(CARGO) xtask tidy
-	@$(CARGO) xtask docs --check
+check: ## the quick checks of `make test`: no tests, no packages
+	@scripts/with-progress.sh "building the checks" $(CARGO) build --quiet --package xtask
+	@$(CARGO) xtask check
 
 fuzz: ## damaged configurations, logs, recordings, captures, maps and program files through the readers (CASES=N of each kind)
 	@export CASES=$${CASES:-1000000}; export PROPTEST_CASES=$$CASES SEED=$${SEED:-$$(date +%s)}; echo "SEED=$$SEED CASES=$$CASES"; \

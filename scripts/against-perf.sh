@@ -1,6 +1,6 @@
 #!/bin/sh
-# `chokepoint profile` beside `perf record -F 99 -g` over the same time on the lab's nginx and php-fpm under load: the ten functions that perf finds
-# hottest, the share of each by either, and whether they differ by at most two points. Samples of the idle task are left out of both.
+# Compares `chokepoint profile` with `perf record -F 99 -g` on the lab's nginx and php-fpm under load. Prints the ten hottest functions by perf, the share of
+# each in both profiles, and whether the shares differ by at most two points. Samples of the idle task are excluded from both.
 # Usage: scripts/against-perf.sh [SECONDS]     (as root; needs perf, wrk and jq; a release build in target/release, or BINARY=...)
 set -eu
 
@@ -17,7 +17,7 @@ perf=$!
 "$binary" profile -z "${seconds}s" --record "$scratch/profile.json" >"$scratch/text" 2>/dev/null
 wait "$perf" || { cat "$scratch/perf.err" >&2; exit 1; }
 
-# Samples by function: "COUNT<tab>NAME". What has no name is put together, for the two write its address differently.
+# Samples by function: "COUNT<tab>NAME". Functions without a name are one function, because the two programs print addresses differently.
 jq -r '.frames as $frames | .stacks as $stacks | .threads as $threads | .samples[]
     | select($threads[.[2]].pid != 0) | $stacks[.[3]].frames | if length == 0 then "without a name" else $frames[.[-1]] | if .named then .name else "without a name" end end' \
     "$scratch/profile.json" | sort | uniq -c | awk '{ count = $1; sub(/^ *[0-9]+ /, ""); print count "\t" $0 }' >"$scratch/ours"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command as root: directly where we are root, else by sudo.
+# Runs a command as root: directly for root, otherwise with sudo.
 set -eu
 
 if [ "$(id -u)" -eq 0 ]; then

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Whether the account of watched traffic balances: the sum of the ledger beside wrk's connections, and its mean response time beside wrk's mean. Each run
-# builds a scenario of lab/balance, lets wrk load it, watches meanwhile without a load of its own, and takes the scenario down.
+# Checks whether the account of watched traffic balances: compares the sum of the ledger with wrk's connections, and its mean response time with wrk's mean.
+# Each run builds a scenario of lab/balance, lets wrk load it, watches without a load of its own, and takes the scenario down.
 # Usage: scripts/balance.sh [FILE [SCENARIO:CONNECTIONS...]]
-#   (as root; needs wrk, haproxy, nodejs, golang, php-fpm, nginx, openssl, python3, jq, iproute2; a release build in target/release, or CHOKEPOINT=...;
-#   WATCH=8 is for how many seconds it watches; KEEP=DIRECTORY keeps reports, recordings and what wrk printed; without runs it does all 24, in six minutes)
-# FILE gets a line of JSON for each run ("-": none is kept). At the end there are a table in Markdown and how many runs with answers of over 5 ms had a sum
-# within 5 % and a time within 10 %, and how many faster ones were within 25 % or said that they cannot tell. It exits with 1 where a run failed.
+#   (as root; needs wrk, haproxy, nodejs, golang, php-fpm, nginx, openssl, python3, jq, iproute2; a release build in target/release, or CHOKEPOINT=...)
+#   WATCH=8 is the time of watching in seconds. KEEP=DIRECTORY stores reports, recordings and the output of wrk. Without runs it does all 24, in six minutes.
+# FILE gets a line of JSON for each run ("-": no file). At the end it prints a table in Markdown. For runs with response times above 5 ms it counts those with
+# a sum within 5 % and a time within 10 %; for faster runs, those within 25 % and those that report that they cannot tell. The exit status is 1 if a run failed.
 #
-# wrk's mean is over its whole run, which begins two seconds before the watching and is ended when that has ended: the one lies within the other. wrk adds
-# latencies that it did not measure (its correction of coordinated omission) to the mean that it prints. It is told beside the mean of those that it did
-# measure, which the account is held against; how many runs would be within by the printed one is counted as well.
+# wrk's run begins two seconds before the watching and ends after it, so wrk's mean covers the time that is watched. wrk corrects for coordinated omission: it
+# adds latencies that it did not measure to the mean that it prints. The account is compared with the mean of the measured latencies. The printed mean is
+# reported too, with the number of runs within the limits by it.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ binary=${CHOKEPOINT:-${CARGO_TARGET_DIR:-target}/release/chokepoint}
 watch=${WATCH:-8}
 file=${1:--}
 [ $# -eq 0 ] || shift
-# Each twice, by other numbers of connections. The last four answer within 5 ms.
+# Each scenario runs with two numbers of connections. The response times of the last four are below 5 ms.
 [ $# -gt 0 ] || set -- php:40 php:100 php-unix:30 php-unix:80 nginx-node:50 nginx-node:200 nginx-go:40 nginx-go:120 nginx-tls:20 nginx-tls:50 \
     haproxy:50 haproxy:100 node-timer:10 node-timer:100 node-work:20 node-work:60 go-limit:50 go-limit:200 python-pool:40 python-pool:120 \
     static:10 static:50 static-tls:10 go-fast:20
@@ -26,7 +26,7 @@ missing=
 for tool in wrk:wrk haproxy:haproxy node:nodejs go:golang nginx:nginx openssl:openssl python3:python3 jq:jq ip:iproute2 taskset:util-linux; do
     command -v "${tool%%:*}" >/dev/null || missing="$missing ${tool##*:}"
 done
-# Its name has the version in it.
+# The program's name contains the version.
 fpm=$(echo "$PATH:/usr/sbin" | tr : '\n' | xargs -I '{}' find '{}' -maxdepth 1 -name 'php-fpm*' 2>/dev/null | head -n 1)
 [ -n "$fpm" ] || missing="$missing php-fpm"
 command -v "$binary" >/dev/null || missing="$missing $binary"
@@ -42,7 +42,7 @@ load=
 watcher=
 lab=
 failed=0
-# Ends what this script started, by its process, and takes down what it built.
+# Ends the processes that this script started and takes down what it built.
 stop() {
     for process in $watcher $load; do
         kill "$process" 2>/dev/null || true
@@ -81,7 +81,7 @@ results=$file
 : >"$results"
 [ -z "${KEEP:-}" ] || mkdir -p "$KEEP"
 
-# Builds, loads, watches: one line of JSON. What is left running is stopped by the caller.
+# Builds, loads and watches; prints one line of JSON. The caller stops the processes that still run.
 measure() {
     scenario=$1
     connections=$2
@@ -98,7 +98,7 @@ measure() {
     [ -z "${KEEP:-}" ] || set -- "$@" --record "$KEEP/$scenario-$connections.recording"
     "$binary" diagnose "$@" "$url" >"$scratch/report" 2>"$scratch/errors" &
     watcher=$!
-    # It exits with 1 where there is no verdict, and tells the ledger all the same.
+    # Without a verdict the exit status is 1, but the ledger is printed.
     wait "$watcher" || [ -s "$scratch/report" ] || { cat "$scratch/errors" >&2; return 1; }
     watcher=
     kill -INT "$load" 2>/dev/null || true
@@ -118,7 +118,7 @@ measure() {
             scenario: $scenario, connections: $connections,
             wrk: {
                 rps: ($wrk.requests / $wrk.seconds), mean_ms, printed_ms, p50_ms, p99_ms, failed,
-                # The mean where each connection asks again at once.
+                # The mean if each connection sends its next request at once.
                 by_rate_ms: (if $wrk.requests > 0 then 1e3 * $connections * $wrk.seconds / $wrk.requests else null end)
             },
             ledger: {
@@ -126,7 +126,7 @@ measure() {
                 unaccounted: $ledger.unaccounted.mean, most: ($places | max_by(.mean) | if . then "\(.tier) \(.place) \(.mean * 10 | round / 10)" else null end)
             },
             verdict: $report.verdict, limited_by: $report.limited_by,
-            # What it says of connections whose requests it cannot count.
+            # The text about connections whose requests cannot be counted.
             said: [$report.warnings[]? | select(test("cannot be told whether a request is|cannot be told exactly|carry several requests at once|send without being asked"))],
             busy_before: $busy
         }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs cargo as the user who owns the toolchain: under sudo, root often has none, and must not leave files of its own in target/.
+# Runs cargo as the user who owns the toolchain. Under sudo, root often has no toolchain and must not leave its own files in target/.
 set -eu
 
 for candidate in cargo "${CARGO_HOME:-${HOME:-/root}/.cargo}/bin/cargo"; do

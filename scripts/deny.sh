@@ -1,10 +1,10 @@
 #!/bin/sh
-# Checks licences, sources, duplicates and advisories of all dependencies. Installs cargo-deny below target/ where there is none.
+# Checks licences, sources, duplicates and advisories of all dependencies. Installs cargo-deny below target/ if it is missing.
 set -eu
 
 cd "$(dirname "$0")/.."
 cargo=scripts/cargo.sh
-# Seconds for the advisory database, a git repository on the network.
+# Time limit for the advisory database, a git repository on the network, seconds.
 fetch_s=60
 
 if command -v cargo-deny >/dev/null 2>&1; then
@@ -12,8 +12,9 @@ if command -v cargo-deny >/dev/null 2>&1; then
 else
     deny=target/tools/bin/cargo-deny
     if [ ! -x "$deny" ]; then
-        echo "installing cargo-deny below target/tools (a few minutes, once)" >&2
-        "$cargo" install cargo-deny --locked --quiet --root target/tools
+        echo "installing cargo-deny below target/tools (a minute or two, once)" >&2
+        # It runs for a second: optimising it takes longer than it ever runs.
+        "$cargo" install cargo-deny --locked --quiet --debug --config profile.dev.debug=false --root target/tools
     fi
 fi
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Judges recordings by two builds of chokepoint, and prints each that they disagree about: verdict, what limits, causes in their order.
-# Usage: scripts/disagree.sh OLD NEW [RECORDING...]; without recordings those below tests/ and crates/. Ends with 1 where they disagree
-# about any.
+# Judges recordings with two builds of chokepoint and prints each recording with a difference: verdict, limit, or causes in their order.
+# Usage: scripts/disagree.sh OLD NEW [RECORDING...]; by default all recordings below tests/ and crates/. The exit status is 1 if there is a
+# difference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -ge 2 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
@@ -11,7 +11,7 @@ shift 2
 [ $# -gt 0 ] || mapfile -t files < <(git ls-files '*.rec')
 [ $# -eq 0 ] || files=("$@")
 judged() {
-    # Its status is 1 where it cannot tell.
+    # The status is 1 for an unknown verdict.
     { "$1" diagnose --json --replay "$2" || [ $? -eq 1 ]; } |
         jq -r '[.verdict, (.limited_by // "-"), ([.findings[] | select(.role == "cause") | .id + " of " + .tier] | join(", "))] | join("; ")'
 }

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Ends `diagnose --fix` by SIGKILL or SIGHUP at random moments and checks that `undo` brings back what was there before: both servers' configuration
-# files to the byte, the sysctls, the CPU quota and the accept queues' limits in force. Needs root; works in network namespaces and a state directory of its own.
+# Ends `diagnose --fix` by SIGKILL or SIGHUP at random moments and checks that `undo` restores the previous state: the configuration files of both servers byte
+# for byte, the sysctls, the CPU quota and the active limits of the accept queues. Needs root; works in its own network namespaces and state directory.
 #
 #   scripts/kill-fix.sh [ROUNDS [LANES]]     200 rounds in 3 labs side by side, by default
 #
-# Prints a line a round, "ok" or what differs, and at the end how many held. Exit status 0: all of them.
+# Prints a line for each round, "ok" or the difference, and at the end the number of rounds without a difference. The exit status is 0 if all are.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
@@ -22,7 +22,7 @@ if [ ! -x "$chokepoint" ]; then
     exit 1
 fi
 
-# What may not differ: the files, the sysctls, the quota, and the limits that listeners have in force.
+# The state that must not differ: the files, the sysctls, the quota, and the active limits of the listeners.
 state() { # NAME
     local run=/run/chokepoint/lab/$1/run
     sha256sum "$run/nginx.conf" "$run/php-fpm.conf" | cut -d' ' -f1
@@ -37,7 +37,7 @@ fix() { # NAME
     exec "$chokepoint" diagnose --fix --yes -c 200 -z 1s -t 1s --client-netns "cp-$1-client" --server-netns "cp-$1-server" http://10.78.0.2/
 }
 
-# One lab, and every LANES-th round in it.
+# One lab, in which every LANES-th round runs.
 lane() { # NUMBER
     local name=kill-fix-$1 own=$work/$1 before after pid signal status pending n whole_ms delay_ms begin said
     export CHOKEPOINT_STATE_DIR=$own/state
@@ -48,7 +48,7 @@ lane() { # NUMBER
         return
     fi
     before=$(state "$name")
-    # How long a whole run takes, to draw the moments from.
+    # The time of a whole run, from which the moments are drawn.
     begin=$(date +%s%3N)
     (fix "$name") >"$own/whole" 2>&1
     whole_ms=$(($(date +%s%3N) - begin))
@@ -65,7 +65,7 @@ lane() { # NUMBER
         wait "$pid" 2>/dev/null
         status=$?
         if [ "$signal" = ended ]; then
-            # It was faster this time: that was no moment of --fix, and is no round.
+            # This run ended before the drawn moment, so --fix was not interrupted: the round does not count.
             whole_ms=$delay_ms
             "$chokepoint" undo >"$own/undo" 2>&1
             [ "$(state "$name")" = "$before" ] || echo "round $n: DIFFERS after a run that ended: $(tail -n 1 "$own/undo")"
@@ -80,7 +80,7 @@ lane() { # NUMBER
         else
             echo "round $n: DIFFERS ($signal after $delay_ms ms, exit status $status): undo said: $(tr '\n' ';' <"$own/undo")$said"
             diff <(echo "$before") <(echo "$after")
-            # The next round begins with a whole stack again.
+            # The next round needs a complete stack.
             "$chokepoint" lab down "$name" >/dev/null 2>&1
             rm -rf "$CHOKEPOINT_STATE_DIR"
             "$chokepoint" lab up "$own/stack.toml" >"$own/up" 2>&1
@@ -91,7 +91,7 @@ lane() { # NUMBER
     "$chokepoint" lab down "$name" >/dev/null 2>&1
 }
 
-# Whatever ends this script, its labs go.
+# The labs are taken down however this script ends.
 clean() {
     trap - EXIT
     trap '' INT TERM HUP

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What measurements on the lab's nginx and php-fpm begin with: a binary, a scratch directory, the lab, and that all of it goes with the caller, a load
-# that runs as $load too. Sourced from the top of the tree, with the programs that are needed in $tools.
+# The common beginning of measurements on the lab's nginx and php-fpm: a binary, a scratch directory and the lab. All of it is removed when the caller ends, and
+# the process $load too. Source it from the root of the tree, with the required programs in $tools.
 binary=${BINARY:-${CARGO_TARGET_DIR:-target}/release/chokepoint}
 for tool in ${tools:?the programs that are needed} "$binary"; do
     command -v "$tool" >/dev/null || { echo "skipped: $tool is not here" >&2; exit 2; }

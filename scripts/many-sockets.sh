@@ -1,6 +1,6 @@
 #!/bin/sh
-# Holds `chokepoint tcp --live` against `ss -tin` with 60,000 sockets: eleven pairs in turn, in a network namespace that is taken away afterwards.
-# Asks for root. Build before: cargo build --release -p chokepoint -p chokepoint-sources --example many_sockets --bin chokepoint
+# Compares `chokepoint tcp --live` with `ss -tin` at 60,000 sockets: eleven pairs in turn, in a network namespace that is removed afterwards.
+# Asks for root. Build first: cargo build --release -p chokepoint -p chokepoint-sources --example many_sockets --bin chokepoint
 set -eu
 target=${CARGO_TARGET_DIR:-target}/release
 netns=many-sockets-$$

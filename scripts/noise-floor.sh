@@ -1,5 +1,5 @@
 #!/bin/sh
-# The noise floor: the same healthy scenario N times over, and the spread of goodput, p99 and CPU per request between runs that differ in nothing.
+# Measures the noise floor: runs one healthy scenario N times and prints the spread of goodput, p99 and CPU per request between identical runs.
 # Usage: scripts/noise-floor.sh [RUNS] [SCENARIO]     (as root; needs jq; a release build in target/release)
 set -eu
 

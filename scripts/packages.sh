@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the Debian packages that the lab and the build need where they are missing: nginx, php-fpm, nftables, iproute2, and clang for the cargo
-# feature `bpf`. Says what it installs; quick and silent where all is there. Services are neither started now nor enabled for the next boot.
+# Installs the missing Debian packages that the lab and the build need: nginx, php-fpm, nftables, iproute2, and clang for the cargo feature `bpf`. Prints what
+# it installs; quick and silent if nothing is missing. The services are neither started now nor enabled for the next boot.
 set -eu
 
-# While packages are installed, this file forbids that services are started (/usr/share/doc/init-system-helpers, invoke-rc.d).
+# While this file exists, the installation of packages starts no service (/usr/share/doc/init-system-helpers, invoke-rc.d).
 policy=/usr/sbin/policy-rc.d
 mark="# chokepoint: no service is started while packages are installed"
 
@@ -27,7 +27,7 @@ missing() {
     has clang || echo clang
 }
 
-# The light nginx where the release still has it.
+# Prefers the light nginx if the release still has it.
 package_of() {
     if [ "$1" = nginx ] && apt-cache policy nginx-light 2>/dev/null | grep -q 'Candidate: [0-9]'; then
         echo nginx-light
@@ -43,14 +43,14 @@ forbid_starts() {
     fi
 }
 
-# Removes the file only where it is ours, also one that a killed run left behind.
+# Removes the file only if it is ours, including one that a killed run left.
 allow_starts() {
     if [ -f "$policy" ] && grep -qxF "$mark" "$policy"; then
         rm -f "$policy"
     fi
 }
 
-# A package enables its service for the next boot; the lab starts its own servers and wants none of them.
+# A package enables its service for the next boot, but the lab starts its own servers.
 disable_services() {
     has systemctl || return 0
     for wanted in "$@"; do
@@ -79,7 +79,7 @@ install() {
     trap 'exit 130' INT
     trap 'exit 143' TERM
     forbid_starts
-    # The download may be interrupted; half-unpacked packages would be a mess, so the few seconds after it may not.
+    # The download may be interrupted. The unpacking, which takes a few seconds, may not.
     # shellcheck disable=SC2086
     apt install --download-only $packages >/dev/null 2>&1 || {
         apt update

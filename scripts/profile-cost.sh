@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `chokepoint profile` costs on the lab's nginx and php-fpm under load: its own time and memory over 30 s with all files written, and what being
-# sampled takes from goodput, in pairs by turns and in alternating order, with the 95 % interval of their mean (Student's t).
+# Measures the cost of `chokepoint profile` on the lab's nginx and php-fpm under load: its CPU time and memory over 30 s with all files written, and the goodput
+# lost while it samples, in pairs in alternating order, with the 95 % interval of their mean (Student's t).
 # Usage: scripts/profile-cost.sh [PAIRS [SECONDS]]     (as root; needs jq and GNU time; a release build in target/release, or BINARY=...)
 set -eu
 
@@ -23,7 +23,7 @@ grep -m 1 'user stacks' "$scratch/text" || true
 wait "$load" || true
 load=
 
-# Good answers a second while everything is sampled, or while nothing is.
+# Goodput with and without sampling.
 sampled() {
     "$binary" profile -z "$((seconds + 2))s" --record "$scratch/profile.json" >/dev/null 2>&1 &
     sleep 0.7

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints each import of one station by another, "FILE: STATION", also of what stations.rs hands on; ends with 1 where there is any.
-# Stations build on facts: what two of them need belongs there.
+# Prints each import of one station by another as "FILE: STATION", including re-exports by stations.rs. The exit status is 1 if there are any.
+# Stations depend on facts only: what two stations need belongs there.
 set -eu
 cd "$(dirname "$0")/../crates/model/src/judge/stations"
 found=$(for file in $(find . -name '*.rs' | sort); do

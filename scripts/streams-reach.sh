@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `chokepoint streams` takes of time and memory: a capture of 60,119 connections and one of 5 million, both made by the generator.
+# Measures the time and memory of `chokepoint streams` for captures of 60,119 and 5 million connections, both from the generator.
 # Usage: scripts/streams-reach.sh [DIRECTORY]     (0.5 GB there; build before:
 #   cargo build --release -p chokepoint -p chokepoint-packets --examples --bin chokepoint)
 set -eu

@@ -1,10 +1,11 @@
-//! `cargo xtask`: the checks that the compiler does not make (`tidy`), the pages that are generated out of the code's own text (`docs`), and the
-//! runner of the tests (`test`).
+//! `cargo xtask`: the rules that the compiler does not check (`tidy`), the pages generated from the code's own text (`docs`), and the runner of the checks
+//! and tests (`check`, `test`).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use clap::Parser;
 
 mod docs;
 mod test;
@@ -12,17 +13,35 @@ mod thresholds;
 mod tidy;
 mod tree;
 
-const USAGE: &str = "\
-usage: cargo xtask tidy     check the rules of the house; CONTRIBUTING.md lists them
-       cargo xtask rules    list the rules, one line each
-       cargo xtask docs --check | --write
-                            compare or write the pages that are generated out of the catalogue: docs/stations/*.md, docs/findings.md
-       cargo xtask test [--package NAME]... [--earlier FILE] [FILTER]
-                            run the tests, and a live test that failed twice more by itself; FILE is the output of earlier checks, whose
-                            `skipped: why` lines are listed at the end too";
+/// The project's own checks and tests.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Task {
+    /// Check the rules of the house, which CONTRIBUTING.md lists
+    Tidy,
+    /// List the rules, one line each
+    Rules,
+    /// Compare or write the generated pages: docs/stations/*.md, docs/findings.md, docs/thresholds.md
+    Docs(DocsMode),
+    /// Run the quick checks: format, tidy, generated pages, clippy
+    Check,
+    /// Run the tests; a live test that fails is repeated twice by itself
+    Test(test::Options),
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct DocsMode {
+    /// Fail if a page differs from what would be generated
+    #[arg(long)]
+    check: bool,
+    /// Write the pages
+    #[arg(long)]
+    write: bool,
+}
 
 fn main() -> ExitCode {
-    match run() {
+    match run(&Task::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
@@ -31,36 +50,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<ExitCode> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments.as_slice() {
-        ["tidy"] => tidy::run(&root()?),
-        ["rules"] => {
+fn run(task: &Task) -> anyhow::Result<ExitCode> {
+    let root = root()?;
+    match task {
+        Task::Tidy => tidy::run(&root),
+        Task::Rules => {
             tidy::list();
             Ok(ExitCode::SUCCESS)
         }
-        ["docs", "--check"] => docs::check(&root()?),
-        ["docs", "--write"] => docs::write(&root()?),
-        ["test", options @ ..] => match test::Options::of(options) {
-            Some(options) => test::run(&root()?, &options),
-            None => {
-                eprintln!("{USAGE}");
-                Ok(ExitCode::from(2))
-            }
-        },
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => {
-            eprintln!("{USAGE}");
-            Ok(ExitCode::from(2))
-        }
+        Task::Docs(mode) if mode.write => docs::write(&root),
+        Task::Docs(_) => docs::check(&root),
+        Task::Check => test::checks::run_quick(&root),
+        Task::Test(options) => test::run(&root, options),
     }
 }
 
-/// The workspace's root: the nearest directory above the current one whose `Cargo.toml` has a `[workspace]`.
+/// The workspace's root: the nearest directory at or above the current one whose `Cargo.toml` has a `[workspace]`.
 fn root() -> anyhow::Result<PathBuf> {
     let start = std::env::current_dir().context("where are we?")?;
     for directory in start.ancestors() {

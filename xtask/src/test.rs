@@ -1,84 +1,79 @@
-//! `cargo xtask test`: builds the test programs and runs one after the other. A deterministic test that fails is never repeated; a live one is, twice and
-//! alone on the machine, and is listed as unstable where it passes both times. What a live program left open when it hung or broke off goes the same way.
+//! `cargo xtask test`: builds the test programs and runs them. A deterministic test is never repeated. A live test that fails is repeated twice, alone on the
+//! machine, and is listed as unstable if it then passes both times. So are the live tests that a program left unfinished when it hung or broke off.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
 mod build;
-pub(crate) mod declared;
+pub(crate) mod checks;
+pub(crate) mod declaration;
 mod history;
 mod output;
 mod process;
 mod suite;
 mod summary;
 
-use build::Workspace;
+use build::{TestProgram, Workspace};
 use history::History;
-use suite::Suite;
+use suite::{Plan, Suite};
 
-/// What of the tests is run.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The options of `cargo xtask test`.
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Options {
-    /// Packages by name; all of the workspace where there is none.
+    /// Run the tests of this package; may be repeated [default: all packages]
+    #[arg(short, long = "package", value_name = "NAME")]
     packages: Vec<String>,
-    /// A part of the names of the tests.
+    /// Run the checks too: format, clippy, dependencies, tidy, generated pages, shell scripts
+    #[arg(long)]
+    checks: bool,
+    /// Run the tests whose names contain this
     filter: Option<String>,
-    /// What earlier checks printed.
-    earlier: Option<PathBuf>,
 }
 
-impl Options {
-    /// Reads a command line; nothing where it makes no sense.
-    pub(crate) fn of(arguments: &[&str]) -> Option<Self> {
-        let mut options = Self::default();
-        let mut rest = arguments.iter();
-        while let Some(argument) = rest.next() {
-            match *argument {
-                "--package" | "-p" => options.packages.push((*rest.next()?).to_owned()),
-                "--earlier" => options.earlier = Some(PathBuf::from(rest.next()?)),
-                flag if flag.starts_with('-') => return None,
-                filter if options.filter.is_none() => options.filter = Some(filter.to_owned()),
-                _ => return None,
-            }
-        }
-        Some(options)
-    }
-}
-
-/// Builds and runs the tests of the workspace at `root`, and prints what came of them.
+/// Builds and runs the tests of the workspace at `root`, and prints the results.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<ExitCode> {
     run_in(&build::workspace(root)?, options)
 }
 
 fn run_in(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
-    let place = workspace.target.join("unstable");
-    std::fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
-    let history = place.join("history");
+    let directory = workspace.target.join("unstable");
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let mut suite = Suite::new(&workspace.target, options.filter.clone())?;
 
-    let binaries = build::binaries(workspace, options, suite.processes())?;
-    println!("{} test programs are built", binaries.len());
-    suite.run(&binaries);
-    if options.filter.is_none() {
-        suite.run_documentation(workspace, options, &binaries);
-    }
+    let programs = build::test_programs(workspace, options, suite.processes())?;
+    suite.processes().print_progress(&format!("{} test programs are built", programs.len()));
+    let checks = if options.checks { checks::all(&workspace.root)? } else { Vec::new() };
+    let documentation = documentation(workspace, options, &programs);
+    suite.run(Plan { checks, programs, documentation });
 
     let mut summary = suite.into_summary();
-    summary.earlier(options.earlier.as_deref())?;
-    let mut kept = History::read(&history)?;
-    summary.judge_history(&mut kept, &history);
-    kept.write(&history)?;
+    let path: PathBuf = directory.join("history");
+    let mut history = History::read(&path)?;
+    summary.judge_history(&mut history, &path);
+    history.write(&path)?;
     print!("{}", summary.text());
     Ok(if summary.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How often each reason was given.
+/// The command that runs the tests in the documentation of the selected libraries, if there are any and no filter selects other tests.
+fn documentation(workspace: &Workspace, options: &Options, programs: &[TestProgram]) -> Option<Command> {
+    let libraries: Vec<String> = programs.iter().filter(|program| program.is_library).map(|program| program.package.clone()).collect();
+    if libraries.is_empty() || options.filter.is_some() {
+        return None;
+    }
+    let packages = if options.packages.is_empty() { Vec::new() } else { libraries };
+    let mut command = build::cargo(&workspace.root);
+    command.args(["test", "--doc"]).args(build::selection(workspace, &packages)).args(["--", "--show-output"]);
+    Some(command)
+}
+
+/// How often each reason to skip a test or a check was given.
 type Reasons = BTreeMap<String, usize>;
 
-/// The reason of a line `skipped: why`.
+/// The reason in a line `skipped: why`.
 fn skipped(line: &str) -> Option<&str> {
     line.strip_prefix("skipped: ").map(str::trim).filter(|why| !why.is_empty())
 }

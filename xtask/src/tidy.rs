@@ -1,4 +1,4 @@
-//! The rules that no compiler checks. One rule a file, named for the bad thing, each with a snippet on which it fires and one on which it is silent.
+//! The rules that the compiler does not check. Each rule is a file, named after what it forbids, with an example on which it fires and one on which it is silent.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ mod unreadable_file;
 mod vague_name;
 mod workspace;
 
-/// Something that a rule does not allow.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Breach {
     file: String,
@@ -37,14 +37,14 @@ impl Breach {
     }
 }
 
-/// One rule: its name, what it asks for, and the check.
+/// A rule: its name, what it asks for, and its check.
 struct Rule {
     name: &'static str,
     asks: &'static str,
     check: fn(&Workspace<'_>) -> Vec<Breach>,
 }
 
-/// All rules; a rule is one file and one line here.
+/// All rules. A new rule is a file and a line here.
 const RULES: &[Rule] = &[
     unreadable_file::RULE,
     headless_file::RULE,

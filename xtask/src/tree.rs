@@ -1,18 +1,18 @@
-//! The text files of the repository, read once into memory; every rule is a function of them.
+//! The text files of the repository in memory. Every rule is a function of them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// Directories that hold nothing of ours.
+/// Directories without files of this project.
 const SKIPPED: &[&str] = &["target", ".git", "node_modules", "dist"];
-/// Files that rules look at, by extension or by whole name.
+/// Files that the rules read, by extension or by name.
 const EXTENSIONS: &[&str] = &["rs", "md", "toml", "sh", "ftl"];
 const NAMES: &[&str] = &["Makefile", "run"];
-/// No source text of ours comes near this size, bytes.
+/// The longest file that is read, bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// A tree with more files than this is not this repository.
+/// The most files that are read.
 const FILES_MAX: usize = 20_000;
 
 /// Text by path relative to the workspace's root, with `/` between the parts.
@@ -22,7 +22,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads all files below `root` that a rule looks at.
+    /// Reads all files below `root` that rules read.
     pub(crate) fn read(root: &Path) -> anyhow::Result<Self> {
         let mut tree = Self::default();
         let mut waiting = vec![String::new()];
@@ -36,7 +36,7 @@ impl Tree {
                 let kind = entry.file_type()?;
                 if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
                     waiting.push(relative);
-                } else if kind.is_file() && is_looked_at(&name) {
+                } else if kind.is_file() && is_read_by_rules(&name) {
                     tree.read_file(root, relative)?;
                 }
             }
@@ -63,7 +63,7 @@ impl Tree {
         self.files.iter().filter(move |(path, _)| path.ends_with(suffix)).map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// One file's text.
+    /// The text of a file.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
@@ -73,14 +73,14 @@ impl Tree {
         self.ending("")
     }
 
-    /// A tree out of the given paths and texts.
+    /// A tree of the given paths and texts.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         Self { files: files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect() }
     }
 }
 
-fn is_looked_at(name: &str) -> bool {
+fn is_read_by_rules(name: &str) -> bool {
     NAMES.contains(&name) || name.rsplit_once('.').is_some_and(|(_, extension)| EXTENSIONS.contains(&extension))
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// `relative` as seen from `directory`, with `.` and `..` resolved; nothing where it leaves the tree.
+/// The path `relative`, resolved from `directory`. `None` if it leaves the tree.
 pub(crate) fn join(directory: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {

@@ -1,4 +1,4 @@
-//! Which tests were unstable lately: a file of a few lines that the next runs read. A test that was unstable twice in its last five runs counts as failed.
+//! The history of unstable tests: a small file that later runs read. A test that was unstable in two of its last five runs counts as failed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,27 +6,27 @@ use std::path::Path;
 
 use anyhow::Context;
 
-/// How many runs of a test are remembered.
+/// Stored runs of a test.
 pub(crate) const RUNS: usize = 5;
-/// As many unstable runs among them count as a failure.
+/// This many unstable runs among them count as a failure.
 pub(crate) const UNSTABLE_MAX: usize = 2;
-/// More tests than this are not remembered; the file is this long at the most.
+/// Bounds of the file: lines and bytes.
 const TESTS_MAX: usize = 1000;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 const HEAD: &str = "\
-# Tests that were unstable in one of their last five runs: S for a run in which the test passed at once, U for one in which it passed two times of three;
-# the newest run is the last. A test with two U counts as failed. Delete the line of a test that was mended.
+# Tests that were unstable in one of their last five runs: S is a run in which the test passed at first, U is one in which it failed and then passed twice;
+# the newest run is the last letter. A test with two U counts as failed. Delete the line of a test once it is mended.
 ";
 
-/// The last runs of each test that was unstable in one of them; true for unstable, the newest last.
+/// The last runs of each test that was unstable in one of them: true for unstable, the newest run last.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct History {
     runs: BTreeMap<String, Vec<bool>>,
 }
 
 impl History {
-    /// Reads the file; there is no history where there is no file. Lines that make no sense are left out.
+    /// Reads the file. Without a file the history is empty. Malformed lines are ignored.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.len() > FILE_BYTES_MAX => anyhow::bail!("{} is too long; delete it", path.display()),
@@ -65,7 +65,7 @@ impl History {
         }
     }
 
-    /// True where the test was unstable too often in its last runs.
+    /// True if the test was unstable too often in its last runs.
     pub(crate) fn is_too_often(&self, test: &str) -> bool {
         self.runs.get(test).is_some_and(|runs| runs.iter().filter(|unstable| **unstable).count() >= UNSTABLE_MAX)
     }
@@ -79,7 +79,7 @@ impl History {
         text
     }
 
-    /// Writes the file anew, whole or not at all.
+    /// Replaces the file atomically.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let new = path.with_extension("new");
         std::fs::write(&new, self.text()).with_context(|| format!("cannot write {}", new.display()))?;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn five_runs_without_trouble_are_forgotten_and_a_deleted_line_too() {
+    fn a_test_is_forgotten_after_five_stable_runs_or_when_its_line_is_deleted() {
         assert_eq!(after("UUSSSSS"), History::default());
         assert_eq!(after("SSSSS"), History::default());
         let text: String = after("UU").text().lines().filter(|line| !line.ends_with(" a")).map(|line| format!("{line}\n")).collect();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_left_out() {
+    fn malformed_lines_are_ignored() {
         assert_eq!(History::parse("\u{0}\nUU\nUX a\n a\nUUUUUU a\nU \n"), History::default());
         assert!(History::parse("UU a::b").is_too_often("a::b"));
     }

@@ -1,34 +1,34 @@
-//! What a test program printed: which of its tests passed, which failed and why, and which said that they were skipped. Nothing is taken for passed that
-//! the program's status, its last line of results and its list of failures do not agree on.
+//! Reads what a test program printed: which tests passed, which failed and why, and which were skipped. A test passed only if the program's status, its last
+//! line of results and its list of failures agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::process::{Exit, Ran};
+use super::process::{Exit, ProcessOutput};
 use super::{Reasons, skipped};
 
-/// The status of a test program some of whose tests failed.
+/// The exit status of a test program with failed tests.
 const FAILED_STATUS: i32 = 101;
 
-/// What came of the tests of one program.
+/// The results of one program's tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Results {
-    /// Tests that passed and did not say that they were skipped.
+    /// Tests that passed and did not print that they were skipped.
     pub(crate) passed: BTreeSet<String>,
-    /// Tests that said that they were skipped, and ignored ones.
+    /// Tests that printed that they were skipped, and ignored tests.
     pub(crate) skipped: BTreeSet<String>,
-    /// Tests that failed, each with what it printed.
+    /// Tests that failed, each with its output.
     pub(crate) failed: BTreeMap<String, String>,
-    /// Why the program as a whole failed, whatever its tests say.
+    /// Why the program as a whole failed, whatever its tests report.
     pub(crate) broken: Option<String>,
-    /// What a program left open that ended in the middle of its tests.
-    pub(crate) cut: Option<Cut>,
+    /// The tests that the program left unfinished, if it ended before them.
+    pub(crate) unfinished: Option<UnfinishedTests>,
 }
 
-/// Tests that a program did not end, because it ended itself, or was ended, before.
+/// Tests without a result, because their program ended or was killed before they ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) open: BTreeSet<String>,
-    /// Those among them that may be why: the ones that its last words name, else all.
+pub(crate) struct UnfinishedTests {
+    pub(crate) tests: BTreeSet<String>,
+    /// The tests among them that may have ended the program: those named in its last output, or all of them if none is named.
     pub(crate) suspects: BTreeSet<String>,
 }
 
@@ -45,54 +45,54 @@ pub(crate) fn listed(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// What came of a program that has the tests `listed`.
-pub(crate) fn judge(listed: &[String], ran: &Ran) -> Results {
-    let lines: Vec<&str> = ran.text.lines().collect();
+/// The results of a program that has the tests `listed`.
+pub(crate) fn judge(listed: &[String], output: &ProcessOutput) -> Results {
+    let lines: Vec<&str> = output.text.lines().collect();
     let last = lines.iter().rposition(|line| counts(line).is_some());
     let counts = last.and_then(|at| counts(lines[at]));
     let failed = last.map(|at| failed_names(&lines[..at])).unwrap_or_default();
-    let ignored = ignored_names(&ran.text);
-    let broken = broken(&ran.exit, counts, &failed).or_else(|| {
+    let ignored = ignored_names(&output.text);
+    let broken = broken(&output.exit, counts, &failed).or_else(|| {
         let counts = counts.unwrap_or_default();
         let ended = counts.passed + counts.failed + counts.ignored;
         if ended != listed.len() {
             return Some(format!("{ended} of its {} tests ended", listed.len()));
         }
-        let stranger = failed.iter().find(|name| !listed.contains(name));
-        stranger.map(|name| format!("it has no test `{name}`, which failed"))
+        let unlisted = failed.iter().find(|name| !listed.contains(name));
+        unlisted.map(|name| format!("it has no test `{name}`, which failed"))
     });
-    let mut results = sort(listed.iter().cloned(), failed, &ignored, broken, &ran.text);
-    if counts.is_none() && matches!(ran.exit, Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut(_)) {
-        cut(&mut results, listed, ran);
+    let mut results = sort(listed.iter().cloned(), failed, &ignored, broken, &output.text);
+    if counts.is_none() && matches!(output.exit, Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut(_)) {
+        add_unfinished(&mut results, listed, output);
     }
     results
 }
 
-/// Takes what a program told before it ended in the middle of its tests.
-fn cut(results: &mut Results, listed: &[String], ran: &Ran) {
-    let has_failed = |name: &&String| ran.text.lines().any(|line| result(line) == Some((name, "FAILED")));
-    // What they printed was never told: that comes after the last test.
+/// Adds the failed and the unfinished tests of a program that ended before its last test.
+fn add_unfinished(results: &mut Results, listed: &[String], output: &ProcessOutput) {
+    let has_failed = |name: &&String| output.text.lines().any(|line| result(line) == Some((name, "FAILED")));
+    // Their output is lost: libtest prints it after the last test.
     results.failed = listed.iter().filter(has_failed).map(|name| (name.clone(), String::new())).collect();
     let has_ended =
         |name: &&String| results.passed.contains(*name) || results.skipped.contains(*name) || results.failed.contains_key(*name);
-    let open: BTreeSet<String> = listed.iter().filter(|name| !has_ended(name)).cloned().collect();
-    let named: BTreeSet<String> = open.iter().filter(|name| is_named(name, ran)).cloned().collect();
-    let suspects = if named.is_empty() { open.clone() } else { named };
-    results.cut = Some(Cut { open, suspects });
+    let tests: BTreeSet<String> = listed.iter().filter(|name| !has_ended(name)).cloned().collect();
+    let named: BTreeSet<String> = tests.iter().filter(|name| is_named(name, output)).cloned().collect();
+    let suspects = if named.is_empty() { tests.clone() } else { named };
+    results.unfinished = Some(UnfinishedTests { tests, suspects });
 }
 
-/// True where the program's last words name a test: as the thread that ended it, or as one that took long, where it was ended for that.
-fn is_named(test: &str, ran: &Ran) -> bool {
+/// True if the output names the test as the thread that ended the program, or, if the program ran too long, as one that ran long.
+fn is_named(test: &str, output: &ProcessOutput) -> bool {
     let (thread, long) = (format!("thread '{test}' "), format!("test {test} has been running for over "));
-    ran.text.lines().any(|line| match ran.exit {
+    output.text.lines().any(|line| match output.exit {
         Exit::TimedOut(_) => line.contains(&long),
         _ => line.contains(&thread) && (line.contains(" has overflowed its stack") || line.contains(" panicked at ")),
     })
 }
 
-/// What came of the tests in documentation, several programs one after the other, whose names are in their own lines.
-pub(crate) fn judge_documentation(ran: &Ran) -> Results {
-    let mut counts = ran.text.lines().filter_map(counts).peekable();
+/// The results of the tests in documentation: several programs, one after the other, each of which prints the names of its tests.
+pub(crate) fn judge_documentation(output: &ProcessOutput) -> Results {
+    let mut counts = output.text.lines().filter_map(counts).peekable();
     let sum = counts.peek().is_some().then(|| {
         counts.fold(Counts::default(), |sum, next| Counts {
             passed: sum.passed + next.passed,
@@ -100,16 +100,16 @@ pub(crate) fn judge_documentation(ran: &Ran) -> Results {
             ignored: sum.ignored + next.ignored,
         })
     });
-    let names: Vec<String> = ran.text.lines().filter_map(|line| result(line).map(|(name, _)| name.to_owned())).collect();
-    let lines: Vec<&str> = ran.text.lines().collect();
+    let names: Vec<String> = output.text.lines().filter_map(|line| result(line).map(|(name, _)| name.to_owned())).collect();
+    let lines: Vec<&str> = output.text.lines().collect();
     let results = (0..lines.len()).filter(|at| self::counts(lines[*at]).is_some());
     let failed: BTreeSet<String> = results.flat_map(|at| failed_names(&lines[..at])).collect();
-    let ignored = ignored_names(&ran.text);
-    let broken = broken(&ran.exit, sum, &failed);
-    sort(names.into_iter(), failed, &ignored, broken, &ran.text)
+    let ignored = ignored_names(&output.text);
+    let broken = broken(&output.exit, sum, &failed);
+    sort(names.into_iter(), failed, &ignored, broken, &output.text)
 }
 
-/// Why the program as a whole failed, or said one thing and did another.
+/// Why the program as a whole failed, or how its output contradicts its status.
 fn broken(exit: &Exit, counts: Option<Counts>, failed: &BTreeSet<String>) -> Option<String> {
     match exit {
         Exit::Signal(signal) => return Some(format!("ended by signal {signal}")),
@@ -143,11 +143,11 @@ fn sort(
         if failed.contains(&name) {
             continue;
         }
-        // A test of a program that broke off has passed only where that is told of it.
-        let told = results.broken.is_none() || text.lines().any(|line| result(line) == Some((&name, "ok")));
+        // In a program that broke off, a test passed only if the program printed so.
+        let has_passed = results.broken.is_none() || text.lines().any(|line| result(line) == Some((&name, "ok")));
         if ignored.contains(&name) || output.lines().any(|line| skipped(line).is_some()) {
             results.skipped.insert(name);
-        } else if told {
+        } else if has_passed {
             results.passed.insert(name);
         }
     }
@@ -163,7 +163,7 @@ fn counts(line: &str) -> Option<Counts> {
     Some(Counts { passed: number("passed")?, failed: number("failed")?, ignored: number("ignored")? })
 }
 
-/// The name and the result in a line `test NAME ... ok`; something that a child of a test printed may stand before it.
+/// The name and the result in a line `test NAME ... ok`. A child of a test may have printed something before it.
 fn result(line: &str) -> Option<(&str, &str)> {
     line.match_indices("test ").find_map(|(start, word)| {
         let (name, result) = line[start + word.len()..].split_once(" ... ")?;
@@ -171,20 +171,20 @@ fn result(line: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// How many tests a program has ended so far, and which of `listed` it has not, where those are few.
+/// How many tests a program has ended so far, and the names of the others if they are few.
 pub(crate) fn progress(listed: &[String], text: &str) -> String {
     let ended: BTreeSet<&str> = text.lines().filter_map(|line| result(line).map(|(name, _)| name)).collect();
-    let open: Vec<&str> = listed.iter().map(String::as_str).filter(|name| !ended.contains(name)).collect();
-    let names = if open.len() <= 3 { format!(", running: {}", open.join(", ")) } else { String::new() };
-    format!("{} of {} tests{names}", listed.len() - open.len(), listed.len())
+    let unfinished: Vec<&str> = listed.iter().map(String::as_str).filter(|name| !ended.contains(name)).collect();
+    let names = if unfinished.len() <= 3 { format!(", running: {}", unfinished.join(", ")) } else { String::new() };
+    format!("{} of {} tests{names}", listed.len() - unfinished.len(), listed.len())
 }
 
 fn ignored_names(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(result).filter(|(_, result)| result.starts_with("ignored")).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The names that stand right before a line of results, four spaces before each, below `failures:`. What a test printed may look like such a list (a
-/// test of this very runner prints some); nothing but libtest's own stands between it and the line.
+/// The names directly before a line of results: below `failures:`, each after four spaces. A test may print such a list itself, as the tests of this runner
+/// do, but only libtest's own list is followed by the line of results.
 fn failed_names(before: &[&str]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for line in before.iter().rev().skip_while(|line| line.is_empty()) {
@@ -197,7 +197,7 @@ fn failed_names(before: &[&str]) -> BTreeSet<String> {
     BTreeSet::new()
 }
 
-/// What each test printed: the blocks that begin with `---- NAME stdout ----`.
+/// The output of each test: the blocks that begin with `---- NAME stdout ----`.
 fn outputs(text: &str) -> BTreeMap<String, String> {
     let mut outputs: BTreeMap<String, String> = BTreeMap::new();
     let mut current: Option<String> = None;
@@ -216,7 +216,7 @@ fn outputs(text: &str) -> BTreeMap<String, String> {
     outputs
 }
 
-/// Every reason for which something was skipped, also where no test's output holds it.
+/// Every reason for which something was skipped, in the output of a test or outside of it.
 pub(crate) fn reasons(text: &str) -> Reasons {
     let mut reasons = Reasons::new();
     for why in text.lines().filter_map(skipped) {
@@ -225,7 +225,7 @@ pub(crate) fn reasons(text: &str) -> Reasons {
     reasons
 }
 
-/// Why a test failed: the first line of its panic's message, or the first line that it printed.
+/// Why a test failed: the first line of its panic's message, or its first line of output.
 pub(crate) fn why(output: &str) -> String {
     let mut lines = output.lines().skip_while(|line| !(line.starts_with("thread '") && line.contains(" panicked at ")));
     lines.next();

@@ -1,181 +1,178 @@
-//! Runs the test programs one after the other.
+//! Runs the checks and the test programs: first all that may share the machine, side by side; then each other program by itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-mod again;
+mod lane;
+mod repeat;
 
-use again::{Blame, First};
+use lane::{FinishedJob, Job, JobCount, Lane, LaneResults, TestArguments, test_command};
+use repeat::{FirstRun, Suspicion};
 
-use super::build::{self, Binary, Part, Workspace};
-use super::declared::is_in_live_module;
+use super::Reasons;
+use super::build::{Schedule, TestProgram};
+use super::checks::Check;
+use super::declaration::is_in_live_module;
 use super::output::{self, Results};
-use super::process::{Exit, Processes, Ran};
+use super::process::{ProcessOutput, ProcessRunner};
 use super::summary::{Failure, Summary};
-use super::{Options, Reasons};
 
 /// The longest run of one program.
-const BINARY_MAX: Duration = Duration::from_secs(20 * 60);
-/// The longest that a program may take to name its tests.
-const LIST_MAX: Duration = Duration::from_secs(60);
+const PROGRAM_MAX: Duration = Duration::from_secs(20 * 60);
 
-/// Which tests of a program are run.
-#[derive(Debug, Clone, Copy)]
-enum Which<'a> {
-    /// All whose names contain this.
-    All(Option<&'a str>),
-    /// These.
-    These(&'a [String]),
-    /// One, by itself.
-    One(&'a str),
+/// Everything that a run of the suite executes.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) checks: Vec<Check>,
+    pub(crate) programs: Vec<TestProgram>,
+    /// The command that runs the tests in the documentation of the libraries.
+    pub(crate) documentation: Option<Command>,
 }
 
-/// What has run so far.
+/// Runs a plan and collects its results.
 #[derive(Debug)]
 pub(crate) struct Suite {
     filter: Option<String>,
-    bound: Duration,
-    processes: Processes,
-    /// Below cargo's target directory: what the tests print, and what the unstable ones printed.
-    place: PathBuf,
+    program_max: Duration,
+    processes: ProcessRunner,
+    /// Below cargo's target directory: the output of the program that runs, and the outputs of unstable tests.
+    directory: PathBuf,
     summary: Summary,
 }
 
 impl Suite {
     pub(crate) fn new(target: &Path, filter: Option<String>) -> anyhow::Result<Self> {
-        Ok(Self { filter, bound: BINARY_MAX, processes: Processes::new()?, place: target.join("unstable"), summary: Summary::default() })
+        let directory = target.join("unstable");
+        Ok(Self { filter, program_max: PROGRAM_MAX, processes: ProcessRunner::new()?, directory, summary: Summary::default() })
     }
 
-    /// The same with another bound of a program's time.
     #[cfg(test)]
-    pub(crate) fn with_bound(self, bound: Duration) -> Self {
-        Self { bound, ..self }
+    pub(crate) fn with_program_max(self, program_max: Duration) -> Self {
+        Self { program_max, ..self }
     }
 
-    /// What runs its programs.
-    pub(crate) fn processes(&mut self) -> &mut Processes {
+    pub(crate) fn processes(&mut self) -> &mut ProcessRunner {
         &mut self.processes
     }
 
-    /// What came of it.
     pub(crate) fn into_summary(self) -> Summary {
         self.summary
     }
 
-    /// Runs the programs; one that cannot be run is a failure.
-    pub(crate) fn run(&mut self, binaries: &[Binary]) {
-        for (number, binary) in binaries.iter().enumerate() {
-            let place = format!("{} of {} programs: {}", number + 1, binaries.len(), binary.name());
+    /// Runs a plan. A job that cannot be run counts as failed and ends the run.
+    pub(crate) fn run(&mut self, plan: Plan) {
+        let count = JobCount::new(plan.checks.len() + plan.programs.len() + usize::from(plan.documentation.is_some()));
+        let (mut deterministic, mut beside_others, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+        for program in plan.programs {
+            let jobs = match program.schedule {
+                Schedule::Deterministic => &mut deterministic,
+                Schedule::LiveBesideOthers => &mut beside_others,
+                Schedule::LiveAlone => &mut alone,
+            };
+            jobs.push(Job::Program(program));
+        }
+        // The documentation's tests are built by cargo, as clippy's check is: they would wait for each other in two lanes.
+        let checks = plan.checks.into_iter().map(Job::Check).chain(plan.documentation.map(Job::Documentation));
+        let lanes = [("checks", checks.collect()), ("deterministic", deterministic), ("live", beside_others)];
+        for results in self.run_lanes(lanes, &count) {
+            self.add_lane(results);
+        }
+        for job in alone {
             if self.summary.is_interrupted() {
                 return;
             }
-            if let Err(error) = self.run_binary(binary, &place) {
-                self.summary.fail(Failure { name: binary.name(), why: format!("{error:#}") });
-                self.summary.interrupt();
-            }
+            let results = self.lane("alone", &count).run(vec![job]);
+            self.add_lane(results);
         }
     }
 
-    fn run_binary(&mut self, binary: &Binary, place: &str) -> anyhow::Result<()> {
-        let filter = self.filter.clone();
-        let mut command = command(binary, Which::All(filter.as_deref()));
-        command.args(["--list", "--format", "terse"]);
-        let output = self.place.join("output.txt");
-        let ran = self.processes.run(&mut command, &output, false, LIST_MAX, &|_| format!("{place} names its tests"))?;
-        let mut listed = output::listed(&ran.text);
-        listed.retain(|test| binary.part.has(test));
-        if ran.exit != Exit::Code(0) {
-            self.summary.fail(Failure { name: binary.name(), why: format!("it does not name its tests: {:?}", ran.exit) });
-            return Ok(());
-        }
-        if listed.is_empty() {
-            return Ok(());
-        }
-        let which = if binary.part == Part::Whole { Which::All(filter.as_deref()) } else { Which::These(&listed) };
-        let mut command = self::command(binary, which);
-        let doing = |text: &str| format!("{place}: {}", output::progress(&listed, text));
-        let ran = self.processes.run(&mut command, &output, true, self.bound, &doing)?;
-        let results = output::judge(&listed, &ran);
-        self.add(binary, results, &ran, place)
+    /// Runs the jobs of each lane one after the other, the lanes side by side.
+    fn run_lanes(&self, lanes: [(&str, Vec<Job>); 3], count: &JobCount) -> Vec<LaneResults> {
+        std::thread::scope(|scope| {
+            let threads = lanes.map(|(name, jobs)| {
+                let mut lane = self.lane(name, count);
+                scope.spawn(move || lane.run(jobs))
+            });
+            threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).into()
+        })
     }
 
-    /// Counts the results of a program's first run, after looking again at its live tests that failed.
-    fn add(&mut self, binary: &Binary, results: Results, ran: &Ran, place: &str) -> anyhow::Result<()> {
-        let counts = format!("{} passed, {} failed, {} skipped", results.passed.len(), results.failed.len(), results.skipped.len());
-        self.processes.tell(&format!("{place}: {counts}"));
-        self.summary.count(results.passed.len(), results.skipped.len(), output::reasons(&ran.text));
-        let live = |test: &str| binary.is_live || is_in_live_module(test);
-        for test in results.passed.iter().filter(|test| live(test)) {
-            self.summary.stable(binary.test_name(test));
+    fn lane<'a>(&self, name: &str, count: &'a JobCount) -> Lane<'a> {
+        Lane {
+            processes: self.processes.clone(),
+            output: self.directory.join(format!("{name}.txt")),
+            filter: self.filter.clone(),
+            program_max: self.program_max,
+            count,
         }
-        let can_repeat = results.broken.is_none() || results.cut.is_some();
-        for (test, output) in results.failed {
-            print!("---- {} ----\n{output}", binary.test_name(&test));
-            let why = if results.cut.is_some() { "it failed, and then its program ended".to_owned() } else { output::why(&output) };
-            if live(&test) && can_repeat {
-                let output = if results.cut.is_some() { &ran.text } else { &output };
-                self.again(binary, &First { test: &test, why, output, blame: Blame::Certain })?;
-            } else {
-                self.summary.fail(Failure { name: binary.test_name(&test), why });
+    }
+
+    fn add_lane(&mut self, results: LaneResults) {
+        let mut failures: Vec<Failure> = results.failure.into_iter().collect();
+        for finished in results.finished {
+            let name = finished.job.name();
+            if let Err(error) = self.add(finished) {
+                failures.push(Failure { name, why: format!("{error:#}") });
             }
+        }
+        for failure in failures {
+            self.summary.fail(failure);
+            self.summary.interrupt();
+        }
+    }
+
+    fn add(&mut self, finished: FinishedJob) -> anyhow::Result<()> {
+        let FinishedJob { job, results, output } = finished;
+        match job {
+            Job::Program(program) => return self.add_program(&program, results, &output),
+            Job::Check(_) => self.summary.count(0, 0, output::reasons(&output.text)),
+            Job::Documentation(_) => self.summary.count(results.passed.len(), results.skipped.len(), Reasons::new()),
+        }
+        for (name, output) in results.failed {
+            println!("---- {name} ----\n{output}");
+            self.summary.fail(Failure { why: output::why(&output), name });
         }
         if let Some(why) = results.broken {
-            println!("---- {}: {why} ----\n{}", binary.name(), ran.text);
-            // A deterministic test that did not end is not looked at again, and without it the program has failed.
-            let cut = results.cut.filter(|cut| cut.open.iter().all(|test| live(test)));
-            let is_told = cut.map_or(Ok(false), |cut| self.again_each(binary, &cut, &why, &ran.text))?;
-            if !is_told {
-                self.summary.fail(Failure { name: binary.name(), why });
-            }
+            println!("---- {}: {why} ----\n{}", job.name(), output.text);
+            self.summary.fail(Failure { name: job.name(), why });
         }
         Ok(())
     }
 
-    /// Runs the tests in the documentation of the libraries among the packages.
-    pub(crate) fn run_documentation(&mut self, workspace: &Workspace, options: &Options, binaries: &[Binary]) {
-        let libraries: Vec<String> = binaries.iter().filter(|binary| binary.is_library).map(|binary| binary.package.clone()).collect();
-        if libraries.is_empty() || self.summary.is_interrupted() {
-            return;
+    /// Counts the results of a program's first run, and repeats its live tests that failed.
+    fn add_program(&mut self, program: &TestProgram, results: Results, output: &ProcessOutput) -> anyhow::Result<()> {
+        self.summary.count(results.passed.len(), results.skipped.len(), output::reasons(&output.text));
+        let is_live = |test: &str| program.schedule != Schedule::Deterministic || is_in_live_module(test);
+        for test in results.passed.iter().filter(|test| is_live(test)) {
+            self.summary.stable(program.test_name(test));
         }
-        let packages = if options.packages.is_empty() { Vec::new() } else { libraries };
-        let mut command = build::cargo(&workspace.root);
-        command.args(["test", "--doc"]).args(build::selection(workspace, &packages)).args(["--", "--show-output"]);
-        let place = "documentation";
-        let doing = |text: &str| format!("{place}: {}", output::progress(&[], text));
-        match self.processes.run(&mut command, &self.place.join("output.txt"), true, self.bound, &doing) {
-            Ok(ran) => {
-                let results = output::judge_documentation(&ran);
-                let counts = format!("{} passed, {} failed, {} skipped", results.passed.len(), results.failed.len(), results.skipped.len());
-                self.processes.tell(&format!("{place}: {counts}"));
-                self.summary.count(results.passed.len(), results.skipped.len(), Reasons::new());
-                for (name, output) in results.failed {
-                    println!("---- {name} ----\n{output}");
-                    self.summary.fail(Failure { why: output::why(&output), name });
-                }
-                if let Some(why) = results.broken {
-                    println!("---- {place}: {why} ----\n{}", ran.text);
-                    self.summary.fail(Failure { name: place.to_owned(), why });
-                }
-            }
-            Err(error) => {
-                self.summary.fail(Failure { name: place.to_owned(), why: format!("{error:#}") });
-                self.summary.interrupt();
+        let can_repeat = results.broken.is_none() || results.unfinished.is_some();
+        for (test, printed) in results.failed {
+            print!("---- {} ----\n{printed}", program.test_name(&test));
+            let (why, printed) = if results.unfinished.is_some() {
+                ("it failed, and then its program ended".to_owned(), &output.text)
+            } else {
+                (output::why(&printed), &printed)
+            };
+            if is_live(&test) && can_repeat {
+                self.repeat(program, &FirstRun { test: &test, why, output: printed, suspicion: Suspicion::Certain })?;
+            } else {
+                self.summary.fail(Failure { name: program.test_name(&test), why });
             }
         }
+        if let Some(why) = results.broken {
+            println!("---- {}: {why} ----\n{}", program.name(), output.text);
+            // A deterministic test that did not end is not repeated, and without it the program has failed.
+            let unfinished = results.unfinished.filter(|unfinished| unfinished.tests.iter().all(|test| is_live(test)));
+            let is_explained = match unfinished {
+                Some(unfinished) => self.repeat_unfinished(program, &unfinished, &why, &output.text)?,
+                None => false,
+            };
+            if !is_explained {
+                self.summary.fail(Failure { name: program.name(), why });
+            }
+        }
+        Ok(())
     }
-}
-
-/// A test program's command line, in the directory and with the variables that cargo gives it.
-fn command(binary: &Binary, which: Which<'_>) -> Command {
-    let mut command = Command::new(&binary.program);
-    command.current_dir(&binary.directory);
-    command.env("CARGO_MANIFEST_DIR", &binary.directory).env("CARGO_MANIFEST_PATH", binary.directory.join("Cargo.toml"));
-    command.env("CARGO_PKG_NAME", &binary.package).env("CARGO_PKG_VERSION", &binary.version).arg("--show-output");
-    match which {
-        Which::All(filter) => command.args(filter),
-        Which::These(tests) => command.arg("--exact").args(tests),
-        Which::One(test) => command.args([test, "--exact", "--test-threads=1"]),
-    };
-    command
 }

@@ -1,22 +1,20 @@
-//! What all tests came to: the lists at the end, the line of counts, and whether that is a success.
+//! The results of all checks and tests: the lists at the end, the line of counts, and whether the run is a success.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
+use super::Reasons;
 use super::history::{History, RUNS, UNSTABLE_MAX};
-use super::{Reasons, skipped};
 
-/// A test, or a whole program, that failed.
+/// A test, a whole program or a check that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) name: String,
     pub(crate) why: String,
 }
 
-/// A live test that failed once and passed twice.
+/// A live test that failed at first and then passed twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unstable {
     pub(crate) name: String,
@@ -33,7 +31,7 @@ pub(crate) struct Summary {
     skipped: usize,
     failures: Vec<Failure>,
     unstable: Vec<Unstable>,
-    /// Live tests that passed at once.
+    /// Live tests that passed in their first run.
     stable: BTreeSet<String>,
     reasons: Reasons,
     interrupted: bool,
@@ -49,7 +47,7 @@ impl Summary {
         }
     }
 
-    /// Takes note of a live test that passed at once.
+    /// Adds the name of a live test that passed in its first run.
     pub(crate) fn stable(&mut self, name: String) {
         self.stable.insert(name);
     }
@@ -59,13 +57,13 @@ impl Summary {
         self.failures.push(failure);
     }
 
-    /// Adds a test that failed once and passed twice.
+    /// Adds a test that failed at first and then passed twice.
     pub(crate) fn unstable(&mut self, unstable: Unstable) {
         self.passed += 1;
         self.unstable.push(unstable);
     }
 
-    /// Says that nothing more is to be run.
+    /// Ends the run: nothing more is started.
     pub(crate) fn interrupt(&mut self) {
         self.interrupted = true;
     }
@@ -74,17 +72,7 @@ impl Summary {
         self.interrupted
     }
 
-    /// Adds what checks before the tests skipped, from what they printed.
-    pub(crate) fn earlier(&mut self, file: Option<&Path>) -> anyhow::Result<()> {
-        let Some(file) = file else { return Ok(()) };
-        let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        for why in String::from_utf8_lossy(&text).lines().filter_map(skipped) {
-            *self.reasons.entry(why.to_owned()).or_default() += 1;
-        }
-        Ok(())
-    }
-
-    /// Adds this run to the history, whose file is `path`, and fails what was unstable too often.
+    /// Adds this run to the history, whose file is `path`. Tests that were unstable too often fail.
     pub(crate) fn judge_history(&mut self, history: &mut History, path: &Path) {
         for name in &self.stable {
             history.add(name, false);
@@ -102,7 +90,7 @@ impl Summary {
         }
     }
 
-    /// True where tests ran and none failed.
+    /// True if tests ran and nothing failed.
     pub(crate) fn is_success(&self) -> bool {
         self.failures.is_empty() && !self.interrupted && self.passed + self.skipped > 0
     }
@@ -125,7 +113,7 @@ impl Summary {
             let _ = writeln!(text, "unstable: {name}, 1 of 3 failed: {why}");
         }
         for Unstable { directory, .. } in &self.unstable {
-            let _ = writeln!(text, "  what it printed: {}", directory.display());
+            let _ = writeln!(text, "  its output: {}", directory.display());
         }
         if self.passed + self.skipped == 0 && self.failures.is_empty() {
             text.push_str("failed: no test ran\n");

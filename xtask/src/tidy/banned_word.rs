@@ -1,13 +1,13 @@
-//! Words of unfinished work, in code and in documents.
+//! Signs of unfinished work, in code and in documents.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
 use super::{Breach, Rule};
 
-/// Macros that stand for code that is not there yet or was left over from a search for a bug.
+/// Macros in place of missing code, or left over from debugging.
 const MACROS: &[&str] = &["todo", "unimplemented", "dbg"];
-/// Marks of work put off, as whole words in any text. Spelled in parts, so that this file does not hold them.
+/// Marks of postponed work, as whole words in any text. They are concatenated so that this file does not contain them.
 const MARKS: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
 
 /// The rule.
@@ -31,7 +31,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// The first mark that stands in a line as a word of its own.
+/// The first mark in a line, as a whole word.
 fn mark_in(line: &str) -> Option<&'static str> {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     line.split(|character: char| !is_part(character)).find_map(|word| MARKS.iter().find(|mark| **mark == word).copied())
@@ -47,7 +47,7 @@ impl Words<'_> {
         self.breaches.push(Breach::new(self.file, line, text));
     }
 
-    /// `name !` within the arguments of another macro.
+    /// Finds `name !` in the arguments of another macro.
     fn scan(&mut self, tokens: TokenStream) {
         let mut before: Option<proc_macro2::Ident> = None;
         for token in tokens {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_on_words_that_only_look_like_it() {
+    fn silent_on_similar_words() {
         let text = format!("// mktemp /tmp/a.{}X, todo lists, to-do\nfn ignore() {{ not_todo!(); }}", MARKS[1]);
         assert!(breaches(&RULE, &[("a.rs", &text), ("docs/a.md", "nothing to do here")]).is_empty());
     }

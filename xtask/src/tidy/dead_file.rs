@@ -1,4 +1,4 @@
-//! Source files that nothing compiles: they rot unseen.
+//! Source files that nothing compiles.
 
 use super::workspace::FileUse;
 use super::{Breach, Rule};
@@ -8,7 +8,7 @@ pub(super) const RULE: Rule = Rule {
     name: "dead-file",
     asks: "every .rs file of a package is reached by `mod` from one of its targets",
     check: |workspace| {
-        let dead = workspace.files.values().filter(|file| file.place == FileUse::Dead);
+        let dead = workspace.files.values().filter(|file| file.file_use == FileUse::Dead);
         dead.map(|file| Breach::new(file.path, 1, "no `mod` leads here from any target")).collect()
     },
 };

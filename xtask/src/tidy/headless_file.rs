@@ -1,4 +1,4 @@
-//! Source files that do not begin by saying what they are for.
+//! Source files that do not begin with a sentence about their purpose.
 
 use super::{Breach, Rule};
 

@@ -1,19 +1,18 @@
-//! Writes to the host outside the crate whose changes can be undone.
+//! Writes to the host outside the crate that can undo its changes.
 
-use syn::visit::{self, Visit};
 use syn::{Expr, Lit};
 
-use super::names::{self, is_test_only};
+use super::names;
 use super::workspace::FileUse;
 use super::{Breach, Rule};
 
-/// Packages that may write: `remedy` keeps a journal, `lab` builds what it tears down, `xtask` writes the repository's own pages, `hostile`
-/// keeps the input on which a test failed, `scoreboard` writes drawn scenarios.
+/// Packages that may write: `remedy` keeps a journal, `lab` tears down what it builds, `xtask` writes the repository's own pages, `hostile` stores the input on
+/// which a test failed, `scoreboard` writes drawn scenarios.
 const WRITERS: &[&str] = &["remedy", "lab", "xtask", "hostile", "scoreboard"];
-/// Files elsewhere that write what the user asked for by a flag (`--record`, `--html`, ...): a file of the user's naming, never the host's state.
+/// Other files that write. They write files that the user names by a flag (`--record`, `--html`, ...), never the host's state.
 const OUTPUT_FILES: &[&str] = &["crates/cli/src/run/recordings.rs", "crates/cli/src/run/files.rs"];
 
-/// Functions and types that write, with all that lies below them.
+/// Functions and types that write, and everything below them.
 const WRITING: &[&str] = &[
     "std::fs::write",
     "std::fs::copy",
@@ -66,7 +65,7 @@ const WRITING: &[&str] = &[
     "libc::mount",
     "libc::umount2",
 ];
-/// Settings of an `OpenOptions` that make it write, where they are given `true`.
+/// Methods of `OpenOptions` that make it write if their argument is `true`. No other method of these names takes a boolean.
 const WRITING_OPTIONS: &[&str] = &["write", "append", "create", "create_new", "truncate"];
 
 /// The rule.
@@ -77,7 +76,7 @@ pub(super) const RULE: Rule = Rule {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
             let allowed = WRITERS.contains(&workspace.package_name(file)) || OUTPUT_FILES.contains(&file.path);
-            if allowed || file.place != FileUse::Code {
+            if allowed || file.file_use != FileUse::Code {
                 continue;
             }
             for name in names::names(syntax).iter().filter(|name| !name.in_test) {
@@ -86,42 +85,17 @@ pub(super) const RULE: Rule = Rule {
                     breaches.push(Breach::new(file.path, name.line, format!("`{}` writes to the host", name.path)));
                 }
             }
-            let mut options = Options { file: file.path, breaches: &mut breaches };
-            options.visit_file(syntax);
+            names::method_calls(syntax, |call, name, line| {
+                let is_true =
+                    matches!(call.args.first(), Some(Expr::Lit(literal)) if matches!(&literal.lit, Lit::Bool(value) if value.value));
+                if is_true && call.args.len() == 1 && WRITING_OPTIONS.contains(&name) {
+                    breaches.push(Breach::new(file.path, line, format!("`.{name}(true)` opens a file to write")));
+                }
+            });
         }
         breaches
     },
 };
-
-/// Finds `.write(true)` and the like: no other method of these names takes a boolean.
-struct Options<'a> {
-    file: &'a str,
-    breaches: &'a mut Vec<Breach>,
-}
-
-impl<'ast> Visit<'ast> for Options<'_> {
-    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        if !is_test_only(&item.attrs) {
-            visit::visit_item_mod(self, item);
-        }
-    }
-
-    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        if !is_test_only(&item.attrs) {
-            visit::visit_item_fn(self, item);
-        }
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-        let name = call.method.to_string();
-        let is_true = matches!(call.args.first(), Some(Expr::Lit(literal)) if matches!(&literal.lit, Lit::Bool(value) if value.value));
-        if is_true && call.args.len() == 1 && WRITING_OPTIONS.contains(&name.as_str()) {
-            let line = call.method.span().start().line;
-            self.breaches.push(Breach::new(self.file, line, format!("`.{name}(true)` opens a file to write")));
-        }
-        visit::visit_expr_method_call(self, call);
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,31 +1,30 @@
-//! Pure crates that reach for the host: they may know no disk, network, process, thread, environment or clock, so that a replay gives the same report.
+//! Pure crates that use the host. They may use no disk, network, process, thread, environment or clock, so that a replay gives the same report.
 
 use super::names::{self, Name};
 use super::workspace::{FileUse, Package, Workspace};
 use super::{Breach, Rule};
 
-/// A crate that does no input or output.
-struct Pure {
+/// A crate without input and output.
+struct PureCrate {
     /// The last part of its directory.
     package: &'static str,
-    /// What it may depend on among the workspace's own packages.
+    /// The packages of the workspace that it may depend on.
     ours: &'static [&'static str],
-    /// What it may depend on besides.
+    /// The other packages that it may depend on.
     theirs: &'static [&'static str],
 }
 
-/// The pure crates; one that does not exist yet is bound as soon as it does.
-const PURE: &[Pure] = &[
-    Pure { package: "statistics", ours: &[], theirs: &[] },
-    Pure { package: "model", ours: &["chokepoint-statistics"], theirs: &["fluent-bundle", "serde", "thiserror", "unic-langid"] },
-    Pure { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
-    Pure { package: "config", ours: &["chokepoint-model"], theirs: &["percent-encoding", "serde", "thiserror", "toml"] },
-    Pure { package: "packets", ours: &["chokepoint-model"], theirs: &["flate2", "ruzstd", "serde", "thiserror"] },
+const PURE: &[PureCrate] = &[
+    PureCrate { package: "statistics", ours: &[], theirs: &[] },
+    PureCrate { package: "model", ours: &["chokepoint-statistics"], theirs: &["fluent-bundle", "serde", "thiserror", "unic-langid"] },
+    PureCrate { package: "recording", ours: &[], theirs: &["crc32fast", "flate2", "serde", "serde_json", "thiserror"] },
+    PureCrate { package: "config", ours: &["chokepoint-model"], theirs: &["percent-encoding", "serde", "thiserror", "toml"] },
+    PureCrate { package: "packets", ours: &["chokepoint-model"], theirs: &["flate2", "ruzstd", "serde", "thiserror"] },
 ];
-/// What the tests of a pure crate may use as well.
+/// What the tests of a pure crate may depend on too.
 const TEST_DEPENDENCIES: &[&str] = &["chokepoint-hostile", "insta", "proptest", "serde_json", "tempfile"];
 
-/// Names that a pure crate may not use, with all that lies below them.
+/// Names that a pure crate may not use, and everything below them.
 const FORBIDDEN: &[&str] = &[
     "std::fs",
     "std::process",
@@ -52,7 +51,7 @@ const FORBIDDEN: &[&str] = &[
     "mio",
     "socket2",
 ];
-/// What of `std::net` only holds addresses; the rest of it talks.
+/// The types of `std::net` that only hold addresses; the others send and receive.
 const NET_ALLOWED: &[&str] =
     &["IpAddr", "Ipv4Addr", "Ipv6Addr", "SocketAddr", "SocketAddrV4", "SocketAddrV6", "AddrParseError", "Ipv6MulticastScope"];
 
@@ -63,7 +62,7 @@ pub(super) const RULE: Rule = Rule {
     check: |workspace| {
         let mut breaches = Vec::new();
         for package in &workspace.packages {
-            if let Some(pure) = pure(package.short_name(), &package.directory) {
+            if let Some(pure) = pure_crate(package.short_name(), &package.directory) {
                 check_manifest(package, pure, &mut breaches);
             }
         }
@@ -72,11 +71,11 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-fn pure(package: &str, directory: &str) -> Option<&'static Pure> {
+fn pure_crate(package: &str, directory: &str) -> Option<&'static PureCrate> {
     PURE.iter().find(|pure| pure.package == package && directory == format!("crates/{package}"))
 }
 
-fn check_manifest(package: &Package, pure: &Pure, breaches: &mut Vec<Breach>) {
+fn check_manifest(package: &Package, pure: &PureCrate, breaches: &mut Vec<Breach>) {
     let manifest = format!("{}/Cargo.toml", package.directory);
     let targets = package.manifest.get("target").and_then(toml::Value::as_table);
     let tables =
@@ -98,8 +97,8 @@ fn check_manifest(package: &Package, pure: &Pure, breaches: &mut Vec<Breach>) {
 fn check_sources(workspace: &Workspace<'_>, breaches: &mut Vec<Breach>) {
     for (file, syntax) in workspace.parsed() {
         let package = file.package.and_then(|index| workspace.packages.get(index));
-        let is_pure = package.is_some_and(|package| pure(package.short_name(), &package.directory).is_some());
-        if !is_pure || file.place != FileUse::Code {
+        let is_pure = package.is_some_and(|package| pure_crate(package.short_name(), &package.directory).is_some());
+        if !is_pure || file.file_use != FileUse::Code {
             continue;
         }
         for name in names::names(syntax).iter().filter(|name| !name.in_test && is_forbidden(name)) {

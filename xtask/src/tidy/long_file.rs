@@ -1,4 +1,4 @@
-//! Source files that nobody reads to the end.
+//! Source files that are too long.
 
 use super::{Breach, Rule};
 

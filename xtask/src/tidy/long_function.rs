@@ -1,4 +1,4 @@
-//! Functions that do not fit on a screen.
+//! Functions that are too long for one screen.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -10,7 +10,7 @@ use super::{Breach, Rule};
 
 /// Lines from `fn` to the closing brace.
 const LINES_MAX: usize = 70;
-/// The same for tests, which tell a story and are read from top to bottom.
+/// The same for tests, which are read from top to bottom.
 const TEST_LINES_MAX: usize = 100;
 
 /// The rule.
@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     check: |workspace| {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
-            let test_depth = usize::from(file.place == FileUse::Test);
+            let test_depth = usize::from(file.file_use == FileUse::Test);
             let mut functions = Functions { file: file.path, test_depth, breaches: &mut breaches };
             functions.visit_file(syntax);
         }
@@ -81,7 +81,7 @@ mod tests {
     use super::super::tests::breaches;
     use super::RULE;
 
-    /// A function of so many lines in all.
+    /// A function with this many lines in total.
     fn function(head: &str, lines: usize) -> String {
         format!("{head} {{\n{}}}\n", "    f();\n".repeat(lines - 2))
     }

@@ -1,4 +1,4 @@
-//! Every name that a file uses, spelled out in full through its `use` trees, so that a rule sees `std::fs::write` whatever it was imported as.
+//! Every name that a file uses, as its full path: a rule sees `std::fs::write` even if it was imported under another name.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use syn::{Attribute, Meta, UseTree};
 /// One use of a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// Full path, "std::fs::write"; a glob import ends in "::*", a macro in "!".
+    /// Full path: "std::fs::write". A glob import ends in "::*", a macro in "!".
     pub(crate) path: String,
     /// Line, from 1.
     pub(crate) line: usize,
-    /// True within code that only tests compile.
+    /// True in code that only tests compile.
     pub(crate) in_test: bool,
-    /// True within a module named `live`.
+    /// True in a module named `live`.
     pub(crate) in_live: bool,
 }
 
 impl Name {
-    /// True where the name is `path`, lies below it, or is a glob import that brings it in.
+    /// True if the name is `path`, is below it, or is a glob import that contains it.
     pub(crate) fn is_within(&self, path: &str) -> bool {
         if let Some(module) = self.path.strip_suffix("::*") {
-            return lies_below(module, path) || lies_below(path, module);
+            return is_below(module, path) || is_below(path, module);
         }
-        lies_below(&self.path, path)
+        is_below(&self.path, path)
     }
 }
 
-fn lies_below(path: &str, above: &str) -> bool {
+fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
@@ -43,22 +43,22 @@ pub(crate) fn names(file: &syn::File) -> Vec<Name> {
     uses.names
 }
 
-/// True for `#[test]`, `#[cfg(test)]` and the like: code that no build but a test's contains.
+/// True for `#[test]`, `#[cfg(test)]` and similar attributes: only test builds contain the code.
 pub(crate) fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")
-            || attribute.path().is_ident("cfg") && matches!(&attribute.meta, Meta::List(list) if asks_for_test(&list.tokens.to_string()))
+            || attribute.path().is_ident("cfg") && matches!(&attribute.meta, Meta::List(list) if requires_test(&list.tokens.to_string()))
     })
 }
 
-/// `test` or `all(test, ...)`; `not(test)` and `any(test, ...)` are code too.
-fn asks_for_test(condition: &str) -> bool {
+/// True for `test` and `all(test, ...)`. Code under `not(test)` and `any(test, ...)` is in other builds too.
+fn requires_test(condition: &str) -> bool {
     let condition: String = condition.chars().filter(|character| !character.is_whitespace()).collect();
     condition == "test"
         || condition.strip_prefix("all(").is_some_and(|rest| rest.trim_end_matches(')').split(',').any(|part| part == "test"))
 }
 
-/// First pass: what each imported name stands for. Scopes are not told apart: an alias holds for the whole file.
+/// First pass: the full path of each imported name. Scopes are ignored: an alias is valid in the whole file.
 #[derive(Default)]
 struct Imports {
     aliases: BTreeMap<String, String>,
@@ -80,7 +80,7 @@ impl Visit<'_> for Imports {
     }
 }
 
-/// Calls `found` with each leaf of a use tree: its full path, the name it is known by, its line.
+/// Calls `found` for each leaf of a use tree with its full path, its name in the file and its line.
 fn leaves(tree: &UseTree, prefix: String, found: &mut impl FnMut(String, Option<String>, usize)) {
     let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}::{name}") };
     match tree {
@@ -99,7 +99,7 @@ fn leaves(tree: &UseTree, prefix: String, found: &mut impl FnMut(String, Option<
     }
 }
 
-/// Second pass: every path, resolved.
+/// Second pass: every path, with its aliases resolved.
 struct Uses {
     aliases: BTreeMap<String, String>,
     names: Vec<Name>,
@@ -115,7 +115,7 @@ impl Uses {
         self.names.push(Name { path: format!("{path}{suffix}"), line, in_test: self.test_depth > 0, in_live: self.live_depth > 0 });
     }
 
-    /// Follows aliases of aliases (`use std as s; use s::fs as f;`); at most as many steps as there are aliases.
+    /// Follows aliases of aliases (`use std as s; use s::fs as f;`), in at most as many steps as there are aliases.
     fn resolve(&self, name: &str) -> String {
         let mut path = name.to_owned();
         for _ in 0..=self.aliases.len() {
@@ -131,7 +131,7 @@ impl Uses {
         path
     }
 
-    /// Names in a macro's arguments, which the parser leaves as tokens: `name :: name :: ...`.
+    /// Finds names in a macro's arguments, which the parser leaves as tokens: `name :: name :: ...`.
     fn scan(&mut self, tokens: TokenStream) {
         let mut segments: Vec<String> = Vec::new();
         let mut line = 0;
@@ -169,6 +169,34 @@ impl Uses {
         self.test_depth += test;
         go(self, node);
         self.test_depth -= test;
+    }
+}
+
+/// Calls `found` for each method call outside of tests, with the method's name and its line.
+pub(crate) fn method_calls(file: &syn::File, found: impl FnMut(&syn::ExprMethodCall, &str, usize)) {
+    MethodCalls { found }.visit_file(file);
+}
+
+struct MethodCalls<F> {
+    found: F,
+}
+
+impl<'ast, F: FnMut(&syn::ExprMethodCall, &str, usize)> Visit<'ast> for MethodCalls<F> {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !is_test_only(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if !is_test_only(&item.attrs) {
+            visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        (self.found)(call, &call.method.to_string(), call.method.span().start().line);
+        visit::visit_expr_method_call(self, call);
     }
 }
 
@@ -246,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn aliases_of_aliases_are_followed_and_never_for_ever() {
+    fn aliases_of_aliases_are_followed_and_circles_end() {
         assert!(paths("use std as s; use s::fs as f; fn g() { f::read(p); }").contains(&"std::fs::read".to_owned()));
         paths("use a::b as c; use c::d as a; fn g() { a::x(); c::y(); }");
         paths("use a::a; use a as a; fn g() { a::x(); }");
     }
 
     #[test]
-    fn macro_arguments_are_looked_at() {
+    fn names_in_macro_arguments_are_found() {
         let found = paths("use std::fs; fn f() { println!(\"{}\", g(fs::read_to_string(\"x\"))); vec![std::env::var(y)]; }");
         assert!(found.contains(&"println!".to_owned()), "{found:?}");
         assert!(found.contains(&"std::fs::read_to_string".to_owned()), "{found:?}");
@@ -261,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_told_from_code() {
+    fn names_in_tests_are_marked() {
         let text =
             "fn a() { std::fs::read(p); } #[cfg(test)] mod tests { fn b() { std::fs::write(p, q); } } #[cfg(not(test))] fn c() { x::y(); }";
         let all = names(&syn::parse_file(text).expect("the snippet is Rust"));
@@ -272,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_named_live_are_told_from_others() {
+    fn names_in_modules_named_live_are_marked() {
         let all =
             names(&syn::parse_file("mod live { fn b() { a::x(); } } mod lively { fn c() { a::y(); } }").expect("the snippet is Rust"));
         let in_live = |path: &str| all.iter().find(|name| name.path == path).map(|name| name.in_live);
@@ -280,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_brings_in_what_lies_below() {
+    fn a_glob_contains_the_names_below_it() {
         let name = |path: &str| Name { path: path.to_owned(), line: 1, in_test: false, in_live: false };
         assert!(name("std::net::*").is_within("std::net::TcpStream"));
         assert!(name("std::*").is_within("std::fs"));

@@ -1,27 +1,28 @@
-//! Files that are opened past the functions that open them safely.
+//! Files that are opened without the functions that open them safely.
 
-use syn::visit::{self, Visit};
-
-use super::names::{self, is_test_only};
+use super::names;
 use super::workspace::FileUse;
 use super::{Breach, Rule};
 
-/// A folder whose code meets files of other processes.
-struct Bound {
+/// A folder whose code reads files of other processes.
+struct BoundFolder {
     folder: &'static str,
-    /// Its files that open what is the kernel's own (/proc, /sys, tracefs), in named functions.
+    /// Its files that open the kernel's own files (/proc, /sys, tracefs), in named functions.
     except: &'static [&'static str],
 }
 
-const BOUND: &[Bound] = &[
-    Bound { folder: "crates/sources/src/", except: &["root.rs"] },
-    Bound { folder: "crates/profile/src/", except: &["host.rs", "tracefs.rs"] },
-    // Beside /proc: `file.rs` holds the directory that it replaces a file in, `trial.rs` opens the program that the kernel names and the pipe that it reads,
-    // `unread.rs` looks at the times and names of what was found to be trusted.
-    Bound { folder: "crates/remedy/src/server/", except: &["activate.rs", "file.rs", "listener.rs", "master.rs", "trial.rs", "unread.rs"] },
+const BOUND: &[BoundFolder] = &[
+    BoundFolder { folder: "crates/sources/src/", except: &["root.rs"] },
+    BoundFolder { folder: "crates/profile/src/", except: &["host.rs", "tracefs.rs"] },
+    // Besides /proc: `file.rs` opens the directory in which it replaces a file, `trial.rs` opens the program that the kernel names and the pipe that it reads,
+    // `unread.rs` reads times and names of files that were found to be trusted.
+    BoundFolder {
+        folder: "crates/remedy/src/server/",
+        except: &["activate.rs", "file.rs", "listener.rs", "master.rs", "trial.rs", "unread.rs"],
+    },
 ];
 
-/// Functions that follow a path without regard to whose it is.
+/// Functions that follow a path regardless of its owner.
 const OPENING: &[&str] = &[
     "std::fs::File::open",
     "std::fs::File::options",
@@ -54,7 +55,7 @@ const OPENING: &[&str] = &[
     "libc::readlink",
     "libc::readlinkat",
 ];
-/// The same as methods of a path, which take no arguments. `metadata` is a method of open files, too, and cannot be told from it here.
+/// The same as methods of a path; they take no arguments. `metadata` is missing because open files have a method of that name too.
 const METHODS: &[&str] = &["exists", "try_exists", "read_dir", "read_link", "canonicalize", "symlink_metadata"];
 
 /// The rule.
@@ -64,51 +65,26 @@ pub(super) const RULE: Rule = Rule {
     check: |workspace| {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
-            if file.place != FileUse::Code || !is_bound(file.path) {
+            if file.file_use != FileUse::Code || !is_bound(file.path) {
                 continue;
             }
             let opens = |name: &&names::Name| !name.in_test && OPENING.iter().any(|opening| name.is_within(opening));
             for name in names::names(syntax).iter().filter(opens) {
                 breaches.push(Breach::new(file.path, name.line, format!("`{}` goes past `chokepoint_foreign`", name.path)));
             }
-            let mut methods = Methods { file: file.path, breaches: &mut breaches };
-            methods.visit_file(syntax);
+            names::method_calls(syntax, |call, name, line| {
+                if call.args.is_empty() && METHODS.contains(&name) {
+                    breaches.push(Breach::new(file.path, line, format!("`.{name}()` goes past `chokepoint_foreign`")));
+                }
+            });
         }
         breaches
     },
 };
 
 fn is_bound(path: &str) -> bool {
-    let within = |bound: &Bound| path.strip_prefix(bound.folder).is_some_and(|file| !bound.except.contains(&file));
+    let within = |bound: &BoundFolder| path.strip_prefix(bound.folder).is_some_and(|file| !bound.except.contains(&file));
     BOUND.iter().any(within)
-}
-
-struct Methods<'a> {
-    file: &'a str,
-    breaches: &'a mut Vec<Breach>,
-}
-
-impl<'ast> Visit<'ast> for Methods<'_> {
-    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        if !is_test_only(&item.attrs) {
-            visit::visit_item_mod(self, item);
-        }
-    }
-
-    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        if !is_test_only(&item.attrs) {
-            visit::visit_item_fn(self, item);
-        }
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-        let name = call.method.to_string();
-        if call.args.is_empty() && METHODS.contains(&name.as_str()) {
-            let line = call.method.span().start().line;
-            self.breaches.push(Breach::new(self.file, line, format!("`.{name}()` goes past `chokepoint_foreign`")));
-        }
-        visit::visit_expr_method_call(self, call);
-    }
 }
 
 #[cfg(test)]
@@ -119,7 +95,7 @@ mod tests {
     const MANIFEST: (&str, &str) = ("crates/profile/Cargo.toml", "[package]\nname = \"chokepoint-profile\"");
 
     #[test]
-    fn fires_on_what_follows_a_path() {
+    fn fires_on_functions_that_follow_a_path() {
         for source in [
             "use std::fs::File; fn f() { File::open(p); }",
             "use std::fs::File; fn f() { paths.map(File::open); }",
@@ -138,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_on_named_files_tests_and_what_is_open() {
+    fn silent_on_named_files_tests_and_open_files() {
         for source in [
             "use std::fs::File; fn f(file: &File) { file.metadata(); }",
             "fn f() { files.exists(p); root.open(p); Files::of_directory(p).open(q); }",

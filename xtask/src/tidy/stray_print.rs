@@ -1,18 +1,18 @@
-//! Text that reaches the terminal past the functions that make it harmless.
+//! Text that reaches the terminal without the functions that make it harmless.
 
 use super::names;
 use super::workspace::FileUse;
 use super::{Breach, Rule};
 
-/// Files that write to the terminal: of the first, each function spells out what could steer it; the view and the progress bar draw by themselves what
-/// they spelled out before; a signal's handler writes a sentence of its own with a number in it.
+/// Files that write to the terminal. Each function of the first escapes control characters. The view and the progress bar draw text that they have escaped
+/// themselves. The signal handler writes a fixed sentence with a number in it.
 const PRINTERS: &[&str] = &[
     "crates/cli/src/terminal/output.rs",
     "crates/cli/src/terminal/live/screen.rs",
     "crates/cli/src/terminal/progress.rs",
     "crates/cli/src/run/interrupt.rs",
 ];
-/// Folders of programs that users of chokepoint never meet; so are build scripts, which talk to cargo.
+/// Folders of programs for developers. Build scripts, which talk to cargo, are exempt too.
 const TOOLS: &[&str] = &["xtask/", "benches/", "scoreboard/", "crates/hostile/"];
 
 const PRINTING: &[&str] = &[
@@ -38,7 +38,7 @@ pub(super) const RULE: Rule = Rule {
         let mut breaches = Vec::new();
         for (file, syntax) in workspace.parsed() {
             let is_tool = TOOLS.iter().any(|folder| file.path.starts_with(folder));
-            if file.place != FileUse::Code || is_tool || PRINTERS.contains(&file.path) {
+            if file.file_use != FileUse::Code || is_tool || PRINTERS.contains(&file.path) {
                 continue;
             }
             let prints = |name: &&names::Name| !name.in_test && PRINTING.iter().any(|printing| name.is_within(printing));
@@ -58,7 +58,7 @@ mod tests {
     const MANIFEST: (&str, &str) = ("crates/cli/Cargo.toml", "[package]\nname = \"chokepoint\"");
 
     #[test]
-    fn fires_on_what_prints() {
+    fn fires_on_every_way_to_print() {
         for source in [
             "fn main() { println!(\"{name}\"); }",
             "fn main() { std::io::stderr().lock(); }",

@@ -1,11 +1,11 @@
-//! Tests that do not say whether a failure of theirs may be the machine's: `cargo xtask test` looks again at live tests, and never at deterministic ones.
+//! Tests that do not declare whether the machine may cause their failure. `cargo xtask test` repeats live tests and never deterministic ones.
 
 use super::names::{self, Name};
 use super::workspace::{FileUse, SourceFile};
 use super::{Breach, Rule};
-use crate::test::declared::{Declared, declared};
+use crate::test::declaration::{Declaration, declaration};
 
-/// Names that a file of deterministic integration tests may use in a module `live` alone: they reach servers, load, namespaces or the clock.
+/// Names for servers, load, namespaces and the clock. A deterministic file of integration tests may use them only in a module `live`.
 const LIVE: &[&str] = &[
     "chokepoint_lab",
     "chokepoint_load",
@@ -24,7 +24,7 @@ const LIVE: &[&str] = &[
     "std::time::Instant",
     "std::time::SystemTime",
 ];
-/// The same in the tests beside the code. Many of those open a socket of their own and read the kernel's word on it: they wait for nothing.
+/// The same for the tests beside the code. Fewer names are forbidden: many of these tests open a socket and read its state from the kernel without waiting.
 const LIVE_BESIDE_CODE: &[&str] = &["chokepoint_lab::Lab", "chokepoint_load::measure", "chokepoint_load::run", "std::thread::sleep"];
 
 /// The rule.
@@ -39,7 +39,7 @@ pub(super) const RULE: Rule = Rule {
             if is_integration(file.path, directory) {
                 check_integration(file, &names, &mut breaches);
             } else if is_beside_code(file.path, directory) {
-                let is_test = |name: &&Name| name.in_test || file.place == FileUse::Test;
+                let is_test = |name: &&Name| name.in_test || file.file_use == FileUse::Test;
                 check_names(file, names.iter().filter(is_test), LIVE_BESIDE_CODE, &mut breaches);
             }
         }
@@ -47,7 +47,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// True for a file of tests: one below `tests/it/`, but its root and the folders that several files share, or a target of its own.
+/// True for a file of tests: a target of its own, or a file in `tests/it/`. The root of `tests/it/` and its folders, which several files share, are none.
 fn is_integration(path: &str, package: &str) -> bool {
     let below = path.strip_prefix(&format!("{package}/tests/"));
     below.is_some_and(|path| path.strip_prefix("it/").is_none_or(|file| file != "main.rs") && !path.trim_start_matches("it/").contains('/'))
@@ -58,14 +58,14 @@ fn is_beside_code(path: &str, package: &str) -> bool {
 }
 
 fn check_integration(file: &SourceFile<'_>, names: &[Name], breaches: &mut Vec<Breach>) {
-    match declared(file.text) {
+    match declaration(file.text) {
         None => breaches.push(Breach::new(
             file.path,
             1,
             "does not say in its head `//! Live: why`, `//! Live beside others: why` or `//! Deterministic: why`",
         )),
-        Some(Declared::Live | Declared::LiveBeside) => {}
-        Some(Declared::Deterministic) => check_names(file, names.iter(), LIVE, breaches),
+        Some(Declaration::LiveAlone | Declaration::LiveBesideOthers) => {}
+        Some(Declaration::Deterministic) => check_names(file, names.iter(), LIVE, breaches),
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_on_what_is_declared() {
+    fn silent_on_declared_tests() {
         let sleeps = "fn f() { std::thread::sleep(d); harness::Server::start(a); }";
         for source in [
             format!("//! Live: a server.\n{sleeps}"),

@@ -1,11 +1,11 @@
-//! Documents that no reader finds, and links that lead nowhere.
+//! Documents without a link to them, and links without a target.
 
 use std::collections::BTreeSet;
 
 use super::{Breach, Rule};
 use crate::tree::{Tree, directory_of, join};
 
-/// Where readers begin.
+/// The documents at which readers begin.
 const ENTRANCES: &[&str] = &["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"];
 
 /// The rule.
@@ -36,14 +36,14 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// True unless the link names a file of a kind that the tree holds, and the tree does not hold it.
+/// False if the link names a file that the tree would contain by its kind, and the tree does not contain it.
 fn leads_somewhere(tree: &Tree, from: &str, link: &str) -> bool {
     let Some(target) = join(directory_of(from), link) else { return false };
-    let held = target.ends_with(".md") || target.ends_with(".rs") || target.ends_with(".toml") || target.ends_with(".sh");
-    !held || tree.text(&target).is_some()
+    let is_of_the_tree = target.ends_with(".md") || target.ends_with(".rs") || target.ends_with(".toml") || target.ends_with(".sh");
+    !is_of_the_tree || tree.text(&target).is_some()
 }
 
-/// Relative links of a Markdown text with their lines: `](target)` outside of code, anchors cut off.
+/// Relative links of a Markdown text with their lines: `](target)` outside of code, without anchors.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut in_code = false;

@@ -1,4 +1,4 @@
-//! Files that do not parse: nothing else can be said about them.
+//! Files that do not parse.
 
 use super::{Breach, Rule};
 
@@ -22,13 +22,13 @@ mod tests {
     use super::RULE;
 
     #[test]
-    fn fires_on_what_does_not_parse() {
+    fn fires_on_syntax_errors() {
         assert_eq!(breaches(&RULE, &[("a.rs", "fn a() {\n  )\n}")]), ["a.rs:2"]);
         assert_eq!(breaches(&RULE, &[("crates/x/Cargo.toml", "[package")]), ["crates/x/Cargo.toml:1"]);
     }
 
     #[test]
-    fn silent_on_what_does() {
+    fn silent_on_files_that_parse() {
         assert!(breaches(&RULE, &[("a.rs", "fn a() {}"), ("Cargo.toml", "[workspace]")]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Modules whose name says nothing about what is in them.
+//! Modules whose name says nothing about their contents.
 
 use syn::visit::{self, Visit};
 
@@ -27,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// True for a vague word, also as the last part of a longer name (`path_utils`).
+/// True for a vague word, alone or as the last part of a longer name (`path_utils`).
 fn is_vague(name: &str) -> bool {
     let last = name.rsplit('_').next().unwrap_or(name);
     VAGUE.contains(&last) || last.strip_suffix('s').is_some_and(|singular| VAGUE.contains(&singular))

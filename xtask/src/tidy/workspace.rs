@@ -1,4 +1,4 @@
-//! The repository as the rules see it: packages with their manifests, and source files with their syntax trees and their place in a package.
+//! The repository as the rules see it: packages with their manifests, and source files with their syntax trees and their use in a package.
 
 use std::collections::BTreeMap;
 
@@ -40,12 +40,11 @@ pub(crate) struct SourceFile<'a> {
     pub(crate) path: &'a str,
     /// Its text.
     pub(crate) text: &'a str,
-    /// Its syntax tree, or where and why there is none.
+    /// Its syntax tree, or the line and the reason of the syntax error.
     pub(crate) syntax: Result<syn::File, (usize, String)>,
-    /// The package that it belongs to, an index into [`Workspace::packages`].
+    /// The index of its package in [`Workspace::packages`].
     pub(crate) package: Option<usize>,
-    /// How it belongs to it.
-    pub(crate) place: FileUse,
+    pub(crate) file_use: FileUse,
 }
 
 /// The repository.
@@ -56,7 +55,7 @@ pub(crate) struct Workspace<'a> {
     pub(crate) packages: Vec<Package>,
     /// Rust files by path.
     pub(crate) files: BTreeMap<&'a str, SourceFile<'a>>,
-    /// Manifests that are no TOML: path and message.
+    /// Manifests that are not TOML: path and message.
     pub(crate) bad_manifests: Vec<(String, String)>,
 }
 
@@ -76,26 +75,20 @@ impl<'a> Workspace<'a> {
         for (path, text) in tree.ending(".rs") {
             let syntax = syn::parse_file(text).map_err(|error| (error.span().start().line, error.to_string()));
             let package = workspace.package_of(path);
-            workspace.files.insert(path, SourceFile { path, text, syntax, package, place: FileUse::Dead });
+            workspace.files.insert(path, SourceFile { path, text, syntax, package, file_use: FileUse::Dead });
         }
-        let places = module_tree::places(&workspace);
+        let uses = module_tree::file_uses(&workspace);
         for (path, file) in &mut workspace.files {
-            file.place = places.get(*path).copied().unwrap_or(FileUse::Dead);
+            file.file_use = uses.get(*path).copied().unwrap_or(FileUse::Dead);
         }
         workspace
     }
 
-    /// The package in whose directory a file lies, the innermost one.
+    /// The innermost package whose directory contains the file.
     fn package_of(&self, path: &str) -> Option<usize> {
-        let inside = |package: &&(usize, &Package)| path.starts_with(&format!("{}/", package.1.directory));
-        self.packages
-            .iter()
-            .enumerate()
-            .collect::<Vec<_>>()
-            .iter()
-            .filter(inside)
-            .max_by_key(|(_, package)| package.directory.len())
-            .map(|(index, _)| *index)
+        let is_inside = |package: &Package| path.starts_with(&format!("{}/", package.directory));
+        let containing = self.packages.iter().enumerate().filter(|(_, package)| is_inside(package));
+        containing.max_by_key(|(_, package)| package.directory.len()).map(|(index, _)| index)
     }
 
     /// Files that parse, with their syntax trees.
@@ -103,7 +96,7 @@ impl<'a> Workspace<'a> {
         self.files.values().filter_map(|file| file.syntax.as_ref().ok().map(|syntax| (file, syntax)))
     }
 
-    /// The short name of a file's package, empty where it has none.
+    /// The short name of a file's package; empty if it has none.
     pub(crate) fn package_name(&self, file: &SourceFile<'_>) -> &str {
         file.package.and_then(|index| self.packages.get(index)).map_or("", Package::short_name)
     }

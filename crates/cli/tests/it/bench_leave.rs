@@ -1,5 +1,5 @@
 //! `chokepoint bench` loads what is not known to be this host's, or by a method that may change something, only with leave.
-//! Live: a server counts its connections, a namespace its packets.
+//! Live beside others: what is sent is judged, not how fast.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -136,8 +136,8 @@ fn what_needs_leave_is_stopped_by_a_guard() {
     });
     let requests = |args: &[&str]| {
         asked.store(0, Ordering::Relaxed);
-        // Four seconds of it: a guard ends it after the first.
-        let load = ["-q", "100", "-n", "400", "-c", "4"];
+        // Two seconds of it: a guard ends it after the first.
+        let load = ["-q", "200", "-n", "400", "-c", "4"];
         let ran = bench(&chokepoint, &[&load[..], args, &[&server.url()]].concat());
         (asked.load(Ordering::Relaxed), ran.stdout)
     };

@@ -1,6 +1,6 @@
 //! The forms in which `chokepoint bench` writes what it measured, each read back by another reader than the one that wrote it.
 //!
-//! Live: load on a server of its own.
+//! Live beside others: files and counts of a load are judged, not its speed.
 
 use std::io::Write;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Other users' processes, files and names cannot hold chokepoint up, have it read what they may not, or steer the terminal.
 //!
-//! Live: programs and servers of other users, made for the test.
+//! Live beside others: programs and servers of other users, made for the test; nothing may hang.
 
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,6 +1,6 @@
 //! Another user's process that looks like the server, beside `undo` and `diagnose --fix`: root executes nothing of it, and it stands in nobody's way.
 //!
-//! Live: a real nginx and its look-alikes in a network namespace of their own, and a load.
+//! Live beside others: a real nginx and its look-alikes in a network namespace of their own; what is executed is judged.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,6 +1,6 @@
 //! One journal for the host: who is not root is told what root applied, and a change that someone else changed is told until it is settled.
 //!
-//! Live: changes in network namespaces of its own.
+//! Live beside others: changes in network namespaces of its own.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;

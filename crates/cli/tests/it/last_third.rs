@@ -1,7 +1,7 @@
 //! The profile of a diagnosis: there by default where it is allowed, absent with the reason where not, left out on request, and the same in a
 //! replay.
 //!
-//! Live: load on a server of its own, and sampling.
+//! Live beside others: whether samples were taken is judged, not how many.
 
 use std::os::unix::process::CommandExt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -68,19 +68,30 @@ fn json_line(stdout: &str) -> Value {
 }
 
 #[test]
-fn a_full_table_is_found_fixed_proven_and_undone_and_its_recording_replays() {
+fn two_coupled_faults_are_found_fixed_proven_and_undone_and_their_recording_replays() {
     if !has_lab() {
         return;
     }
     let _alone = alone();
     let chokepoint = Chokepoint::new();
     let before = host();
-    let scenario = shortened(&chokepoint, "conntrack-full", 5);
+    let scenario = shortened(&chokepoint, "pair-conntrack-queue", 2);
+    // What a load leaves goes away quickly, so that the host settles between two loads.
+    let (sysctls, timeout) = ("sysctls = { \"net.core.somaxconn\"", "timeout = \"2s\"");
+    let text = std::fs::read_to_string(&scenario).unwrap();
+    assert!(text.contains(sysctls) && text.contains(timeout), "{text}");
+    let expiry = "sysctls = { \"net.netfilter.nf_conntrack_tcp_timeout_time_wait\" = 2, \"net.core.somaxconn\"";
+    std::fs::write(&scenario, text.replace(sysctls, expiry).replace(timeout, "timeout = \"1s\"")).unwrap();
     let recordings = chokepoint.file("recordings");
     let run = chokepoint.run(&["lab", "run", &scenario, "--record", recordings.to_str().unwrap()]);
     assert_eq!(run.status, Some(0), "{}\n{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("CHOKE POINT") && run.stdout.contains("verified undone"), "{}", run.stdout);
-    let recording = recordings.join("conntrack-full-1.rec");
+    // Each change is tried without the other.
+    for remedy in ["raise-conntrack-max", "raise-accept-backlog"] {
+        assert!(run.stderr.contains(&format!("taking back {remedy}")), "{remedy}: {}", run.stderr);
+    }
+    assert!(run.stderr.contains("putting back raise-conntrack-max"), "{}", run.stderr);
+    let recording = recordings.join("pair-conntrack-queue-1.rec");
     let replay = chokepoint.run(&["diagnose", "--replay", recording.to_str().unwrap()]);
     assert!(run.stdout.starts_with(&replay.stdout), "the replay of all rounds differs:\n{}\n---\n{}", replay.stdout, run.stdout);
     assert_eq!(host(), before);
@@ -120,8 +131,20 @@ fn under_load(chokepoint: &Chokepoint) -> Child {
         assert!(begin.elapsed() < Duration::from_secs(60), "the lab never came up");
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::thread::sleep(Duration::from_secs(2));
+    // The load fills the table, and nothing else does.
+    while tracked(&before) < 100 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the load never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     child
+}
+
+/// Connections that the new lab's server tracks.
+fn tracked(before: &BTreeSet<String>) -> u32 {
+    let Some(server) = namespaces().difference(before).find(|name| name.ends_with("-server")).cloned() else { return 0 };
+    let count = ["netns", "exec", &server, "cat", "/proc/sys/net/netfilter/nf_conntrack_count"];
+    let output = Command::new("ip").args(count).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Files that a flag asks for: for their owner alone, only where nobody else can lead them elsewhere, known to be writable before any load,
 //! and never the reason that a report is lost.
 //!
-//! Live: a server of its own is loaded.
+//! Live beside others: files, statuses and what was asked of a server of its own are judged, no speed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,6 +1,6 @@
 //! Recordings that are made to fill the memory, or that are no files, are refused in words and at once.
 //!
-//! Live: the memory of a child process is measured.
+//! Live beside others: the memory of a child process is measured, which no other process changes.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
 //! What a user or a server keeps secret is in no recording and in no report.
 //!
-//! Live: a server of its own is loaded.
+//! Live beside others: the contents of reports and recordings are judged.
 
 use std::io::Read;
 use std::net::TcpStream;

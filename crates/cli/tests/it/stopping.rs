@@ -1,7 +1,7 @@
 //! A run of `--fix` that is stopped, at the prompt and in the middle of a measurement, by Ctrl-C and by a terminal that goes away: what was not proven
 //! is taken back, and what was done is told.
 //!
-//! Live: a load is stopped by signals while it runs.
+//! Live beside others: a load is stopped by signals while it runs; what is taken back is judged.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
 //! Packets beside a diagnosis, through the built binary: live where this user may capture, out of a file, and the same again in a replay.
 //!
-//! Live: load on a server of its own, and captures.
+//! Live beside others: the contents of captures are judged.
 
 use serde_json::Value;
 

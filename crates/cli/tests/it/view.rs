@@ -1,6 +1,6 @@
 //! The views on a terminal, of a load and of where requests stand: whatever stops or ends the program, the terminal is as it was before.
 //!
-//! Live: load on a server of its own.
+//! Live beside others: the state of a terminal is judged while a load runs.
 
 use std::fs::File;
 use std::io::{Read, Write};

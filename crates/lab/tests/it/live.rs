@@ -1,6 +1,6 @@
 //! Builds labs for real and looks that nothing of them is left, even where the builder was killed at any step. Needs root.
 //!
-//! Live: servers in namespaces.
+//! Live beside others: servers in namespaces of its own; what is there and what is left is judged.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;

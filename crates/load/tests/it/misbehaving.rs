@@ -1,6 +1,6 @@
 //! A server that misbehaves, a way a test: the load ends, memory and time stay bounded, and each request is counted once, as what it came to.
 //!
-//! Live: load on a server of its own.
+//! Live beside others: a server of its own; the outcome of each request is judged, not its time.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};

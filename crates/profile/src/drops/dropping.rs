@@ -107,7 +107,7 @@ const NOT_BUILT: &str = "this program was built without BPF (cargo feature `bpf`
 /// What this build or kernel lacks to count drops by socket, as a sentence.
 pub(crate) fn lacking() -> Option<String> {
     #[cfg(feature = "bpf")]
-    let missing = sockets::no_types();
+    let missing = sockets::missing_types();
     #[cfg(not(feature = "bpf"))]
     let missing = Some(NOT_BUILT.to_owned());
     missing.map(|missing| format!("{missing}: drops are counted without their sockets"))

@@ -1,6 +1,6 @@
 //! The sampler on this machine: a working child has samples. What this user may not sample is skipped with the reason.
 //!
-//! Live: this machine is sampled for a while.
+//! Live beside others: whether a program is sampled and unwound is judged, not how often.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;

@@ -1,6 +1,6 @@
 //! Root's journal seen by another user: while root changes the host, nobody else does.
 //!
-//! Live: two processes at one lock.
+//! Live beside others: two processes at one lock.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -1,6 +1,6 @@
 //! Processes of other users that look like the server: nothing of theirs is executed as root, and none of them stands in an undo's way.
 //!
-//! Live: a real nginx and its look-alikes.
+//! Live beside others: a real nginx and its look-alikes; what is executed is judged.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,6 +1,6 @@
 //! Real servers in a temporary directory: their configuration is edited, tested, put in force and put back, and nothing is lost where that fails.
 //!
-//! Live: nginx and php-fpm.
+//! Live beside others: nginx and php-fpm of its own; their files and settings are judged.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,6 +1,6 @@
 //! What others edited and did not reload comes into force with nobody's change unless that was agreed to.
 //!
-//! Live: real servers.
+//! Live beside others: real servers of its own; their files are judged.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
