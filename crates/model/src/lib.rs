@@ -10,6 +10,7 @@ mod ledger;
 pub mod observation;
 mod output;
 pub mod predict;
+pub mod quantity;
 mod tools;
 
 pub use facts::{harm, owner, path, profile, spread, traffic, url};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use chokepoint_load::{Address, Protocol};
 use chokepoint_model::observation::Request;
+use chokepoint_model::quantity::{split_unit, unit_ns};
 use chokepoint_model::url::without_values;
 
 /// A target as given and resolved.
@@ -152,18 +153,14 @@ fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>> {
 /// "10s", "500ms", "2m", "1.5s", "250us"; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration> {
     let text = text.trim();
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
     let wrong = || format!("\"{text}\" is not a time: write 10s, 500ms or 2m");
-    let number: f64 = number.parse().ok().with_context(wrong)?;
-    let seconds = match unit.trim() {
-        "" | "s" => number,
-        "us" => number / 1e6,
-        "ms" => number / 1e3,
-        "m" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => bail!(wrong()),
+    let (number, unit) = split_unit(text).with_context(wrong)?;
+    let unit_ns = match unit.trim() {
+        "" => 1e9,
+        "h" => 3600e9,
+        unit => unit_ns(unit).with_context(wrong)?,
     };
+    let seconds = number * unit_ns / 1e9;
     if !(1e-6..=7.0 * 86400.0).contains(&seconds) {
         bail!("\"{text}\" is out of range: at least 1us and at most 7 days");
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
+use chokepoint_model::quantity::{split_unit, unit_ns};
 use serde::{Deserialize, Deserializer, de};
 
 /// A time span: "500us", "250ms", "10s", "2m"; at most a day.
@@ -42,25 +43,12 @@ impl Default for StatusRanges {
     }
 }
 
-/// Splits "12.5ms" into its number and its unit.
-fn split_unit(text: &str) -> Option<(f64, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    number.is_finite().then_some((number, &text[end..]))
-}
-
 impl FromStr for TimeSpan {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("\"{text}\" is no time span: a number with a unit is wanted, \"500us\", \"250ms\", \"10s\" or \"2m\"");
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;
-        let seconds = match unit {
-            "us" => number / 1e6,
-            "ms" => number / 1e3,
-            "s" => number,
-            "m" => number * 60.0,
-            _ => return Err(wrong()),
-        };
+        let seconds = number * unit_ns(unit).ok_or_else(wrong)? / 1e9;
         if seconds > 86_400.0 {
             return Err(format!("\"{text}\" is longer than a day"));
         }
