@@ -1,5 +1,5 @@
-//! A client of one thread that parses nothing: it counts the bytes of the first answer and takes each next one for as long. What it gives is
-//! the limit of what a client can do with these system calls.
+//! A client with one thread and no parser. It counts the bytes of the first answer and assumes the same length for the others. It shows the maximum that a
+//! client can reach with these system calls.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,13 +11,13 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-/// One connection and how much of its answer has come.
+/// One connection, and how much of its answer has arrived.
 struct Connection {
     stream: TcpStream,
     received: usize,
 }
 
-/// Loads the server for this long and prints how many answers there were.
+/// Loads the server for this long and prints the number of answers.
 pub(crate) fn run(address: SocketAddr, connections: u32, time: Duration, close: bool) -> Result<()> {
     let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n{}\r\n", if close { "Connection: close\r\n" } else { "" });
     let answer_bytes = learn(address, request.as_bytes())?;
@@ -25,7 +25,7 @@ pub(crate) fn run(address: SocketAddr, connections: u32, time: Duration, close: 
     let open = |token: u64| -> Result<Connection> {
         let mut stream = connected(address)?;
         epoll::add(&poll, &stream, epoll::EventData::new_u64(token), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
-        // On loopback the connection stands when connect() returns.
+        // On loopback the connection is established when connect() returns.
         stream.write_all(request.as_bytes())?;
         Ok(Connection { stream, received: 0 })
     };
@@ -44,7 +44,7 @@ pub(crate) fn run(address: SocketAddr, connections: u32, time: Duration, close: 
             };
             connection.received += bytes;
             if close {
-                // The server closes first, so that its end has the port in TIME_WAIT.
+                // The server closes first, so that its side has the port in TIME_WAIT.
                 if bytes == 0 || (connection.received >= answer_bytes && connection.stream.read(&mut buffer).is_ok_and(|bytes| bytes == 0))
                 {
                     ensure!(connection.received == answer_bytes, "an answer of {} bytes", connection.received);

@@ -1,5 +1,5 @@
-//! A server of one thread that parses nothing: whatever ends in an empty line is a request, and the answer is always the same. Asked for
-//! `/count` it tells how many it has answered.
+//! A server with one thread and no parser. Everything up to an empty line is a request, and the answer is always the same. `/count` returns the number of
+//! answered requests.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -16,7 +16,7 @@ const CLOSED: &[u8] = b"HTTP/1.1 200 OK\r\nServer: bare\r\nContent-Type: text/pl
 /// Token of the listener.
 const LISTENER: u64 = u64::MAX;
 
-/// Prints its address and serves until it is ended.
+/// Prints its address and serves until it is killed.
 pub(crate) fn run() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     // A longer queue than the standard library's, for a thousand connections at once.
@@ -57,7 +57,7 @@ fn accept(listener: &TcpListener, poll: &impl std::os::fd::AsFd, streams: &mut H
     Ok(())
 }
 
-/// Answers what is there; false where the connection is done with.
+/// Answers what has arrived; false if the connection is finished.
 fn serve(stream: &mut TcpStream, buffer: &mut [u8], answered: &mut u64) -> bool {
     let bytes = match stream.read(buffer) {
         Ok(0) => return false,

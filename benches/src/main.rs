@@ -1,7 +1,7 @@
-//! Measures the load generator beside others on the machine at hand: requests per CPU-second of the generator, paired and interleaved.
+//! Compares the load generator with others on this machine: requests per CPU-second of the generator, in paired and interleaved runs.
 //!
-//! The server has a core of its own and the generator another. What counts as a request is what the server counted; what it cost is the
-//! generator's own CPU time as the kernel charged it (getrusage(2)), soft interrupts in its context included.
+//! The server has one core and the generator another. The server counts the requests. The cost is the generator's own CPU time as charged by the kernel
+//! (getrusage(2)), including soft interrupts in its context.
 
 mod bare_client;
 mod bare_server;
@@ -54,7 +54,7 @@ struct Args {
     only: Vec<String>,
 }
 
-/// What the harness runs as processes of their own.
+/// Processes that the harness starts.
 #[derive(Debug, Subcommand)]
 enum Part {
     /// A server that parses nothing
@@ -72,7 +72,7 @@ enum Part {
 /// The columns of the table.
 const COLUMNS: [(&str, bool, bool); 3] =
     [("keep-alive, nginx", true, true), ("keep-alive, bare server", false, true), ("connection per request", true, false)];
-/// Connections at which memory is measured.
+/// Number of connections at which memory is measured.
 const RSS_CONNECTIONS: u32 = 1_000;
 
 fn main() -> Result<()> {
@@ -103,9 +103,9 @@ fn compare(args: &Args) -> Result<()> {
         for (column, (title, is_nginx, keep_alive)) in columns.iter_mut().zip(COLUMNS) {
             let [server, other] = &servers[usize::from(is_nginx)];
             let job = Job { server, connections: args.connections, seconds: args.seconds, keep_alive };
-            // Together with itself the bare client tells nothing.
+            // Running the bare client beside itself shows nothing.
             for turn in usize::from(args.together)..tools.len() {
-                // Whoever came first in this round comes last in the next.
+                // The order is reversed in the next round.
                 let place = if args.together { turn } else { (turn + round) % tools.len() };
                 let tool = &tools[place];
                 let told = |per_cpu_s: f64, ratio: &str| {
@@ -141,8 +141,7 @@ fn measured(tool: &Tool, job: &Job<'_>) -> Result<Measured> {
     judged(tool, job, before, tool.start(job)?.wait()?)
 }
 
-/// Runs two generators at the same time, each against a server of its own: what disturbs one disturbs the other. They change servers and the order in
-/// which they start from round to round.
+/// Runs two generators at the same time, each against its own server, so that both are disturbed alike. They swap servers and starting order every round.
 fn together(tools: [&Tool; 2], jobs: [&Job<'_>; 2], round: usize) -> Result<(Measured, Measured)> {
     let [job, first_job] = if round.is_multiple_of(2) { jobs } else { [jobs[1], jobs[0]] };
     let (before, first_before) = (job.server.requests()?, first_job.server.requests()?);
@@ -156,9 +155,9 @@ fn together(tools: [&Tool; 2], jobs: [&Job<'_>; 2], round: usize) -> Result<(Mea
     Ok((judged(tools[0], job, before, ran)?, judged(tools[1], first_job, first_before, first_ran)?))
 }
 
-/// What a run that has ended gave. `before`: what the server had counted.
+/// The result of a finished run. `before`: requests that the server had counted earlier.
 fn judged(tool: &Tool, job: &Job<'_>, before: u64, ran: Ran) -> Result<Measured> {
-    // The look itself is one.
+    // Reading the count is itself a request.
     let requests = job.server.requests()?.saturating_sub(before + 1);
     if requests == 0 || ran.cpu_s <= 0.0 {
         bail!("{} sent nothing", tool.name);
@@ -166,13 +165,13 @@ fn judged(tool: &Tool, job: &Job<'_>, before: u64, ran: Ran) -> Result<Measured>
     Ok(Measured { per_cpu_s: requests as f64 / ran.cpu_s, rss_bytes: ran.rss_bytes })
 }
 
-/// What one run gave.
+/// The result of one run.
 struct Measured {
     per_cpu_s: f64,
     rss_bytes: u64,
 }
 
-/// Moves this process, and with it what it starts from now on, to one core.
+/// Moves this process, and what it starts from now on, to one core.
 fn run_on(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);

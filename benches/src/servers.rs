@@ -1,4 +1,4 @@
-//! The servers that are loaded, each a process of its own that ends with the harness.
+//! The servers under load, each a process that ends with the harness.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-/// Configuration of nginx, with `ADDRESS` where its address belongs; its paths are relative to the directory that it is given.
+/// nginx's configuration, with `ADDRESS` as a placeholder; its paths are relative to the given directory.
 const NGINX: &str = include_str!("../nginx.conf");
-/// Where both servers tell how many requests they have answered.
+/// Where both servers report the number of answered requests.
 const COUNT_PATH: &str = "/count";
-/// Longest wait for a server to listen.
+/// Maximum wait for a server to listen.
 const START_MAX: Duration = Duration::from_secs(5);
 
 /// A running server.
@@ -23,7 +23,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// This program's own.
+    /// This program's own server.
     pub(crate) fn bare() -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?).arg("bare-server").stdout(Stdio::piped()).spawn()?;
         let mut address = String::new();
@@ -32,10 +32,10 @@ impl Server {
         server.ready()
     }
 
-    /// nginx with one worker, answering `hello` out of its configuration.
+    /// nginx with one worker that answers `hello` from its configuration.
     pub(crate) fn nginx() -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        // Free now; that another program takes it meanwhile is told by nginx.
+        // The port is free now. If another program takes it meanwhile, nginx reports it.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let path = directory.path().join("nginx.conf");
         let mut config = tempfile::NamedTempFile::new_in(directory.path())?;
@@ -57,16 +57,16 @@ impl Server {
         Ok(self)
     }
 
-    /// Requests that it has answered, this one included.
+    /// Requests that the server has answered, including this one.
     pub(crate) fn requests(&self) -> Result<u64> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        // In one write: the bare server takes what it reads at once for the whole request.
+        // In one write, since the bare server takes each read for a whole request.
         stream.write_all(format!("GET {COUNT_PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         let body = answer.split("\r\n\r\n").nth(1).context("an answer without a body")?;
-        // nginx's stub_status: "server accepts handled requests", and below them the numbers, of which the third is that of requests.
+        // nginx's stub_status: "server accepts handled requests", then the numbers; the third is the number of requests.
         let numbers: Vec<u64> = body.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         match numbers.as_slice() {
             [count] => Ok(*count),
@@ -78,7 +78,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // nginx's worker ends with its master, which SIGTERM lets close it; the bare server has nothing to close.
+        // nginx's worker ends with its master, and SIGTERM lets the master close it. The bare server has nothing to close.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use chokepoint_statistics::median;
 
-/// One column: the runs of each generator, round by round.
+/// One column: the runs of each generator, by round.
 pub(crate) struct Column {
     title: String,
     runs: Vec<Vec<f64>>,
-    /// For each run that of the first generator that it is paired with.
+    /// For each run, the run of the first generator that it is paired with.
     first: Vec<Vec<f64>>,
 }
 
@@ -17,19 +17,19 @@ impl Column {
         Self { title: title.to_owned(), runs: vec![Vec::new(); tools], first: vec![Vec::new(); tools] }
     }
 
-    /// A run that was not paired with one of the first generator: those of the same round are pairs.
+    /// Adds a run without a simultaneous one of the first generator: runs of the same round are pairs.
     pub(crate) fn add(&mut self, tool: usize, value: f64) {
         self.runs[tool].push(value);
     }
 
-    /// A run, and the one of the first generator at the same time.
+    /// Adds a run and the simultaneous run of the first generator.
     pub(crate) fn add_pair(&mut self, tool: usize, value: f64, first: f64) {
         self.runs[tool].push(value);
         self.first[tool].push(first);
         self.runs[0].push(first);
     }
 
-    /// The ratios of each pair: what one disturbed round changes is in both of its runs.
+    /// The ratio of each pair: a disturbed round affects both of its runs.
     fn ratios(&self, tool: usize) -> Vec<f64> {
         let first = if self.first[tool].is_empty() { &self.runs[0] } else { &self.first[tool] };
         self.runs[tool].iter().zip(first).map(|(own, first)| own / first).collect()
@@ -40,7 +40,7 @@ fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::MAX, 0f64), |(low, high), value| (low.min(*value), high.max(*value)))
 }
 
-/// The table in Markdown: requests per CPU-second in thousands as median and range, ratio to the first row and memory likewise.
+/// The table in Markdown: thousands of requests per CPU-second as median and range, the ratio to the first row, and memory.
 pub(crate) fn table(names: &[&str], columns: &[Column], memory: &Column) -> String {
     let mut out = String::from("| |");
     for column in columns.iter().chain([memory]) {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_at_the_same_time_are_pairs() {
+    fn simultaneous_runs_are_pairs() {
         let mut column = Column::new("c", 3);
         for (tool, own, first) in [(1, 90.0, 100.0), (2, 30.0, 60.0), (1, 45.0, 50.0), (2, 50.0, 100.0)] {
             column.add_pair(tool, own, first);

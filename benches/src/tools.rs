@@ -1,4 +1,4 @@
-//! The load generators: how each is told to do the same thing, and what it cost.
+//! The load generators: the command line of each, and what its run cost.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::servers::Server;
 
-/// How often the memory of a running generator is looked at.
+/// How often the memory of a running generator is read.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A load generator on this machine.
@@ -28,7 +28,7 @@ enum Kind {
     Oha,
 }
 
-/// What a generator is to do.
+/// What a generator has to do.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub(crate) server: &'a Server,
@@ -37,17 +37,17 @@ pub(crate) struct Job<'a> {
     pub(crate) keep_alive: bool,
 }
 
-/// What a run cost.
+/// The cost of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ran {
     /// User and system time, seconds (wait4(2)).
     pub(crate) cpu_s: f64,
-    /// Largest resident set of its life, bytes.
+    /// Largest resident set, bytes.
     pub(crate) rss_bytes: u64,
 }
 
 impl Tool {
-    /// Those that there are, the bare client first.
+    /// The available generators, the bare client first.
     pub(crate) fn found(chokepoint: &Path, other: Option<&Path>) -> Vec<Tool> {
         let tool = |name: &str, kind, program: &Path| Tool { name: name.to_owned(), kind, program: program.to_owned() };
         let own = std::env::current_exe().ok();
@@ -62,7 +62,7 @@ impl Tool {
         all
     }
 
-    /// True for the bare client.
+    /// Whether this is the bare client.
     pub(crate) fn is_bare(&self) -> bool {
         self.kind == Kind::Bare
     }
@@ -94,7 +94,7 @@ impl Tool {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// Starts it; what it prints is read by nobody.
+    /// Starts it; its output is discarded.
     pub(crate) fn start(&self, job: &Job<'_>) -> Result<Running> {
         let arguments = self.arguments(job);
         let mut command = Command::new(&self.program);
@@ -104,7 +104,7 @@ impl Tool {
     }
 }
 
-/// A generator that runs.
+/// A running generator.
 pub(crate) struct Running {
     child: Child,
     what: String,
@@ -113,7 +113,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits until it has ended, and looks at its memory meanwhile.
+    /// Waits until it has ended, and reads its memory meanwhile.
     pub(crate) fn wait(mut self) -> Result<Ran> {
         loop {
             if let Some(ran) = self.look()? {
@@ -133,15 +133,14 @@ impl Running {
         }
     }
 
-    /// What it cost, once it has ended.
+    /// Its cost, once it has ended.
     fn look(&mut self) -> Result<Option<Ran>> {
         if self.ran.is_some() {
             return Ok(self.ran);
         }
         self.rss_bytes = peak_rss_bytes(self.child.id()).unwrap_or(self.rss_bytes);
         let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-        // SAFETY: the kernel fills in both where the child has ended; a rusage of zeros is one as well. The child was not waited for before, and is not
-        // again: `ran` says so.
+        // SAFETY: the kernel fills in both if the child has ended; zeros are a valid rusage. The child was not waited for before, nor again: `ran` is set.
         let (ended, usage) = unsafe {
             let ended = libc::wait4(self.child.id() as libc::pid_t, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
             (ended, usage.assume_init())
@@ -152,7 +151,7 @@ impl Running {
         ensure!(ended > 0, "{}: {}", self.what, std::io::Error::last_os_error());
         ensure!(status == 0, "{} ended with {}", self.what, ExitStatus::from_raw(status));
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-        // Up to its very end; but where this process was larger when it started the child, that is what stands there (getrusage(2)).
+        // Includes the very end, unless this process was larger when it started the child: then its size is reported (getrusage(2)).
         let (whole, own) = (usage.ru_maxrss as u64 * 1024, peak_rss_bytes(std::process::id()));
         let rss_bytes = if own.is_some_and(|own| whole > own) { whole } else { self.rss_bytes };
         self.ran = Some(Ran { cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime), rss_bytes });
@@ -160,7 +159,7 @@ impl Running {
     }
 }
 
-/// Largest resident set of a process so far: VmHWM of /proc/PID/status (proc_pid_status(5)), which does not hold its parent's as ru_maxrss does.
+/// Largest resident set of a process so far: VmHWM of /proc/PID/status (proc_pid_status(5)), which excludes its parent's, unlike ru_maxrss.
 fn peak_rss_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,5 +1,6 @@
-//! The event loop of one generator thread: starts requests when they are due, moves them on as the kernel tells, ends them and counts.
+//! The event loop of one generator thread: starts requests when they are due, advances them on events, ends and counts them.
 
+pub(crate) mod clock;
 pub(crate) mod control;
 pub(crate) mod pause;
 pub(crate) mod run;
@@ -17,25 +18,27 @@ use mio::{Events, Poll};
 
 use chokepoint_model::load::{GeneratorThread, Loop};
 
+use crate::engine::clock::Clock;
+use crate::engine::control::lock;
 use crate::engine::pause::Pauses;
 use crate::engine::schedule::Schedule;
-use crate::engine::shared::{Clock, Shared, lock};
-use crate::engine::slot::{Phase, Slot, Turn, place};
+use crate::engine::shared::Shared;
+use crate::engine::slot::{Phase, Slot, Turn, slot_of};
 use crate::engine::wheel::Wheel;
 use crate::host::{self, OwnTime};
 use crate::protocol::reply::{Reply, ThreadScratch};
 use crate::results::outcome::{Detail, Ended, Failure, RequestEnd};
 use crate::results::tally::Tally;
 
-/// Bytes of the read buffer, one for the thread.
+/// Bytes of a thread's read buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Events taken from the kernel at once.
+/// Maximum number of events taken from the kernel at once.
 const EVENTS: usize = 1024;
-/// Requests started between two looks at the events, so that answers do not wait while thousands of connections are opened.
+/// Maximum number of requests started between two polls for events, so that answers do not wait while thousands of connections are opened.
 const STARTS_MAX: u32 = 64;
-/// An open loop's send this long after its intended start is late, nanoseconds.
+/// A send of an open loop is late if it is this long after its intended start, nanoseconds.
 const LATE_NS: u64 = 1_000_000;
-/// Distinct latencies under which the requests never sent are recorded.
+/// Maximum number of distinct latencies with which unsent requests are recorded.
 const NEVER_SENT_STEPS: u64 = 100_000;
 
 /// How requests come due.
@@ -45,16 +48,15 @@ enum Pace {
         /// Connections that have not started their first request.
         fresh: std::ops::Range<u32>,
         pauses: Pauses,
-        /// Requests claimed and not started.
+        /// Requests that this thread has claimed but not started.
         claimed: u64,
-        /// Number of the next request among those of all threads.
+        /// Number of the next request, counted over all threads.
         number: u64,
     },
-    /// As the schedule says.
+    /// According to the schedule.
     Open { schedule: Schedule, idle: Vec<u32>, closed: Vec<u32> },
 }
 
-/// One thread's loop.
 pub(crate) struct Engine<'a> {
     shared: &'a Shared<'a>,
     thread: usize,
@@ -64,31 +66,31 @@ pub(crate) struct Engine<'a> {
     pace: Pace,
     wheel: Wheel,
     timeout_ns: u64,
-    /// What was to start before this is in no figure.
+    /// Requests whose intended start is earlier are not counted.
     warm_ns: u64,
-    /// Open loop: what comes due waits for a connection.
-    held: bool,
+    /// Open loop: due requests wait for a connection.
+    is_waiting_for_connection: bool,
     tally: Tally,
     buffer: Box<[u8]>,
-    aside: ThreadScratch,
+    scratch: ThreadScratch,
     /// Connections that may have more to read.
     again: Vec<u32>,
-    /// Connections whose deadline is to be looked at; empty between turns.
+    /// Connections whose deadline must be checked; empty between turns.
     due: Vec<u32>,
-    /// End of the offering, as read at the start of this turn.
+    /// End of the load, as read at the start of this turn.
     end_ns: u64,
-    /// All requests of this thread have started: a number of requests was asked for.
+    /// All requests of this thread have started, if a number of requests was given.
     all_started: bool,
-    /// Latencies that the guards ask about, and how many ended requests of this slice reached them.
+    /// Latency limits of the guards, and how many ended requests of this slice reached each.
     limits_ns: Vec<u64>,
     over: Vec<u64>,
     at_start: OwnTime,
     at_start_ns: u64,
-    /// What it cost this thread, at the end of the offering.
+    /// The thread's CPU cost, known at the end of the load.
     cost: Option<GeneratorThread>,
 }
 
-/// What a thread's loop came to.
+/// The result of a thread's loop.
 pub(crate) struct ThreadResult {
     pub(crate) tally: Tally,
     pub(crate) thread: GeneratorThread,
@@ -109,7 +111,7 @@ impl<'a> Engine<'a> {
                 closed: (0..connections).rev().collect(),
             },
         };
-        let mut tally = Tally::new(&plan.expect, shared.warm_ns, shared.control.thread());
+        let mut tally = Tally::new(&plan.expect, shared.warm_ns, shared.control.add_thread());
         tally.reserve(
             plan.duration.map_or(0, |duration| duration.as_nanos() as u64).saturating_add(timeout_ns).saturating_add(shared.warm_ns),
         );
@@ -123,10 +125,10 @@ impl<'a> Engine<'a> {
             wheel: Wheel::new(connections as usize, timeout_ns),
             timeout_ns,
             warm_ns: shared.warm_ns,
-            held: false,
+            is_waiting_for_connection: false,
             tally,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            aside: ThreadScratch::default(),
+            scratch: ThreadScratch::default(),
             again: Vec::new(),
             due: Vec::with_capacity(connections as usize),
             end_ns: u64::MAX,
@@ -139,7 +141,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Runs the load to its end, from the clock's start on.
+    /// Runs the load to its end, starting with the clock.
     pub(crate) fn run(mut self, clock: Clock) -> io::Result<ThreadResult> {
         let mut events = Events::with_capacity(EVENTS);
         self.clock = clock;
@@ -148,7 +150,7 @@ impl<'a> Engine<'a> {
         loop {
             let now_ns = self.clock.now_ns();
             self.end_ns = self.shared.end_ns();
-            self.roll(now_ns);
+            self.end_due_slices(now_ns);
             self.expire(now_ns);
             if self.shared.control.is_aborted() {
                 self.shared.end_at(now_ns);
@@ -166,7 +168,7 @@ impl<'a> Engine<'a> {
             for event in &events {
                 self.advance(event);
             }
-            // Taken out, so that connections may be added again while these are read; the list returns for its capacity.
+            // Taken out so that connections can be added again while these are read. It is put back to reuse its capacity.
             let mut again = std::mem::take(&mut self.again);
             for index in again.drain(..) {
                 self.receive_again(index);
@@ -181,13 +183,13 @@ impl<'a> Engine<'a> {
     fn finish(mut self) -> ThreadResult {
         let now_ns = self.clock.now_ns();
         self.end_offering(now_ns);
-        self.roll(now_ns);
+        self.end_due_slices(now_ns);
         self.tally.finish(self.shared.control);
-        self.tally.complaints = self.aside.complaints;
+        self.tally.error_output = self.scratch.error_output;
         ThreadResult { tally: self.tally, thread: self.cost.unwrap_or_default(), all_started: self.all_started }
     }
 
-    /// The first time: notes the thread's cost so far, closes idle connections, counts what was due and was not sent.
+    /// The first call records the thread's cost, closes idle connections and counts due requests that were not sent.
     fn end_offering(&mut self, now_ns: u64) {
         if self.cost.is_some() {
             return;
@@ -201,15 +203,15 @@ impl<'a> Engine<'a> {
             cpus: host::own_cpus(),
         });
         self.tally.end_offering(now_ns.min(self.end_ns));
-        // What came due while this thread was about to wake, and for which a connection is free, is late and not missing. What fails at
-        // once frees its connection, so the number is bounded.
+        // Requests that came due while this thread was waking up, and for which a connection is free, are late, not missing. A request that fails at once frees
+        // its connection, so their number is limited.
         let connections = if self.shared.control.is_aborted() { 0 } else { self.slots.len() };
         let _ = (0..connections).take_while(|_| self.start_scheduled(now_ns)).count();
         if let Pace::Open { schedule, .. } = &self.pace {
             let end_ns = self.end_ns.min(now_ns);
             let unsent = schedule.unsent(end_ns);
             let before = schedule.unsent(self.warm_ns).min(unsent);
-            // Evenly spaced, so they can be recorded in steps: a million of them must not take a second.
+            // The latencies are evenly spaced, so they can be recorded in steps: a million of them must not take a second.
             let step = unsent.div_ceil(NEVER_SENT_STEPS).max(1);
             for first in (before..unsent).step_by(step as usize) {
                 self.tally.never_sent(step.min(unsent - first), end_ns.saturating_sub(schedule.unsent_ns(first)));
@@ -221,7 +223,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Starts the requests that are due, a bounded number of them.
+    /// Starts due requests, at most [`STARTS_MAX`].
     fn start_due(&mut self, now_ns: u64) {
         for _ in 0..STARTS_MAX {
             match &mut self.pace {
@@ -245,23 +247,23 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Open loop: starts the next request of the schedule if it is due, lies before the end and a connection is free.
+    /// Open loop: starts the next scheduled request if it is due, lies before the end and a connection is free.
     fn start_scheduled(&mut self, now_ns: u64) -> bool {
         let Pace::Open { schedule, idle, closed } = &mut self.pace else { return false };
         let Some(intended_ns) = schedule.next_ns().filter(|intended_ns| *intended_ns <= now_ns && *intended_ns < self.end_ns) else {
             return false;
         };
         let Some(index) = idle.pop().or_else(|| closed.pop()) else {
-            self.held = true;
+            self.is_waiting_for_connection = true;
             return false;
         };
         let number = schedule.number();
         schedule.advance();
         if now_ns - intended_ns <= LATE_NS {
-            self.held = false;
+            self.is_waiting_for_connection = false;
         } else if intended_ns >= self.warm_ns {
             self.tally.late += 1;
-            self.tally.late_held += u64::from(self.held);
+            self.tally.late_held += u64::from(self.is_waiting_for_connection);
         }
         if let Some(ended) = self.start(index, number, now_ns, intended_ns) {
             self.end(index, &ended, self.clock.now_ns());
@@ -270,8 +272,8 @@ impl<'a> Engine<'a> {
         true
     }
 
-    /// Closed loop: starts the connection's next request, if one may start. What fails at once is counted; if trying again would spin, the
-    /// connection pauses.
+    /// Closed loop: starts the connection's next request if one may start. Requests that fail at once are counted. The connection pauses if trying again would
+    /// spin.
     #[inline(always)]
     fn start_next(&mut self, index: u32, mut now_ns: u64) {
         loop {
@@ -291,12 +293,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Closed loop: takes one of the requests that are left to start; false where none is.
+    /// Closed loop: takes one of the remaining requests; false if there is none.
     #[inline(always)]
     fn claim(&mut self, index: u32) -> bool {
         let Pace::Closed { fresh, claimed, .. } = &mut self.pace else { return false };
         if *claimed == 0 {
-            // At first no more than for its own connections: where none is answered before all are open, the others would lack them.
+            // At first a thread claims no more than its connections need. Others would lack them if no request is answered before all are open.
             let is_first = self.slots[index as usize].carried == 0;
             *claimed = self.shared.claim(if is_first { fresh.len() as u64 + 1 } else { u64::MAX });
             self.all_started |= *claimed == 0;
@@ -306,7 +308,7 @@ impl<'a> Engine<'a> {
         is_left
     }
 
-    /// Starts the request with this number; gives its end if that came at once.
+    /// Starts the request with this number. Returns its end if it ends at once.
     #[inline(always)]
     fn start(&mut self, index: u32, number: u64, now_ns: u64, intended_ns: u64) -> Option<Ended> {
         self.tally.start(intended_ns >= self.warm_ns, now_ns);
@@ -321,27 +323,27 @@ impl<'a> Engine<'a> {
         self.open(index)
     }
 
-    /// Opens a connection and sends as much as it takes by now; gives the request's end if that came at once.
+    /// Opens a connection and sends as much as possible. Returns the request's end if it ends at once.
     #[inline(never)]
     fn open(&mut self, index: u32) -> Option<Ended> {
         let from = self.shared.source(self.thread, index);
         let connecting = self.slots[index as usize].connect(self.shared, from);
         match &connecting {
-            // Without a socket connect() was not called.
+            // Without a socket, connect() was not called.
             Err(Ended { end: RequestEnd::Failure(Failure::LocalFiles | Failure::LocalMemory), .. }) => {}
             _ => self.tally.connections += 1,
         }
         if let Err(ended) = connecting {
             return Some(ended);
         }
-        // Before it is watched: the first write tries a connection that does not stand yet, which costs little beside one, and spares a turn where it does.
+        // Writes before registering for events. If the first write comes too early it costs little compared to a connection, else it saves a turn.
         if let Some(ended) = self.send(index) {
             return Some(self.or_answered(index, ended));
         }
         self.slots[index as usize].register(self.poll.registry(), index).err()
     }
 
-    /// What a failed write came to: the server may have answered before it closed, as with 413; if so, that answer counts.
+    /// The result of a failed write. The server may have answered before it closed, for example with 413; then that answer counts.
     fn or_answered(&mut self, index: u32, ended: Ended) -> Ended {
         if self.slots[index as usize].phase == Phase::Connecting {
             return ended;
@@ -354,12 +356,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Moves a connection on.
+    /// Advances a connection after an event.
     #[inline(always)]
     fn advance(&mut self, event: &Event) {
-        let (index, parity) = place(event.token());
+        let (index, parity) = slot_of(event.token());
         let slot = &mut self.slots[index as usize];
-        if slot.is_before(parity, event.is_read_closed() || event.is_error()) {
+        if slot.is_about_previous(parity, event.is_read_closed() || event.is_error()) {
             return;
         }
         if event.is_read_closed() {
@@ -375,7 +377,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The connection stands, or takes more of the request.
+    /// The connection is established, or it can take more of the request.
     #[inline(never)]
     fn go_on_sending(&mut self, index: u32, readable: bool) {
         let ended = self.send(index);
@@ -389,7 +391,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Writes; gives the request's end if that failed.
+    /// Writes the request. Returns its end if that failed.
     #[inline(always)]
     fn send(&mut self, index: u32) -> Option<Ended> {
         let slot = &mut self.slots[index as usize];
@@ -410,7 +412,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A connection came a step on: it stands, or its TLS handshake is complete.
+    /// The connection was established, or its TLS handshake completed.
     #[inline(never)]
     fn note_connected(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
@@ -438,7 +440,7 @@ impl<'a> Engine<'a> {
 
     #[inline(always)]
     fn read(&mut self, index: u32) -> Turn {
-        self.slots[index as usize].receive(&mut self.buffer, &mut self.aside, &mut self.tally.received_bytes)
+        self.slots[index as usize].receive(&mut self.buffer, &mut self.scratch, &mut self.tally.received_bytes)
     }
 
     #[inline(always)]
@@ -456,13 +458,13 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// As [`Engine::receive`], where that is rare.
+    /// [`Engine::receive`] for rare callers.
     #[inline(never)]
     fn receive_again(&mut self, index: u32) {
         self.receive(index);
     }
 
-    /// An answer has begun and is not complete: its first byte came now, or in an earlier turn.
+    /// Records the time of the first byte of an incomplete answer, unless an earlier turn did.
     #[inline(never)]
     fn note_first_byte(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
@@ -472,34 +474,34 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// An idle connection of an open loop was closed by the server, or the server spoke unasked.
+    /// Open loop: the server closed an idle connection, or sent bytes on it.
     #[inline(never)]
     fn lose_idle(&mut self, index: u32) {
-        match self.slots[index as usize].is_spoken_to(&mut self.buffer) {
+        match self.slots[index as usize].is_unexpectedly_readable(&mut self.buffer) {
             None => return,
             Some(true) => self.tally.note("the server sent bytes on an idle connection"),
             Some(false) => {}
         }
         let Pace::Open { idle, closed, .. } = &mut self.pace else { return };
-        let place = self.slots[index as usize].idle_place as usize;
-        idle.swap_remove(place);
-        if let Some(&moved) = idle.get(place) {
-            self.slots[moved as usize].idle_place = place as u32;
+        let position = self.slots[index as usize].idle_position as usize;
+        idle.swap_remove(position);
+        if let Some(&moved) = idle.get(position) {
+            self.slots[moved as usize].idle_position = position as u32;
         }
         self.slots[index as usize].close();
         closed.push(index);
     }
 
-    /// As [`Engine::conclude`], where that is rare.
+    /// [`Engine::conclude`] for rare callers.
     #[inline(never)]
     fn give_up(&mut self, index: u32, ended: &Ended) {
         self.conclude(index, ended);
     }
 
-    /// Ends the request and gives the connection its next one.
+    /// Ends the request and starts the connection's next one.
     #[inline(always)]
     fn conclude(&mut self, index: u32, ended: &Ended) {
-        // The end of one request is the start of the next: one look at the clock for both.
+        // The end of one request is the start of the next, so the clock is read once for both.
         let now_ns = self.clock.now_ns();
         self.end(index, ended, now_ns);
         if matches!(self.pace, Pace::Open { .. }) {
@@ -509,15 +511,15 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Counts the request's end and closes or keeps its connection.
+    /// Counts the request's end, and closes or keeps its connection.
     #[inline(always)]
     fn end(&mut self, index: u32, ended: &Ended, now_ns: u64) {
-        self.roll(now_ns);
+        self.end_due_slices(now_ns);
         if now_ns >= self.end_ns {
             slot::sample_tcp(&mut self.tally.tcp_info, &self.slots);
         }
         let slot = &mut self.slots[index as usize];
-        // Complete, but after its time: the wheel looks less often than answers come.
+        // A complete answer may still be too late: answers come more often than the wheel checks deadlines.
         let is_overdue = matches!(ended.end, RequestEnd::Status(_)) && now_ns - slot.started_ns > self.timeout_ns;
         let overdue = is_overdue.then(|| Ended::failed(Failure::ResponseTimeout, Detail::None));
         let ended = overdue.as_ref().unwrap_or(ended);
@@ -526,7 +528,7 @@ impl<'a> Engine<'a> {
             self.tally.end_answer();
         }
         if slot.intended_ns < self.warm_ns {
-            self.tally.leave(now_ns);
+            self.tally.end_in_flight(now_ns);
         } else {
             for (over, &limit_ns) in self.over.iter_mut().zip(&self.limits_ns) {
                 *over += u64::from(latency_ns >= limit_ns);
@@ -544,13 +546,13 @@ impl<'a> Engine<'a> {
         if ended.reusable && keeps && now_ns < self.end_ns {
             slot.phase = Phase::Idle;
         } else if matches!(ended.end, RequestEnd::Status(_)) {
-            slot.leave();
+            slot.close_after_peer();
         } else {
             slot.close();
         }
     }
 
-    /// Closed loop: makes the connection wait if connecting failed at once.
+    /// Closed loop: pauses the connection if connecting failed at once.
     #[inline]
     fn pause(&mut self, index: u32, ended: &Ended, now_ns: u64) -> bool {
         let (Pace::Closed { pauses, .. }, RequestEnd::Failure(failure)) = (&mut self.pace, ended.end) else { return false };
@@ -563,12 +565,12 @@ impl<'a> Engine<'a> {
         true
     }
 
-    /// Open loop: the connection waits for a request.
+    /// Open loop: makes the connection wait for a request.
     fn free(&mut self, index: u32) {
         let Pace::Open { idle, closed, .. } = &mut self.pace else { return };
         let slot = &mut self.slots[index as usize];
         if slot.phase == Phase::Idle {
-            slot.idle_place = idle.len() as u32;
+            slot.idle_position = idle.len() as u32;
             idle.push(index);
         } else {
             closed.push(index);

@@ -1,24 +1,25 @@
-//! The load generator: HTTP/1.1 (also through TLS) or FastCGI requests at a fixed concurrency or a fixed rate, every outcome counted apart.
+//! The load generator: HTTP/1.1 (also over TLS) or FastCGI requests at a fixed concurrency or a fixed rate. Each kind of outcome is counted separately.
 //!
-//! One event loop a thread, no allocation a request (but in TLS): the request's bytes are prepared once, a thread has one read buffer, deadlines live in a
-//! coarse wheel. A request costs a write and a read, and with a connection of its own also socket, setsockopt, connect, epoll_ctl and close.
+//! One event loop for each thread, and no allocation for a request (except with TLS): requests are rendered once, a thread has one read buffer, deadlines
+//! are kept in a coarse timer wheel. A request costs a write and a read; with a connection of its own also socket, setsockopt, connect, epoll_ctl and close.
 //!
 //! # What is counted
-//! Each request ends in exactly one status or one error: `requests == sum(status) + errors.total()`. A new connection belongs to the request
-//! that needed it: its time is in that request's latency and in its timeout. In a closed loop latency counts from the start of the request,
-//! in an open loop from its intended start, so that a stalled server cannot hide the requests that it kept from being sent (coordinated
-//! omission, G. Tene, "How NOT to Measure Latency"). A request ended by its timeout is in the latency histogram with at least the timeout.
+//! Each request ends in exactly one status or one error: `requests == sum(status) + errors.total()`. A new connection belongs to the request that needed it:
+//! its time is part of that request's latency and timeout. In a closed loop latency counts from the start of the request, in an open loop from its intended
+//! start. A stalled server therefore cannot hide the requests that it kept from being sent (coordinated omission, G. Tene, "How NOT to Measure Latency"). A
+//! request ended by its timeout is in the latency histogram with at least the timeout.
 //!
-//! At the end of the offering no request starts; those under way are waited for at most one timeout. They are counted in `requests`, `status`
-//! and `good`, and once more in `drained` and `drained_good`: throughput and goodput are what ended while load was offered, divided by that
-//! time, so neither waiting nor the answers that came meanwhile change them.
+//! Once the load ends, no request starts. Requests in flight are awaited for at most one timeout. They are counted in `requests`, `status` and `good`, and
+//! again in `drained` and `drained_good`. Throughput and goodput are the requests that ended while load was offered, divided by that time, so neither the
+//! waiting nor the answers during it change them.
 //!
 //! # Bounds
-//! Memory a connection: 256 bytes, with TLS the session of rustls, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], given back above 4 KiB) and the kernel's
-//! socket. Memory a thread: a read buffer of 64 KiB, six histograms of 200 KB, the timeout wheel (at most 144 KB). The result holds one
-//! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day, and at most 6,000 [`chokepoint_model::load::Point`]s, of 10 ms in
-//! a load of up to a minute and of twice that whenever they would be more. How the slowest requests spread over the time is kept in at most 64 pieces a thread, 8 KB. Requests of an open loop that wait for a connection are two
-//! numbers, whatever their count, because their intended starts follow from their numbers. Of at most 16 connections a thread, 64 in all, the kernel's account (1 KiB) is kept. The prepared requests of all targets are at most 256 MiB.
+//! Memory of a connection: 256 bytes, with TLS the session of rustls, plus a head that arrived in pieces (at most [`HEAD_BYTES_MAX`], freed above 4 KiB) and
+//! the kernel's socket. Memory of a thread: a read buffer of 64 KiB, six histograms of 200 KB, the timer wheel (at most 144 KB). The result holds one
+//! [`chokepoint_model::load::Slice`] for each tenth of a second, at most a day, and at most 6,000 [`chokepoint_model::load::Point`]s. A point covers 10 ms in a
+//! load of up to a minute; its length doubles whenever there would be more points. How the slowest requests spread over time takes at most 64 pieces, 8 KB,
+//! in each thread. Requests of an open loop that wait for a connection take two numbers in all, since their intended starts follow from their numbers. TCP_INFO
+//! (1 KiB) is kept for at most 16 connections of a thread, 64 in all. The rendered requests of all targets take at most 256 MiB.
 #![deny(unsafe_code)]
 
 mod engine;
@@ -36,8 +37,11 @@ pub use host::address::Address;
 pub use host::warmth;
 pub use limits::guard::{Guard, GuardError};
 pub use limits::threshold::{Judged, Threshold, ThresholdError, Unit};
-pub use plan::{Options, Plan, PlanError, Protocol};
-pub use protocol::answer::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
+pub use plan::check::PlanError;
+pub use plan::{Options, Plan, Protocol};
+pub use protocol::answer::INTERIM_MAX;
+pub use protocol::completion::{HEAD_BYTES_MAX, HEADERS_MAX};
 pub use protocol::tls::{Tls, Trust};
-pub use results::live::{Tenth, View, Viewer};
+pub use results::live::{View, Viewer};
+pub use results::published::Tenth;
 pub use targets::{Order, Target, Targets};

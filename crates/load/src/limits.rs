@@ -1,4 +1,4 @@
-//! What a load must keep to: guards that stop it, thresholds that it is held against, and the quantities in which both are written.
+//! Limits of a load: guards that stop it, thresholds that it must meet, and the quantities in both.
 
 pub(crate) mod guard;
 pub(crate) mod quantity;

@@ -1,7 +1,8 @@
-//! What goes over a connection: requests and answers of HTTP/1.1 and FastCGI, whole or in pieces, plain or through TLS.
+//! The protocols: requests and answers of HTTP/1.1 and FastCGI, over plain connections or TLS.
 
 pub(crate) mod answer;
 pub(crate) mod chunked;
+pub(crate) mod completion;
 pub(crate) mod fastcgi;
 pub(crate) mod gathered;
 pub(crate) mod reply;

@@ -1,4 +1,4 @@
-//! What other threads may do with a running load: stop it, and watch its counters.
+//! Lets other threads stop a running load and watch its counters.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use chokepoint_model::load::InFlight;
 
-use crate::engine::shared::{Clock, lock};
-use crate::results::live::Shown;
+use crate::engine::clock::Clock;
+use crate::results::published::Published;
 
 /// Shared between the caller of [`crate::engine::run`] and others, such as a signal handler's thread and a progress bar.
 #[derive(Debug, Default)]
@@ -21,17 +21,17 @@ pub struct Control {
     in_flight: AtomicI64,
     under_way: Mutex<Vec<Arc<OwnCount>>>,
     began: Mutex<Option<(Clock, Instant)>>,
-    /// What the threads tell a viewer, where one asked for it.
-    told: Option<Mutex<Shown>>,
+    /// What the threads publish for a viewer, if one asked for it.
+    published: Option<Mutex<Published>>,
 }
 
-/// What one thread has under way, at this very moment. Each thread writes its own, which has a cache line to itself.
+/// What one thread has in flight right now. Each thread writes its own value, which has its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct OwnCount {
     all: AtomicU32,
     begun: AtomicU32,
-    /// When their number changed last, and the time that all were under way until then, nanoseconds.
+    /// When the number last changed, and the time that requests were in flight until then, nanoseconds summed over requests.
     changed_ns: AtomicU64,
     time_ns: AtomicU64,
 }
@@ -44,7 +44,7 @@ impl OwnCount {
         self.all.store(number, Ordering::Release);
     }
 
-    /// Adds what is under way at a moment. Where the thread changes it meanwhile, the time is off by that of one change.
+    /// Adds what is in flight at a moment. If the thread changes the number meanwhile, the time is off by that one change.
     fn add_to(&self, sum: &mut InFlight) {
         let all = u64::from(self.all.load(Ordering::Acquire));
         sum.all += all;
@@ -53,61 +53,61 @@ impl OwnCount {
         sum.time_ns += self.time_ns.load(Ordering::Relaxed) + all * since_ns;
     }
 
-    /// Requests of whose answer a part came.
+    /// Sets the number of requests whose answer has begun.
     pub(crate) fn set_begun(&self, number: u32) {
         self.begun.store(number, Ordering::Relaxed);
     }
 }
 
-/// Counters of a load under way, brought up to date every 100 ms; not an instant's exact state.
+/// Counters of a running load, updated every 100 ms. They are not an exact state at one instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Requests begun.
+    /// Requests started.
     pub started: u64,
-    /// Requests that ended, whatever their end.
+    /// Requests ended, in any way.
     pub ended: u64,
     /// Expected answers.
     pub good: u64,
     /// Requests that ended without an answer.
     pub failed: u64,
-    /// Requests under way.
+    /// Requests in flight.
     pub in_flight: u64,
 }
 
 impl Control {
-    /// A control for one or more loads after one another.
+    /// A control for one or several loads, one after another.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Control::new`], for a load that a [`crate::Viewer`] is to look at: each thread then tells ten times a second what it has counted, which
-    /// takes about a thousandth of its time.
+    /// Like [`Control::new`], for a load that a [`crate::Viewer`] watches. Each thread then publishes its counts ten times a second, which takes about a
+    /// thousandth of its time.
     pub fn watched() -> Self {
-        Control { told: Some(Mutex::default()), ..Self::default() }
+        Control { published: Some(Mutex::default()), ..Self::default() }
     }
 
-    pub(crate) fn told(&self) -> Option<&Mutex<Shown>> {
-        self.told.as_ref()
+    pub(crate) fn published(&self) -> Option<&Mutex<Published>> {
+        self.published.as_ref()
     }
 
-    /// Ends the load early: no request starts any more, those under way are waited for at most one timeout. It stays stopped: a later
-    /// [`crate::engine::run`] with this control ends at once.
+    /// Ends the load early: no further request starts, and requests in flight are awaited for at most one timeout. The control stays stopped: a later
+    /// [`crate::engine::run`] with it ends at once.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the load at once: requests under way are given up and not counted. For a second Ctrl-C.
+    /// Ends the load at once: requests in flight are abandoned and not counted. For a second Ctrl-C.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
         self.stop();
     }
 
-    /// True once [`Control::stop`] was called.
+    /// Whether [`Control::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// The counters of the load under way, or of the last one.
+    /// The counters of the running load, or of the last one.
     pub fn progress(&self) -> Progress {
         Progress {
             started: self.started.load(Ordering::Relaxed),
@@ -118,7 +118,7 @@ impl Control {
         }
     }
 
-    /// When the load begins whose requests are counted, after the threads were made and the warm-up is over; nothing before it is known.
+    /// When the counted part of the load begins: after the threads were started and the warm-up. None before that is known.
     pub fn began(&self) -> Option<Instant> {
         lock(&self.began).map(|(_, began)| began)
     }
@@ -127,7 +127,7 @@ impl Control {
         *lock(&self.began) = Some((clock, began));
     }
 
-    /// Requests under way at this very moment, unlike those of [`Control::progress`]; zero before a load and after it.
+    /// Requests in flight right now, unlike those of [`Control::progress`]; zero before and after a load.
     pub fn under_way(&self) -> InFlight {
         let Some((clock, _)) = *lock(&self.began) else { return InFlight::default() };
         let mut sum = InFlight { is_loading: true, at_ns: clock.now_ns(), ..InFlight::default() };
@@ -135,8 +135,8 @@ impl Control {
         sum
     }
 
-    /// Where one more thread tells what it has under way.
-    pub(crate) fn thread(&self) -> Arc<OwnCount> {
+    /// Adds a thread. It writes what it has in flight into the returned value.
+    pub(crate) fn add_thread(&self) -> Arc<OwnCount> {
         let thread = Arc::new(OwnCount::default());
         lock(&self.under_way).push(Arc::clone(&thread));
         thread
@@ -146,7 +146,7 @@ impl Control {
         self.aborted.load(Ordering::Relaxed)
     }
 
-    /// Sets the counters to zero for the next load.
+    /// Resets the counters for the next load.
     pub(crate) fn begin(&self) {
         for counter in [&self.started, &self.ended, &self.good, &self.failed] {
             counter.store(0, Ordering::Relaxed);
@@ -154,12 +154,12 @@ impl Control {
         self.in_flight.store(0, Ordering::Relaxed);
         lock(&self.under_way).clear();
         *lock(&self.began) = None;
-        if let Some(told) = &self.told {
-            *lock(told) = Shown::default();
+        if let Some(published) = &self.published {
+            *lock(published) = Published::default();
         }
     }
 
-    /// Adds what a thread has counted since it last did.
+    /// Adds what a thread has counted since its last call.
     pub(crate) fn add(&self, since: &Progress, in_flight_change: i64) {
         self.started.fetch_add(since.started, Ordering::Relaxed);
         self.ended.fetch_add(since.ended, Ordering::Relaxed);
@@ -167,4 +167,9 @@ impl Control {
         self.failed.fetch_add(since.failed, Ordering::Relaxed);
         self.in_flight.fetch_add(in_flight_change, Ordering::Relaxed);
     }
+}
+
+/// Locks even if another thread panicked while holding the lock: the data are counters, each of which is consistent.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,11 +1,11 @@
-//! Connections of a closed loop that wait before they connect again, because connecting failed at once.
+//! Connections of a closed loop that wait before connecting again, because connecting failed at once.
 
 use std::collections::VecDeque;
 
-/// The pause after the first, second, ... failure in a row, nanoseconds; the last one repeats.
+/// The pause after the first, second, ... consecutive failure, nanoseconds; the last one repeats.
 const PAUSES_NS: [u64; 8] = [1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000, 64_000_000, 100_000_000];
 
-/// One queue for each length of pause: within it, what came first is due first, so no ordering is needed.
+/// One queue for each pause length. Within a queue connections become due in order, so no sorting is needed.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     queues: [VecDeque<(u64, u32)>; PAUSES_NS.len()],
@@ -13,14 +13,14 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// Makes the connection wait; `failures`: how many attempts failed in a row, at least one. At most one entry for each connection.
+    /// Pauses the connection. `failures`: consecutive failed attempts, at least one. A connection has at most one entry.
     pub(crate) fn add(&mut self, connection: u32, failures: u8, now_ns: u64) {
         let level = usize::from(failures.saturating_sub(1)).min(PAUSES_NS.len() - 1);
         self.queues[level].push_back((now_ns + PAUSES_NS[level], connection));
         self.count += 1;
     }
 
-    /// A connection whose pause is over.
+    /// A connection whose pause has ended.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<u32> {
         if self.count == 0 {
             return None;
@@ -31,7 +31,7 @@ impl Pauses {
         Some(connection)
     }
 
-    /// When the next pause is over.
+    /// When the next pause ends.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.queues.iter().filter_map(|queue| queue.front().map(|&(due, _)| due)).min()
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_and_stop_growing() {
+    fn pauses_grow_up_to_a_maximum() {
         let mut pauses = Pauses::default();
         assert_eq!((pauses.pop(0), pauses.next_ns()), (None, None));
         pauses.add(1, 200, 0);

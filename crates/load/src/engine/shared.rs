@@ -1,79 +1,44 @@
-//! What the threads of one load share: the prepared request, the end of the offering, the requests left to start, the guards.
+//! What the threads of one load share: rendered requests, the end of the load, the requests left to start, the guards.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::control::Control;
-use crate::limits::guard::Watch;
+use crate::limits::guard::GuardWatch;
 use crate::plan::{Plan, Protocol};
 use crate::protocol::fastcgi;
 use crate::protocol::request;
 use crate::protocol::tls::Client;
 
-/// At most this many requests are claimed at once.
+/// Maximum number of requests claimed at once.
 const CLAIM_MAX: u64 = 64;
 
-/// Nanoseconds since the start of the load, by CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Clock {
-    start_ns: u64,
-}
-
-impl Clock {
-    /// One whose start lies this far ahead.
-    pub(crate) fn starting_in(time: Duration) -> Self {
-        Clock { start_ns: Clock::default().now_ns() + time.as_nanos() as u64 }
-    }
-
-    /// Zero before the start.
-    #[inline]
-    pub(crate) fn now_ns(&self) -> u64 {
-        let now = clock_gettime(ClockId::Monotonic);
-        (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).saturating_sub(self.start_ns)
-    }
-
-    /// When it starts, or has started.
-    pub(crate) fn start(&self) -> Instant {
-        let now_ns = Clock::default().now_ns();
-        let (ahead, ago) = (self.start_ns.saturating_sub(now_ns), now_ns.saturating_sub(self.start_ns));
-        Instant::now() + Duration::from_nanos(ahead) - Duration::from_nanos(ago)
-    }
-
-    /// Sleeps until the start.
-    pub(crate) fn wait_for_start(&self) {
-        std::thread::sleep(Duration::from_nanos(self.start_ns.saturating_sub(Clock::default().now_ns())));
-    }
-}
-
-/// A prepared request.
+/// A rendered request.
 pub(crate) struct Prepared {
     pub(crate) bytes: Vec<u8>,
-    /// The last one of a connection that carries a number of requests; empty where it is like the others.
+    /// The last request of a connection with a limited number of requests; empty without such a limit.
     pub(crate) last: Vec<u8>,
-    /// Its answer has no body.
+    /// The method is HEAD, so its answer has no body.
     pub(crate) is_head: bool,
 }
 
-/// One load's common state.
+/// The shared state of one load.
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) control: &'a Control,
-    /// The prepared requests: one for each target.
+    /// The rendered requests, one for each target.
     pub(crate) requests: Vec<Prepared>,
-    /// Requests that a connection carries.
+    /// Maximum number of requests on one connection.
     pub(crate) requests_per_connection: u32,
-    /// What was to start before this is in no figure.
+    /// Requests whose intended start is earlier are not counted.
     pub(crate) warm_ns: u64,
     pub(crate) threads: u32,
-    /// No request starts at or after this; only ever lowered.
+    /// No request starts at or after this. It only ever decreases.
     end_ns: AtomicU64,
     /// Requests of a closed loop that no thread has claimed yet.
     unclaimed: Option<AtomicU64>,
-    pub(crate) watch: Option<Mutex<Watch>>,
+    pub(crate) watch: Option<Mutex<GuardWatch>>,
     pub(crate) tls: Option<Client>,
 }
 
@@ -92,27 +57,27 @@ impl<'a> Shared<'a> {
             threads,
             end_ns: AtomicU64::new(planned_end_ns(plan)),
             unclaimed: plan.requests.map(AtomicU64::new),
-            watch: (!plan.guards.is_empty()).then(|| Mutex::new(Watch::new(&plan.guards, threads as usize))),
+            watch: (!plan.guards.is_empty()).then(|| Mutex::new(GuardWatch::new(&plan.guards, threads as usize))),
             tls: plan.options.tls.as_ref().map(Client::new).transpose()?,
         })
     }
 
-    /// End of the offering, as known now.
+    /// End of the load, as currently known.
     pub(crate) fn end_ns(&self) -> u64 {
         self.end_ns.load(Ordering::Relaxed)
     }
 
-    /// True where something ended the offering before the plan's time.
+    /// Whether the load was ended before the planned time.
     pub(crate) fn is_ended_early(&self) -> bool {
         self.end_ns() < planned_end_ns(self.plan)
     }
 
-    /// Ends the offering now, if it has not ended.
+    /// Ends the load now, unless it has ended.
     pub(crate) fn end_at(&self, now_ns: u64) {
         self.end_ns.fetch_min(now_ns, Ordering::Relaxed);
     }
 
-    /// Which prepared request the request with this number among those of all threads is.
+    /// Index of the rendered request to send as the request with this number (counted over all threads).
     pub(crate) fn target(&self, number: u64) -> u32 {
         match &self.plan.options.targets {
             None => 0,
@@ -120,14 +85,14 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Where a thread's connection comes from, where that is not the kernel's choice: the addresses are spread evenly over all connections.
+    /// Source address of a thread's connection, if the plan has any. The addresses are spread evenly over all connections.
     pub(crate) fn source(&self, thread: usize, index: u32) -> Option<IpAddr> {
         let bind = &self.plan.options.bind;
         let connection = index as usize * self.threads as usize + thread;
         connection.checked_rem(bind.len()).map(|place| bind[place])
     }
 
-    /// Claims requests to start, at most so many: few at a time near the end, so that no thread is left alone with many. Zero: all are claimed.
+    /// Claims up to `at_most` requests. Near the end it claims only a few, so that no thread is left with many. Zero: all are claimed.
     pub(crate) fn claim(&self, at_most: u64) -> u64 {
         let Some(unclaimed) = &self.unclaimed else { return u64::MAX };
         let part = |left: u64| (left / (u64::from(self.threads) * 8)).clamp(1, CLAIM_MAX).min(left).min(at_most);
@@ -150,12 +115,7 @@ fn render(plan: &Plan, keep_alive: bool) -> Vec<u8> {
     }
 }
 
-/// Where only a number of requests was asked for, the time has no end.
+/// A load with only a number of requests has no end time.
 fn planned_end_ns(plan: &Plan) -> u64 {
     plan.duration.map_or(u64::MAX, |duration| (plan.options.warm_up + duration).as_nanos() as u64)
-}
-
-/// The lock, even if another thread died with it: its data are counters, each of which is whole.
-pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

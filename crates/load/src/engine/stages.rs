@@ -1,35 +1,35 @@
-//! Rates that change: an open loop in stages, in each of which the rate goes evenly from the one before to the next.
+//! Changing rates: an open loop in stages. In each stage the rate changes evenly from the previous stage's rate to its own.
 
 use std::time::Duration;
 
 use crate::limits::quantity::{decimal, duration_ns};
 
-/// Most stages.
+/// Maximum number of stages.
 const STAGES_MAX: usize = 1_000;
-/// Bytes of the text of all stages.
+/// Maximum bytes of the text of all stages.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// Requests of a segment that are a whole number but for this are that number: sums of decimal fractions are not exact.
+/// Sums of decimal fractions are inexact. A segment's number of requests is rounded if it differs from a whole number by less than this.
 const WHOLE: f64 = 1e-6;
 
-/// An open loop whose rate changes.
+/// An open loop with a changing rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stages {
     /// Rate at the start of the first stage, requests a second.
     pub start_per_s: f64,
-    /// The stages one behind the other; at least one.
+    /// The stages in order; at least one.
     pub stages: Vec<Stage>,
 }
 
-/// A stage: the rate goes evenly from the one before to this one's.
+/// A stage. The rate changes evenly to this one's rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stage {
-    /// How long it takes; zero for a jump.
+    /// Its duration; zero for a jump.
     pub duration: Duration,
     /// Rate at its end, requests a second.
     pub rate_per_s: f64,
 }
 
-/// Why a text tells no stages.
+/// Why a text is no list of stages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("stages {text:?}: {why}")]
 pub struct StagesError {
@@ -38,7 +38,7 @@ pub struct StagesError {
 }
 
 impl Stages {
-    /// Parses stages such as `10s:100,30s:1000`, a duration (us, ms, s, m) and the rate at its end each, which begin at a rate of `start_per_s`.
+    /// Parses stages such as `10s:100,30s:1000`: each has a duration (us, ms, s, m) and the rate at its end. They begin at `start_per_s`.
     pub fn parse(start_per_s: f64, text: &str) -> Result<Stages, StagesError> {
         let fail = |why: String| StagesError { text: text.chars().take(100).collect(), why };
         if text.len() > TEXT_BYTES_MAX {
@@ -55,17 +55,17 @@ impl Stages {
         Ok(stages)
     }
 
-    /// How long all of them take.
+    /// Duration of all stages.
     pub fn duration(&self) -> Duration {
         self.stages.iter().map(|stage| stage.duration).sum()
     }
 
-    /// Requests a second on average.
+    /// Mean requests a second.
     pub fn mean_per_s(&self) -> f64 {
         self.requests() / self.duration().as_secs_f64()
     }
 
-    /// The area below the rate.
+    /// The number of requests: the area below the rate.
     fn requests(&self) -> f64 {
         segments(self, 0).last().map_or(0.0, |last| last.end_count)
     }
@@ -78,20 +78,20 @@ fn stage(text: &str) -> Result<Stage, String> {
     Ok(Stage { duration: Duration::from_nanos(duration_ns(duration.trim())?), rate_per_s })
 }
 
-/// A time in which the rate changes evenly.
+/// A period in which the rate changes evenly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Segment {
-    /// Nanoseconds from the start of the load.
+    /// Nanoseconds since the start of the load.
     start_ns: u64,
     length_s: f64,
-    /// Requests that have come due before it, and by its end.
+    /// Requests that come due before it, and before its end.
     start_count: f64,
     end_count: f64,
     start_per_s: f64,
     end_per_s: f64,
 }
 
-/// The segments of stages, behind a warm-up at the rate of their start.
+/// The segments of stages, after a warm-up at their initial rate.
 pub(crate) fn segments(stages: &Stages, warm_ns: u64) -> Vec<Segment> {
     let mut segments = Vec::with_capacity(stages.stages.len() + 1);
     let (mut start_ns, mut start_count, mut start_per_s) = (0u64, 0.0, stages.start_per_s);
@@ -106,21 +106,21 @@ pub(crate) fn segments(stages: &Stages, warm_ns: u64) -> Vec<Segment> {
     segments
 }
 
-/// When a request comes due: at the last moment at which no more than `request` have come due before it, so that none comes due within a pause.
-/// Those for which the stages have no time never do.
+/// When a request comes due: at the last moment before which no more than `request` requests come due, so that none comes due in a pause. A request beyond
+/// the end of the stages never comes due.
 pub(crate) fn intended_ns(segments: &[Segment], request: u64) -> u64 {
     let request = request as f64;
     let place = segments.partition_point(|segment| segment.end_count <= request);
     let Some(segment) = segments.get(place) else { return u64::MAX };
     let count = request - segment.start_count;
     let slope = (segment.end_per_s - segment.start_per_s) / segment.length_s;
-    // The root of slope / 2 t^2 + start t = count, in the form that is exact for a slope of zero as well.
+    // The root of slope / 2 t^2 + start t = count, in the form that is also exact for a slope of zero.
     let root = (segment.start_per_s * segment.start_per_s + 2.0 * slope * count).max(0.0).sqrt();
     let after_s = if count <= 0.0 { 0.0 } else { (2.0 * count / (segment.start_per_s + root)).min(segment.length_s) };
     segment.start_ns + (after_s * 1e9) as u64
 }
 
-/// About how many have come due before a time.
+/// Approximate number of requests that come due before a time.
 pub(crate) fn before(segments: &[Segment], end_ns: u64) -> f64 {
     let place = segments.partition_point(|segment| segment.start_ns <= end_ns).saturating_sub(1);
     let Some(segment) = segments.get(place) else { return 0.0 };
@@ -145,11 +145,11 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_comes_due_by_the_area_below_it() {
+    fn the_requests_of_a_ramp_follow_the_area_below_it() {
         let ramp = due("10s:100", 0.0);
         assert_eq!(ramp.len(), 500);
         for (request, seconds) in ramp.iter().enumerate() {
-            // 5 t^2 requests by t.
+            // 5 t^2 requests until t.
             assert!((seconds - (request as f64 / 5.0).sqrt()).abs() < 1e-6, "{request}: {seconds}");
         }
         let down = due("10s:0", 100.0);
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_due_in_a_pause_and_a_jump_takes_no_time() {
+    fn no_request_is_due_in_a_pause_and_a_jump_takes_no_time() {
         let due = due("1s:10,0s:0,5s:0,0s:20,1s:20", 10.0);
         assert_eq!(due.len(), 30);
         assert!((due[9] - 0.9).abs() < 1e-8 && (due[10] - 6.0).abs() < 1e-8 && (due[11] - 6.05).abs() < 1e-8, "{due:?}");
     }
 
     #[test]
-    fn what_tells_no_stages_is_refused() {
+    fn malformed_stages_are_refused() {
         for text in ["", "10s", "10s:", ":5", "10:5", "10s:-5", "10s:5;", "10s:1e3", "1s:5,", "1s:0", "0s:100", "10ms:1"] {
             assert!(Stages::parse(0.0, text).is_err(), "{text:?} was taken");
         }
@@ -179,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn starts_ascend_and_lie_where_their_number_says(
+        fn starts_ascend_and_match_their_numbers(
             start in 0.0..5000.0f64,
             stages in proptest::collection::vec((0u64..3000, 0.0..5000.0f64), 1..6),
             warm_ms in 0u64..500,

@@ -1,4 +1,4 @@
-//! What the loop does for time's sake: deadlines, the ends of slices, and the wait for whatever comes next.
+//! The time-driven part of the loop: deadlines, the ends of slices, and the wait for the next event.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,19 +8,20 @@ use mio::Events;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{Engine, Pace};
-use crate::engine::shared::lock;
+use crate::engine::control::lock;
 use crate::engine::slot::Phase;
 use crate::host::OwnTime;
 use crate::results::outcome::{Detail, Ended, Failure};
-use crate::results::tally::{Closed, SLICE_NS};
+use crate::results::series::SLICE_NS;
+use crate::results::tally::EndedSlice;
 
-/// The thread looks for a stop at least this often, nanoseconds.
+/// The thread checks for a stop at least this often, nanoseconds.
 const WAIT_NS_MAX: u64 = 50_000_000;
-/// Under this wait, milliseconds of epoll_wait(2) are too coarse for an intended start; nanoseconds.
+/// Below this wait, the milliseconds of epoll_wait(2) are too coarse for an intended start; nanoseconds.
 const PRECISE_WAIT_NS: u64 = 2_000_000;
 
 impl Engine<'_> {
-    /// Ends the requests whose time is over.
+    /// Ends requests that have timed out.
     pub(super) fn expire(&mut self, now_ns: u64) {
         let mut due = std::mem::take(&mut self.due);
         self.wheel.expire(now_ns, &mut due);
@@ -40,21 +41,21 @@ impl Engine<'_> {
         self.due = due;
     }
 
-    /// Ends the slices whose time is over, and tells the guards.
+    /// Ends slices that are over, and reports them to the guards.
     #[inline(always)]
-    pub(super) fn roll(&mut self, now_ns: u64) {
-        while let Some(slice) = self.tally.roll(now_ns, self.shared.control) {
-            self.note_over(&slice, now_ns);
+    pub(super) fn end_due_slices(&mut self, now_ns: u64) {
+        while let Some(slice) = self.tally.next_ended_slice(now_ns, self.shared.control) {
+            self.handle_ended_slice(&slice, now_ns);
         }
     }
 
     #[cold]
-    fn note_over(&mut self, slice: &Closed, now_ns: u64) {
+    fn handle_ended_slice(&mut self, slice: &EndedSlice, now_ns: u64) {
         if self.warm_ns > 0 && slice.slice + 1 == self.warm_ns / SLICE_NS {
-            self.tally.begin(self.warm_ns);
+            self.tally.end_warm_up(self.warm_ns);
             (self.at_start, self.at_start_ns) = (OwnTime::now(), now_ns);
         }
-        self.tally.tell(self.shared.control, self.thread, slice, self.warm_ns / SLICE_NS);
+        self.tally.publish(self.shared.control, self.thread, slice, self.warm_ns / SLICE_NS);
         let Some(watch) = &self.shared.watch else { return };
         let mut watch = lock(watch);
         watch.report(slice.slice, slice.ended, slice.not_good, &self.over);
@@ -66,9 +67,9 @@ impl Engine<'_> {
         watch.report_pending(self.thread, self.limits_ns.iter().map(older));
     }
 
-    /// Waits until the kernel has events or something is due. `turn_ns`: when this turn began.
+    /// Waits until there are events or something is due. `turn_ns`: when this turn began.
     pub(super) fn wait(&mut self, events: &mut Events, turn_ns: u64) -> io::Result<()> {
-        // What a closed loop waits for is coarse: it needs no further look at the clock.
+        // The waits of a closed loop are coarse, so the clock is not read again.
         let now_ns = if matches!(self.pace, Pace::Open { .. }) { self.clock.now_ns() } else { turn_ns };
         let wait_ns = self.next_ns(now_ns).saturating_sub(now_ns).min(WAIT_NS_MAX);
         let mut timeout = Duration::from_nanos(wait_ns);
@@ -82,7 +83,7 @@ impl Engine<'_> {
                 }
                 timeout = Duration::ZERO;
             } else {
-                // epoll_wait(2) takes milliseconds; the part of one is waited for precisely in the next turn.
+                // epoll_wait(2) takes milliseconds. The fraction is waited for precisely in the next turn.
                 timeout = Duration::from_millis(wait_ns / 1_000_000 - 1);
             }
         }
@@ -95,7 +96,7 @@ impl Engine<'_> {
         }
     }
 
-    /// When the loop has to turn again, whatever the kernel says.
+    /// When the next turn is due even without events.
     fn next_ns(&self, now_ns: u64) -> u64 {
         if !self.again.is_empty() {
             return now_ns;
@@ -109,7 +110,7 @@ impl Engine<'_> {
             Pace::Closed { fresh, .. } if !fresh.is_empty() => now_ns,
             Pace::Closed { pauses, .. } => next_ns.min(pauses.next_ns().unwrap_or(u64::MAX)),
             Pace::Open { idle, closed, .. } if idle.is_empty() && closed.is_empty() => next_ns,
-            // After the last request the loop must turn to see that.
+            // After the last request the loop must turn once more to notice it.
             Pace::Open { schedule, .. } => next_ns.min(schedule.next_ns().unwrap_or(now_ns)),
         }
     }

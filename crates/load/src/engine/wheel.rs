@@ -1,11 +1,11 @@
-//! A coarse timer wheel for one timeout value: a request costs it nothing, a connection is looked at once in a timeout.
+//! A coarse timer wheel for a single timeout. A request costs it nothing; a connection is checked once per timeout.
 //!
-//! A connection sits in at most one bucket. When its bucket comes due its real deadline is checked, and if that has moved on (a later
-//! request) the caller arms it again. A deadline is found late by at most one tick.
+//! A connection is in at most one bucket. When its bucket comes due, its actual deadline is checked. If a later request has moved the deadline, the caller
+//! arms the connection again. A deadline is noticed at most one tick late.
 
 /// End of a bucket's list.
 const NONE: u32 = u32::MAX;
-/// The wheel divides the timeout into this many ticks, within the bounds of a tick.
+/// Number of ticks in a timeout, within the bounds of a tick.
 const TICKS: u64 = 250;
 /// Shortest and longest tick, nanoseconds.
 const TICK_NS_MIN: u64 = 1_000_000;
@@ -21,7 +21,7 @@ pub(crate) struct Wheel {
     next: Vec<u32>,
     armed: Vec<bool>,
     armed_count: usize,
-    /// The last tick that was looked at.
+    /// The last tick that was processed.
     tick: u64,
 }
 
@@ -38,8 +38,8 @@ impl Wheel {
         }
     }
 
-    /// Sees to it that the connection is looked at soon after the deadline, which is at most one timeout from the last [`Wheel::expire`]; a
-    /// later one may be looked at too early, which only means arming it again.
+    /// Ensures that the connection is checked soon after the deadline, which is at most one timeout after the last [`Wheel::expire`]. A later deadline may be
+    /// checked too early, and is then armed again.
     #[inline(always)]
     pub(crate) fn arm(&mut self, connection: u32, deadline_ns: u64) {
         if !self.armed[connection as usize] {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn due_after_the_deadline_and_only_once() {
+    fn a_connection_is_due_once_after_its_deadline() {
         let mut wheel = Wheel::new(4, 500 * MS);
         wheel.arm(0, 500 * MS);
         wheel.arm(1, 500 * MS);
@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_early_and_at_most_a_tick_late(timeout_ms in 1u64..5000, steps in proptest::collection::vec((0u32..8, 0u64..400), 1..200)) {
+        fn a_deadline_is_noticed_at_most_one_tick_late_and_never_early(timeout_ms in 1u64..5000, steps in proptest::collection::vec((0u32..8, 0u64..400), 1..200)) {
             let timeout = timeout_ms * MS;
             let mut wheel = Wheel::new(8, timeout);
             let mut deadline = [None; 8];

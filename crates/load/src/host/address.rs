@@ -1,4 +1,4 @@
-//! Where a load connects: a TCP address or a unix socket.
+//! Where a load connects to: a TCP address or a unix socket.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
 
-/// Where to connect.
+/// Where to connect to.
 #[derive(Debug, Clone)]
 pub enum Address {
     /// An IP address and a port.
@@ -16,8 +16,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// A unix socket by its path or, where it begins with `@`, by its abstract name, in which every `@` stands for a NUL as in ss(8). The
-    /// error is that of a name over 107 bytes, an empty one or one with a NUL.
+    /// A unix socket by its path or, with a leading `@`, by its abstract name. As in ss(8), each further `@` stands for a NUL. It is an error if the name is
+    /// longer than 107 bytes, empty or contains a NUL.
     pub fn unix(name: &str) -> io::Result<Self> {
         let address = match name.strip_prefix('@') {
             Some("") => return Err(io::Error::new(io::ErrorKind::InvalidInput, "the abstract name is empty")),
@@ -28,7 +28,7 @@ impl Address {
         Ok(Address::Unix(Box::new(address)))
     }
 
-    /// The TCP address; a unix socket has none.
+    /// The TCP address; none for a unix socket.
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Address::Tcp(address) => Some(*address),
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_and_written_the_same() {
+    fn names_are_parsed_and_written_unchanged() {
         for name in ["/run/php/fpm.sock", "@app", "@a@b", "relative.sock"] {
             let address = Address::unix(name).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(address.to_string(), format!("unix:{name}"));

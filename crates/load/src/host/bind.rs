@@ -1,4 +1,4 @@
-//! Connecting from an address of one's own choice, whose local ports are its own.
+//! Connects from a given source address. Each server has its own range of local ports.
 #![allow(unsafe_code, reason = "no safe library sets IP_BIND_ADDRESS_NO_PORT")]
 
 use std::io;
@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use mio::net::TcpStream;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// Calls connect() from this address. The kernel takes the port with the connection and not before, when all that it may not share with is known
-/// (ip(7), IP_BIND_ADDRESS_NO_PORT): the ports of one address serve once for each server and not once in all.
+/// Calls connect() from this address. The kernel chooses the port only when connecting, when it knows the server (ip(7), IP_BIND_ADDRESS_NO_PORT). So the ports
+/// of one address can be used once for each server, not once in all.
 pub(crate) fn connect(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = socket(from)?;
     match rustix::net::connect(&socket, &to) {
@@ -18,7 +18,7 @@ pub(crate) fn connect(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// An error where connections cannot come from this address, EADDRNOTAVAIL where it is none of this network namespace.
+/// Checks that connections can come from this address; EADDRNOTAVAIL if it does not belong to this network namespace.
 pub(crate) fn check(from: IpAddr) -> io::Result<()> {
     socket(from).map(drop)
 }
@@ -27,7 +27,7 @@ fn socket(from: IpAddr) -> io::Result<OwnedFd> {
     let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
     let on: libc::c_int = 1;
-    // SAFETY: the descriptor is open, and the kernel reads as many bytes at the pointer as the length says, those of a c_int that lives on.
+    // SAFETY: the descriptor is open, and the kernel reads as many bytes as the length says: those of a c_int that outlives the call.
     let set = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -1,20 +1,19 @@
-//! A table of open files of a thread's own.
+//! A descriptor table for each thread.
 #![allow(
     unsafe_code,
     reason = "no safe library leaves the process's table of open files, since what others opened cannot be used from then on"
 )]
 
-/// The first descriptor behind the standard streams.
+/// The first descriptor after the standard streams.
 const FIRST: libc::c_uint = 3;
 
-/// Gives this thread a table of open files of its own with the standard streams in it (close_range(2), CLOSE_RANGE_UNSHARE; Linux 5.9). While threads
-/// share a table, each system call on a socket counts a reference to it up and down, which costs a keep-alive request about 1.5 % of its time.
+/// Gives this thread its own descriptor table with only the standard streams (close_range(2), CLOSE_RANGE_UNSHARE; Linux 5.9). While threads share a table,
+/// each system call on a socket takes and drops a reference to it, which costs a keep-alive request about 1.5 % of its time.
 ///
-/// False where the kernel refuses: the table stays shared, and all works as before.
+/// False if the kernel refuses: the table stays shared and everything works as before.
 pub(crate) fn take_own() -> bool {
-    // SAFETY: the set is filled before it is read, and both live on the stack. The thread runs an engine and ends: it uses the sockets and the epoll
-    // that it opens itself from now on, gives none of them away, and takes none from others. A signal's handler may use descriptors of the others
-    // and therefore must not run here.
+    // SAFETY: the set is filled before it is read, and both live on the stack. The thread runs an engine and ends: from now on it uses only sockets and an
+    // epoll that it opens itself, and shares none of them. A signal handler may use descriptors of other threads, so signals are blocked here.
     unsafe {
         let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigfillset(all.as_mut_ptr());
@@ -23,7 +22,7 @@ pub(crate) fn take_own() -> bool {
     }
 }
 
-/// True where threads can have tables of their own: one that is made for it tries.
+/// Whether threads can have their own tables. A thread started for this purpose tries it.
 pub(crate) fn can_be_own() -> bool {
     std::thread::spawn(take_own).join().unwrap_or(false)
 }
@@ -34,7 +33,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn what_others_have_open_is_not_in_an_own_table() {
+    fn files_of_other_threads_are_not_in_the_own_table() {
         let file = std::fs::File::open("/dev/null").expect("every Linux has it");
         let path = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
         assert!(std::fs::symlink_metadata(&path).is_ok());

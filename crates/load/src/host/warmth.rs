@@ -1,4 +1,4 @@
-//! What a reference work costs after rests (`chokepoint_model::observation::Warmth`), measured before a load: a third of a second, nearly all of it sleep.
+//! Measures before a load what a reference task costs after idle periods (`chokepoint_model::observation::Warmth`). It takes a third of a second, mostly sleep.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -12,39 +12,39 @@ use chokepoint_statistics::median_high;
 
 use crate::host;
 
-/// Rests that are tried, milliseconds: the times between two requests at 1,000 to 60 requests a second.
+/// Idle periods, milliseconds: the times between two requests at 1,000 to 60 requests a second.
 const RESTS_MS: &[u64] = &[1, 4, 16];
-/// Times that each is tried; the median counts.
+/// Repetitions of each period; the median counts.
 const TRIES: usize = 16;
-/// Messages between the two sockets, and looks at a small file, that are one piece of work.
+/// Messages between the two sockets, and reads of a small file, in one task.
 const STEPS: usize = 4;
-/// Memory that each piece of work goes through, bytes: what a small program holds in the second-level cache.
+/// Memory that each task touches, bytes: what a small program keeps in the second-level cache.
 const MEMORY: usize = 64 << 10;
 /// Bytes of a cache line on the machines at hand.
 const LINE: usize = 64;
 
-/// Measures it by a thread of its own that may run on these cores only, or anywhere where none is given; an error where the work could not be done.
+/// Measures in a separate thread, restricted to these cores if any are given. It is an error if the task fails.
 pub fn measure(cpus: &[u32]) -> io::Result<Warmth> {
     thread::scope(|scope| {
         let running = scope.spawn(|| {
             if !cpus.is_empty() {
                 host::pin(cpus)?;
             }
-            tried()
+            measure_periods()
         });
         running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn tried() -> io::Result<Warmth> {
-    let mut work = Work::new()?;
+fn measure_periods() -> io::Result<Warmth> {
+    let mut work = ReferenceTask::new()?;
     let (mut busy, mut rested) = (Vec::new(), Vec::new());
     for &rest_ms in RESTS_MS {
         let mut after = Vec::with_capacity(TRIES);
         for _ in 0..TRIES {
             thread::sleep(Duration::from_millis(rest_ms));
             after.push(work.cost_ns()?);
-            // Right behind it, so that both are of a core that is as fast: others on the machine make that change from one moment to the next.
+            // Directly afterwards, so that both run at the same core speed: other programs on the machine change it from one moment to the next.
             busy.push(work.cost_ns()?);
         }
         rested.push(AfterRest { rest_us: rest_ms * 1_000, cost_ns: median_high(after).unwrap_or_default() });
@@ -52,13 +52,13 @@ fn tried() -> io::Result<Warmth> {
     Ok(Warmth { busy_ns: median_high(busy).unwrap_or_default(), rested })
 }
 
-/// Many short steps through different parts of the kernel, as an answer is: each is cold for itself after a rest.
-struct Work {
+/// Many short steps through different parts of the kernel, as for an answer. Each has cold caches after a rest.
+struct ReferenceTask {
     ends: (UnixStream, UnixStream),
     memory: Vec<u8>,
 }
 
-impl Work {
+impl ReferenceTask {
     fn new() -> io::Result<Self> {
         Ok(Self { ends: UnixStream::pair()?, memory: vec![1; MEMORY] })
     }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rest_is_measured() {
+    fn the_cost_after_each_rest_is_measured() {
         let warmth = measure(&[]).unwrap();
         assert!(warmth.busy_ns > 0);
         assert_eq!(warmth.rested.iter().map(|after| after.rest_us).collect::<Vec<_>>(), [1_000, 4_000, 16_000]);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_is_not_there_is_an_error() {
+    fn a_missing_core_is_an_error() {
         assert!(measure(&[1023]).is_err());
     }
 }

@@ -4,29 +4,29 @@ use std::fmt;
 
 use crate::limits::quantity::{duration_ns, percentage};
 
-/// Outcomes that a condition needs before it is judged.
+/// A condition is judged only with at least this many outcomes.
 const OUTCOMES_MIN: u64 = 20;
-/// A percentile's condition needs this many requests over its limit, so that one slow request is no percentile.
+/// A percentile's condition needs this many requests over its limit: a single slow request makes no percentile.
 const OVER_MIN: u64 = 2;
-/// The window: the last second, or as much longer as it takes to see enough outcomes, at most ten seconds.
+/// The window: the last second, or longer until it has enough outcomes, at most ten seconds.
 const SLICES_MIN: u64 = 10;
 const SLICES_MAX: u64 = 100;
-/// Conditions of one guard.
+/// Maximum conditions of one guard.
 const CONDITIONS_MAX: usize = 16;
-/// Bytes of a guard's text.
+/// Maximum bytes of a guard's text.
 const TEXT_BYTES_MAX: usize = 1000;
 
-/// One or more conditions; each of them alone stops the load.
+/// One or more conditions, each of which stops the load.
 ///
-/// `errors>20%`: the share of requests without an expected answer. `p99>5s`: a percentile (p50, p75, p90, p95, p99, p999) or `max` of latency;
-/// units us, ms, s, m. Requests under way that are older than the limit already count. Conditions are joined by `||`. Every 100 ms, from the
-/// first full second on, they are judged over the last second, or over as much longer (at most 10 s) as it takes to see 20 outcomes.
+/// `errors>20%`: the share of requests without an expected answer. `p99>5s`: a percentile (p50, p75, p90, p95, p99, p999) or `max` of latency; units us, ms, s,
+/// m. Requests in flight that are older than the limit already count. Conditions are joined by `||`. They are judged every 100 ms, after the first full second,
+/// over the last second, or over a longer time (at most 10 s) until it has 20 outcomes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guard {
     conditions: Vec<Condition>,
 }
 
-/// Why a guard's text is no guard.
+/// Why a text is no guard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("guard {text:?}: {why}")]
 pub struct GuardError {
@@ -36,7 +36,7 @@ pub struct GuardError {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Condition {
-    /// As it was written.
+    /// As written.
     text: String,
     metric: Metric,
     /// `>=` rather than `>`.
@@ -45,7 +45,7 @@ struct Condition {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Metric {
-    /// Share of requests without an expected answer, 0 to 1.
+    /// Limit for the share of requests without an expected answer, 0 to 1.
     Errors { limit: f64 },
     /// At most `share` of the requests may take longer than the limit.
     Latency { share: f64, limit_ns: u64 },
@@ -98,9 +98,9 @@ fn condition(text: &str) -> Result<Condition, String> {
     Ok(Condition { text: text.to_owned(), metric, or_equal })
 }
 
-/// What one tenth of a second came to.
+/// The outcomes of one tenth of a second.
 #[derive(Debug, Clone, Default)]
-struct Cell {
+struct SliceOutcomes {
     slice: u64,
     ended: u64,
     not_good: u64,
@@ -108,26 +108,26 @@ struct Cell {
     over: Vec<u64>,
 }
 
-/// The guards of a load and what its threads report to them: the last ten seconds.
+/// The guards of a load and what its threads report, for the last ten seconds.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct GuardWatch {
     conditions: Vec<Condition>,
     limits_ns: Vec<u64>,
-    cells: Vec<Cell>,
-    /// For each thread, requests under way that are older than each limit.
+    slices: Vec<SliceOutcomes>,
+    /// For each thread, requests in flight that are older than each limit.
     pending_over: Vec<Vec<u64>>,
 }
 
-/// A condition that came true.
+/// A condition that became true.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tripped {
-    /// The condition as it was written.
+pub(crate) struct TrippedGuard {
+    /// The condition as written.
     pub(crate) condition: String,
-    /// What was measured.
+    /// The measured values.
     pub(crate) measured: String,
 }
 
-impl Watch {
+impl GuardWatch {
     pub(crate) fn new(guards: &[Guard], threads: usize) -> Self {
         let conditions: Vec<Condition> = guards.iter().flat_map(|guard| guard.conditions.iter().cloned()).collect();
         let mut limits_ns: Vec<u64> = Vec::new();
@@ -139,20 +139,20 @@ impl Watch {
         limits_ns.sort_unstable();
         limits_ns.dedup();
         let pending_over = vec![vec![0; limits_ns.len()]; threads];
-        Watch { conditions, cells: vec![Cell::default(); SLICES_MAX as usize], pending_over, limits_ns }
+        GuardWatch { conditions, slices: vec![SliceOutcomes::default(); SLICES_MAX as usize], pending_over, limits_ns }
     }
 
-    /// A latency of at least this is over the limit; one for each limit, in the order of `over` in [`Watch::report`].
+    /// The latencies from which on each limit is exceeded, in the order of `over` in [`GuardWatch::report`].
     pub(crate) fn limits_ns(&self) -> &[u64] {
         &self.limits_ns
     }
 
-    /// A thread's account of one slice.
+    /// Adds a thread's counts of one slice.
     pub(crate) fn report(&mut self, slice: u64, ended: u64, not_good: u64, over: &[u64]) {
         let limits = self.limits_ns.len();
-        let cell = &mut self.cells[(slice % SLICES_MAX) as usize];
+        let cell = &mut self.slices[(slice % SLICES_MAX) as usize];
         if cell.slice != slice || cell.over.len() != limits {
-            *cell = Cell { slice, over: vec![0; limits], ..Cell::default() };
+            *cell = SliceOutcomes { slice, over: vec![0; limits], ..SliceOutcomes::default() };
         }
         cell.ended += ended;
         cell.not_good += not_good;
@@ -161,7 +161,7 @@ impl Watch {
         }
     }
 
-    /// Replaces a thread's account of its requests under way.
+    /// Replaces a thread's counts of its requests in flight.
     pub(crate) fn report_pending(&mut self, thread: usize, over: impl Iterator<Item = u64>) {
         for (count, over) in self.pending_over[thread].iter_mut().zip(over) {
             *count = over;
@@ -169,15 +169,15 @@ impl Watch {
     }
 
     /// Judges the conditions at the end of this slice.
-    pub(crate) fn judge(&self, slice: u64) -> Option<Tripped> {
+    pub(crate) fn judge(&self, slice: u64) -> Option<TrippedGuard> {
         if slice + 1 < SLICES_MIN {
             return None;
         }
-        let mut sum = Cell { over: vec![0; self.limits_ns.len()], ..Cell::default() };
-        let mut slices = 0;
+        let mut sum = SliceOutcomes { over: vec![0; self.limits_ns.len()], ..SliceOutcomes::default() };
+        let mut window_slices = 0;
         for back in 0..SLICES_MAX.min(slice + 1) {
-            let cell = &self.cells[((slice - back) % SLICES_MAX) as usize];
-            slices = back + 1;
+            let cell = &self.slices[((slice - back) % SLICES_MAX) as usize];
+            window_slices = back + 1;
             if cell.slice == slice - back {
                 sum.ended += cell.ended;
                 sum.not_good += cell.not_good;
@@ -185,14 +185,14 @@ impl Watch {
                     *sum += over;
                 }
             }
-            if slices >= SLICES_MIN && sum.ended >= OUTCOMES_MIN {
+            if window_slices >= SLICES_MIN && sum.ended >= OUTCOMES_MIN {
                 break;
             }
         }
-        self.conditions.iter().find_map(|condition| self.judge_one(condition, &sum, slices))
+        self.conditions.iter().find_map(|condition| self.judge_one(condition, &sum, window_slices))
     }
 
-    fn judge_one(&self, condition: &Condition, sum: &Cell, slices: u64) -> Option<Tripped> {
+    fn judge_one(&self, condition: &Condition, sum: &SliceOutcomes, slices: u64) -> Option<TrippedGuard> {
         let (bad, of, bad_allowed, words) = match condition.metric {
             Metric::Errors { limit } => (sum.not_good, sum.ended, limit * sum.ended as f64, "without an expected answer"),
             Metric::Latency { share, limit_ns } => {
@@ -210,14 +210,14 @@ impl Watch {
             Metric::Errors { .. } if condition.or_equal => bad as f64 >= bad_allowed,
             _ => bad as f64 > bad_allowed,
         };
-        (of >= OUTCOMES_MIN && reached).then(|| Tripped {
+        (of >= OUTCOMES_MIN && reached).then(|| TrippedGuard {
             condition: condition.text.clone(),
             measured: format!("{bad} of {of} requests in {:.1} s were {words}", slices as f64 / 10.0),
         })
     }
 }
 
-/// The shortest latency that breaks the limit.
+/// The shortest latency that exceeds the limit.
 fn over_limit_ns(limit_ns: u64, or_equal: bool) -> u64 {
     if or_equal { limit_ns } else { limit_ns + 1 }
 }
@@ -228,7 +228,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn guards_are_read_as_written() {
+    fn guards_are_parsed_as_written() {
         let guard = Guard::parse("errors>20% || p99>5s").expect("the documented form");
         assert_eq!(guard.to_string(), "errors>20% || p99>5s");
         assert_eq!(guard.conditions[0].metric, Metric::Errors { limit: 0.2 });
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_guard_is_refused_with_a_hint() {
+    fn malformed_guards_are_refused_with_a_hint() {
         let error = |text: &str| Guard::parse(text).map_or_else(|error| error.to_string(), |_| panic!("{text:?} was taken"));
         for text in
             ["", "||", "errors>20% ||", "errors", "errors>", ">20%", "errors>20", "errors>101%", "errors>-1%", "errors>nan%", "errors>1e3%"]
@@ -259,8 +259,8 @@ mod tests {
         error(&"x".repeat(5000));
     }
 
-    fn watch(text: &str) -> Watch {
-        Watch::new(&[Guard::parse(text).expect(text)], 2)
+    fn watch(text: &str) -> GuardWatch {
+        GuardWatch::new(&[Guard::parse(text).expect(text)], 2)
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_judged_before_a_second_nor_on_few_outcomes() {
+    fn nothing_is_judged_in_the_first_second_or_on_few_outcomes() {
         let mut watch = watch("errors>20%");
         for slice in 0..9 {
             watch.report(slice, 100, 100, &[]);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_counts_those_under_way_that_are_too_old() {
+    fn a_percentile_counts_requests_in_flight_that_are_too_old() {
         let mut watch = watch("p99>5s || max>9s");
         assert_eq!(watch.limits_ns(), [5_000_000_001, 9_000_000_001]);
         for slice in 0..10 {
@@ -314,7 +314,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-z0-9>=|%. \u{b5}-]{0,40}") {
+        fn arbitrary_text_is_parsed_or_refused(text in "[a-z0-9>=|%. \u{b5}-]{0,40}") {
             if let Ok(guard) = Guard::parse(&text) {
                 prop_assert_eq!(Guard::parse(&guard.to_string()), Ok(guard));
             }

@@ -1,25 +1,25 @@
-//! Thresholds such as `p99>250ms || errors>0.1%`: what a finished load may not have come to, for `--fail-if`.
+//! Thresholds such as `p99>250ms || errors>0.1%`: what a finished load must not have measured, for `--fail-if`.
 
 use chokepoint_model::load::{LoadResult, Percentiles};
 
 use crate::limits::quantity::{decimal, duration_ns, percentage};
 
-/// Conditions of one threshold.
+/// Maximum conditions of one threshold.
 const CONDITIONS_MAX: usize = 16;
-/// Bytes of a threshold's text.
+/// Maximum bytes of a threshold's text.
 const TEXT_BYTES_MAX: usize = 1000;
 
-/// One or more conditions, each of which alone makes a load fail.
+/// One or more conditions, each of which makes a load fail.
 ///
-/// Metrics: `p50`, `p75`, `p90`, `p95`, `p99`, `p999`, `max` (latency of all requests, timed-out ones included; units us, ms, s, m); `errors`,
-/// the share of requests without an expected answer (percent); `rps`, throughput, and `good`, goodput (a number, requests a second). Each is
-/// compared by `>`, `>=`, `<` or `<=`; conditions are joined by `||`.
+/// Metrics: `p50`, `p75`, `p90`, `p95`, `p99`, `p999`, `max` (latency of all requests, including timeouts; units us, ms, s, m); `errors`, the share of requests
+/// without an expected answer (percent); `rps`, throughput, and `good`, goodput (requests a second). Comparisons are `>`, `>=`, `<` and `<=`. Conditions are
+/// joined by `||`.
 #[derive(Debug, Clone)]
 pub struct Threshold {
     conditions: Vec<Condition>,
 }
 
-/// Why a threshold's text is none.
+/// Why a text is no threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("threshold {text:?}: {why}")]
 pub struct ThresholdError {
@@ -27,16 +27,16 @@ pub struct ThresholdError {
     why: String,
 }
 
-/// A condition that a load was not to meet, held against what was measured.
+/// A condition and what was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// The condition as it was written.
+    /// The condition as written.
     pub condition: String,
-    /// True where the load met it and so failed.
+    /// Whether the load met the condition and so failed.
     pub failed: bool,
-    /// What was measured, in the condition's own unit: microseconds, a share from 0 to 1, or requests a second.
+    /// The measured value in `unit`: microseconds, a share from 0 to 1, or requests a second.
     pub measured: f64,
-    /// Which unit that is.
+    /// Its unit.
     pub unit: Unit,
 }
 
@@ -89,7 +89,7 @@ impl Threshold {
         Ok(Threshold { conditions })
     }
 
-    /// Each condition against this load. A load of which nothing ended meets each condition on latency: it shows that nothing held.
+    /// Judges each condition. A load without ended requests meets every latency condition, since nothing shows that a latency held.
     pub fn judge(&self, load: &LoadResult) -> Vec<Judged> {
         let judged = |condition: &Condition| {
             let (measured, unit) = condition.metric.of(load);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_hold_or_fail_at_their_limits() {
+    fn conditions_are_met_at_their_limits() {
         assert_eq!(failed("p99>250ms || errors>0.1%"), ["errors>0.1%"], "0.2 % of errors, and a p99 of 250 ms is not over 250 ms");
         assert_eq!(failed("p99>=250ms||errors>0.2%"), ["p99>=250ms"]);
         assert_eq!(failed("max > 299.9 ms || p50<100us || p50<=100us"), ["max > 299.9 ms", "p50<=100us"]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_threshold_is_refused_with_a_hint() {
+    fn malformed_thresholds_are_refused_with_a_hint() {
         for text in
             ["", "||", "p99", "p99>", ">5s", "p98>1s", "errors>1", "errors>1s", "rps<fast", "rps<1e3", "p99=>1s", "p99>-1s", "p99>250"]
         {
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-z0-9<>=|%. \u{b5}-]{0,40}") {
+        fn arbitrary_text_is_parsed_or_refused(text in "[a-z0-9<>=|%. \u{b5}-]{0,40}") {
             if let Ok(threshold) = Threshold::parse(&text) {
                 prop_assert!(threshold.judge(&load()).len() <= CONDITIONS_MAX);
             }

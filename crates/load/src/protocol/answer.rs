@@ -1,36 +1,20 @@
-//! An HTTP/1.x answer as a state machine fed with bytes (RFC 9112): where it ends, its status, and whether its connection may be used again.
+//! Parses an HTTP/1.x answer byte by byte (RFC 9112): where it ends, its status, and whether its connection can be reused.
 //!
-//! It keeps no body. A head that arrives whole is parsed where it lies; one that arrives in pieces is gathered and parsed once, when its
-//! empty line has come, so that the cost stays linear however small the pieces are.
+//! It keeps no body. A head that arrives whole is parsed in place. One that arrives in pieces is buffered and parsed once, after its empty line, so that the
+//! cost stays linear however small the pieces are.
 
 use std::mem::MaybeUninit;
 
 use crate::protocol::chunked::Chunked;
-use crate::protocol::gathered::Gathered;
+use crate::protocol::completion::{BadAnswer, Completion, HEAD_BYTES_MAX, HEADERS_MAX};
+use crate::protocol::gathered::HeadBuffer;
 
-/// Bytes of an answer's head; a longer one is a bad response.
-pub const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Header fields of an answer; more are a bad response.
-pub const HEADERS_MAX: usize = 128;
-/// Interim answers (1xx) before the final one; more are a bad response.
+/// Maximum interim answers (1xx) before the final one; more are a bad response.
 pub const INTERIM_MAX: u8 = 32;
-/// A longer head is not remembered.
-const MEMO_BYTES_MAX: usize = 2048;
+/// Longer heads are not cached.
+const HEAD_CACHE_BYTES_MAX: usize = 2048;
 
-/// Why these bytes are no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bad(pub(crate) &'static str);
-
-/// What feeding bytes came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fed {
-    /// The answer is not complete.
-    More,
-    /// The answer is complete and ended after this many of the bytes.
-    Complete(usize),
-}
-
-/// How the body's end is known (RFC 9112 section 6.3).
+/// How the end of the body is recognised (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy)]
 enum State {
     Head,
@@ -40,7 +24,7 @@ enum State {
     Complete,
 }
 
-/// The part of a head that matters here.
+/// The relevant part of a head.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     bytes: usize,
@@ -49,21 +33,21 @@ struct Head {
     body: State,
 }
 
-/// The last head that arrived whole and what it meant, shared by the connections of a thread. Servers send the same head for as long as the
-/// date stays the same; comparing is a tenth of the cost of parsing, and exact, because a head's meaning depends on nothing but its bytes.
+/// The last head that arrived whole and its meaning, shared by a thread's connections. Servers send the same head as long as the date stays the same.
+/// Comparing costs a tenth of parsing, and is exact: a head's meaning depends only on its bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Memo {
+pub(crate) struct HeadCache {
     bytes: Vec<u8>,
     head: Option<Head>,
 }
 
-impl Memo {
+impl HeadCache {
     fn find(&self, bytes: &[u8]) -> Option<Head> {
         self.head.filter(|_| bytes.starts_with(&self.bytes))
     }
 
     fn keep(&mut self, bytes: &[u8], head: Head) {
-        if bytes.len() <= MEMO_BYTES_MAX {
+        if bytes.len() <= HEAD_CACHE_BYTES_MAX {
             self.bytes.clear();
             self.bytes.extend_from_slice(bytes);
             self.head = Some(head);
@@ -71,7 +55,7 @@ impl Memo {
     }
 }
 
-/// One answer in the making. [`Answer::reset`] makes it ready for the next.
+/// An answer while it is parsed. [`Answer::reset`] prepares it for the next.
 #[derive(Debug)]
 pub(crate) struct Answer {
     state: State,
@@ -79,27 +63,27 @@ pub(crate) struct Answer {
     to_head_request: bool,
     reusable: bool,
     status: u16,
-    gathered: Gathered,
+    head_buffer: HeadBuffer,
 }
 
 impl Answer {
-    /// `to_head_request`: the request's method is HEAD, so no body follows whatever the head says.
+    /// `to_head_request`: the request's method is HEAD, so the answer has no body whatever its head says.
     pub(crate) fn new(to_head_request: bool) -> Self {
-        Answer { state: State::Head, interim: 0, to_head_request, reusable: false, status: 0, gathered: Gathered::new() }
+        Answer { state: State::Head, interim: 0, to_head_request, reusable: false, status: 0, head_buffer: HeadBuffer::new() }
     }
 
-    /// True where no body follows whatever the head says.
+    /// Whether the request's method is HEAD.
     pub(crate) fn is_to_head_request(&self) -> bool {
         self.to_head_request
     }
 
-    /// Forgets everything of the last answer.
+    /// Forgets the last answer.
     pub(crate) fn reset(&mut self, to_head_request: bool) {
         self.to_head_request = to_head_request;
         self.state = State::Head;
         self.interim = 0;
         self.reusable = false;
-        self.gathered.clear();
+        self.head_buffer.clear();
     }
 
     /// Status of a complete answer.
@@ -107,53 +91,53 @@ impl Answer {
         self.status
     }
 
-    /// True where the connection may carry another request after this complete answer.
+    /// Whether the connection can carry another request after this complete answer.
     pub(crate) fn reusable(&self) -> bool {
         self.reusable
     }
 
-    /// Takes the next bytes. `memo`: of answers to the same request.
+    /// Parses the next bytes. `head_cache`: of answers to the same method.
     #[inline]
-    pub(crate) fn feed(&mut self, bytes: &[u8], memo: &mut Memo) -> Result<Fed, Bad> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], head_cache: &mut HeadCache) -> Result<Completion, BadAnswer> {
         let mut used = 0;
         while matches!(self.state, State::Head) {
             if used == bytes.len() {
-                return Ok(Fed::More);
+                return Ok(Completion::More);
             }
-            match self.feed_head(&bytes[used..], memo)? {
+            match self.feed_head(&bytes[used..], head_cache)? {
                 Some(head_bytes) => used += head_bytes,
-                None => return Ok(Fed::More),
+                None => return Ok(Completion::More),
             }
         }
         Ok(match self.feed_body(&bytes[used..])? {
             Some(body_bytes) => {
                 self.state = State::Complete;
-                Fed::Complete(used + body_bytes)
+                Completion::Complete(used + body_bytes)
             }
-            None => Fed::More,
+            None => Completion::More,
         })
     }
 
-    /// The peer closed in order: true where that completes the answer.
-    pub(crate) fn close(&mut self) -> Result<bool, Bad> {
+    /// The peer closed its side. True if that completes the answer.
+    pub(crate) fn close(&mut self) -> Result<bool, BadAnswer> {
         match self.state {
             State::UntilClose => {
                 self.state = State::Complete;
                 Ok(true)
             }
-            State::Head if !self.gathered.bytes().is_empty() => parse(self.gathered.bytes(), self.to_head_request).map(|_| false),
+            State::Head if !self.head_buffer.bytes().is_empty() => parse(self.head_buffer.bytes(), self.to_head_request).map(|_| false),
             _ => Ok(false),
         }
     }
 
-    /// Takes bytes of a head; the number used once it is complete.
-    fn feed_head(&mut self, bytes: &[u8], memo: &mut Memo) -> Result<Option<usize>, Bad> {
-        if self.gathered.bytes().is_empty() {
-            let mut head = memo.find(bytes);
+    /// Parses bytes of a head. Returns the number used once it is complete.
+    fn feed_head(&mut self, bytes: &[u8], head_cache: &mut HeadCache) -> Result<Option<usize>, BadAnswer> {
+        if self.head_buffer.bytes().is_empty() {
+            let mut head = head_cache.find(bytes);
             if head.is_none() {
                 head = parse(bytes, self.to_head_request)?;
                 if let Some(head) = head {
-                    memo.keep(&bytes[..head.bytes], head);
+                    head_cache.keep(&bytes[..head.bytes], head);
                 }
             }
             if let Some(head) = head {
@@ -161,30 +145,30 @@ impl Answer {
                 return Ok(Some(head.bytes));
             }
         }
-        let end = self.gathered.find_end(bytes);
+        let end = self.head_buffer.find_end(bytes);
         let part = &bytes[..end.unwrap_or(bytes.len())];
-        let before = self.gathered.bytes().len();
-        self.gathered.add(part)?;
+        let before = self.head_buffer.bytes().len();
+        self.head_buffer.add(part)?;
         if before < PREFIX.len() {
-            check_prefix(self.gathered.bytes())?;
+            check_prefix(self.head_buffer.bytes())?;
         }
         if end.is_none() {
             return Ok(None);
         }
-        match parse(self.gathered.bytes(), self.to_head_request)? {
-            Some(head) if head.bytes == self.gathered.bytes().len() => {
+        match parse(self.head_buffer.bytes(), self.to_head_request)? {
+            Some(head) if head.bytes == self.head_buffer.bytes().len() => {
                 self.take_head(&head)?;
                 Ok(Some(part.len()))
             }
-            _ => Err(Bad("a head that does not end at its empty line")),
+            _ => Err(BadAnswer("a head that does not end at its empty line")),
         }
     }
 
-    fn take_head(&mut self, head: &Head) -> Result<(), Bad> {
-        self.gathered.clear();
+    fn take_head(&mut self, head: &Head) -> Result<(), BadAnswer> {
+        self.head_buffer.clear();
         if (100..200).contains(&head.status) && head.status != 101 {
             self.interim += 1;
-            return if self.interim > INTERIM_MAX { Err(Bad("too many interim answers (1xx)")) } else { Ok(()) };
+            return if self.interim > INTERIM_MAX { Err(BadAnswer("too many interim answers (1xx)")) } else { Ok(()) };
         }
         self.status = head.status;
         self.reusable = head.reusable;
@@ -192,8 +176,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes bytes of the body; the number used once it is complete.
-    fn feed_body(&mut self, bytes: &[u8]) -> Result<Option<usize>, Bad> {
+    /// Parses bytes of the body. Returns the number used once it is complete.
+    fn feed_body(&mut self, bytes: &[u8]) -> Result<Option<usize>, BadAnswer> {
         match &mut self.state {
             State::Length(left) => {
                 let take = (*left).min(bytes.len() as u64);
@@ -210,13 +194,13 @@ impl Answer {
 
 const PREFIX: &[u8] = b"HTTP/1.";
 
-fn check_prefix(bytes: &[u8]) -> Result<(), Bad> {
+fn check_prefix(bytes: &[u8]) -> Result<(), BadAnswer> {
     let common = bytes.len().min(PREFIX.len());
-    if bytes[..common] == PREFIX[..common] { Ok(()) } else { Err(Bad("no HTTP/1.x status line")) }
+    if bytes[..common] == PREFIX[..common] { Ok(()) } else { Err(BadAnswer("no HTTP/1.x status line")) }
 }
 
-/// Parses a head; `None` where it is not complete.
-fn parse(bytes: &[u8], to_head_request: bool) -> Result<Option<Head>, Bad> {
+/// Parses a head; `None` if it is not complete.
+fn parse(bytes: &[u8], to_head_request: bool) -> Result<Option<Head>, BadAnswer> {
     check_prefix(bytes)?;
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut []);
@@ -224,16 +208,16 @@ fn parse(bytes: &[u8], to_head_request: bool) -> Result<Option<Head>, Bad> {
     config.allow_obsolete_multiline_headers_in_responses(true);
     let bytes = match config.parse_response_with_uninit_headers(&mut response, bytes, &mut headers) {
         Ok(httparse::Status::Complete(bytes)) if bytes <= HEAD_BYTES_MAX => bytes,
-        Ok(httparse::Status::Complete(_)) => return Err(Bad("a head over 64 KiB")),
+        Ok(httparse::Status::Complete(_)) => return Err(BadAnswer("a head over 64 KiB")),
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(Bad("more than 128 header fields")),
-        Err(httparse::Error::Version) => return Err(Bad("no HTTP/1.x status line")),
-        Err(httparse::Error::Status) => return Err(Bad("a status that is no number of three digits")),
-        Err(_) => return Err(Bad("a malformed head")),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer("more than 128 header fields")),
+        Err(httparse::Error::Version) => return Err(BadAnswer("no HTTP/1.x status line")),
+        Err(httparse::Error::Status) => return Err(BadAnswer("a status that is no number of three digits")),
+        Err(_) => return Err(BadAnswer("a malformed head")),
     };
     let status = response.code.unwrap_or(0);
     if status < 100 {
-        return Err(Bad("a status under 100"));
+        return Err(BadAnswer("a status under 100"));
     }
     let http_1_0 = response.version == Some(0);
     let fields = Fields::read(response.headers)?;
@@ -257,7 +241,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn read(headers: &[httparse::Header<'a>]) -> Result<Self, Bad> {
+    fn read(headers: &[httparse::Header<'a>]) -> Result<Self, BadAnswer> {
         let mut fields = Fields::default();
         for header in headers {
             match header.name.len() {
@@ -284,13 +268,13 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
-    /// How the body's end is known. What could be read in two ways is refused, since a proxy might read it the other way.
-    fn framing(&self, http_1_0: bool) -> Result<State, Bad> {
+    /// How the end of the body is recognised. Ambiguous framing is refused, since a proxy might read it the other way.
+    fn framing(&self, http_1_0: bool) -> Result<State, BadAnswer> {
         if self.coded {
             return match (self.lengths, http_1_0, self.chunked_twice, self.chunked_last) {
-                (1.., ..) => Err(Bad("both Transfer-Encoding and Content-Length")),
-                (_, true, ..) => Err(Bad("Transfer-Encoding in HTTP/1.0")),
-                (_, _, true, _) => Err(Bad("a transfer coding after chunked")),
+                (1.., ..) => Err(BadAnswer("both Transfer-Encoding and Content-Length")),
+                (_, true, ..) => Err(BadAnswer("Transfer-Encoding in HTTP/1.0")),
+                (_, _, true, _) => Err(BadAnswer("a transfer coding after chunked")),
                 (_, _, _, true) => Ok(State::Chunked(Chunked::new())),
                 (_, _, _, false) => Ok(State::UntilClose),
             };
@@ -298,21 +282,21 @@ impl<'a> Fields<'a> {
         match (self.lengths, self.length) {
             (0, _) | (_, None) => Ok(State::UntilClose),
             (1, Some(value)) => length(value).map(State::Length),
-            _ => Err(Bad("more than one Content-Length")),
+            _ => Err(BadAnswer("more than one Content-Length")),
         }
     }
 }
 
-fn length(value: &[u8]) -> Result<u64, Bad> {
-    let bad = Bad("a Content-Length that is no number");
-    // FromStr takes a leading plus sign, which the grammar (1*DIGIT) does not.
+fn length(value: &[u8]) -> Result<u64, BadAnswer> {
+    let bad = BadAnswer("a Content-Length that is no number");
+    // FromStr accepts a leading plus sign; the grammar (1*DIGIT) does not.
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return Err(bad);
     }
     str::from_utf8(value).ok().and_then(|text| text.parse().ok()).ok_or(bad)
 }
 
-/// The elements of a comma-separated field value, without white space around them and without empty ones.
+/// The elements of a comma-separated field value, trimmed, without empty ones.
 fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
 }
@@ -323,19 +307,19 @@ mod tests {
     use crate::protocol::gathered::HEAD_BYTES_KEPT;
     use proptest::prelude::*;
 
-    /// How an answer ended: bytes used, status, reusable; `None` where it did not.
+    /// How an answer ended: bytes used, status, reusable; `None` if it did not end.
     type Parsed = Option<(usize, u16, bool)>;
 
-    /// Feeds in pieces, then closes.
-    fn run(input: &[u8], piece: usize, to_head_request: bool) -> Result<Parsed, Bad> {
-        run_with(&mut Memo::default(), input, piece, to_head_request)
+    /// Feeds the input in pieces, then closes.
+    fn run(input: &[u8], piece: usize, to_head_request: bool) -> Result<Parsed, BadAnswer> {
+        run_with(&mut HeadCache::default(), input, piece, to_head_request)
     }
 
-    fn run_with(memo: &mut Memo, input: &[u8], piece: usize, to_head_request: bool) -> Result<Parsed, Bad> {
+    fn run_with(head_cache: &mut HeadCache, input: &[u8], piece: usize, to_head_request: bool) -> Result<Parsed, BadAnswer> {
         let mut answer = Answer::new(to_head_request);
         let mut before = 0;
         for part in input.chunks(piece.max(1)) {
-            if let Fed::Complete(used) = answer.feed(part, memo)? {
+            if let Completion::Complete(used) = answer.feed(part, head_cache)? {
                 return Ok(Some((before + used, answer.status(), answer.reusable())));
             }
             before += part.len();
@@ -343,8 +327,8 @@ mod tests {
         Ok(answer.close()?.then(|| (before, answer.status(), answer.reusable())))
     }
 
-    /// The same outcome in pieces of any size.
-    fn outcome(input: &[u8]) -> Result<Parsed, Bad> {
+    /// Feeds in pieces of every size and checks that the result is the same.
+    fn same_in_all_pieces(input: &[u8]) -> Result<Parsed, BadAnswer> {
         let whole = run(input, input.len(), false);
         for piece in 1..input.len() {
             let split = run(input, piece, false);
@@ -393,15 +377,15 @@ mod tests {
         for (text, status, reusable) in cases {
             let mut followed = text.as_bytes().to_vec();
             followed.extend_from_slice(b"HTTP/1.1 400 next");
-            assert_eq!(outcome(&followed), Ok(Some((text.len(), status, reusable))), "{text:?}");
+            assert_eq!(same_in_all_pieces(&followed), Ok(Some((text.len(), status, reusable))), "{text:?}");
             for cut in 0..text.len() {
-                assert_eq!(outcome(&text.as_bytes()[..cut]), Ok(None), "{text:?} cut at {cut}");
+                assert_eq!(same_in_all_pieces(&text.as_bytes()[..cut]), Ok(None), "{text:?} cut at {cut}");
             }
         }
     }
 
     #[test]
-    fn without_a_length_the_close_ends_it() {
+    fn without_a_length_an_answer_ends_with_the_close() {
         for head in [
             "HTTP/1.0 200 OK\r\n\r\n",
             "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n",
@@ -409,7 +393,7 @@ mod tests {
         ] {
             for body in ["", "some body"] {
                 let text = format!("{head}{body}");
-                assert_eq!(outcome(text.as_bytes()), Ok(Some((text.len(), 200, false))), "{text:?}");
+                assert_eq!(same_in_all_pieces(text.as_bytes()), Ok(Some((text.len(), 200, false))), "{text:?}");
             }
         }
     }
@@ -425,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_or_contradicts_itself_is_refused() {
+    fn malformed_and_contradictory_answers_are_refused() {
         let heads = [
             "\r\nHTTP/1.1 200 OK\r\n\r\n",
             "SSH-2.0-OpenSSH_9.2p1\r\n\r\n",
@@ -457,13 +441,13 @@ mod tests {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnot hex\r\n",
         ];
         for head in heads {
-            assert!(outcome(head.as_bytes()).is_err(), "{head:?}");
+            assert!(same_in_all_pieces(head.as_bytes()).is_err(), "{head:?}");
         }
     }
 
     #[test]
-    fn the_largest_length_is_no_overflow() {
-        assert_eq!(outcome(b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\nabc"), Ok(None));
+    fn the_largest_length_does_not_overflow() {
+        assert_eq!(same_in_all_pieces(b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\nabc"), Ok(None));
     }
 
     #[test]
@@ -486,22 +470,22 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_answer_takes_the_next_one_and_keeps_no_large_buffer() {
-        let (mut answer, mut memo) = (Answer::new(false), Memo::default());
+    fn a_reset_answer_parses_the_next_one_and_keeps_no_large_buffer() {
+        let (mut answer, mut head_cache) = (Answer::new(false), HeadCache::default());
         let long = [b"HTTP/1.1 200 OK\r\nA: ".as_slice(), &[b'b'; 30_000], b"\r\nContent-Length: 0\r\n\r\n"].concat();
         for _ in 0..3 {
-            assert_eq!(answer.feed(&long[..20_000], &mut memo), Ok(Fed::More));
-            assert_eq!(answer.feed(&long[20_000..], &mut memo), Ok(Fed::Complete(long.len() - 20_000)));
-            assert!(answer.gathered.capacity() <= HEAD_BYTES_KEPT);
+            assert_eq!(answer.feed(&long[..20_000], &mut head_cache), Ok(Completion::More));
+            assert_eq!(answer.feed(&long[20_000..], &mut head_cache), Ok(Completion::Complete(long.len() - 20_000)));
+            assert!(answer.head_buffer.capacity() <= HEAD_BYTES_KEPT);
             answer.reset(false);
         }
-        assert_eq!(answer.feed(b"HTTP/1.1 2", &mut memo), Ok(Fed::More));
+        assert_eq!(answer.feed(b"HTTP/1.1 2", &mut head_cache), Ok(Completion::More));
         answer.reset(false);
-        assert_eq!(answer.feed(b"HTTP/1.1 204 \r\n\r\n", &mut memo), Ok(Fed::Complete(17)));
+        assert_eq!(answer.feed(b"HTTP/1.1 204 \r\n\r\n", &mut head_cache), Ok(Completion::Complete(17)));
     }
 
     #[test]
-    fn a_remembered_head_means_what_it_says() {
+    fn a_cached_head_keeps_its_meaning() {
         let answers: [(&str, u16); 6] = [
             ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", 200),
             ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny", 200),
@@ -510,16 +494,16 @@ mod tests {
             ("HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nxy\r\n0\r\n\r\n", 404),
             ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n", 204),
         ];
-        let (mut answer, mut memo) = (Answer::new(false), Memo::default());
+        let (mut answer, mut head_cache) = (Answer::new(false), HeadCache::default());
         for (text, status) in answers.iter().chain(&answers).chain(answers.iter().rev()) {
             answer.reset(false);
-            assert_eq!(answer.feed(text.as_bytes(), &mut memo), Ok(Fed::Complete(text.len())), "{text:?}");
+            assert_eq!(answer.feed(text.as_bytes(), &mut head_cache), Ok(Completion::Complete(text.len())), "{text:?}");
             assert_eq!(answer.status(), *status);
         }
         let long = [b"HTTP/1.1 200 OK\r\nA: ".as_slice(), &[b'b'; 3000], b"\r\nContent-Length: 0\r\n\r\n"].concat();
         answer.reset(false);
-        assert_eq!(answer.feed(&long, &mut memo), Ok(Fed::Complete(long.len())));
-        assert!(memo.bytes.capacity() <= MEMO_BYTES_MAX);
+        assert_eq!(answer.feed(&long, &mut head_cache), Ok(Completion::Complete(long.len())));
+        assert!(head_cache.bytes.capacity() <= HEAD_CACHE_BYTES_MAX);
     }
 
     proptest! {
@@ -529,7 +513,7 @@ mod tests {
         }
 
         #[test]
-        fn a_damaged_answer_is_judged_by_itself_whatever_was_remembered(
+        fn a_damaged_answer_gives_the_same_result_with_a_filled_cache(
             which in 0usize..4,
             damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>(), 0u8..4), 1..6),
             piece in 1usize..80,
@@ -541,8 +525,8 @@ mod tests {
                 "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno",
                 "HTTP/1.0 200 OK\r\n\r\nuntil the close",
             ][which].as_bytes();
-            let mut memo = Memo::default();
-            prop_assert!(run_with(&mut memo, whole, whole.len(), to_head).is_ok());
+            let mut head_cache = HeadCache::default();
+            prop_assert!(run_with(&mut head_cache, whole, whole.len(), to_head).is_ok());
             let mut damaged = whole.to_vec();
             for (place, byte, kind) in damage {
                 if damaged.is_empty() {
@@ -556,12 +540,12 @@ mod tests {
                     _ => damaged.extend_from_within(at..),
                 }
             }
-            let (alone, remembering) = (run(&damaged, piece, to_head), run_with(&mut memo, &damaged, piece, to_head));
+            let (alone, remembering) = (run(&damaged, piece, to_head), run_with(&mut head_cache, &damaged, piece, to_head));
             prop_assert_eq!(alone, remembering);
         }
 
         #[test]
-        fn splitting_never_changes_the_outcome(
+        fn splitting_never_changes_the_result(
             parts in proptest::collection::vec(proptest::sample::select(vec![
                 "HTTP/1.1 200 OK\r\n", "HTTP/1.0 404 No\r\n", "HTTP/1.1 100 C\r\n", "\r\n", "\n", "\r", "Content-Length: 3\r\n", "Content-Length: 9\n",
                 "Transfer-Encoding: chunked\r\n", "Connection: close\r\n", "A: b\r\n", " fold\r\n", "3\r\nabc\r\n", "0\r\n", "abc", "\u{fc}", "\0",

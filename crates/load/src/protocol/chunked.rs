@@ -1,13 +1,13 @@
-//! The chunked transfer coding (RFC 9112 section 7.1), decoded byte by byte so that input may be split anywhere.
+//! Decodes the chunked transfer coding (RFC 9112 section 7.1) byte by byte, so that input may be split anywhere.
 
-use crate::protocol::answer::Bad;
+use crate::protocol::completion::BadAnswer;
 
-/// Bytes of one chunk-size line, extensions included.
+/// Maximum bytes of one chunk-size line, including extensions.
 const LINE_BYTES_MAX: u32 = 4096;
-/// Bytes of the whole trailer section.
+/// Maximum bytes of the whole trailer section.
 const TRAILER_BYTES_MAX: u32 = 64 * 1024;
 
-/// Where in the coding the next byte belongs.
+/// The part of the coding that the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     SizeFirst,
@@ -25,23 +25,23 @@ enum Part {
     LastLf,
 }
 
-/// Decoder of one body; it keeps no data, only its place.
+/// The decoder of one body. It keeps no data, only its position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunked {
     part: Part,
     /// Bytes of data left in this chunk, or the size read so far.
     left: u64,
     /// Bytes of this size line or of the trailer section so far.
-    seen: u32,
+    line_bytes: u32,
 }
 
 impl Chunked {
     pub(crate) fn new() -> Self {
-        Chunked { part: Part::SizeFirst, left: 0, seen: 0 }
+        Chunked { part: Part::SizeFirst, left: 0, line_bytes: 0 }
     }
 
-    /// Takes bytes; gives the number used once the body is complete, `None` while more is needed.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Option<usize>, Bad> {
+    /// Parses bytes. Returns the number used once the body is complete, `None` before that.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Option<usize>, BadAnswer> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             if self.part == Part::Data {
@@ -55,64 +55,64 @@ impl Chunked {
             }
             at += 1;
             if self.part == Part::LastLf {
-                return if byte == b'\n' { Ok(Some(at)) } else { Err(Bad("a trailer section without CR LF at its end")) };
+                return if byte == b'\n' { Ok(Some(at)) } else { Err(BadAnswer("a trailer section without CR LF at its end")) };
             }
             self.part = self.step(byte)?;
         }
         Ok(None)
     }
 
-    fn step(&mut self, byte: u8) -> Result<Part, Bad> {
+    fn step(&mut self, byte: u8) -> Result<Part, BadAnswer> {
         match self.part {
             Part::SizeFirst | Part::Size | Part::SizePad | Part::Extension => self.size_line(byte),
             Part::SizeLf => match (byte, self.left) {
                 (b'\n', 0) => {
-                    self.seen = 0;
+                    self.line_bytes = 0;
                     Ok(Part::TrailerStart)
                 }
                 (b'\n', _) => Ok(Part::Data),
-                _ => Err(Bad("a chunk size without CR LF")),
+                _ => Err(BadAnswer("a chunk size without CR LF")),
             },
             Part::DataCr if byte == b'\r' => Ok(Part::DataLf),
             Part::DataLf if byte == b'\n' => {
-                (self.left, self.seen) = (0, 0);
+                (self.left, self.line_bytes) = (0, 0);
                 Ok(Part::SizeFirst)
             }
-            Part::DataCr | Part::DataLf => Err(Bad("chunk data longer than its size")),
+            Part::DataCr | Part::DataLf => Err(BadAnswer("chunk data longer than its size")),
             Part::TrailerStart | Part::TrailerName | Part::TrailerValue | Part::TrailerLf => self.trailer(byte),
             Part::Data | Part::LastLf => unreachable!("handled by feed"),
         }
     }
 
-    fn size_line(&mut self, byte: u8) -> Result<Part, Bad> {
-        self.seen += 1;
-        if self.seen > LINE_BYTES_MAX {
-            return Err(Bad("a chunk-size line over 4 KiB"));
+    fn size_line(&mut self, byte: u8) -> Result<Part, BadAnswer> {
+        self.line_bytes += 1;
+        if self.line_bytes > LINE_BYTES_MAX {
+            return Err(BadAnswer("a chunk-size line over 4 KiB"));
         }
         let digits = matches!(self.part, Part::SizeFirst | Part::Size);
         if digits && let Some(digit) = (byte as char).to_digit(16) {
             if self.left >> 60 != 0 {
-                return Err(Bad("a chunk size over 64 bits"));
+                return Err(BadAnswer("a chunk size over 64 bits"));
             }
             self.left = self.left << 4 | u64::from(digit);
             return Ok(Part::Size);
         }
         if self.part == Part::SizeFirst {
-            return Err(Bad("a chunk size that is no hexadecimal number"));
+            return Err(BadAnswer("a chunk size that is no hexadecimal number"));
         }
         match (self.part, byte) {
             (_, b'\r') => Ok(Part::SizeLf),
             (Part::Extension, b'\t' | b' '..=b'~' | 0x80..) => Ok(Part::Extension),
             (Part::Size | Part::SizePad, b' ' | b'\t') => Ok(Part::SizePad),
             (Part::Size | Part::SizePad, b';') => Ok(Part::Extension),
-            _ => Err(Bad("a chunk size that is no hexadecimal number")),
+            _ => Err(BadAnswer("a chunk size that is no hexadecimal number")),
         }
     }
 
-    fn trailer(&mut self, byte: u8) -> Result<Part, Bad> {
-        self.seen += 1;
-        if self.seen > TRAILER_BYTES_MAX {
-            return Err(Bad("a trailer section over 64 KiB"));
+    fn trailer(&mut self, byte: u8) -> Result<Part, BadAnswer> {
+        self.line_bytes += 1;
+        if self.line_bytes > TRAILER_BYTES_MAX {
+            return Err(BadAnswer("a trailer section over 64 KiB"));
         }
         match (self.part, byte) {
             (Part::TrailerStart, b'\r') => Ok(Part::LastLf),
@@ -121,12 +121,12 @@ impl Chunked {
             (Part::TrailerValue, b'\r') => Ok(Part::TrailerLf),
             (Part::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => Ok(Part::TrailerValue),
             (Part::TrailerLf, b'\n') => Ok(Part::TrailerStart),
-            _ => Err(Bad("a trailer that is no header field")),
+            _ => Err(BadAnswer("a trailer that is no header field")),
         }
     }
 }
 
-/// A byte of a field name: tchar of RFC 9110 section 5.6.2.
+/// Whether a byte may be part of a field name: tchar of RFC 9110 section 5.6.2.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -136,8 +136,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Feeds in pieces of the given size; the number of bytes used.
-    fn decode(input: &[u8], piece: usize) -> Result<Option<usize>, Bad> {
+    /// Feeds in pieces of the given size. Returns the number of bytes used.
+    fn decode(input: &[u8], piece: usize) -> Result<Option<usize>, BadAnswer> {
         let mut chunked = Chunked::new();
         let mut before = 0;
         for part in input.chunks(piece.max(1)) {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_bodies_end_where_they_end_however_they_are_split() {
+    fn bodies_end_at_the_same_byte_however_they_are_split() {
         let bodies: [&[u8]; 7] = [
             b"0\r\n\r\n",
             b"5\r\nhello\r\n0\r\n\r\n",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_refused() {
+    fn malformed_bodies_are_refused() {
         let bodies: [&[u8]; 14] = [
             b"\r\n",
             b"x\r\n",
@@ -204,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_size_is_no_overflow() {
+    fn the_largest_size_does_not_overflow() {
         assert_eq!(decode(b"ffffffffffffffff\r\nabc", 1), Ok(None));
     }
 
     proptest! {
         #[test]
-        fn splitting_never_changes_the_outcome(input in proptest::collection::vec(proptest::sample::select(b"0123aAfFgG;:\r\n \tx\x00\xff".to_vec()), 0..200), piece in 1usize..20) {
+        fn splitting_never_changes_the_result(input in proptest::collection::vec(proptest::sample::select(b"0123aAfFgG;:\r\n \tx\x00\xff".to_vec()), 0..200), piece in 1usize..20) {
             prop_assert_eq!(decode(&input, piece), decode(&input, input.len()));
         }
     }

@@ -1,34 +1,22 @@
-//! FastCGI 1.0 (the FastCGI Specification of 29 April 1996): its records, and the request of a responder as bytes prepared once.
+//! FastCGI 1.0 (the FastCGI Specification of 29 April 1996): renders the request to a responder.
 
-mod answer;
-
-pub(crate) use answer::{Answer, Complaints};
+pub(crate) mod answer;
+mod record;
 
 use http::Uri;
 use percent_encoding::percent_decode_str;
 
+use self::record::{BEGIN_REQUEST, PARAMS, REQUEST_ID, STDIN, VERSION};
 use crate::plan::Plan;
 
-/// FCGI_VERSION_1.
-const VERSION: u8 = 1;
-/// Bytes of a record's header.
-const HEADER_BYTES: usize = 8;
-/// The only request of a connection at a time; 0 is that of management records.
-const REQUEST_ID: u8 = 1;
-/// Bytes of content in the records sent: below 65,535, the most that a record holds, and a multiple of eight, as the specification advises.
+/// Maximum content of a sent record, bytes: below 65,535, the limit of a record, and a multiple of eight, as the specification recommends.
 const CONTENT_BYTES_MAX: usize = 65_528;
-const BEGIN_REQUEST: u8 = 1;
-const END_REQUEST: u8 = 3;
-const PARAMS: u8 = 4;
-const STDIN: u8 = 5;
-const STDOUT: u8 = 6;
-const STDERR: u8 = 7;
 /// FCGI_RESPONDER, a role.
 const RESPONDER: u8 = 1;
-/// FCGI_KEEP_CONN, a flag: the server leaves the connection open after the answer.
+/// FCGI_KEEP_CONN, a flag: the server keeps the connection open after the answer.
 const KEEP_CONN: u8 = 1;
 
-/// Renders a checked plan's request: FCGI_BEGIN_REQUEST, the parameters and the body as streams, each with its empty end. `keep_alive`: FCGI_KEEP_CONN.
+/// Renders a checked plan's request: FCGI_BEGIN_REQUEST, then parameters and body as streams, each with its empty end. `keep_alive`: FCGI_KEEP_CONN.
 pub(crate) fn render(plan: &Plan, given: &[(String, String)], keep_alive: bool) -> Vec<u8> {
     let mut params = Vec::new();
     for (name, value) in parameters(plan, given) {
@@ -52,7 +40,7 @@ fn stream(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
     record(bytes, kind, &[]);
 }
 
-/// One record, padded to a multiple of eight bytes.
+/// Appends one record, padded to a multiple of eight bytes.
 fn record(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
     let padding = content.len().next_multiple_of(8) - content.len();
     let [high, low] = (content.len() as u16).to_be_bytes();
@@ -61,7 +49,7 @@ fn record(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
     bytes.extend_from_slice(&[0; 7][..padding]);
 }
 
-/// The length of a name or value: one byte below 128, else four with the highest bit set (section 3.4).
+/// Appends the length of a name or value: one byte below 128, else four with the highest bit set (section 3.4).
 fn length(bytes: &mut Vec<u8>, length: usize) {
     match u8::try_from(length) {
         Ok(short) if short < 128 => bytes.push(short),
@@ -69,19 +57,19 @@ fn length(bytes: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// The script that a path names: the path without its query, percent-decoded. It is SCRIPT_FILENAME where none is given.
+/// The script that a path names: the percent-decoded path without its query. It is the default of SCRIPT_FILENAME.
 pub(crate) fn script(path_and_query: &str) -> Vec<u8> {
     percent_decode_str(path_and_query.split('?').next().unwrap_or_default()).collect()
 }
 
-/// Every method that the parameters of a request name. Names are compared without regard to case, for a server may take `Request_Method` for it.
+/// The methods that the parameters of a request name. The comparison ignores case, since a server may accept `Request_Method`.
 pub(crate) fn methods(plan: &Plan, given: &[(String, String)]) -> Vec<String> {
     let named = parameters(plan, given).into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("REQUEST_METHOD"));
     named.map(|(_, value)| String::from_utf8_lossy(&value).into_owned()).collect()
 }
 
-/// The parameters that a web server gives (RFC 3875 section 4.1 and what PHP asks for beside it), then the header fields as HTTP_NAME; what the
-/// plan gives takes their place.
+/// The parameters that a web server sends (RFC 3875 section 4.1, and others that PHP needs), then the header fields as HTTP_NAME. Parameters of the plan
+/// replace them.
 fn parameters(plan: &Plan, given: &[(String, String)]) -> Vec<(String, Vec<u8>)> {
     let path = &plan.path_and_query;
     let (uri, query) = path.split_once('?').unwrap_or((path, ""));
@@ -105,7 +93,7 @@ fn parameters(plan: &Plan, given: &[(String, String)]) -> Vec<(String, Vec<u8>)>
     put("QUERY_STRING", query.as_bytes());
     put("SCRIPT_FILENAME", &script);
     put("SCRIPT_NAME", &script);
-    // PHP built with force-cgi-redirect refuses a request without it.
+    // PHP built with force-cgi-redirect refuses requests without it.
     put("REDIRECT_STATUS", b"200");
     put("CONTENT_TYPE", header(plan, "content-type").unwrap_or_default().as_bytes());
     let has_body = !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH");
@@ -124,7 +112,7 @@ fn header<'a>(plan: &'a Plan, name: &str) -> Option<&'a str> {
     plan.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-/// The header fields as parameters; those of one name are joined, as RFC 3875 section 4.1.18 asks.
+/// The header fields as parameters. Fields with the same name are joined (RFC 3875 section 4.1.18).
 fn fields(plan: &Plan) -> Vec<(String, Vec<u8>)> {
     let mut fields: Vec<(String, Vec<u8>)> = Vec::new();
     let own = [("Host", plan.host_header.as_str()), ("User-Agent", concat!("chokepoint/", env!("CARGO_PKG_VERSION")))];
@@ -157,7 +145,7 @@ mod tests {
 
     fn records(mut bytes: &[u8]) -> Vec<Record> {
         let mut records = Vec::new();
-        while let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES) {
+        while let Some((header, rest)) = bytes.split_at_checked(record::HEADER_BYTES) {
             assert_eq!((header[0], header[2], header[3], header[7]), (1, 0, 1, 0));
             let content = usize::from(u16::from_be_bytes([header[4], header[5]]));
             let end = content + usize::from(header[6]);
@@ -208,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_get_is_three_streams_and_names_the_script() {
+    fn a_get_request_has_three_parts_and_names_the_script() {
         let (records, params) = rendered(&fastcgi());
         assert_eq!(records.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [BEGIN_REQUEST, PARAMS, PARAMS, STDIN]);
         assert_eq!(records[0].1, [0, 1, 1, 0, 0, 0, 0, 0], "a responder that keeps the connection");
@@ -230,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn long_parameters_and_bodies_are_split_and_given_ones_replace_ours() {
+    fn long_parameters_and_bodies_are_split_and_given_ones_replace_the_defaults() {
         let mut post = fastcgi();
         post.method = "POST".into();
         post.body = (0..150_000u32).map(|byte| byte as u8).collect();
@@ -256,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_decoded_and_what_is_no_code_stays() {
+    fn paths_are_decoded_and_invalid_codes_stay() {
         for (path, script) in [("/a%2Fb?c%41", "/a/b"), ("/%", "/%"), ("/%4", "/%4"), ("/%zz%41", "/%zzA"), ("/%+1", "/%+1"), ("", "")] {
             assert_eq!(super::script(path), script.as_bytes(), "{path}");
         }

@@ -1,11 +1,11 @@
-//! A head that arrives in pieces: gathered up to its empty line, searched once, within a bound.
+//! The buffer of a head that arrives in pieces. Each byte is searched once for the empty line, and the size is bounded.
 
-use crate::protocol::answer::{Bad, HEAD_BYTES_MAX};
+use crate::protocol::completion::{BadAnswer, HEAD_BYTES_MAX};
 
-/// A gathered head's buffer above this size is given back to the allocator.
+/// A larger buffer is freed after the head.
 pub(crate) const HEAD_BYTES_KEPT: usize = 4096;
 
-/// How far the search for the head's empty line has come.
+/// The state of the search for the head's empty line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scan {
     Line,
@@ -13,31 +13,30 @@ enum Scan {
     EmptyLineCr,
 }
 
-/// The pieces of one head so far.
+/// The received part of a head.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct HeadBuffer {
     bytes: Vec<u8>,
     scan: Scan,
     start: Scan,
 }
 
-impl Gathered {
-    /// Of a head that begins with a status line.
+impl HeadBuffer {
+    /// For a head that begins with a status line.
     pub(crate) const fn new() -> Self {
-        Gathered { bytes: Vec::new(), scan: Scan::Line, start: Scan::Line }
+        HeadBuffer { bytes: Vec::new(), scan: Scan::Line, start: Scan::Line }
     }
 
-    /// Of a head whose very first line may be the empty one.
+    /// For a head whose first line may be the empty one.
     pub(crate) const fn of_fields() -> Self {
-        Gathered { bytes: Vec::new(), scan: Scan::LineStart, start: Scan::LineStart }
+        HeadBuffer { bytes: Vec::new(), scan: Scan::LineStart, start: Scan::LineStart }
     }
 
-    /// The bytes so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Position after the empty line, if it is in these bytes, which follow all that was searched before.
+    /// The position after the empty line, if it is in these bytes. They must follow the bytes searched before.
     pub(crate) fn find_end(&mut self, bytes: &[u8]) -> Option<usize> {
         for (at, &byte) in bytes.iter().enumerate() {
             self.scan = match (self.scan, byte) {
@@ -50,16 +49,16 @@ impl Gathered {
         None
     }
 
-    /// Adds bytes of the head and no others.
-    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<(), Bad> {
+    /// Appends bytes of the head only.
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<(), BadAnswer> {
         if self.bytes.len() + bytes.len() > HEAD_BYTES_MAX {
-            return Err(Bad("a head over 64 KiB"));
+            return Err(BadAnswer("a head over 64 KiB"));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Forgets the head; keeps no large buffer.
+    /// Forgets the head and frees a large buffer.
     pub(crate) fn clear(&mut self) {
         if self.bytes.capacity() > HEAD_BYTES_KEPT {
             self.bytes = Vec::new();

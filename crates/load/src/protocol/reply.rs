@@ -1,19 +1,21 @@
-//! The answer of a connection in either protocol, behind one face, and what a thread remembers beside its connections.
+//! The answer of a connection in either protocol, and the state that a thread shares between its connections.
 
 use crate::plan::{Plan, Protocol};
-use crate::protocol::answer::{self, Bad, Fed, Memo};
-use crate::protocol::fastcgi::{self, Complaints};
+use crate::protocol::answer::{self, HeadCache};
+use crate::protocol::completion::{BadAnswer, Completion};
+use crate::protocol::fastcgi::answer as fastcgi;
+use crate::protocol::fastcgi::answer::ErrorOutput;
 
-/// What a thread remembers beside its connections.
+/// State that a thread shares between its connections.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadScratch {
-    /// Of answers to HEAD, and to other methods: the same head means another length there.
-    memo_head: Memo,
-    memo: Memo,
-    pub(crate) complaints: Complaints,
+    /// One cache for answers to HEAD and one for other methods: the same head means another body length.
+    head_cache_for_head: HeadCache,
+    head_cache: HeadCache,
+    pub(crate) error_output: ErrorOutput,
 }
 
-/// One answer in the making.
+/// An answer while it is parsed.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Http(answer::Answer),
@@ -28,7 +30,7 @@ impl Reply {
         }
     }
 
-    /// Makes ready for the next answer. `is_head`: to a request whose method is HEAD.
+    /// Prepares for the next answer. `is_head`: the request's method is HEAD.
     pub(crate) fn reset(&mut self, is_head: bool) {
         match self {
             Reply::Http(answer) => answer.reset(is_head),
@@ -36,17 +38,17 @@ impl Reply {
         }
     }
 
-    /// Takes the next bytes.
-    pub(crate) fn feed(&mut self, bytes: &[u8], aside: &mut ThreadScratch) -> Result<Fed, Bad> {
+    /// Parses the next bytes.
+    pub(crate) fn feed(&mut self, bytes: &[u8], scratch: &mut ThreadScratch) -> Result<Completion, BadAnswer> {
         match self {
-            Reply::Http(answer) if answer.is_to_head_request() => answer.feed(bytes, &mut aside.memo_head),
-            Reply::Http(answer) => answer.feed(bytes, &mut aside.memo),
-            Reply::FastCgi(answer) => answer.feed(bytes, &mut aside.complaints),
+            Reply::Http(answer) if answer.is_to_head_request() => answer.feed(bytes, &mut scratch.head_cache_for_head),
+            Reply::Http(answer) => answer.feed(bytes, &mut scratch.head_cache),
+            Reply::FastCgi(answer) => answer.feed(bytes, &mut scratch.error_output),
         }
     }
 
-    /// The peer closed in order: true where that completes the answer. One of FastCGI is completed by a record alone.
-    pub(crate) fn close(&mut self) -> Result<bool, Bad> {
+    /// The peer closed its side. True if that completes the answer. A FastCGI answer is only completed by a record.
+    pub(crate) fn close(&mut self) -> Result<bool, BadAnswer> {
         match self {
             Reply::Http(answer) => answer.close(),
             Reply::FastCgi(_) => Ok(false),
@@ -61,7 +63,7 @@ impl Reply {
         }
     }
 
-    /// True where the connection may carry another request after this complete answer.
+    /// Whether the connection can carry another request after this complete answer.
     pub(crate) fn reusable(&self) -> bool {
         match self {
             Reply::Http(answer) => answer.reusable(),

@@ -1,4 +1,4 @@
-//! A connected socket of either family, or one with TLS, behind one face: a branch at each call and nothing else.
+//! A connected TCP or unix socket, or one with TLS. Each call costs one branch and nothing else.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::host::address::Address;
 use crate::host::bind;
 use crate::protocol::tls::{Client, TlsStream};
 
-/// A socket that does not block.
+/// A non-blocking socket.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
@@ -21,9 +21,9 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Calls connect(). A unix socket is connected at once or not at all: EAGAIN says that its accept queue is full (unix(7)).
+    /// Calls connect(). A unix socket is connected at once or not at all: EAGAIN means that its accept queue is full (unix(7)).
     ///
-    /// `from`: the address to come from, where it is not the kernel's choice.
+    /// `from`: the source address, if the kernel shall not choose.
     pub(crate) fn connect(address: &Address, from: Option<IpAddr>, tls: Option<&Client>) -> io::Result<Self> {
         match address {
             Address::Tcp(address) => {
@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// Has the kernel tell of what can be read, and of what can be written where that is asked for.
+    /// Registers for read events, and for write events if `writes` is set.
     pub(crate) fn register(&mut self, registry: &Registry, token: Token, writes: bool) -> io::Result<()> {
         let interest = if writes { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         match self {
@@ -51,7 +51,7 @@ impl Stream {
         }
     }
 
-    /// Has the kernel tell of what can be written, too.
+    /// Registers for write events too.
     pub(crate) fn watch_writes(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         match self {
@@ -79,7 +79,7 @@ impl Stream {
         }
     }
 
-    /// Sends what a write took and could not send yet.
+    /// Sends what a write accepted but could not send yet.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
@@ -87,7 +87,7 @@ impl Stream {
         }
     }
 
-    /// The socket of TCP; a unix socket is none.
+    /// The TCP socket; none for a unix socket.
     pub(crate) fn tcp(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Stream::Tcp(stream) => Some(stream.as_fd()),
@@ -96,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// The session, where there is one.
+    /// The TLS session, if any.
     pub(crate) fn tls(&mut self) -> Option<&mut TlsStream> {
         match self {
             Stream::Tls(stream) => Some(stream),
@@ -104,13 +104,13 @@ impl Stream {
         }
     }
 
-    /// True where no event will tell of what a read would give.
+    /// Whether a read would return something that no event announces.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self, Stream::Tls(stream) if stream.has_ended())
     }
 }
 
-/// The system call itself: in a process of several threads the C library's has a thread's cancellation to see to, which costs more than all
+/// The plain system call. In a process with several threads, the C library's function also handles thread cancellation, which costs more than everything
 /// that is done here with an answer.
 #[inline(always)]
 fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {

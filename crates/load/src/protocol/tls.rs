@@ -1,4 +1,4 @@
-//! TLS on a connection (RFC 8446, RFC 5246, through rustls): the handshake, and records in and out without blocking.
+//! TLS on a connection (RFC 8446, RFC 5246, with rustls): the handshake, and non-blocking reads and writes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
 
-/// How TLS is spoken.
+/// How to use TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// Name that the server's certificate must have, also told to it (server name indication): a host name or an IP address.
+    /// The name that the server's certificate must have: a host name or an IP address. It is also sent to the server (server name indication).
     pub server_name: String,
     /// Whom to trust.
     pub trust: Trust,
-    /// Sessions are resumed where the server allows it.
+    /// Resumes sessions if the server allows it.
     pub resume: bool,
 }
 
-/// Whose certificates are good.
+/// Which certificates are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
-    /// Those that the system's authorities have signed.
+    /// Those signed by the system's authorities.
     System,
-    /// Those that these authorities have signed: certificates in PEM.
+    /// Those signed by these authorities, given as certificates in PEM.
     Authorities(Vec<u8>),
-    /// Anybody's: nothing is verified.
+    /// All: nothing is verified.
     Anybody,
 }
 
@@ -59,14 +59,14 @@ impl Client {
         Ok(Client { config: Arc::new(config), name })
     }
 
-    /// Speaks TLS on a socket whose connect() was called.
+    /// Starts TLS on a socket for which connect() was called.
     pub(crate) fn connect(&self, socket: TcpStream) -> io::Result<Box<TlsStream>> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
         Ok(Box::new(TlsStream { socket, session, is_connected: false, connected_ns: 0, has_ended: false, failed: None }))
     }
 }
 
-/// The authorities to trust; none where nothing is verified.
+/// The trusted authorities; none if nothing is verified.
 fn roots(trust: &Trust) -> Result<Option<RootCertStore>, String> {
     let mut roots = RootCertStore::empty();
     match trust {
@@ -90,7 +90,7 @@ fn roots(trust: &Trust) -> Result<Option<RootCertStore>, String> {
     Ok(Some(roots))
 }
 
-/// Takes every certificate; that the server has its key is still checked.
+/// Accepts every certificate. That the server has its key is still checked.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 
@@ -134,12 +134,12 @@ impl ServerCertVerifier for Unverified {
 pub(crate) struct TlsStream {
     pub(crate) socket: TcpStream,
     session: ClientConnection,
-    /// The socket took a first byte: the connection stands.
+    /// The socket accepted a first byte: the connection is established.
     is_connected: bool,
-    /// When that was seen.
+    /// When that happened.
     pub(crate) connected_ns: u64,
     has_ended: bool,
-    /// An error that came behind data, to be told by the next read.
+    /// An error that came after data. The next read returns it.
     failed: Option<io::Error>,
 }
 
@@ -148,17 +148,17 @@ impl TlsStream {
         self.is_connected
     }
 
-    /// True where the handshake was shortened by an earlier session.
+    /// Whether the handshake resumed an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         self.session.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// True where no event will tell of what a read would give.
+    /// Whether a read would return something that no event announces.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended || self.failed.is_some()
     }
 
-    /// Reads until the buffer is full or the socket empty.
+    /// Reads until the buffer is full or the socket is empty.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -176,7 +176,7 @@ impl TlsStream {
                         return Ok(filled);
                     }
                 },
-                // Closed without the alert that says so, as many servers do: the answer's own framing tells whether it is whole.
+                // Many servers close without the alert for it. The answer's own framing decides whether it is complete.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.has_ended = true,
                 Err(error) => return Err(error),
             }
@@ -184,18 +184,18 @@ impl TlsStream {
         Ok(filled)
     }
 
-    /// Takes in records from the socket; the number of its bytes.
+    /// Reads records from the socket. Returns the number of its bytes.
     fn receive(&mut self) -> io::Result<usize> {
         let bytes = self.session.read_tls(&mut self.socket)?;
         let taken = self.session.process_new_packets();
         taken.map(|_| bytes).map_err(|error| {
-            // The alert that tells the server why; that it may not get out changes nothing.
+            // Send the alert that tells the server why. If it cannot be sent, nothing changes.
             let _ = self.session.write_tls(&mut self.socket);
             io::Error::new(ErrorKind::InvalidData, error)
         })
     }
 
-    /// Goes on with the handshake; writes once it is complete.
+    /// Continues the handshake, and writes once it is complete.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         while self.session.is_handshaking() {
             self.flush()?;
@@ -213,7 +213,7 @@ impl TlsStream {
         }
     }
 
-    /// Sends the records that are ready.
+    /// Sends the pending records.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             self.session.write_tls(&mut self.socket)?;

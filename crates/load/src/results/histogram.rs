@@ -1,4 +1,4 @@
-//! Latency histograms: recording without loss at the top, percentiles, and the text form that other HDR tools read.
+//! Latency histograms: recording, percentiles, and the text form that other HDR tools read.
 
 use std::borrow::Cow;
 
@@ -6,23 +6,23 @@ use chokepoint_model::load::{Bucket, Percentiles, Quantile};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-/// The longest duration that is told apart, microseconds: an hour. Longer ones are recorded as this.
+/// Maximum recorded duration, microseconds: an hour. Longer ones are recorded as this.
 const DURATION_US_MAX: u64 = 3_600_000_000;
 
-/// An answer is slow that takes over this many times the median.
+/// An answer is slow if it takes longer than this multiple of the median.
 const SLOW_FACTOR: u64 = 4;
-/// Distinct durations by which the requests that one slow answer kept from being sent are recorded.
+/// Maximum number of distinct durations with which the requests omitted during one slow answer are recorded.
 const CORRECTION_STEPS: u64 = 10_000;
-/// Powers of ten at which the steps of a distribution begin again.
+/// Powers of ten at which the steps of a distribution start again.
 const BUCKET_BOUNDS_US: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// Points of a percentile distribution each time that the distance to 100 % halves, as HdrHistogram's own tools take by default.
+/// Points of a percentile distribution for each halving of the distance to 100 %, the default of HdrHistogram's own tools.
 const TICKS_PER_HALVING: u32 = 5;
 
 /// Durations in microseconds, 1 us to 1 h, three significant digits.
 #[derive(Debug, Clone)]
 pub(crate) struct Durations {
-    /// Nothing before the first duration: `hdrhistogram` writes 190 KB of zeros for this range, and most kinds of durations never occur.
+    /// None before the first duration: `hdrhistogram` initialises 190 KB for this range, and most kinds of durations never occur.
     histogram: Option<Histogram<u64>>,
     /// The largest duration itself, not its bucket.
     max_us: u64,
@@ -65,19 +65,19 @@ impl Durations {
         self.max_us = self.max_us.max(other.max_us);
     }
 
-    /// Takes off what is known to be in it.
-    pub(crate) fn take_off(&mut self, part: &Durations) {
+    /// Subtracts a part that this histogram contains.
+    pub(crate) fn subtract(&mut self, part: &Durations) {
         let (Some(whole), Some(part)) = (&mut self.histogram, &part.histogram) else { return };
         whole.subtract(part).expect("both histograms have the same bounds and the part is in the whole");
         self.max_us = self.max_us.min(whole.max());
     }
 
-    /// Durations that were recorded.
+    /// Number of recorded durations.
     pub(crate) fn count(&self) -> u64 {
         self.histogram.as_ref().map_or(0, Histogram::len)
     }
 
-    /// How many took longer than this, and the sum of their durations, microseconds. A duration counts as the middle of its bucket, which is a thousandth wide.
+    /// Number and sum (microseconds) of the durations above this one. Each counts as the middle of its bucket, which is a thousandth wide.
     pub(crate) fn beyond(&self, longest_us: u64) -> (u64, u64) {
         let Some(histogram) = &self.histogram else { return (0, 0) };
         let buckets = histogram.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
@@ -88,22 +88,22 @@ impl Durations {
         })
     }
 
-    /// The duration that this share (0 to 1) of them does not exceed, microseconds; 0 where nothing was recorded.
+    /// The duration that this share (0 to 1) of them does not exceed, microseconds; 0 if nothing was recorded.
     pub(crate) fn at(&self, share: f64) -> u64 {
         self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_quantile(share).min(self.max_us))
     }
 
-    /// Mean, microseconds; 0 where nothing was recorded.
+    /// Mean, microseconds; 0 if nothing was recorded.
     pub(crate) fn mean(&self) -> f64 {
         self.histogram.as_ref().map_or(0.0, Histogram::mean)
     }
 
-    /// Standard deviation, microseconds; 0 where nothing was recorded.
+    /// Standard deviation, microseconds; 0 if nothing was recorded.
     pub(crate) fn stdev(&self) -> f64 {
         self.histogram.as_ref().filter(|histogram| !histogram.is_empty()).map_or(0.0, Histogram::stdev)
     }
 
-    /// The percentile distribution: ever denser towards the largest.
+    /// The percentile distribution, denser towards the largest duration.
     pub(crate) fn quantiles(&self) -> Vec<Quantile> {
         let mut count = 0;
         let point = |step: hdrhistogram::iterators::IterationValue<u64>| {
@@ -113,12 +113,11 @@ impl Durations {
         self.histogram().iter_quantiles(TICKS_PER_HALVING).map(point).collect()
     }
 
-    /// With the requests that slow answers kept a closed loop from sending, each with the time it would have waited.
+    /// Adds the requests that slow answers kept a closed loop from sending, each with the time it would have waited.
     ///
-    /// An answer that takes several times as long as is usual keeps its connection from sending what it would have sent meanwhile, and these
-    /// requests are missing where the server was at its worst (coordinated omission, G. Tene, "How NOT to Measure Latency"). The usual time
-    /// between two requests of a connection is the mean of the answers that were not slow; for each slow one of length L, requests of
-    /// L - usual, L - 2 usual, ... are added.
+    /// A slow answer keeps its connection from sending. The omitted requests are missing exactly where the server was at its worst (coordinated omission,
+    /// G. Tene, "How NOT to Measure Latency"). The usual time between two requests of a connection is the mean of the answers that were not slow. For each
+    /// slow answer of length L, requests of L - usual, L - 2 usual, ... are added.
     pub(crate) fn corrected(self) -> Durations {
         let Some(histogram) = &self.histogram else { return self };
         let slow_us = histogram.value_at_quantile(0.5).saturating_mul(SLOW_FACTOR);
@@ -137,7 +136,7 @@ impl Durations {
         let mut corrected = self;
         for (value_us, count) in slow {
             let missing = value_us / usual_us;
-            // Evenly spaced, so that many can be added in few steps.
+            // They are evenly spaced, so many can be added in few steps.
             let step = missing.div_ceil(CORRECTION_STEPS).max(1);
             for first in (1..=missing).step_by(step as usize) {
                 let times = step.min(missing - first + 1);
@@ -148,7 +147,7 @@ impl Durations {
         corrected
     }
 
-    /// How many lie where, in steps of 1, 2, 5, 10, ... microseconds from the first that holds any to the last.
+    /// Counts in steps of 1, 2, 5, 10, ... microseconds, from the first non-empty step to the last.
     pub(crate) fn distribution(&self) -> Vec<Bucket> {
         let mut buckets: Vec<Bucket> = Vec::new();
         let Some(histogram) = &self.histogram else { return buckets };
@@ -170,9 +169,9 @@ impl Durations {
         buckets
     }
 
-    /// All zero where nothing was recorded.
+    /// All zero if nothing was recorded.
     pub(crate) fn percentiles(&self) -> Percentiles {
-        // The histogram gives the top of a bucket, which may lie above the largest duration.
+        // The histogram returns the top of a bucket, which may lie above the largest duration.
         let Some(histogram) = &self.histogram else { return Percentiles::default() };
         let at = |quantile| histogram.value_at_quantile(quantile).min(self.max_us);
         Percentiles { p50: at(0.5), p75: at(0.75), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), max: self.max_us }
@@ -205,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_took_longer_is_counted_and_summed_to_a_thousandth() {
+    fn longer_durations_are_counted_and_summed_to_a_thousandth() {
         let mut durations = Durations::new();
         assert_eq!(durations.beyond(0), (0, 0));
         durations.record_ns_times(1_000_000, 1_000);
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_rfc() {
         let cases =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy")];
         for (plain, coded) in cases {
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_answer_stands_for_those_that_it_kept_from_being_sent() {
+    fn a_slow_answer_adds_the_requests_that_it_kept_from_being_sent() {
         let mut durations = Durations::new();
         durations.record_ns_times(1_000_000, 999);
         assert_eq!(durations.clone().corrected().percentiles(), durations.percentiles(), "nothing was slow");
@@ -259,7 +258,7 @@ mod tests {
         assert!((1990..=2010).contains(&corrected.histogram().len()), "{}", corrected.histogram().len());
         let percentiles = corrected.percentiles();
         assert!((495_000..=505_000).contains(&percentiles.p75) && percentiles.max == 1_000_000, "{percentiles:?}");
-        // However long against the usual time, the work is bounded.
+        // The work is bounded, however slow an answer is compared to the usual time.
         let mut extreme = Durations::new();
         extreme.record_ns_times(1_000, 1_000_000);
         extreme.record_ns_times(u64::MAX, 1_000_000);
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_has_every_duration_once_and_no_gaps() {
+    fn a_distribution_has_every_duration_once_without_gaps() {
         let mut durations = Durations::new();
         assert_eq!(durations.distribution(), []);
         for (us, times) in [(3, 2), (5, 1), (6, 1), (100, 4), (1_999, 1), (u64::MAX / 1000, 1)] {
@@ -283,22 +282,22 @@ mod tests {
     }
 
     #[test]
-    fn a_part_can_be_taken_off() {
+    fn a_part_can_be_subtracted() {
         let (mut whole, mut part) = (Durations::new(), Durations::new());
         whole.record_ns_times(5_000, 3);
         part.record_ns(5_000);
-        whole.take_off(&part);
+        whole.subtract(&part);
         assert_eq!((whole.histogram().len(), whole.mean()), (2, 5.0));
         part.record_ns_times(5_000, 1);
-        whole.take_off(&part);
+        whole.subtract(&part);
         assert_eq!(whole.percentiles(), Percentiles::default());
     }
 
     #[test]
-    fn what_never_occurred_takes_no_memory() {
+    fn an_empty_histogram_takes_no_memory() {
         let (mut sum, mut some) = (Durations::new(), Durations::new());
         sum.add(&Durations::new());
-        sum.take_off(&Durations::new());
+        sum.subtract(&Durations::new());
         assert!(sum.clone().corrected().is_empty() && sum.histogram.is_none());
         some.record_ns(2_000);
         sum.add(&some);

@@ -1,11 +1,11 @@
-//! How a request ends, and which failure an error of the kernel means.
+//! How a request ends, and which failure a kernel error means.
 
 use std::io;
 
 use chokepoint_model::load::Errors;
 use rustix::io::Errno;
 
-/// Why a request got no answer; one for each counter of [`Errors`] that a sent request can end in.
+/// Why a request got no answer. Each variant that a sent request can end in has its counter in [`Errors`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     ConnectRefused,
@@ -22,7 +22,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The failure that an error of socket(), connect() or the first write means.
+    /// The failure for an error of socket(), connect() or the first write.
     pub(crate) fn of_connect(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {
             // A reset after the handshake but before the first write.
@@ -35,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// The failure that an error of read() or write() on an established connection means.
+    /// The failure for an error of read() or write() on an established connection.
     pub(crate) fn of_established(error: &io::Error) -> Self {
         Errno::from_io_error(error).and_then(Self::local).unwrap_or(Failure::Reset)
     }
@@ -49,12 +49,12 @@ impl Failure {
         }
     }
 
-    /// True where trying again at once would spin: the attempt cost the kernel next to nothing and will fail again.
+    /// Whether trying again at once would spin: the attempt cost the kernel almost nothing and will fail again.
     pub(crate) fn is_immediate(self) -> bool {
         matches!(self, Failure::ConnectRefused | Failure::ConnectFailed | Failure::LocalPorts | Failure::LocalFiles | Failure::LocalMemory)
     }
 
-    /// Words for an example of this failure.
+    /// The text of this failure in an example.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Failure::ConnectRefused => "connection refused",
@@ -89,19 +89,19 @@ impl Failure {
     }
 }
 
-/// What a request ended in.
+/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestEnd {
-    /// An answer with this status, complete.
+    /// With a complete answer of this status.
     Status(u16),
-    /// No answer.
+    /// Without an answer.
     Failure(Failure),
 }
 
-/// More about an end, for the examples in the result.
+/// Details of an end, for the examples in the result.
 #[derive(Debug)]
 pub(crate) enum Detail {
-    /// Nothing more.
+    /// No details.
     None,
     /// The kernel's error.
     Io(io::Error),
@@ -113,7 +113,7 @@ pub(crate) enum Detail {
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) end: RequestEnd,
-    /// The connection may carry the next request.
+    /// The connection can carry the next request.
     pub(crate) reusable: bool,
     pub(crate) detail: Detail,
 }
@@ -124,12 +124,43 @@ impl Ended {
     }
 }
 
+/// Adds the counts of `other` to `sum`.
+pub(crate) fn add_errors(sum: &mut Errors, other: &Errors) {
+    // Destructured by name, so that a new counter cannot be forgotten here.
+    let Errors {
+        connect_refused,
+        connect_timeout,
+        connect_failed,
+        tls_failed,
+        response_timeout,
+        reset,
+        closed_before_answer,
+        bad_response,
+        local_ports,
+        local_files,
+        local_memory,
+        never_sent,
+    } = other;
+    sum.connect_refused += connect_refused;
+    sum.connect_timeout += connect_timeout;
+    sum.connect_failed += connect_failed;
+    sum.tls_failed += tls_failed;
+    sum.response_timeout += response_timeout;
+    sum.reset += reset;
+    sum.closed_before_answer += closed_before_answer;
+    sum.bad_response += bad_response;
+    sum.local_ports += local_ports;
+    sum.local_files += local_files;
+    sum.local_memory += local_memory;
+    sum.never_sent += never_sent;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_kernel_are_told_apart() {
+    fn kernel_errors_map_to_failures() {
         let of = |errno: Errno| Failure::of_connect(&io::Error::from(errno));
         assert_eq!(of(Errno::CONNREFUSED), Failure::ConnectRefused);
         assert_eq!(of(Errno::TIMEDOUT), Failure::ConnectTimeout);
@@ -146,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_has_a_counter_of_its_own() {
+    fn every_failure_has_its_own_counter() {
         use Failure::*;
         let all = [
             ConnectRefused,

@@ -1,13 +1,15 @@
-//! What happened when: counts every ten milliseconds, coarser where a load is long, so that their number stays bounded.
+//! Counts over time, in buckets of ten milliseconds. Buckets get longer in a long load, so that their number stays bounded.
 
 use chokepoint_model::load::{Point, Series};
 
-/// Length of a bucket at first, milliseconds.
+/// Length of a slice, nanoseconds.
+pub(crate) const SLICE_NS: u64 = 100_000_000;
+/// Initial length of a bucket, milliseconds.
 const INTERVAL_MS: u32 = 10;
-/// Most buckets: a minute at the first length. When they are full, each two become one of twice the length.
+/// Maximum number of buckets: a minute at the initial length. When it is reached, pairs are merged and the length doubles.
 const POINTS_MAX: usize = 6_000;
 
-/// One thread's series. The caller ends buckets ([`Timeline::roll`]) before it counts.
+/// One thread's series. The caller must end buckets ([`Timeline::end_due_buckets`]) before counting.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     origin_ns: u64,
@@ -25,7 +27,7 @@ impl Timeline {
         timeline
     }
 
-    /// Makes room for a load of this length.
+    /// Reserves memory for a load of this length.
     pub(crate) fn reserve(&mut self, duration_ns: u64) {
         self.points.reserve(((duration_ns / (u64::from(INTERVAL_MS) * 1_000_000) + 1) as usize).min(POINTS_MAX));
     }
@@ -34,9 +36,9 @@ impl Timeline {
         self.origin_ns + (self.points.len() as u64 + 1) * u64::from(self.interval_ms) * 1_000_000
     }
 
-    /// Ends the buckets whose time is over; since the last call `in_flight` requests were under way.
+    /// Ends buckets whose time is over. `in_flight`: requests in flight since the last call.
     #[inline(always)]
-    pub(crate) fn roll(&mut self, now_ns: u64, in_flight: u32) {
+    pub(crate) fn end_due_buckets(&mut self, now_ns: u64, in_flight: u32) {
         while now_ns >= self.end_ns {
             self.close(in_flight);
         }
@@ -47,7 +49,7 @@ impl Timeline {
         let point = Point { in_flight, ..std::mem::take(&mut self.point) };
         self.points.push(point);
         if self.points.len() == POINTS_MAX {
-            self.double();
+            self.merge_pairs();
         }
         self.end_ns = self.next_end_ns();
     }
@@ -88,8 +90,8 @@ impl Timeline {
         }
     }
 
-    /// Makes one bucket of each two.
-    fn double(&mut self) {
+    /// Merges each pair of buckets.
+    fn merge_pairs(&mut self) {
         for pair in 0..self.points.len().div_ceil(2) {
             let mut sum = self.points[2 * pair];
             if let Some(second) = self.points.get(2 * pair + 1) {
@@ -102,13 +104,13 @@ impl Timeline {
         self.interval_ms *= 2;
     }
 
-    /// Adds what another thread has counted from the same origin on.
+    /// Adds another thread's counts with the same origin.
     pub(crate) fn add(&mut self, mut other: Timeline) {
         while self.interval_ms < other.interval_ms {
-            self.double();
+            self.merge_pairs();
         }
         while other.interval_ms < self.interval_ms {
-            other.double();
+            other.merge_pairs();
         }
         self.points.resize(self.points.len().max(other.points.len()), Point::default());
         for (sum, point) in self.points.iter_mut().zip(&other.points) {
@@ -122,7 +124,7 @@ impl Timeline {
     }
 }
 
-/// Adds all but what is under way.
+/// Adds everything except requests in flight.
 fn add(sum: &mut Point, other: &Point) {
     sum.started = sum.started.saturating_add(other.started);
     sum.good = sum.good.saturating_add(other.good);
@@ -139,11 +141,11 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn what_happened_stands_where_it_happened() {
+    fn events_are_counted_in_their_buckets() {
         let mut timeline = Timeline::new(100 * MS);
-        timeline.roll(105 * MS, 0);
+        timeline.end_due_buckets(105 * MS, 0);
         timeline.start();
-        timeline.roll(131 * MS, 1);
+        timeline.end_due_buckets(131 * MS, 1);
         timeline.good(26 * MS);
         timeline.start();
         timeline.failed(4 * MS);
@@ -156,15 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn however_long_it_lasts_nothing_is_lost_and_the_number_is_bounded() {
-        // An hour, a request every 7 ms that takes 1 ms.
+    fn a_long_load_loses_nothing_and_has_bounded_buckets() {
+        // An hour, with a request every 7 ms that takes 1 ms.
         let mut timeline = Timeline::new(0);
         let mut now_ns = 0;
         let mut requests = 0u64;
         while now_ns < 3_600_000 * MS {
-            timeline.roll(now_ns, 0);
+            timeline.end_due_buckets(now_ns, 0);
             timeline.start();
-            timeline.roll(now_ns + MS, 1);
+            timeline.end_due_buckets(now_ns + MS, 1);
             timeline.good(MS);
             requests += 1;
             now_ns += 7 * MS;
@@ -181,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_different_lengths_come_together() {
+    fn threads_with_different_bucket_lengths_are_added() {
         let mut long = Timeline::new(0);
         long.start();
-        long.roll(POINTS_MAX as u64 * 10 * MS, 2);
+        long.end_due_buckets(POINTS_MAX as u64 * 10 * MS, 2);
         let mut short = Timeline::new(0);
-        short.roll(25 * MS, 3);
+        short.end_due_buckets(25 * MS, 3);
         short.start();
         short.finish(1);
         let copy = |of: &Timeline| Timeline { points: of.points.clone(), interval_ms: of.interval_ms, ..Timeline::new(0) };

@@ -1,23 +1,23 @@
-//! How surely the p99 of a load is known: requests that share a moment share their fate, so that they tell less than as many independent ones.
+//! The uncertainty of a load's p99. Requests at the same moment tend to be slow together, so they say less than as many independent ones.
 
 use crate::results::histogram::Durations;
 
-/// Batches that are held against each other: the lowest number that is advised for batch means (B. Schmeiser, "Batch size effects in the analysis of
-/// simulation output", 1982: 10 to 30, and hardly more is gained by more), for the longer a batch, the less does it depend on the one before.
+/// Number of batches that are compared: the lowest that is recommended for batch means (B. Schmeiser, "Batch size effects in the analysis of simulation
+/// output", 1982: 10 to 30, with little gain from more). The longer a batch is, the less it depends on the one before.
 const BATCHES: usize = 10;
 /// Student's t with nine degrees of freedom, two-sided 95 %.
 const T_95: f64 = 2.262_157;
-/// Pieces that are kept of a load; when they are full, each two become one of twice the length.
+/// Maximum number of pieces of a load. When it is reached, pairs are merged and the length of a piece doubles.
 const PIECES_MAX: usize = 64;
 /// Steps of a factor of two, from below a microsecond to half an hour.
 const STEPS: usize = 32;
 /// The quantile.
 const QUANTILE: f64 = 0.99;
 
-/// How many requests of a piece took how long, each step up to twice as long as the one before.
+/// Number of a piece's requests by latency. Each step is up to twice as long as the one before.
 type Piece = [u32; STEPS];
 
-/// One thread's pieces. A piece is a number of slices, the same for all but the one under way.
+/// One thread's pieces. All have the same number of slices, except the current one.
 #[derive(Debug, Clone)]
 pub(crate) struct Tails {
     pieces: Vec<Piece>,
@@ -38,7 +38,7 @@ impl Tails {
     }
 
     /// Ends a slice.
-    pub(crate) fn roll(&mut self) {
+    pub(crate) fn end_slice(&mut self) {
         self.slices += 1;
         if self.slices < self.slices_each {
             return;
@@ -46,23 +46,23 @@ impl Tails {
         self.slices = 0;
         self.pieces.push(std::mem::replace(&mut self.piece, [0; STEPS]));
         if self.pieces.len() == PIECES_MAX {
-            self.double();
+            self.merge_pairs();
         }
     }
 
-    /// Makes each two pieces one. The last of an odd number is dropped: it would be half a piece.
-    fn double(&mut self) {
+    /// Merges each pair of pieces. The last of an odd number is dropped, since it would be half a piece.
+    fn merge_pairs(&mut self) {
         self.slices_each *= 2;
         self.pieces = self.pieces.chunks_exact(2).map(sum).collect();
     }
 
-    /// Adds what another thread has counted in the same time.
+    /// Adds another thread's counts of the same time.
     pub(crate) fn add(&mut self, mut other: Tails) {
         while self.slices_each < other.slices_each {
-            self.double();
+            self.merge_pairs();
         }
         while other.slices_each < self.slices_each {
-            other.double();
+            other.merge_pairs();
         }
         self.pieces.resize(self.pieces.len().max(other.pieces.len()), [0; STEPS]);
         for (piece, added) in self.pieces.iter_mut().zip(&other.pieces) {
@@ -70,17 +70,17 @@ impl Tails {
         }
     }
 
-    /// The 95 % interval of the p99 of `durations`, microseconds: the order statistics between which it lies, as for so many independent requests as tell as
-    /// much as these. Nothing where the load was too short to see how its parts differ, or too few requests ended for the upper end to be among them.
+    /// The 95 % interval of the p99 of `durations`, microseconds: order statistics for the equivalent number of independent requests. None if the load was
+    /// too short to compare its parts, or if too few requests ended for the upper end to be among them.
     pub(crate) fn p99_us(&self, durations: &Durations) -> Option<(u64, u64)> {
         let count = durations.count();
-        let half = T_95 * (QUANTILE * (1.0 - QUANTILE) * self.effect()? / count as f64).sqrt();
+        let half = T_95 * (QUANTILE * (1.0 - QUANTILE) * self.design_effect()? / count as f64).sqrt();
         (count > 0 && QUANTILE + half < 1.0).then(|| (durations.at((QUANTILE - half).max(0.0)), durations.at(QUANTILE + half)))
     }
 
-    /// By how much the share of slow requests varies more from batch to batch than chance alone would let it (the design effect, L. Kish, 1965); at least 1.
-    /// Slow are those beyond the step that comes nearest to the slowest hundredth.
-    fn effect(&self) -> Option<f64> {
+    /// How much more the share of slow requests varies between batches than by chance (the design effect, L. Kish, 1965); at least 1. Slow requests are
+    /// those above the step closest to the slowest hundredth.
+    fn design_effect(&self) -> Option<f64> {
         let each = self.pieces.len() / BATCHES;
         let batches: Vec<Piece> = self.pieces.chunks_exact(each.max(1)).take(BATCHES).map(sum).collect();
         if each == 0 {
@@ -109,7 +109,7 @@ fn sum(pieces: &[Piece]) -> Piece {
     all
 }
 
-/// Requests of a step and above.
+/// Number of requests in this step and above.
 fn count(piece: &Piece, from: usize) -> f64 {
     piece[from..].iter().map(|count| f64::from(*count)).sum()
 }
@@ -118,7 +118,7 @@ fn count(piece: &Piece, from: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// A load of so many slices of a thousand requests, of which `slow` take long in the slice of that number.
+    /// A load of slices with a thousand requests each. `slow`: number of slow requests in a slice.
     fn loaded(slices: u64, slow: impl Fn(u64) -> u64) -> (Tails, Durations) {
         let (mut tails, mut durations) = (Tails::new(), Durations::new());
         for slice in 0..slices {
@@ -129,39 +129,39 @@ mod tests {
                 tails.record_ns(latency_ns);
                 durations.record_ns(latency_ns);
             }
-            tails.roll();
+            tails.end_slice();
         }
         (tails, durations)
     }
 
     #[test]
-    fn requests_that_are_slow_together_tell_less() {
+    fn requests_that_are_slow_together_widen_the_interval() {
         let (tails, durations) = loaded(40, |_| 15);
         let (low, high) = tails.p99_us(&durations).unwrap();
         let p99 = durations.percentiles().p99;
         assert!(low <= p99 && p99 <= high && low >= 10_000, "{low} {p99} {high}");
-        // As many slow ones, but all in a tenth of the time: whether such a time falls into a load or not decides where the p99 is.
+        // The same number of slow ones, but all in a tenth of the time. The p99 depends on whether such a time falls into the load.
         let (tails, durations) = loaded(40, |slice| if slice < 4 { 150 } else { 0 });
         let (low, high) = tails.p99_us(&durations).map_or((0, u64::MAX), |range| range);
         assert!(low < 2_100, "it may as well be that of the others: {low} {high}");
     }
 
     #[test]
-    fn what_is_too_short_or_too_little_tells_nothing() {
+    fn short_or_small_loads_have_no_interval() {
         let (tails, durations) = loaded(9, |_| 15);
         assert_eq!(tails.p99_us(&durations), None, "nine slices are no ten batches");
         let (mut tails, mut durations) = (Tails::new(), Durations::new());
         for request in 0..400u64 {
             tails.record_ns(request * 1_000_000);
             durations.record_ns(request * 1_000_000);
-            (request % 20 == 19).then(|| tails.roll());
+            (request % 20 == 19).then(|| tails.end_slice());
         }
         assert_eq!(tails.p99_us(&durations), None, "of 400 requests none is known to lie above the p99");
         assert_eq!(Tails::new().p99_us(&Durations::new()), None);
     }
 
     #[test]
-    fn pieces_stay_bounded_and_threads_add_up() {
+    fn pieces_stay_bounded_and_threads_are_added() {
         let (mut long, durations) = loaded(1_000, |_| 15);
         assert!(long.pieces.len() < PIECES_MAX && long.slices_each == 16, "{} of {}", long.pieces.len(), long.slices_each);
         let alone = long.p99_us(&durations).unwrap();

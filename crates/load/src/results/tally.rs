@@ -1,34 +1,31 @@
-//! What one thread has counted, slice by slice, and how the threads' counts become the result.
+//! The counts of one thread, by slice, and how the threads' counts become the result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chokepoint_model::load::{self, Errors, GeneratorThread, Handshakes, LoadResult, Loop, Measured, Slice};
 
-use crate::engine::control::{Control, OwnCount, Progress};
-use crate::engine::shared::lock;
+use crate::engine::control::{Control, OwnCount, Progress, lock};
 use crate::plan::Plan;
-use crate::protocol::fastcgi::Complaints;
+use crate::protocol::fastcgi::answer::ErrorOutput;
 use crate::results::histogram::Durations;
-use crate::results::live::{Snapshot, Tenth};
-use crate::results::outcome::{Detail, Ended, Failure, RequestEnd};
-use crate::results::series::Timeline;
+use crate::results::outcome::{Detail, Ended, Failure, RequestEnd, add_errors};
+use crate::results::published::{Snapshot, Tenth};
+use crate::results::series::{SLICE_NS, Timeline};
 use crate::results::tails::Tails;
 
-/// Length of a slice, nanoseconds.
-pub(crate) const SLICE_NS: u64 = 100_000_000;
-/// A day of slices and an hour of waiting; what comes later is added to the last.
+/// A day of slices and an hour of waiting. Later counts are added to the last slice.
 const SLICES_MAX: usize = 25 * 36_000;
-/// Examples of what went wrong, and bytes of each.
+/// Maximum number of examples of failures, and maximum bytes of each.
 const SAMPLES_MAX: usize = 8;
 const SAMPLE_BYTES_MAX: usize = 200;
-/// Connections whose TCP_INFO is in the result.
+/// Maximum number of connections whose TCP_INFO is in the result.
 const TCP_SAMPLE_MAX: usize = 64;
 /// Statuses have three digits.
 const STATUSES: usize = 1000;
 
 /// A slice that has ended, for the guards.
-pub(crate) struct Closed {
+pub(crate) struct EndedSlice {
     pub(crate) slice: u64,
     pub(crate) ended: u64,
     pub(crate) not_good: u64,
@@ -43,13 +40,13 @@ pub(crate) struct Tally {
     drained: u64,
     drained_good: u64,
     good_latency: Durations,
-    /// Of answers with another status than an expected one.
+    /// Of answers with an unexpected status.
     wrong_latency: Durations,
     /// Of requests without an answer.
     failed_latency: Durations,
-    /// From the intended start to the first byte, of answers that came in pieces.
+    /// From the intended start to the first byte, for answers that came in pieces.
     first_byte: Durations,
-    /// Those of `good_latency` and `wrong_latency` whose answers came in pieces.
+    /// The part of `good_latency` and `wrong_latency` whose answers came in pieces.
     in_pieces: Durations,
     pub(crate) connect: Durations,
     pub(crate) tls: Durations,
@@ -58,20 +55,20 @@ pub(crate) struct Tally {
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) late: u64,
-    /// Those of `late` for which no connection was free.
+    /// The part of `late` for which no connection was free.
     pub(crate) late_held: u64,
     in_flight: u32,
-    /// Those of them of whose answer a part came.
-    begun: u32,
-    /// Time that requests were under way until `changed_ns`, summed over all of them.
+    /// The part of `in_flight` whose answer has begun.
+    answers_begun: u32,
+    /// Time that requests were in flight until `changed_ns`, summed over all of them.
     under_way_ns: u128,
-    /// When their number changed last.
+    /// When the number in flight last changed.
     changed_ns: u64,
-    /// Where others read it.
-    shown: Arc<OwnCount>,
+    /// Where other threads read it.
+    own_count: Arc<OwnCount>,
     pub(crate) last_end_ns: u64,
-    pub(crate) complaints: Complaints,
-    /// TCP_INFO of some connections at the end of the offering, once that was read.
+    pub(crate) error_output: ErrorOutput,
+    /// TCP_INFO of some connections, read at the end of the load.
     pub(crate) tcp_info: Option<Vec<Vec<u8>>>,
     slices: Vec<Slice>,
     slice: Slice,
@@ -79,14 +76,14 @@ pub(crate) struct Tally {
     timeline: Timeline,
     tails: Tails,
     samples: Vec<String>,
-    /// Kinds of which there is an example.
+    /// The kinds of failures that have an example.
     sampled: Vec<(u16, Option<Failure>)>,
     published_in_flight: u32,
 }
 
 impl Tally {
-    /// `warm_ns`: nothing that was to start before it is counted. `shown`: where others read what is under way.
-    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64, shown: Arc<OwnCount>) -> Self {
+    /// `warm_ns`: requests whose intended start is earlier are not counted. `own_count`: where other threads read what is in flight.
+    pub(crate) fn new(expect: &[(u16, u16)], warm_ns: u64, own_count: Arc<OwnCount>) -> Self {
         let expected = (0..STATUSES as u16).map(|status| expect.iter().any(|&(low, high)| low <= status && status <= high)).collect();
         Tally {
             status: vec![0; STATUSES],
@@ -109,12 +106,12 @@ impl Tally {
             late: 0,
             late_held: 0,
             in_flight: 0,
-            begun: 0,
+            answers_begun: 0,
             under_way_ns: 0,
             changed_ns: 0,
-            shown,
+            own_count,
             last_end_ns: 0,
-            complaints: Complaints::default(),
+            error_output: ErrorOutput::default(),
             tcp_info: None,
             slices: Vec::new(),
             slice: Slice::default(),
@@ -127,21 +124,21 @@ impl Tally {
         }
     }
 
-    /// Makes room for the slices of a load of this length, so that none is made while it runs.
+    /// Reserves memory for the slices of a load of this length, so that none is allocated while it runs.
     pub(crate) fn reserve(&mut self, duration_ns: u64) {
         self.slices.reserve(((duration_ns / SLICE_NS + 1) as usize).min(SLICES_MAX));
         self.timeline.reserve(duration_ns);
     }
 
-    /// End of the slice under way.
+    /// End of the current slice.
     pub(crate) fn slice_end_ns(&self) -> u64 {
         self.slice_end_ns
     }
 
-    /// A request starts; `counted`: not one of the warm-up.
+    /// A request starts. `counted`: it is not part of the warm-up.
     #[inline(always)]
     pub(crate) fn start(&mut self, counted: bool, now_ns: u64) {
-        self.timeline.roll(now_ns, self.in_flight);
+        self.timeline.end_due_buckets(now_ns, self.in_flight);
         if counted {
             self.slice.started += 1;
             self.timeline.start();
@@ -150,54 +147,54 @@ impl Tally {
     }
 
     /// A request has ended.
-    pub(crate) fn leave(&mut self, now_ns: u64) {
+    pub(crate) fn end_in_flight(&mut self, now_ns: u64) {
         self.set_in_flight(self.in_flight - 1, now_ns);
     }
 
-    /// An answer has begun and is not complete.
+    /// An incomplete answer has begun.
     pub(crate) fn begin_answer(&mut self) {
-        self.begun += 1;
-        self.shown.set_begun(self.begun);
+        self.answers_begun += 1;
+        self.own_count.set_begun(self.answers_begun);
     }
 
-    /// One that had begun has ended.
+    /// A request has ended whose answer had begun.
     pub(crate) fn end_answer(&mut self) {
-        self.begun -= 1;
-        self.shown.set_begun(self.begun);
+        self.answers_begun -= 1;
+        self.own_count.set_begun(self.answers_begun);
     }
 
-    /// Requests that have begun and not ended.
+    /// Requests in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
     #[inline(always)]
     fn set_in_flight(&mut self, number: u32, now_ns: u64) {
-        self.pass(now_ns);
+        self.add_time_in_flight(now_ns);
         self.in_flight = number;
-        self.shown.set(number, self.changed_ns, self.under_way_ns as u64);
+        self.own_count.set(number, self.changed_ns, self.under_way_ns as u64);
     }
 
-    /// Counts the time of those under way up to now.
+    /// Adds the time in flight until now.
     #[inline(always)]
-    fn pass(&mut self, now_ns: u64) {
+    fn add_time_in_flight(&mut self, now_ns: u64) {
         self.under_way_ns += u128::from(self.in_flight) * u128::from(now_ns.saturating_sub(self.changed_ns));
         self.changed_ns = self.changed_ns.max(now_ns);
     }
 
-    /// The offering has ended: what is under way from then on is waited for, and its time counts no more.
+    /// The load has ended. Requests still in flight are awaited, but their time no longer counts.
     pub(crate) fn end_offering(&mut self, end_ns: u64) {
-        self.pass(end_ns);
+        self.add_time_in_flight(end_ns);
         // The thread may have noticed it a little late.
         let late_ns = u128::from(self.in_flight) * u128::from(self.changed_ns.saturating_sub(end_ns));
         self.under_way_ns = self.under_way_ns.saturating_sub(late_ns);
         self.changed_ns = u64::MAX;
     }
 
-    /// The warm-up is over, none of whose requests was counted: forgets what was counted beside them.
-    pub(crate) fn begin(&mut self, warm_ns: u64) {
+    /// The warm-up is over. Its requests were not counted; this resets what was counted besides them.
+    pub(crate) fn end_warm_up(&mut self, warm_ns: u64) {
         (self.under_way_ns, self.changed_ns) = (0, warm_ns);
-        // A request that was to start just then may stand in the slice that has just ended.
+        // A request with an intended start at this moment may be in the slice that has just ended.
         self.slice = self.slices.pop().unwrap_or_default();
         self.slice.in_flight = 0;
         self.slices.clear();
@@ -209,10 +206,10 @@ impl Tally {
         (self.connections, self.received_bytes, self.sent_bytes) = (0, 0, 0);
     }
 
-    /// Counts a request's end; `drained`: after the end of the offering. Gives back whether it was good.
+    /// Counts a request's end. `drained`: after the end of the load. Returns whether the answer was expected.
     #[inline(always)]
     pub(crate) fn end(&mut self, ended: &Ended, latency_ns: u64, now_ns: u64, drained: bool) -> bool {
-        self.leave(now_ns);
+        self.end_in_flight(now_ns);
         self.last_end_ns = now_ns;
         let mut good = false;
         match ended.end {
@@ -247,7 +244,7 @@ impl Tally {
         good
     }
 
-    /// Notes when the first byte came of an answer that did not come at once; `answered`: it became complete.
+    /// Records the time of the first byte of an answer that came in pieces. `answered`: the answer became complete.
     pub(crate) fn in_pieces(&mut self, first_byte_ns: u64, latency_ns: u64, answered: bool) {
         self.first_byte.record_ns(first_byte_ns);
         if answered {
@@ -255,14 +252,14 @@ impl Tally {
         }
     }
 
-    /// Requests of an open loop that were due and could not be sent, with the latency that each had suffered by the end.
+    /// Counts requests of an open loop that were due but could not be sent, with the latency they had by the end.
     pub(crate) fn never_sent(&mut self, count: u64, latency_ns: u64) {
         self.errors.never_sent += count;
         self.drained += count;
         self.failed_latency.record_ns_times(latency_ns, count);
     }
 
-    /// Keeps the first example of each kind of trouble. It allocates for the first few only.
+    /// Keeps the first example of each kind of failure. It only allocates for the first few.
     #[cold]
     fn sample(&mut self, ended: &Ended) {
         if self.samples.len() >= SAMPLES_MAX {
@@ -290,7 +287,7 @@ impl Tally {
         });
     }
 
-    /// Adds an example that is no request's end, such as bytes on an idle connection, once.
+    /// Adds an example that is not the end of a request, such as bytes on an idle connection, once.
     pub(crate) fn note(&mut self, text: &str) {
         if self.samples.len() < SAMPLES_MAX && !self.samples.iter().any(|sample| sample == text) {
             self.add_sample(text.to_owned());
@@ -303,10 +300,10 @@ impl Tally {
         self.samples.push(text);
     }
 
-    /// Ends the slice under way if its time is over; the caller repeats until `None`.
+    /// Ends the current slice if its time is over. The caller repeats until `None`.
     #[inline(always)]
-    pub(crate) fn roll(&mut self, now_ns: u64, control: &Control) -> Option<Closed> {
-        self.timeline.roll(now_ns, self.in_flight);
+    pub(crate) fn next_ended_slice(&mut self, now_ns: u64, control: &Control) -> Option<EndedSlice> {
+        self.timeline.end_due_buckets(now_ns, self.in_flight);
         if now_ns < self.slice_end_ns {
             return None;
         }
@@ -316,8 +313,8 @@ impl Tally {
     }
 
     #[cold]
-    fn close_slice(&mut self, number: u64, control: &Control) -> Closed {
-        self.tails.roll();
+    fn close_slice(&mut self, number: u64, control: &Control) -> EndedSlice {
+        self.tails.end_slice();
         let mut slice = std::mem::take(&mut self.slice);
         slice.in_flight = self.in_flight;
         let ended = u64::from(slice.good) + u64::from(slice.wrong) + u64::from(slice.failed);
@@ -335,12 +332,12 @@ impl Tally {
         } else if let Some(last) = self.slices.last_mut() {
             add_slice(last, &slice);
         }
-        Closed { slice: number, ended, not_good: ended - since.good }
+        EndedSlice { slice: number, ended, not_good: ended - since.good }
     }
 
-    /// Tells a viewer, where there is one, of a slice that has ended and of all so far. `warm_slices`: those of the warm-up, which nobody sees.
-    pub(crate) fn tell(&self, control: &Control, thread: usize, closed: &Closed, warm_slices: u64) {
-        let (Some(told), Some(number)) = (control.told(), closed.slice.checked_sub(warm_slices)) else { return };
+    /// Publishes an ended slice and all counts so far, if there is a viewer. `warm_slices`: number of slices of the warm-up, which are not published.
+    pub(crate) fn publish(&self, control: &Control, thread: usize, closed: &EndedSlice, warm_slices: u64) {
+        let (Some(published), Some(number)) = (control.published(), closed.slice.checked_sub(warm_slices)) else { return };
         let mut latency = self.failed_latency.clone();
         latency.add(&self.wrong_latency);
         latency.add(&self.good_latency);
@@ -348,10 +345,10 @@ impl Tally {
         let status = numbered.map(|(status, count)| (status, *count)).collect();
         let snapshot = Snapshot { latency, status, errors: self.errors, samples: self.samples.clone() };
         let tenth = Tenth { ended: closed.ended, good: closed.ended - closed.not_good };
-        lock(told).tell(thread, number, tenth, snapshot);
+        lock(published).add(thread, number, tenth, snapshot);
     }
 
-    /// Adds what another thread has counted.
+    /// Adds another thread's counts.
     fn add(&mut self, tally: Tally) {
         for (sum, count) in self.status.iter_mut().zip(&tally.status) {
             *sum += count;
@@ -375,7 +372,7 @@ impl Tally {
         self.sent_bytes += tally.sent_bytes;
         self.late += tally.late;
         self.late_held += tally.late_held;
-        self.complaints.add(&tally.complaints);
+        self.error_output.add(&tally.error_output);
         let slices = self.slices.len().max(tally.slices.len());
         self.slices.resize(slices, Slice::default());
         for (sum, slice) in self.slices.iter_mut().zip(&tally.slices) {
@@ -391,7 +388,7 @@ impl Tally {
 
     /// Ends the last slice, however short it is.
     pub(crate) fn finish(&mut self, control: &Control) {
-        self.shown.set(0, self.changed_ns, self.under_way_ns as u64);
+        self.own_count.set(0, self.changed_ns, self.under_way_ns as u64);
         self.timeline.finish(self.in_flight);
         if self.slice != Slice::default() || self.published_in_flight != self.in_flight {
             self.close_slice(self.slice_end_ns / SLICE_NS - 1, control);
@@ -407,19 +404,19 @@ fn add_slice(sum: &mut Slice, other: &Slice) {
     sum.in_flight = sum.in_flight.saturating_add(other.in_flight);
 }
 
-/// Puts the threads' counts together. The caller knows how the load ended: `duration_ns`, which guard stopped it, whether the user did.
+/// Merges the threads' counts. `duration_ns`: how long load was offered.
 pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duration_ns: u64) -> Measured {
     let (tallies, threads): (Vec<_>, Vec<_>) = tallies.into_iter().unzip();
-    // The first becomes the sum: no memory is taken for another when a thread was alone.
+    // The first one becomes the sum: a single thread's counts are not copied.
     let sum = tallies.into_iter().reduce(|mut sum, tally| {
         sum.add(tally);
         sum
     });
     let mut sum = sum.unwrap_or_else(|| Tally::new(&plan.expect, 0, Arc::default()));
-    if let Some(complaints) = sum.complaints.text() {
-        // It often tells why an answer went wrong: it has a place, however many examples there are.
+    if let Some(error_output) = sum.error_output.text() {
+        // It often explains why an answer was wrong, so it always gets a place among the examples.
         sum.samples.truncate(SAMPLES_MAX - 1);
-        sum.note(&complaints);
+        sum.note(&error_output);
     }
     let timeline = std::mem::replace(&mut sum.timeline, Timeline::new(0));
     let good_latency_us = sum.good_latency.percentiles();
@@ -462,7 +459,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
     Measured { result, detail }
 }
 
-/// What failed or came too late took of the clients' time.
+/// The client time lost to failures and late answers.
 fn lost(plan: &Plan, sum: &Tally) -> load::Lost {
     let us = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
     let patience_us = load::patience_us(plan.options.objective.map(us), us(plan.timeout));
@@ -480,23 +477,23 @@ struct Latency {
     text: String,
 }
 
-/// The latency of all requests, and what only a report on the load itself shows. The latencies of `sum` become one: a copy of each histogram would be the
-/// most memory that a load ever takes.
+/// The latency of all requests, and details for a report on the load itself. The latencies of `sum` are merged into one: copies of each histogram would be the
+/// largest memory of a load.
 fn detail(plan: &Plan, sum: &mut Tally) -> (Latency, load::Detail) {
     let mut answered = std::mem::replace(&mut sum.good_latency, Durations::new());
     answered.add(&sum.wrong_latency);
-    // What came at once had its first byte when it was complete.
+    // For an answer that came at once, the first byte came when it was complete.
     let first_byte_us = if sum.in_pieces.is_empty() && sum.first_byte.is_empty() {
         answered.percentiles()
     } else {
         let mut first_byte = answered.clone();
-        first_byte.take_off(&sum.in_pieces);
+        first_byte.subtract(&sum.in_pieces);
         first_byte.add(&sum.first_byte);
         first_byte.percentiles()
     };
     let mut latency = answered;
     latency.add(&sum.failed_latency);
-    let told = Latency { percentiles: latency.percentiles(), p99_us: sum.tails.p99_us(&latency), text: latency.text() };
+    let published = Latency { percentiles: latency.percentiles(), p99_us: sum.tails.p99_us(&latency), text: latency.text() };
     let detail = load::Detail {
         warm_up_us: plan.options.warm_up.as_micros() as u64,
         first_byte_us,
@@ -510,35 +507,5 @@ fn detail(plan: &Plan, sum: &mut Tally) -> (Latency, load::Detail) {
         tcp_info: Vec::new(),
         corrected_latency_us: matches!(plan.shape, Loop::Closed { .. }).then(|| latency.corrected().percentiles()),
     };
-    (told, detail)
-}
-
-pub(crate) fn add_errors(sum: &mut Errors, other: &Errors) {
-    // Taken apart by name, so that a new counter cannot be forgotten here.
-    let Errors {
-        connect_refused,
-        connect_timeout,
-        connect_failed,
-        tls_failed,
-        response_timeout,
-        reset,
-        closed_before_answer,
-        bad_response,
-        local_ports,
-        local_files,
-        local_memory,
-        never_sent,
-    } = other;
-    sum.connect_refused += connect_refused;
-    sum.connect_timeout += connect_timeout;
-    sum.connect_failed += connect_failed;
-    sum.tls_failed += tls_failed;
-    sum.response_timeout += response_timeout;
-    sum.reset += reset;
-    sum.closed_before_answer += closed_before_answer;
-    sum.bad_response += bad_response;
-    sum.local_ports += local_ports;
-    sum.local_files += local_files;
-    sum.local_memory += local_memory;
-    sum.never_sent += never_sent;
+    (published, detail)
 }

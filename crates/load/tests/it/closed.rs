@@ -1,6 +1,6 @@
-//! The closed loop against a server that misbehaves in every way that a server can: each outcome is told apart and each request counted once.
+//! The closed loop against a server that misbehaves in many ways: each outcome is distinguished and each request is counted once.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use chokepoint_model::load::{Errors, InFlight, LoadResult, Loop};
 
 use crate::server::{self, HELLO, Server, load, plan, request, reset, until_closed};
 
-/// Runs 40 requests against a server that does this with each connection.
+/// Runs 40 requests against a server that treats each connection like this.
 fn against(serve: impl Fn(TcpStream, u64) + Send + Sync + 'static) -> LoadResult {
     let server = Server::start(serve);
     load(&plan(server.address))
@@ -26,7 +26,7 @@ fn only(result: &LoadResult, errors: Errors) {
 }
 
 #[test]
-fn good_answers_on_kept_connections() {
+fn good_answers_are_counted_on_kept_connections() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     plan.requests = Some(200);
@@ -42,7 +42,7 @@ fn good_answers_on_kept_connections() {
 }
 
 #[test]
-fn a_connection_for_each_request() {
+fn each_request_can_have_its_own_connection() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     plan.keep_alive = false;
@@ -54,14 +54,14 @@ fn a_connection_for_each_request() {
 }
 
 #[test]
-fn the_server_says_close() {
+fn a_close_header_ends_the_connection() {
     let server = Server::answering_once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
     let result = load(&plan(server.address));
     assert_eq!((result.good, result.connections, result.errors), (40, 40, Errors::default()), "{result:?}");
 }
 
 #[test]
-fn ipv6() {
+fn requests_work_over_ipv6() {
     let Ok(probe) = TcpListener::bind("[::1]:0") else {
         println!("skipped: no IPv6 on this host");
         return;
@@ -90,13 +90,13 @@ fn a_refused_connection_does_not_spin() {
     let mut timed = plan(address);
     (timed.requests, timed.duration) = (None, Some(Duration::from_millis(600)));
     let result = load(&timed);
-    // Each of 4 connections: after 1, 2, 4, ... 64 ms and then every 100 ms; at the most 7 + 5 attempts and the first.
+    // Each of 4 connections retries after 1, 2, 4, ... 64 ms and then every 100 ms: at most 7 + 5 attempts after the first.
     assert!((8..=60).contains(&result.errors.connect_refused), "{result:?}");
     assert_eq!(result.connections, result.errors.connect_refused);
 }
 
 #[test]
-fn reset_before_and_amid_the_answer() {
+fn a_reset_before_or_within_the_answer_is_a_reset() {
     let early = against(|mut stream, _| {
         request(&mut stream);
         reset(stream);
@@ -112,7 +112,7 @@ fn reset_before_and_amid_the_answer() {
 }
 
 #[test]
-fn closed_before_or_amid_the_answer() {
+fn a_close_before_or_within_the_answer_is_counted_as_such() {
     for part in
         ["", "HTT", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "HTTP/1.1 100 Continue\r\n\r\n"]
     {
@@ -124,14 +124,14 @@ fn closed_before_or_amid_the_answer() {
 }
 
 #[test]
-fn a_kept_connection_that_closes_unannounced_is_counted_honestly() {
+fn an_unannounced_close_of_a_kept_connection_is_counted() {
     let result = against(|mut stream, _| {
         for _ in 0..4 {
             if request(&mut stream) {
                 let _ = stream.write_all(HELLO.as_bytes());
             }
         }
-        // Late enough that the next request is on its way, which this close then leaves without an answer.
+        // Late enough that the next request is on its way. The close then leaves it without an answer.
         request(&mut stream);
     });
     assert_eq!(result.good + result.errors.closed_before_answer + result.errors.reset, 40, "{result:?}");
@@ -156,7 +156,7 @@ fn silence_is_a_response_timeout() {
 }
 
 #[test]
-fn accepted_by_the_kernel_but_never_by_the_server() {
+fn a_connection_that_the_server_never_accepts_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut plan = plan(listener.local_addr().expect("bound"));
     (plan.requests, plan.timeout) = (Some(4), Duration::from_millis(100));
@@ -170,7 +170,7 @@ fn a_full_accept_queue_is_a_connect_timeout() {
     bind(&listener, &std::net::SocketAddrV4::new([127, 0, 0, 1].into(), 0)).expect("a free port");
     listen(&listener, 0).expect("listening");
     let address: std::net::SocketAddr = getsockname(&listener).expect("bound").try_into().expect("an IPv4 address");
-    // The queue holds backlog + 1; more fillers do no harm, they never get in.
+    // The queue holds backlog + 1. More fillers do no harm; they never get in.
     let fillers: Vec<_> = (0..3)
         .map(|_| {
             let filler = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
@@ -190,7 +190,7 @@ fn a_full_accept_queue_is_a_connect_timeout() {
 
 #[test]
 fn an_unreachable_address_fails_to_connect() {
-    // A broadcast address: connect() says EACCES or ENETUNREACH, whatever the host's routes are.
+    // A broadcast address: connect() returns EACCES or ENETUNREACH, whatever the host's routes are.
     let mut plan = plan(([255, 255, 255, 255], 80).into());
     plan.requests = Some(8);
     let result = load(&plan);
@@ -198,7 +198,7 @@ fn an_unreachable_address_fails_to_connect() {
 }
 
 #[test]
-fn chunked_answers() {
+fn chunked_answers_are_complete() {
     let server =
         Server::answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n3\r\nabc\r\n0\r\nSum: 8\r\n\r\n");
     let result = load(&plan(server.address));
@@ -206,7 +206,7 @@ fn chunked_answers() {
 }
 
 #[test]
-fn one_byte_at_a_time_and_interim_answers() {
+fn single_bytes_and_interim_answers_are_parsed() {
     let answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
     let result = against(move |mut stream, _| {
         while request(&mut stream) {
@@ -221,14 +221,14 @@ fn one_byte_at_a_time_and_interim_answers() {
 }
 
 #[test]
-fn an_answer_that_ends_with_the_connection() {
+fn an_answer_may_end_with_the_connection() {
     let server = Server::answering_once("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\neverything until the close");
     let result = load(&plan(server.address));
     assert_eq!((result.good, result.connections), (40, 40), "{result:?}");
 }
 
 #[test]
-fn large_answers_are_read_whole_on_every_connection() {
+fn large_answers_are_read_completely() {
     const BODY_BYTES: usize = 5_000_000;
     let server = Server::start(|mut stream, _| {
         let answer = [format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY_BYTES}\r\n\r\n").as_bytes(), &vec![b'x'; BODY_BYTES]].concat();
@@ -242,7 +242,7 @@ fn large_answers_are_read_whole_on_every_connection() {
 }
 
 #[test]
-fn large_bodies_are_sent_whole_and_an_early_answer_counts() {
+fn large_bodies_are_sent_completely_and_an_early_answer_counts() {
     const BODY_BYTES: usize = 3_000_000;
     let takes_all = Server::start(|mut stream, _| {
         use std::io::Read;
@@ -270,7 +270,7 @@ fn large_bodies_are_sent_whole_and_an_early_answer_counts() {
 }
 
 #[test]
-fn head_requests_wait_for_no_body() {
+fn head_requests_do_not_wait_for_a_body() {
     let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n");
     let mut plan = plan(server.address);
     plan.method = "HEAD".into();
@@ -279,7 +279,7 @@ fn head_requests_wait_for_no_body() {
 }
 
 #[test]
-fn the_end_of_the_duration_waits_for_those_under_way_and_counts_them_apart() {
+fn requests_in_flight_at_the_end_are_awaited_and_counted_as_drained() {
     let server = Server::start(|mut stream, _| {
         while request(&mut stream) {
             std::thread::sleep(Duration::from_millis(150));
@@ -301,7 +301,7 @@ fn the_end_of_the_duration_waits_for_those_under_way_and_counts_them_apart() {
 }
 
 #[test]
-fn a_stop_is_an_interruption_and_an_abort_waits_for_nothing() {
+fn a_stop_is_an_interruption_and_an_abort_does_not_wait() {
     // Half of the answers begin, and none is completed.
     let server = Server::start(|mut stream, number| {
         if number % 2 == 0 && request(&mut stream) {
@@ -341,7 +341,7 @@ fn a_stop_is_an_interruption_and_an_abort_waits_for_nothing() {
 }
 
 #[test]
-fn a_guard_stops_the_load_and_says_why() {
+fn a_guard_stops_the_load_and_gives_the_reason() {
     let server = Server::answering("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
     let mut plan = plan(server.address);
     (plan.requests, plan.duration) = (None, Some(Duration::from_secs(60)));
@@ -368,7 +368,7 @@ fn a_guard_sees_requests_that_hang() {
 }
 
 #[test]
-fn more_threads_than_connections() {
+fn more_threads_than_connections_are_not_started() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     (plan.threads, plan.requests) = (64, Some(3));
@@ -377,14 +377,14 @@ fn more_threads_than_connections() {
 }
 
 #[test]
-fn too_many_connections_for_the_limit_are_an_error_beforehand() {
+fn too_many_connections_for_the_descriptor_limit_are_an_error() {
     let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     let Some(connections) = hard.and_then(|hard| u32::try_from(hard).ok()).filter(|hard| *hard < 10_000_000) else {
         println!("skipped: no limit on file descriptors that a plan could exceed");
         return;
     };
     let mut plan = plan(([127, 0, 0, 1], 1).into());
-    // Each thread may open as many: with one alone they are too many.
+    // Each thread may open this many: one thread alone would need too many.
     (plan.shape, plan.threads) = (Loop::Closed { connections }, 1);
     let error = run(&plan, &Control::new()).expect_err("64 more are needed");
     assert!(matches!(error, LoadError::Files { .. }) && error.to_string().contains("RLIMIT_NOFILE"), "{error}");

@@ -1,4 +1,4 @@
-//! FastCGI against a real php-fpm, over TCP and over a unix socket, and against servers that speak it badly.
+//! FastCGI against a real php-fpm, over TCP and over a unix socket, and against servers that violate the protocol.
 //!
 //! Live: load on php-fpm.
 
@@ -23,7 +23,7 @@ if (isset($_SERVER['WANTED']) && $_SERVER['WANTED'] !== 'a b') { http_response_c
 echo str_repeat('x', (int)($_GET['size'] ?? 5));
 ";
 
-/// php-fpm with two pools of two workers each, gone when dropped.
+/// php-fpm with two pools of two workers each, ended when dropped.
 struct PhpFpm {
     child: Child,
     directory: PathBuf,
@@ -31,11 +31,11 @@ struct PhpFpm {
 }
 
 impl PhpFpm {
-    /// Nothing where it is not installed.
+    /// None if it is not installed.
     fn start() -> Option<PhpFpm> {
         let directory = std::env::temp_dir().join(format!("t-fcgi-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
-        // The workers of a master that is root are somebody else.
+        // Workers of a master that runs as root have another user.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).expect("our directory");
         fs::write(directory.join("index.php"), SCRIPT).expect("a file");
         let tcp = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
@@ -82,7 +82,7 @@ impl PhpFpm {
 
 impl Drop for PhpFpm {
     fn drop(&mut self) {
-        // SIGTERM ends the workers too; SIGKILL would leave them.
+        // SIGTERM also ends the workers; SIGKILL would leave them.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
@@ -145,7 +145,7 @@ const GOOD: &[u8] = b"\x01\x06\0\x01\0\x07\x01\0A: b\r\n\n\0\x01\x03\0\x01\0\x08
 
 fn against(serve: impl Fn(TcpStream, u64) + Send + Sync + 'static) -> LoadResult {
     let server = Server::start(serve);
-    // Nothing here is to time out, however busy the host.
+    // Nothing may time out here, however busy the host is.
     let timeout = Duration::from_secs(20);
     let result = load(&Plan { protocol: Protocol::FastCgi { params: Vec::new() }, timeout, ..plan(server.address) });
     assert_eq!(result.requests, 40, "{result:?}");
@@ -153,7 +153,7 @@ fn against(serve: impl Fn(TcpStream, u64) + Send + Sync + 'static) -> LoadResult
 }
 
 #[test]
-fn one_byte_at_a_time_is_an_answer() {
+fn an_answer_may_arrive_in_single_bytes() {
     let result = against(|mut stream, _| {
         while request(&mut stream) {
             if GOOD.iter().any(|byte| stream.write_all(&[*byte]).is_err()) {
@@ -165,18 +165,18 @@ fn one_byte_at_a_time_is_an_answer() {
 }
 
 #[test]
-fn a_server_that_closes_all_the_same_is_connected_to_again() {
+fn a_connection_that_the_server_closes_is_replaced() {
     let result = against(|mut stream, _| {
         let _ = request(&mut stream) && stream.write_all(GOOD).is_ok();
     });
-    // Where the close is not known yet the next request is lost with its connection, as in HTTP; it is counted as that.
+    // If the close is not noticed in time, the next request is lost with its connection, as in HTTP, and is counted as lost.
     let lost = result.errors.reset + result.errors.closed_before_answer;
     assert_eq!((result.good + lost, result.errors.total()), (40, lost), "{result:?}");
     assert!(result.good > 0, "{result:?}");
 }
 
 #[test]
-fn broken_answers_are_told_apart() {
+fn malformed_answers_are_distinguished() {
     let cut = against(|mut stream, _| {
         let _ = request(&mut stream) && stream.write_all(&GOOD[..20]).is_ok();
     });

@@ -1,6 +1,6 @@
-//! What the generator asks of its host: another network namespace, chosen cores; and the errors where it may not have them.
+//! What the generator uses of its host: another network namespace and chosen cores; and the errors if it may not have them.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -33,7 +33,7 @@ impl Drop for Netns {
 }
 
 #[test]
-fn requests_come_from_the_namespace_and_the_caller_stays_in_its_own() {
+fn requests_come_from_the_namespace_and_the_caller_stays_outside() {
     let Some(netns) = Netns::make() else {
         println!("skipped: no right to make a network namespace, or no ip(8)");
         return;
@@ -50,7 +50,7 @@ fn requests_come_from_the_namespace_and_the_caller_stays_in_its_own() {
 }
 
 #[test]
-fn a_namespace_that_is_none_is_an_error_with_its_path() {
+fn an_invalid_namespace_is_an_error_with_its_path() {
     let mut plan = plan(([127, 0, 0, 1], 1).into());
     for (path, words) in [
         ("/run/netns/t-load-no-such", "No such file"),
@@ -60,7 +60,7 @@ fn a_namespace_that_is_none_is_an_error_with_its_path() {
         plan.netns = Some(PathBuf::from(path));
         let error = run(&plan, &Control::new()).expect_err(path);
         let text = error.to_string();
-        // Without the right to enter any namespace the kernel says that first.
+        // Without the right to enter any namespace, the kernel reports that first.
         assert!(
             matches!(error, LoadError::Netns { .. }) && text.contains(path) && (text.contains(words) || text.contains("CAP_SYS_ADMIN")),
             "{text}"
@@ -82,7 +82,7 @@ fn threads_run_on_the_chosen_cores() {
 }
 
 #[test]
-fn no_free_port_is_the_generators_own_limit() {
+fn a_lack_of_ports_is_a_limit_of_the_generator() {
     let Some(netns) = Netns::make_with_ports(10) else {
         println!("skipped: no right to make a network namespace, or no ip(8)");
         return;
@@ -99,7 +99,7 @@ fn no_free_port_is_the_generators_own_limit() {
 }
 
 #[test]
-fn more_addresses_bring_more_connections_than_one_has_ports_for() {
+fn several_addresses_allow_more_connections_than_one_has_ports() {
     const PORTS: usize = 200;
     let Some(netns) = Netns::make_with_ports(PORTS) else {
         println!("skipped: no right to make a network namespace, or no ip(8)");
@@ -114,7 +114,7 @@ fn more_addresses_bring_more_connections_than_one_has_ports_for() {
     plan.shape = chokepoint_model::load::Loop::Closed { connections: open as u32 };
     (plan.requests, plan.timeout) = (Some(open as u64), std::time::Duration::from_secs(30));
     let server = std::thread::spawn(move || {
-        // None has its answer before all of them are open.
+        // No request is answered before all connections are open.
         let mut streams: Vec<_> = listener.incoming().take(open).collect::<Result<_, _>>().expect("connections");
         for stream in &mut streams {
             stream.write_all(HELLO.as_bytes()).expect("the generator reads");
@@ -127,7 +127,7 @@ fn more_addresses_bring_more_connections_than_one_has_ports_for() {
 }
 
 impl Netns {
-    /// A namespace in which so many ports are free for outgoing connections of an address.
+    /// A namespace with this many ports for outgoing connections of an address.
     fn make_with_ports(ports: usize) -> Option<Netns> {
         let name = format!("t-load-ports-{ports}-{}", std::process::id());
         let ip = |args: &[&str]| Command::new("ip").args(args).status().is_ok_and(|status| status.success());
@@ -140,7 +140,7 @@ impl Netns {
         is_up.then_some(netns)
     }
 
-    /// A listener inside, made by a thread that goes there.
+    /// A listener inside, created by a thread that enters the namespace.
     fn listen(&self) -> TcpListener {
         let path = format!("/run/netns/{}", self.0);
         std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The integration tests of this crate, a file for each subject; each file says whether it is live or deterministic.
+//! The integration tests of this crate, one file for each subject. Each file says whether it is live or deterministic.
 
 mod closed;
 mod fastcgi;

@@ -1,4 +1,4 @@
-//! A server that misbehaves, a way a test: the load ends, memory and time stay bounded, and each request is counted once, as what it came to.
+//! A misbehaving server, one way in each test. The load ends, memory and time stay bounded, and each request is counted once with the right outcome.
 //!
 //! Live beside others: a server of its own; the outcome of each request is judged, not its time.
 
@@ -11,18 +11,18 @@ use chokepoint_model::load::{Errors, LoadResult};
 
 use crate::server::{HELLO, Server, load, plan, request, reset, until_closed};
 
-/// Requests of each load.
+/// Number of requests of each load.
 const REQUESTS: u64 = 12;
-/// Timeout of each request where the server is not to answer within it.
+/// Timeout of a request if the server must not answer within it.
 const TIMEOUT: Duration = Duration::from_millis(250);
-/// Timeout where what the server does is to be seen, however slow the machine is.
+/// Timeout if the server's behaviour must be seen, however slow the machine is.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What the requests are to come to.
+/// The expected outcome of the requests.
 enum Ends {
-    /// All in this failure.
+    /// All end in this failure.
     In(fn(u64) -> Errors),
-    /// All in this status.
+    /// All end with this status.
     With(u16),
 }
 
@@ -31,7 +31,7 @@ const CLOSED: Ends = Ends::In(|count| Errors { closed_before_answer: count, ..Er
 const RESET: Ends = Ends::In(|count| Errors { reset: count, ..Errors::default() });
 const TIMED_OUT: Ends = Ends::In(|count| Errors { response_timeout: count, ..Errors::default() });
 
-/// Loads a server that does this with each connection, with connections that are kept and with one for each request.
+/// Loads a server that treats each connection like this, once with kept connections and once with a connection for each request.
 fn against(ends: &Ends, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> LoadResult {
     against_with(ends, |_| {}, serve)
 }
@@ -44,7 +44,7 @@ fn against_with(ends: &Ends, change: impl Fn(&mut Plan), serve: impl Fn(TcpStrea
         let times_out = matches!(ends, Ends::In(of) if of(1).response_timeout == 1);
         (plan.requests, plan.keep_alive, plan.timeout) = (Some(REQUESTS), keep_alive, if times_out { TIMEOUT } else { PATIENCE });
         change(&mut plan);
-        // That it ends at all shows that it is bounded: nothing else would end what these servers do.
+        // Ending at all shows the bounds: nothing else would end what these servers do.
         let measured = load(&plan);
         match ends {
             Ends::In(errors) => assert_eq!((measured.errors, measured.good), (errors(REQUESTS), 0), "{measured:?}"),
@@ -60,7 +60,7 @@ fn against_with(ends: &Ends, change: impl Fn(&mut Plan), serve: impl Fn(TcpStrea
     result.expect("two loads")
 }
 
-/// The first request is answered with these bytes; the connection then stays open until the peer closes it.
+/// Answers the first request with these bytes. The connection then stays open until the peer closes it.
 fn answered(ends: &Ends, answer: &'static [u8]) -> LoadResult {
     against(ends, move |mut stream| {
         request(&mut stream);
@@ -69,7 +69,7 @@ fn answered(ends: &Ends, answer: &'static [u8]) -> LoadResult {
     })
 }
 
-/// The same, and the connection is closed behind them.
+/// The same, but closes the connection after the bytes.
 fn answered_and_closed(ends: &Ends, answer: &'static [u8]) -> LoadResult {
     against(ends, move |mut stream| {
         request(&mut stream);
@@ -79,7 +79,7 @@ fn answered_and_closed(ends: &Ends, answer: &'static [u8]) -> LoadResult {
     })
 }
 
-/// The head, then the same bytes again and again until the peer has enough.
+/// The head, then the same bytes again and again until the peer closes.
 fn endless(ends: &Ends, head: &'static str, again: &'static str) -> LoadResult {
     against(ends, move |mut stream| {
         request(&mut stream);
@@ -90,22 +90,22 @@ fn endless(ends: &Ends, head: &'static str, again: &'static str) -> LoadResult {
 }
 
 #[test]
-fn endless_header_fields() {
+fn endless_header_fields_are_a_bad_response() {
     endless(&BAD, "HTTP/1.1 200 OK\r\n", "X-Endless: abcdefghijklmnopqrstuvwxyz\r\n");
 }
 
 #[test]
-fn a_header_field_without_an_end() {
+fn an_endless_header_field_is_a_bad_response() {
     endless(&BAD, "HTTP/1.1 200 OK\r\nX-Endless: ", "abcdefghijklmnopqrstuvwxyz");
 }
 
 #[test]
-fn a_status_line_without_an_end() {
+fn an_endless_status_line_is_a_bad_response() {
     endless(&BAD, "HTTP/1.1 200 ", "OK ");
 }
 
 #[test]
-fn endless_interim_answers() {
+fn endless_interim_answers_are_a_bad_response() {
     endless(&BAD, "", "HTTP/1.1 100 Continue\r\n\r\n");
 }
 
@@ -209,7 +209,7 @@ fn half_closed_behind_an_answer_that_says_nothing_of_it() {
     let mut plan = plan(server.address);
     (plan.requests, plan.timeout, plan.keep_alive) = (Some(REQUESTS), PATIENCE, false);
     assert_eq!(load(&plan).good, REQUESTS);
-    // Kept: a request that was on its way when the end came has no answer, and is not taken for one that has.
+    // If kept: a request that was on its way when the end came has no answer, and must not count as answered.
     plan.keep_alive = true;
     let result = load(&plan);
     assert_eq!(result.good + result.errors.closed_before_answer + result.errors.reset, REQUESTS, "{result:?}");
@@ -306,8 +306,8 @@ fn two_answers_to_one_request() {
 
 #[test]
 fn an_answer_to_the_next_request_before_it_is_sent() {
-    // It comes late enough to lie in the socket when the next request is written, and must not count as its answer's beginning unseen: the
-    // answers are as many as the requests, whoever they were for.
+    // The answer comes late enough to be in the socket when the next request is written. It must not silently count as the start of its answer. The number of
+    // answers equals the number of requests, whichever request they belong to.
     let result = against(&Ends::With(200), |mut stream| {
         while request(&mut stream) {
             let _ = stream.write_all(HELLO.as_bytes());

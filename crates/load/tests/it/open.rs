@@ -1,6 +1,6 @@
-//! The open loop: exact intended starts, latency that shows a stall as it was, and nothing missing.
+//! The open loop: exact intended starts, latency that shows a stall fully, and no missing requests.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -11,14 +11,14 @@ use chokepoint_model::load::{Errors, Loop};
 use crate::server::{HELLO, Server, latencies, load, plan, request, until_closed};
 
 #[test]
-fn the_rate_is_kept_exactly() {
+fn the_rate_is_exact() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     plan.shape = Loop::Open { rate_per_s: 333.0, connections: 50 };
     (plan.requests, plan.duration, plan.timeout) = (None, Some(Duration::from_millis(1000)), Duration::from_secs(2));
     let result = load(&plan);
     assert_eq!((result.requests, result.good, result.duration_us), (333, 333, 1_000_000), "{result:?}");
-    // One was due every 3 ms, so connections were reused and far from all were opened.
+    // A request was due every 3 ms, so connections were reused and far from all were opened.
     assert!(result.connections <= 50, "{result:?}");
     assert!(result.slices[..10].iter().map(|slice| slice.started).sum::<u32>() >= 300, "{result:?}");
     (plan.requests, plan.duration) = (Some(100), None);
@@ -27,15 +27,15 @@ fn the_rate_is_kept_exactly() {
 }
 
 #[test]
-fn a_stall_is_in_the_histogram_as_theory_says() {
+fn the_histogram_shows_a_stall_as_theory_predicts() {
     const RATE_PER_S: f64 = 500.0;
-    // (begin, end) of the stall, as the server saw it.
+    // (begin, end) of the stall as the server saw it.
     let stall = std::sync::Arc::new(Mutex::new(None::<(Instant, Instant)>));
     let (gate, begin) = (stall.clone(), Instant::now() + Duration::from_millis(400));
     let server = Server::start(move |mut stream, _| {
         while request(&mut stream) {
             {
-                // One at a time: whoever comes first after `begin` stalls and the others wait for the lock.
+                // One at a time: the first one after `begin` stalls, and the others wait for the lock.
                 let mut stall = gate.lock().expect("no panics");
                 if stall.is_none() && Instant::now() >= begin {
                     let began = Instant::now();
@@ -49,11 +49,11 @@ fn a_stall_is_in_the_histogram_as_theory_says() {
         }
     });
     let mut plan = plan(server.address);
-    // Eight connections are soon all held by the stall; every later request waits in the generator and must not be forgotten.
+    // The stall soon holds all eight connections. Every later request waits in the generator and must not be forgotten.
     plan.shape = Loop::Open { rate_per_s: RATE_PER_S, connections: 8 };
     (plan.requests, plan.duration, plan.timeout) = (None, Some(Duration::from_millis(1500)), Duration::from_secs(5));
     let result = load(&plan);
-    // A busy machine may wake the generator so late that at the end more are due than there are connections.
+    // A busy machine may wake the generator so late that more requests are due at the end than there are connections.
     assert_eq!((result.requests, result.good + result.errors.never_sent), (750, 750), "{result:?}");
     assert!(result.errors.never_sent <= 20, "{result:?}");
     let (began, ended) = stall.lock().expect("no panics").expect("it stalled");
@@ -70,7 +70,7 @@ fn a_stall_is_in_the_histogram_as_theory_says() {
 }
 
 #[test]
-fn what_could_not_be_sent_is_counted_and_in_the_tail() {
+fn unsent_requests_are_counted_and_in_the_tail() {
     let server = Server::start(|mut stream, _| until_closed(&mut stream));
     let mut plan = plan(server.address);
     plan.shape = Loop::Open { rate_per_s: 200.0, connections: 3 };
@@ -85,7 +85,7 @@ fn what_could_not_be_sent_is_counted_and_in_the_tail() {
 }
 
 #[test]
-fn a_refusing_server_gets_the_whole_rate() {
+fn a_refusing_server_gets_the_full_rate() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port that is free again");
     let mut plan = plan(address);
     plan.shape = Loop::Open { rate_per_s: 1000.0, connections: 4 };
@@ -97,7 +97,7 @@ fn a_refusing_server_gets_the_whole_rate() {
 }
 
 #[test]
-fn idle_connections_that_the_server_closes_are_replaced_without_an_error() {
+fn idle_connections_closed_by_the_server_are_replaced_without_an_error() {
     let server = Server::start(|mut stream, _| {
         if request(&mut stream) {
             let _ = stream.write_all(HELLO.as_bytes());
@@ -113,7 +113,7 @@ fn idle_connections_that_the_server_closes_are_replaced_without_an_error() {
 }
 
 #[test]
-fn unasked_bytes_on_an_idle_connection_are_noted() {
+fn unexpected_bytes_on_an_idle_connection_are_reported() {
     let server = Server::start(|mut stream, _| {
         if request(&mut stream) {
             let _ = stream.write_all(HELLO.as_bytes());
@@ -132,7 +132,7 @@ fn unasked_bytes_on_an_idle_connection_are_noted() {
 }
 
 #[test]
-fn a_rate_under_one_a_second_and_an_early_end() {
+fn a_rate_below_one_a_second_and_an_early_end_work() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     plan.shape = Loop::Open { rate_per_s: 0.5, connections: 1000 };

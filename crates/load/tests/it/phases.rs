@@ -1,6 +1,6 @@
-//! The parts of a load and of a request: warm-up, connections that carry a number of requests, the first byte and the whole answer.
+//! The parts of a load and of a request: warm-up, connections with a limited number of requests, the first byte and the complete answer.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use chokepoint_model::load::Loop;
 use crate::server::{HELLO, Server, check, load, plan, request, until_closed};
 
 #[test]
-fn what_was_sent_to_warm_up_is_in_no_figure() {
-    // Slow and wrong at first, as a cold server is; good from the hundredth request on.
+fn requests_of_the_warm_up_are_not_counted() {
+    // Slow and wrong at first, like a cold server; good from the hundredth request on.
     let served = Arc::new(AtomicU64::new(0));
     let count = served.clone();
     let server = Server::start(move |mut stream, _| {
@@ -33,7 +33,7 @@ fn what_was_sent_to_warm_up_is_in_no_figure() {
     let mut cold = plan(server.address);
     cold.timeout = Duration::from_secs(20);
     let mut warm = cold.clone();
-    // 200 a second for a second: the first hundred are over by then, however slow the machine is.
+    // 200 a second for a second: the first hundred have ended by then, however slow the machine is.
     warm.shape = Loop::Open { rate_per_s: 200.0, connections: 4 };
     (warm.requests, warm.options.warm_up) = (Some(40), Duration::from_secs(1));
     let measured = measure(&warm, &Control::new()).expect("the load runs");
@@ -43,7 +43,7 @@ fn what_was_sent_to_warm_up_is_in_no_figure() {
     assert_eq!(measured.detail.warm_up_us, 1_000_000);
     assert!(served.load(Ordering::Relaxed) >= 240, "{}", served.load(Ordering::Relaxed));
     assert!(result.duration_us < 20_000_000 && result.connections <= 4 && result.error_samples.is_empty(), "{result:?}");
-    // A closed loop: the requests asked for come after the warm-up, which takes as many as it can.
+    // A closed loop: the given number of requests comes after the warm-up, which sends as many as it can.
     (cold.options.warm_up, cold.requests) = (Duration::from_millis(200), Some(40));
     let before = served.load(Ordering::Relaxed);
     let result = measure(&cold, &Control::new()).expect("the load runs").result;
@@ -54,7 +54,7 @@ fn what_was_sent_to_warm_up_is_in_no_figure() {
 }
 
 #[test]
-fn a_load_that_ends_while_it_warms_up_has_measured_nothing() {
+fn a_load_that_ends_in_its_warm_up_has_no_results() {
     let server = Server::start(|mut stream, _| until_closed(&mut stream));
     for shape in [Loop::Closed { connections: 4 }, Loop::Open { rate_per_s: 100.0, connections: 4 }] {
         let mut plan = plan(server.address);
@@ -73,8 +73,8 @@ fn a_load_that_ends_while_it_warms_up_has_measured_nothing() {
 }
 
 #[test]
-fn a_connection_carries_as_many_requests_as_it_is_to() {
-    // The heads that the server saw, in their order on each connection.
+fn a_connection_carries_the_given_number_of_requests() {
+    // The request heads that the server received, in order for each connection.
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heads = seen.clone();
     let server = Server::start(move |mut stream, _| {
@@ -103,7 +103,7 @@ fn a_connection_carries_as_many_requests_as_it_is_to() {
 }
 
 #[test]
-fn the_first_byte_and_the_whole_answer_are_kept_apart() {
+fn the_first_byte_and_the_complete_answer_are_distinguished() {
     const PAUSE: Duration = Duration::from_millis(60);
     let server = Server::start(|mut stream, number| {
         while request(&mut stream) {
@@ -132,7 +132,7 @@ fn the_first_byte_and_the_whole_answer_are_kept_apart() {
 }
 
 #[test]
-fn answers_that_break_off_count_their_first_byte_and_silence_has_none() {
+fn incomplete_answers_have_a_first_byte_and_missing_ones_have_none() {
     let cut = Server::start(|mut stream, _| {
         request(&mut stream);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");

@@ -1,7 +1,7 @@
-//! A server that stalls for two seconds of eight: what the histogram must show is derived from when the server could answer, and is what it
-//! shows; a closed loop, which cannot show it, says what it left out.
+//! A server that stalls for two of eight seconds. The expected histogram is derived from the times at which the server could answer. A closed loop cannot show
+//! the stall, and reports what it left out.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ use crate::server::{HELLO, Server, check, latencies, plan, request};
 const LOAD: Duration = Duration::from_secs(8);
 const STALL_AFTER: Duration = Duration::from_secs(2);
 const STALL: Duration = Duration::from_secs(2);
-/// Part of a measured percentile by which it may differ from theory.
+/// Allowed deviation of a measured percentile from theory, as a share.
 const TOLERANCE: f64 = 0.05;
 
-/// When the server could not answer: its own stall, and the times in which this whole process did not run, as a heartbeat sees them.
+/// When the server could not answer: its own stall, and the times in which this process did not run, measured by a heartbeat.
 #[derive(Default)]
 struct Gaps {
     first_request: Option<Instant>,
@@ -33,7 +33,7 @@ fn stalled(change: impl FnOnce(&mut Plan)) -> (Measured, Gaps) {
     let server = Server::start(move |mut stream, _| {
         while request(&mut stream) {
             {
-                // All answers pass this lock, so that one that stalls holds up all.
+                // All answers pass this lock, so one that stalls delays all.
                 let mut seen = seen.lock().expect("no panics");
                 let first = *seen.first_request.get_or_insert_with(Instant::now);
                 if first.elapsed() >= STALL_AFTER && !seen.gaps.iter().any(|(begin, end)| *end - *begin >= STALL) {
@@ -75,8 +75,8 @@ fn stalled(change: impl FnOnce(&mut Plan)) -> (Measured, Gaps) {
     (measured, gaps)
 }
 
-/// What requests that begin evenly over the load must wait, sorted, microseconds: whoever comes in a gap waits for its end, and where gaps
-/// follow at once or lie in one another for the end of the last.
+/// The waits of requests that start evenly over the load, sorted, microseconds. A request in a gap waits for its end. If gaps adjoin or overlap, it waits for
+/// the end of the last one.
 fn theory(gaps: &Gaps, rate_per_s: f64) -> Vec<f64> {
     let begin = gaps.first_request.expect("a request came");
     let mut all = gaps.gaps.clone();
@@ -96,13 +96,13 @@ fn at(sorted: &[f64], quantile: f64) -> f64 {
 }
 
 #[test]
-fn an_open_loop_shows_the_stall_as_theory_has_it() {
+fn an_open_loop_shows_the_stall_as_theory_predicts() {
     const RATE_PER_S: f64 = 125.0;
     let (measured, gaps) = stalled(|plan| plan.shape = Loop::Open { rate_per_s: RATE_PER_S, connections: 32 });
     let result = &measured.result;
     assert_eq!(result.requests as f64, RATE_PER_S * LOAD.as_secs_f64(), "nothing is missing: {:?}", result.errors);
     let theory = theory(&gaps, RATE_PER_S);
-    // Of an undisturbed run: a quarter of the requests comes in the stall, their waits are even from 0 to 2 s, so p90 is 1.2 s and p99 1.92 s.
+    // Without disturbance: a quarter of the requests comes in the stall. Their waits are even from 0 to 2 s, so p90 is 1.2 s and p99 1.92 s.
     for (name, quantile, measured_us) in [("p90", 0.9, result.latency_us.p90), ("p99", 0.99, result.latency_us.p99)] {
         let expected_us = at(&theory, quantile);
         assert!(expected_us > 1e6, "the stall is in {name}: {expected_us}");
@@ -117,7 +117,7 @@ fn an_open_loop_shows_the_stall_as_theory_has_it() {
 }
 
 #[test]
-fn a_closed_loop_hides_the_stall_and_gives_what_it_left_out_beside() {
+fn a_closed_loop_hides_the_stall_and_reports_what_it_left_out() {
     let (measured, gaps) = stalled(|plan| plan.shape = Loop::Closed { connections: 8 });
     let stalled_s: f64 = gaps.gaps.iter().map(|(begin, end)| (*end - *begin).as_secs_f64()).fold(0.0, f64::max);
     let raw = measured.result.latency_us;
@@ -128,7 +128,7 @@ fn a_closed_loop_hides_the_stall_and_gives_what_it_left_out_beside() {
     for (name, quantile, corrected_us) in [("p90", 0.9, corrected.p90), ("p99", 0.99, corrected.p99)] {
         let expected_us = at(&theory, quantile);
         println!("{name}: theory {:.0} ms, corrected {:.0} ms", expected_us / 1e3, corrected_us as f64 / 1e3);
-        // The rate that the stall held up is estimated out of the answers that were not slow.
+        // The rate that the stall held up is estimated from the answers that were not slow.
         assert!(
             (corrected_us as f64 - expected_us).abs() <= 0.15 * expected_us,
             "{name}: corrected {corrected_us} us, theory {expected_us}"
@@ -137,7 +137,7 @@ fn a_closed_loop_hides_the_stall_and_gives_what_it_left_out_beside() {
 }
 
 #[test]
-fn without_a_stall_nothing_is_corrected_much() {
+fn without_a_stall_the_correction_is_small() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     (plan.requests, plan.timeout) = (Some(5_000), Duration::from_secs(10));

@@ -1,6 +1,6 @@
-//! TLS against a server of rustls: the handshake apart, certificates checked, sessions resumed, large answers whole, and what breaks told.
+//! TLS against a rustls server: handshake times, certificate checks, session resumption, large answers, and failures.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,14 +15,14 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::server::{HELLO, Server, check, plan, until_closed};
 
-/// Certificates for localhost and 127.0.0.1 for a hundred years, and the authority that signed them; the key is nobody's secret.
+/// Certificates for localhost and 127.0.0.1, valid for a hundred years, and the authority that signed them. The key is not secret.
 const AUTHORITY: &[u8] = include_bytes!("../data/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../data/server.pem");
 const KEY: &[u8] = include_bytes!("../data/server.key");
 
 type Session = StreamOwned<ServerConnection, TcpStream>;
 
-/// Serves each connection through TLS.
+/// Serves each connection with TLS.
 fn secured(serve: impl Fn(&mut Session) + Send + Sync + 'static) -> Server {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(CERTIFICATE).map(|certificate| certificate.expect("PEM")).collect();
     let key = PrivateKeyDer::from_pem_slice(KEY).expect("PEM");
@@ -60,7 +60,7 @@ fn answers(answer: impl AsRef<[u8]> + Send + Sync + 'static) -> Server {
     })
 }
 
-/// Forty requests, patiently.
+/// Forty requests with a long timeout.
 fn tls_plan(server: &Server, trust: Trust, resume: bool) -> Plan {
     let mut plan = plan(server.address);
     plan.timeout = Duration::from_secs(600);
@@ -79,7 +79,7 @@ fn authority() -> Trust {
 }
 
 #[test]
-fn kept_connections_shake_hands_once() {
+fn kept_connections_have_one_handshake() {
     let server = answers(HELLO);
     let measured = run(&tls_plan(&server, authority(), true));
     let (result, detail) = (&measured.result, &measured.detail);
@@ -91,7 +91,7 @@ fn kept_connections_shake_hands_once() {
 }
 
 #[test]
-fn an_open_loop_goes_through_tls() {
+fn an_open_loop_works_over_tls() {
     let server = answers(HELLO);
     let mut plan = tls_plan(&server, authority(), true);
     (plan.shape, plan.requests) = (Loop::Open { rate_per_s: 200.0, connections: 8 }, Some(60));
@@ -100,7 +100,7 @@ fn an_open_loop_goes_through_tls() {
 }
 
 #[test]
-fn sessions_are_resumed_or_not_as_asked() {
+fn sessions_are_resumed_only_if_requested() {
     let server = answers(HELLO);
     let mut plan = tls_plan(&server, authority(), true);
     (plan.keep_alive, plan.shape) = (false, Loop::Closed { connections: 1 });
@@ -112,7 +112,7 @@ fn sessions_are_resumed_or_not_as_asked() {
 }
 
 #[test]
-fn large_answers_and_requests_are_whole() {
+fn large_answers_and_requests_are_complete() {
     const BYTES: usize = 3_000_000;
     let answer = [format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n").as_bytes(), &vec![b'x'; BYTES]].concat();
     let server = secured(move |session| {
@@ -131,7 +131,7 @@ fn large_answers_and_requests_are_whole() {
 }
 
 #[test]
-fn a_certificate_that_is_not_trusted_or_for_another_is_a_failed_handshake() {
+fn an_untrusted_or_wrong_certificate_fails_the_handshake() {
     let server = answers(HELLO);
     let mut plan = tls_plan(&server, Trust::Authorities(CERTIFICATE.to_vec()), true);
     plan.options.tls = Some(Tls { server_name: "other.example".to_owned(), trust: authority(), resume: true });
@@ -143,7 +143,7 @@ fn a_certificate_that_is_not_trusted_or_for_another_is_a_failed_handshake() {
 }
 
 #[test]
-fn a_server_without_tls_or_one_that_breaks_off_is_a_failed_handshake() {
+fn a_server_without_tls_or_one_that_closes_fails_the_handshake() {
     let plain = Server::start(|mut stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         until_closed(&mut stream);
@@ -163,14 +163,14 @@ fn a_server_without_tls_or_one_that_breaks_off_is_a_failed_handshake() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_told() {
+fn an_incomplete_answer_is_reported() {
     let server = secured(|session| {
         request(session);
         let _ = session.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").and_then(|()| session.flush());
     });
     let result = run(&tls_plan(&server, authority(), true)).result;
     assert_eq!(result.errors.closed_before_answer + result.errors.reset, 40, "{:?}", result.errors);
-    // Until the close, and closed in order.
+    // Until the close, closed in order.
     let server = secured(|session| {
         request(session);
         let _ = session.write_all(b"HTTP/1.1 200 OK\r\n\r\nall of it");
@@ -181,7 +181,7 @@ fn an_answer_that_breaks_off_is_told() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_before_anything_is_sent() {
+fn invalid_tls_settings_are_refused_before_anything_is_sent() {
     let server = answers(HELLO);
     for (server_name, trust) in
         [("a b", Trust::Anybody), ("localhost", Trust::Authorities(b"no PEM".to_vec())), ("localhost", Trust::Authorities(KEY.to_vec()))]

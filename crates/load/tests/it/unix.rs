@@ -1,6 +1,6 @@
-//! Unix sockets, by path and by abstract name, and what connecting to them fails with.
+//! Unix sockets, by path and by abstract name, and the failures of connecting to them.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::io::Write;
 use std::os::linux::net::SocketAddrExt;
@@ -13,7 +13,7 @@ use chokepoint_model::load::{Errors, Loop};
 
 use crate::server::{HELLO, load, plan};
 
-/// A directory of this test's own, deleted when dropped.
+/// A directory for this test, deleted when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -63,7 +63,7 @@ fn answer(mut stream: UnixStream) {
 }
 
 #[test]
-fn requests_over_a_path_and_over_an_abstract_name() {
+fn requests_work_over_a_path_and_an_abstract_name() {
     let directory = Directory::make("path");
     serve(UnixListener::bind(directory.socket()).expect("a socket"));
     let name = format!("t-load-{}", std::process::id());
@@ -81,13 +81,13 @@ fn requests_over_a_path_and_over_an_abstract_name() {
 }
 
 #[test]
-fn no_socket_no_listener_and_no_room_are_told_apart() {
+fn missing_sockets_missing_listeners_and_full_queues_are_distinguished() {
     let directory = Directory::make("fail");
     let plan = to(&directory.socket());
     let missing = load(&plan);
     assert_eq!(missing.errors, Errors { connect_failed: 40, ..Errors::default() }, "{missing:?}");
     let listener = UnixListener::bind(directory.socket()).expect("a socket");
-    // Nobody accepts: one connection more than the backlog waits, the next is refused at once.
+    // Nothing accepts: one connection more than the backlog waits, and the next is refused at once.
     rustix::net::listen(&listener, 0).expect("a shorter queue");
     let mut timed = Plan { timeout: Duration::from_millis(300), ..plan.clone() };
     (timed.shape, timed.requests, timed.duration) = (Loop::Closed { connections: 3 }, None, Some(Duration::from_millis(200)));

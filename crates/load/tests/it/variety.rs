@@ -1,6 +1,6 @@
-//! What a load may vary: its rate in stages, what it asks for, and where it comes from.
+//! What a load can vary: its rate in stages, its targets, and its source addresses.
 //!
-//! Live: load on a server of its own.
+//! Live: load on this test's own server.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +13,10 @@ use chokepoint_model::load::Loop;
 
 use crate::server::{self, HELLO, Server, load, plan};
 
-/// First lines of requests, and where they came from.
+/// First lines of requests, and their source addresses.
 type Seen = Arc<Mutex<Vec<(String, IpAddr)>>>;
 
-/// A server that notes the first line of each request, in the order in which they came, and where from.
+/// A server that records the first line of each request, in order of arrival, and its source address.
 fn noting() -> (Server, Seen) {
     let seen = Seen::default();
     let notes = Arc::clone(&seen);
@@ -27,7 +27,7 @@ fn noting() -> (Server, Seen) {
             while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
             let is_head = first.starts_with("HEAD");
             notes.lock().expect("no panics").push((first, peer));
-            // An answer to HEAD tells a length and has no body (RFC 9110 section 9.3.2).
+            // An answer to HEAD states a length and has no body (RFC 9110 section 9.3.2).
             let answer = if is_head { HELLO.trim_end_matches("hello") } else { HELLO };
             if stream.write_all(answer.as_bytes()).is_err() {
                 return;
@@ -55,9 +55,9 @@ fn stages_offer_the_area_below_the_rate() {
     // 200 on average for half a second, 300 for 0.3 s, 50 for 0.4 s.
     assert_eq!((result.requests, result.good, result.duration_us), (210, 210, 1_200_000), "{result:?}");
     let by = |bucket: usize| measured.detail.series.points[..bucket].iter().map(|point| point.started).sum::<u32>();
-    // A busy machine sends late and never early: by 250 ms 100 t + 200 t^2 requests are due, by 800 ms 190.
+    // A busy machine sends late, never early: until 250 ms 100 t + 200 t^2 requests are due, until 800 ms 190.
     assert!(by(25) <= 39 && by(50) <= 101 && by(80) <= 191, "{} {} {}", by(25), by(50), by(80));
-    // A warm-up goes at the rate of the start and is in no figure.
+    // A warm-up uses the initial rate and is not counted.
     plan.options.warm_up = Duration::from_millis(200);
     assert_eq!(load(&plan).requests, 210);
     plan.requests = Some(90);
@@ -65,7 +65,7 @@ fn stages_offer_the_area_below_the_rate() {
 }
 
 #[test]
-fn stages_that_make_no_sense_are_refused() {
+fn invalid_stages_are_refused() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     plan.options.stages = Some(Stages::parse(0.0, "1s:10").expect("stages"));
@@ -83,7 +83,7 @@ fn stages_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn targets_are_asked_for_in_turn() {
+fn targets_are_requested_in_turn() {
     for shape in [Loop::Closed { connections: 1 }, Loop::Open { rate_per_s: 2_000.0, connections: 1 }] {
         let (server, seen) = noting();
         let mut plan = plan(server.address);
@@ -99,7 +99,7 @@ fn targets_are_asked_for_in_turn() {
 }
 
 #[test]
-fn targets_drawn_by_one_seed_are_the_same_however_many_threads() {
+fn targets_drawn_with_one_seed_are_the_same_for_any_number_of_threads() {
     let counts = |seed: u64, threads: u32| {
         let (server, seen) = noting();
         let mut plan = plan(server.address);
@@ -121,7 +121,7 @@ fn targets_drawn_by_one_seed_are_the_same_however_many_threads() {
 }
 
 #[test]
-fn a_target_that_makes_no_sense_is_told_by_its_number() {
+fn an_invalid_target_is_reported_by_its_number() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
     let mut all = targets(Order::InTurn);
@@ -141,7 +141,7 @@ fn a_target_that_makes_no_sense_is_told_by_its_number() {
 }
 
 #[test]
-fn each_of_the_addresses_given_is_connected_from() {
+fn each_given_address_is_a_source_of_connections() {
     let (server, seen) = noting();
     let mut plan = plan(server.address);
     let addresses: Vec<IpAddr> = (2..5).map(|last| [127, 0, 0, last].into()).collect();
@@ -158,8 +158,8 @@ fn each_of_the_addresses_given_is_connected_from() {
 }
 
 #[test]
-fn the_addresses_have_the_connections_in_turn() {
-    // A server that never answers holds each connection, so that each is counted once.
+fn connections_use_the_addresses_in_turn() {
+    // A server that never answers holds each connection, so each is counted once.
     let peers = Arc::new(Mutex::new(BTreeMap::<IpAddr, u32>::new()));
     let noted = Arc::clone(&peers);
     let server = Server::start(move |mut stream, _| {
@@ -174,10 +174,10 @@ fn the_addresses_have_the_connections_in_turn() {
 }
 
 #[test]
-fn an_address_that_is_not_this_hosts_is_an_error_and_no_load() {
+fn an_address_of_another_host_is_an_error_without_load() {
     let server = Server::answering(HELLO);
     let mut plan = plan(server.address);
-    // A documentation address (RFC 5737) is nobody's.
+    // A documentation address (RFC 5737) belongs to nobody.
     plan.options.bind = vec![[192, 0, 2, 1].into()];
     let error = run(&plan, &Control::new()).expect_err("no such address");
     assert!(matches!(error, LoadError::Bind { .. }) && error.to_string().contains("192.0.2.1"), "{error}");

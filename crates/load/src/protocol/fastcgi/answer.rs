@@ -1,24 +1,24 @@
-//! A FastCGI answer as a state machine fed with bytes: records split anywhere, the CGI head in FCGI_STDOUT (RFC 3875 section 6), the end.
+//! Parses a FastCGI answer byte by byte: records that are split anywhere, the CGI head in FCGI_STDOUT (RFC 3875 section 6), the end.
 
-use super::{END_REQUEST, HEADER_BYTES, REQUEST_ID, STDERR, STDOUT, VERSION};
-use crate::protocol::answer::{Bad, Fed, HEADERS_MAX};
-use crate::protocol::gathered::Gathered;
+use super::record::{END_REQUEST, HEADER_BYTES, REQUEST_ID, STDERR, STDOUT, VERSION};
+use crate::protocol::completion::{BadAnswer, Completion, HEADERS_MAX};
+use crate::protocol::gathered::HeadBuffer;
 
 /// Bytes of the content of FCGI_END_REQUEST.
 const END_BYTES: usize = 8;
-/// Bytes of an example of what came in FCGI_STDERR.
+/// Maximum bytes kept as an example of FCGI_STDERR output.
 const EXAMPLE_BYTES_MAX: usize = 120;
 
-/// What answers said on FCGI_STDERR, of all connections of a thread.
+/// What a thread's answers contained in FCGI_STDERR.
 #[derive(Debug, Default)]
-pub(crate) struct Complaints {
-    /// Requests with at least one byte there.
+pub(crate) struct ErrorOutput {
+    /// Number of requests with such output.
     requests: u64,
-    /// The longest piece, as far as it is kept: pieces of several answers are never mixed.
+    /// The longest piece, cut to its maximum. Pieces of several answers are never mixed.
     example: Vec<u8>,
 }
 
-impl Complaints {
+impl ErrorOutput {
     fn take(&mut self, bytes: &[u8], is_first: bool) {
         self.requests += u64::from(is_first);
         let bytes = &bytes[..bytes.len().min(EXAMPLE_BYTES_MAX)];
@@ -29,7 +29,7 @@ impl Complaints {
     }
 
     /// Adds another thread's.
-    pub(crate) fn add(&mut self, other: &Complaints) {
+    pub(crate) fn add(&mut self, other: &ErrorOutput) {
         self.take(&other.example, false);
         self.requests += other.requests;
     }
@@ -42,7 +42,7 @@ impl Complaints {
     }
 }
 
-/// Where in the records the next byte belongs.
+/// The part of a record that the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Header,
@@ -50,11 +50,11 @@ enum Part {
     Padding,
 }
 
-/// One answer in the making. [`Answer::reset`] makes it ready for the next.
+/// An answer while it is parsed. [`Answer::reset`] prepares it for the next.
 #[derive(Debug)]
 pub(crate) struct Answer {
     part: Part,
-    /// The record's header, then what FCGI_END_REQUEST holds, as far as they came.
+    /// The received part of the record's header, then of the content of FCGI_END_REQUEST.
     fixed: [u8; HEADER_BYTES],
     fixed_bytes: u8,
     kind: u8,
@@ -63,14 +63,14 @@ pub(crate) struct Answer {
     padding: u8,
     /// The head is complete.
     has_head: bool,
-    /// FCGI_END_REQUEST has come whole.
+    /// FCGI_END_REQUEST is complete.
     has_ended: bool,
-    /// There was something on FCGI_STDERR.
-    has_complained: bool,
-    /// FCGI_KEEP_CONN was asked for.
+    /// There was output in FCGI_STDERR.
+    has_error_output: bool,
+    /// FCGI_KEEP_CONN was requested.
     keep_connection: bool,
     status: u16,
-    gathered: Gathered,
+    head_buffer: HeadBuffer,
 }
 
 impl Answer {
@@ -85,21 +85,21 @@ impl Answer {
             padding: 0,
             has_head: false,
             has_ended: false,
-            has_complained: false,
+            has_error_output: false,
             keep_connection,
             status: 0,
-            gathered: Gathered::of_fields(),
+            head_buffer: HeadBuffer::of_fields(),
         }
     }
 
-    /// Forgets everything of the last answer.
+    /// Forgets the last answer.
     pub(crate) fn reset(&mut self) {
         self.part = Part::Header;
         self.fixed_bytes = 0;
         self.has_head = false;
         self.has_ended = false;
-        self.has_complained = false;
-        self.gathered.clear();
+        self.has_error_output = false;
+        self.head_buffer.clear();
     }
 
     /// Status of a complete answer.
@@ -107,35 +107,35 @@ impl Answer {
         self.status
     }
 
-    /// True where the connection may carry another request after this complete answer.
+    /// Whether the connection can carry another request after this complete answer.
     pub(crate) fn reusable(&self) -> bool {
         self.keep_connection
     }
 
-    /// Takes the next bytes.
-    pub(crate) fn feed(&mut self, bytes: &[u8], complaints: &mut Complaints) -> Result<Fed, Bad> {
+    /// Parses the next bytes.
+    pub(crate) fn feed(&mut self, bytes: &[u8], error_output: &mut ErrorOutput) -> Result<Completion, BadAnswer> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
             match self.part {
                 Part::Header => {
                     used += self.fix(rest);
-                    // Looked at first, so that a server of another protocol is told at its first byte.
+                    // Checked first, so that a server of another protocol is noticed at its first byte.
                     if self.fixed_bytes > 0 && self.fixed[0] != VERSION {
-                        return Err(Bad("no FastCGI record of version 1"));
+                        return Err(BadAnswer("no FastCGI record of version 1"));
                     }
                     if usize::from(self.fixed_bytes) < HEADER_BYTES {
-                        return Ok(Fed::More);
+                        return Ok(Completion::More);
                     }
                     self.begin()?;
                 }
                 Part::Content => {
                     let take = rest.len().min(usize::from(self.content));
-                    self.take(&rest[..take], complaints)?;
+                    self.take(&rest[..take], error_output)?;
                     self.content -= take as u16;
                     used += take;
                     if self.content > 0 {
-                        return Ok(Fed::More);
+                        return Ok(Completion::More);
                     }
                     self.part = Part::Padding;
                 }
@@ -144,10 +144,10 @@ impl Answer {
                     self.padding -= take as u8;
                     used += take;
                     if self.padding > 0 {
-                        return Ok(Fed::More);
+                        return Ok(Completion::More);
                     }
                     if self.has_ended {
-                        return Ok(Fed::Complete(used));
+                        return Ok(Completion::Complete(used));
                     }
                     self.part = Part::Header;
                     self.fixed_bytes = 0;
@@ -156,7 +156,7 @@ impl Answer {
         }
     }
 
-    /// Fills the fixed part; the number of bytes taken.
+    /// Fills the fixed part. Returns the number of bytes used.
     fn fix(&mut self, bytes: &[u8]) -> usize {
         let from = usize::from(self.fixed_bytes);
         let take = bytes.len().min(HEADER_BYTES - from);
@@ -165,18 +165,18 @@ impl Answer {
         take
     }
 
-    /// A record begins: what it is and how long.
-    fn begin(&mut self) -> Result<(), Bad> {
+    /// Starts a record: its type and lengths.
+    fn begin(&mut self) -> Result<(), BadAnswer> {
         let [_, kind, id_high, id_low, high, low, padding, _] = self.fixed;
         let content = u16::from_be_bytes([high, low]);
         match ([id_high, id_low], kind) {
-            // Management records (FCGI_GET_VALUES_RESULT, FCGI_UNKNOWN_TYPE) are no part of an answer.
+            // Management records (FCGI_GET_VALUES_RESULT, FCGI_UNKNOWN_TYPE) are not part of an answer.
             ([0, 0], 9..) => {}
             ([0, REQUEST_ID], STDOUT | STDERR) => {}
             ([0, REQUEST_ID], END_REQUEST) if usize::from(content) == END_BYTES => {}
-            ([0, REQUEST_ID], END_REQUEST) => return Err(Bad("an FCGI_END_REQUEST that is not of eight bytes")),
-            ([0, REQUEST_ID], _) => return Err(Bad("a FastCGI record of a type that no responder sends")),
-            _ => return Err(Bad("a FastCGI record of another request")),
+            ([0, REQUEST_ID], END_REQUEST) => return Err(BadAnswer("an FCGI_END_REQUEST that is not of eight bytes")),
+            ([0, REQUEST_ID], _) => return Err(BadAnswer("a FastCGI record of a type that no responder sends")),
+            _ => return Err(BadAnswer("a FastCGI record of another request")),
         }
         (self.kind, self.content, self.padding) = (kind, content, padding);
         self.part = Part::Content;
@@ -184,13 +184,13 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes bytes of this record's content.
-    fn take(&mut self, bytes: &[u8], complaints: &mut Complaints) -> Result<(), Bad> {
+    /// Parses bytes of this record's content.
+    fn take(&mut self, bytes: &[u8], error_output: &mut ErrorOutput) -> Result<(), BadAnswer> {
         match self.kind {
             STDOUT if !self.has_head => self.take_head(bytes),
             STDERR if !bytes.is_empty() => {
-                complaints.take(bytes, !self.has_complained);
-                self.has_complained = true;
+                error_output.take(bytes, !self.has_error_output);
+                self.has_error_output = true;
                 Ok(())
             }
             END_REQUEST => {
@@ -201,56 +201,56 @@ impl Answer {
         }
     }
 
-    fn take_head(&mut self, bytes: &[u8]) -> Result<(), Bad> {
-        let end = self.gathered.find_end(bytes);
+    fn take_head(&mut self, bytes: &[u8]) -> Result<(), BadAnswer> {
+        let end = self.head_buffer.find_end(bytes);
         let part = &bytes[..end.unwrap_or(bytes.len())];
-        // A head that came whole is parsed where it lies.
-        if self.gathered.bytes().is_empty() && end.is_some() {
+        // A head that arrives whole is parsed in place.
+        if self.head_buffer.bytes().is_empty() && end.is_some() {
             self.status = status(part)?;
         } else {
-            self.gathered.add(part)?;
+            self.head_buffer.add(part)?;
             if end.is_none() {
                 return Ok(());
             }
-            self.status = status(self.gathered.bytes())?;
+            self.status = status(self.head_buffer.bytes())?;
         }
         self.has_head = true;
-        self.gathered.clear();
+        self.head_buffer.clear();
         Ok(())
     }
 
-    /// FCGI_END_REQUEST: the application's own status, which says nothing to a client, then the protocol's.
-    fn end(&mut self) -> Result<(), Bad> {
+    /// FCGI_END_REQUEST: the application's own status, which means nothing to a client, then the protocol's status.
+    fn end(&mut self) -> Result<(), BadAnswer> {
         self.has_ended = true;
         match self.fixed[4] {
             0 if self.has_head => Ok(()),
-            0 => Err(Bad("the request ended before the head of its answer")),
-            1 => Err(Bad("FCGI_CANT_MPX_CONN: the server takes one request at a time on a connection")),
-            2 => Err(Bad("FCGI_OVERLOADED: the server says that it is out of some resource")),
-            3 => Err(Bad("FCGI_UNKNOWN_ROLE: the server is no responder")),
-            _ => Err(Bad("a protocol status that FastCGI 1.0 does not have")),
+            0 => Err(BadAnswer("the request ended before the head of its answer")),
+            1 => Err(BadAnswer("FCGI_CANT_MPX_CONN: the server takes one request at a time on a connection")),
+            2 => Err(BadAnswer("FCGI_OVERLOADED: the server says that it is out of some resource")),
+            3 => Err(BadAnswer("FCGI_UNKNOWN_ROLE: the server is no responder")),
+            _ => Err(BadAnswer("a protocol status that FastCGI 1.0 does not have")),
         }
     }
 }
 
-/// Status of a whole CGI head: that of its Status field, 302 where it sends the client elsewhere (RFC 3875 section 6.2.4), else 200.
-fn status(head: &[u8]) -> Result<u16, Bad> {
+/// Status of a complete CGI head: its Status field, 302 for a redirect (RFC 3875 section 6.2.4), else 200.
+fn status(head: &[u8]) -> Result<u16, BadAnswer> {
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let fields = match httparse::parse_headers(head, &mut fields) {
         Ok(httparse::Status::Complete((bytes, fields))) if bytes == head.len() => fields,
-        Ok(_) => return Err(Bad("a head that does not end at its empty line")),
-        Err(httparse::Error::TooManyHeaders) => return Err(Bad("more than 128 header fields")),
-        Err(_) => return Err(Bad("a malformed CGI head")),
+        Ok(_) => return Err(BadAnswer("a head that does not end at its empty line")),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer("more than 128 header fields")),
+        Err(_) => return Err(BadAnswer("a malformed CGI head")),
     };
     let field = |name: &str| fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value);
     match (field("status"), field("location")) {
-        (Some(value), _) => code(value).ok_or(Bad("a status that is no number of three digits")),
+        (Some(value), _) => code(value).ok_or(BadAnswer("a status that is no number of three digits")),
         (None, Some(_)) => Ok(302),
         (None, None) => Ok(200),
     }
 }
 
-/// "404 Not Found" as its number.
+/// The number of a status such as "404 Not Found".
 fn code(value: &[u8]) -> Option<u16> {
     let (digits, rest) = value.split_at_checked(3)?;
     let is_end = rest.first().is_none_or(|byte| *byte == b' ');

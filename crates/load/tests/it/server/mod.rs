@@ -1,4 +1,4 @@
-//! A misbehaving HTTP server for the tests: one thread a connection, each test writes what it does.
+//! A configurable HTTP server for the tests: one thread for each connection, with a function that each test provides.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use chokepoint_load::{Control, Options, Plan, Protocol, run};
 use chokepoint_model::load::{LoadResult, Loop};
 
-/// A listening server; it ends when dropped.
+/// A listening server that ends when dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicU64>,
@@ -74,7 +74,7 @@ impl Drop for Server {
     }
 }
 
-/// Reads one request head without a body; false where the peer has closed.
+/// Reads one request head without a body; false if the peer has closed.
 pub(crate) fn request(stream: &mut TcpStream) -> bool {
     let mut tail = [0u8; 4];
     let mut byte = [0];
@@ -90,7 +90,7 @@ pub(crate) fn request(stream: &mut TcpStream) -> bool {
     true
 }
 
-/// Waits until the peer closes, reading what it sends.
+/// Reads until the peer closes.
 pub(crate) fn until_closed(stream: &mut TcpStream) {
     let mut buffer = [0; 4096];
     while matches!(stream.read(&mut buffer), Ok(1..)) {}
@@ -139,7 +139,7 @@ pub(crate) fn load(plan: &Plan) -> LoadResult {
     result
 }
 
-/// The invariants of a result in which nothing was aborted.
+/// The invariants of a result if nothing was aborted.
 pub(crate) fn check(result: &LoadResult) {
     assert_eq!(result.requests, result.status.values().sum::<u64>() + result.errors.total(), "{result:?}");
     let sum = |of: fn(&chokepoint_model::load::Slice) -> u32| result.slices.iter().map(|slice| u64::from(of(slice))).sum::<u64>();

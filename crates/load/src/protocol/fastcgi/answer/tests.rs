@@ -1,11 +1,11 @@
-//! FastCGI answers of every shape, whole and cut anywhere, and what is none.
+//! FastCGI answers of every form, whole and split anywhere, and malformed ones.
 
 use super::*;
-use crate::protocol::answer::HEAD_BYTES_MAX;
+use crate::protocol::completion::HEAD_BYTES_MAX;
 use crate::protocol::gathered::HEAD_BYTES_KEPT;
 use proptest::prelude::*;
 
-/// How an answer ended: bytes used and status; `None` where it did not.
+/// How an answer ended: bytes used and status; `None` if it did not end.
 type Parsed = Option<(usize, u16)>;
 
 fn record(kind: u8, id: u8, content: &[u8], padding: u8) -> Vec<u8> {
@@ -18,11 +18,11 @@ fn end(protocol_status: u8) -> Vec<u8> {
     record(END_REQUEST, 1, &[0, 0, 0, 0, protocol_status, 0, 0, 0], 0)
 }
 
-fn run(input: &[u8], piece: usize) -> Result<Parsed, Bad> {
-    let (mut answer, mut complaints) = (Answer::new(true), Complaints::default());
+fn run(input: &[u8], piece: usize) -> Result<Parsed, BadAnswer> {
+    let (mut answer, mut error_output) = (Answer::new(true), ErrorOutput::default());
     let mut before = 0;
     for part in input.chunks(piece.max(1)) {
-        if let Fed::Complete(used) = answer.feed(part, &mut complaints)? {
+        if let Completion::Complete(used) = answer.feed(part, &mut error_output)? {
             return Ok(Some((before + used, answer.status())));
         }
         before += part.len();
@@ -30,8 +30,8 @@ fn run(input: &[u8], piece: usize) -> Result<Parsed, Bad> {
     Ok(None)
 }
 
-/// The same outcome in pieces of any size.
-fn outcome(input: &[u8]) -> Result<Parsed, Bad> {
+/// Feeds in pieces of every size and checks that the result is the same.
+fn same_in_all_pieces(input: &[u8]) -> Result<Parsed, BadAnswer> {
     let whole = run(input, input.len());
     for piece in 1..input.len() {
         assert_eq!(run(input, piece), whole, "{input:?} in pieces of {piece}");
@@ -40,7 +40,7 @@ fn outcome(input: &[u8]) -> Result<Parsed, Bad> {
 }
 
 #[test]
-fn statuses_follow_from_the_head() {
+fn the_status_follows_from_the_head() {
     for (head, status) in [
         ("Content-type: text/html\r\n\r\nbody", 200),
         ("Status: 404 Not Found\r\nX: y\r\n\r\nNo", 404),
@@ -51,12 +51,12 @@ fn statuses_follow_from_the_head() {
         ("\nno field at all", 200),
     ] {
         let input = [record(STDOUT, 1, head.as_bytes(), 5), record(STDOUT, 1, b"", 0), end(0)].concat();
-        assert_eq!(outcome(&input), Ok(Some((input.len(), status))), "{head:?}");
+        assert_eq!(same_in_all_pieces(&input), Ok(Some((input.len(), status))), "{head:?}");
     }
 }
 
 #[test]
-fn records_of_every_kind_may_lie_between() {
+fn records_of_every_kind_may_be_interleaved() {
     let parts = [
         record(STDERR, 1, b"PHP Warning: \x1b[31mno\n", 3),
         record(STDOUT, 1, b"Status: 50", 0),
@@ -70,7 +70,7 @@ fn records_of_every_kind_may_lie_between() {
     ];
     let mut input = parts.concat();
     let length = input.len();
-    assert_eq!(outcome(&input), Ok(Some((length, 503))));
+    assert_eq!(same_in_all_pieces(&input), Ok(Some((length, 503))));
     input.extend_from_slice(b"more");
     assert_eq!(run(&input, usize::MAX), Ok(Some((length, 503))), "what follows is not taken");
     for cut in 0..length {
@@ -79,7 +79,7 @@ fn records_of_every_kind_may_lie_between() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused() {
+fn malformed_answers_are_refused() {
     let head = || record(STDOUT, 1, b"A: b\r\n\r\n", 0);
     let after_head = |bytes: Vec<u8>| [head(), bytes].concat();
     for (input, words) in [
@@ -105,7 +105,7 @@ fn what_is_no_answer_is_refused() {
         (record(STDOUT, 1, b"Status: 2000\r\n\r\n", 0), "three digits"),
         (record(STDOUT, 1, b"<html>\r\n\r\n", 0), "malformed"),
     ] {
-        let Err(Bad(text)) = outcome(&input) else { panic!("{input:?} was taken") };
+        let Err(BadAnswer(text)) = same_in_all_pieces(&input) else { panic!("{input:?} was taken") };
         assert!(text.contains(words), "{text} for {input:?}");
     }
 }
@@ -116,35 +116,35 @@ fn heads_are_bounded_and_no_large_buffer_is_kept() {
     let endless = [record(STDOUT, 1, &line, 0), record(STDOUT, 1, &line, 0)].concat();
     let many = |fields: usize| [record(STDOUT, 1, &[b"A: b\r\n".repeat(fields), b"\r\n".to_vec()].concat(), 0), end(0)].concat();
     for piece in [1, 1000, usize::MAX] {
-        assert_eq!(run(&endless, piece), Err(Bad("a head over 64 KiB")), "{piece}");
+        assert_eq!(run(&endless, piece), Err(BadAnswer("a head over 64 KiB")), "{piece}");
         assert!(matches!(run(&many(HEADERS_MAX), piece), Ok(Some((_, 200)))), "{piece}");
-        assert_eq!(run(&many(HEADERS_MAX + 1), piece), Err(Bad("more than 128 header fields")), "{piece}");
+        assert_eq!(run(&many(HEADERS_MAX + 1), piece), Err(BadAnswer("more than 128 header fields")), "{piece}");
     }
     assert!(line.len() < HEAD_BYTES_MAX);
-    let (mut answer, mut complaints) = (Answer::new(true), Complaints::default());
+    let (mut answer, mut error_output) = (Answer::new(true), ErrorOutput::default());
     for _ in 0..3 {
-        assert_eq!(answer.feed(&record(STDOUT, 1, &line, 0), &mut complaints), Ok(Fed::More));
+        assert_eq!(answer.feed(&record(STDOUT, 1, &line, 0), &mut error_output), Ok(Completion::More));
         let rest = [record(STDOUT, 1, b"\r\n", 0), end(0)].concat();
-        assert_eq!(answer.feed(&rest, &mut complaints), Ok(Fed::Complete(rest.len())));
-        assert!(answer.gathered.capacity() <= HEAD_BYTES_KEPT);
+        assert_eq!(answer.feed(&rest, &mut error_output), Ok(Completion::Complete(rest.len())));
+        assert!(answer.head_buffer.capacity() <= HEAD_BYTES_KEPT);
         answer.reset();
     }
 }
 
 #[test]
 fn error_output_is_counted_by_request_and_kept_within_bounds() {
-    let (mut answer, mut complaints) = (Answer::new(false), Complaints::default());
-    assert_eq!(complaints.text(), None);
+    let (mut answer, mut error_output) = (Answer::new(false), ErrorOutput::default());
+    assert_eq!(error_output.text(), None);
     for _ in 0..3 {
         let said = [record(STDERR, 1, b"short", 0), record(STDERR, 1, &[b'x'; 9000], 0), record(STDERR, 1, b"y\n", 0)].concat();
         let input = [said, record(STDOUT, 1, b"A: b\n\n", 2), end(0)].concat();
-        assert_eq!(answer.feed(&input, &mut complaints), Ok(Fed::Complete(input.len())));
+        assert_eq!(answer.feed(&input, &mut error_output), Ok(Completion::Complete(input.len())));
         assert!(!answer.reusable(), "FCGI_KEEP_CONN was not asked for");
         answer.reset();
     }
-    let mut sum = Complaints::default();
-    sum.add(&complaints);
-    sum.add(&complaints);
+    let mut sum = ErrorOutput::default();
+    sum.add(&error_output);
+    sum.add(&error_output);
     assert_eq!(sum.text(), Some(format!("error output (FCGI_STDERR) with 6 answers, such as: {}", "x".repeat(EXAMPLE_BYTES_MAX))));
 }
 
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn splitting_never_changes_the_outcome(
+    fn splitting_never_changes_the_result(
         parts in proptest::collection::vec((
             proptest::sample::select(vec![STDOUT, STDOUT, STDOUT, STDERR, 10, END_REQUEST]),
             proptest::sample::select(vec!["Status: 404\r\n", "A: b\n", "\r\n", "\n", "\r", "", "body", "12345678", "\0\0\0\0\0\0\0\0", "\u{fc}"]),
