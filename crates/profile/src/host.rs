@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
@@ -201,6 +202,25 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
+
+/// The descriptor that a system call returned, or its error.
+///
+/// # Safety
+/// Nobody else may hold the descriptor.
+pub(crate) unsafe fn owned_fd(returned: libc::c_long) -> std::io::Result<OwnedFd> {
+    let fd = libc::c_int::try_from(returned).ok().filter(|fd| *fd >= 0).ok_or_else(std::io::Error::last_os_error)?;
+    // SAFETY: as the caller states.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The last part of a path, without the kernel's mark for deleted files.
+pub(crate) fn file_name(path: &str) -> &str {
+    let path = path.trim_end_matches(" (deleted)");
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// File descriptors left to the rest of the program.
+pub(crate) const DESCRIPTORS_SPARE: u64 = 128;
 
 /// Raises the soft limit of file descriptors to the hard one. Returns the new limit.
 pub(crate) fn raise_descriptors() -> u64 {

@@ -163,7 +163,7 @@ fn held_bytes_for(paths: &[std::path::PathBuf]) -> (u64, Option<String>) {
         mappings.insert(Mapping { start, end: start + 0x1000, offset: 0, backing: Backing::File { device: (0, 0), inode: 0, path } });
     }
     let held = chokepoint_hostile::peak(|| {
-        let mut unwinder = Unwinder::new();
+        let mut unwinder = Unwinder::default();
         unwinder.space(std::process::id(), &mappings);
         let (images, told) = unwinder.finish();
         assert!(!images.is_empty(), "the files are programs");
@@ -282,7 +282,7 @@ fn read_program(input: &[u8]) {
     let space = Space::of_one(&image, 0x10000, &mapping);
     for address in [0x11000_u64, 0x11013, 0x11080, 0x110f0] {
         let mut places = Vec::new();
-        Unwinder::new().walk(&space, [0, 0, 0x7010, 0x7000, address, address], &[0x11; 512], |_| None, &mut places);
+        Unwinder::default().walk(&space, [0, 0, 0x7010, 0x7000, address, address], &[0x11; 512], |_| None, &mut places);
     }
     let images = [image];
     names::resolve(addresses.into_iter().map(|address| Raw::Image(0, address)), &images, |_| true);

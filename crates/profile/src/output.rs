@@ -6,4 +6,5 @@ pub mod folded;
 pub mod html;
 pub mod pprof;
 pub mod svg;
+mod table;
 pub mod text;

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+
+use crate::host::{exists, owned_fd};
 
 /// Maximum bytes of a file of tracefs. The longest formats list hundreds of named values.
 const FILE_BYTES_MAX: u64 = 256 << 10;
@@ -27,7 +29,7 @@ pub(crate) struct NoTracefs(String);
 impl Tracefs {
     /// Opens the mounted tracefs, or mounts one that is attached nowhere (fsopen(2), Linux 5.2; needs CAP_SYS_ADMIN).
     pub(crate) fn open() -> Result<Self, NoTracefs> {
-        let mounted = MOUNTED.iter().map(PathBuf::from).find(|directory| crate::host::exists(directory.join("events/header_page")));
+        let mounted = MOUNTED.iter().map(PathBuf::from).find(|directory| exists(directory.join("events/header_page")));
         if let Some(directory) = mounted {
             return Ok(Self { directory, _mount: None });
         }
@@ -80,23 +82,15 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 fn mount_detached() -> std::io::Result<OwnedFd> {
-    let owned = |fd: libc::c_long| {
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        let fd = i32::try_from(fd).map_err(|_| std::io::Error::from_raw_os_error(libc::EBADF))?;
-        // SAFETY: the kernel has just returned this descriptor and nobody else holds it.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-    };
-    // SAFETY: the name is a NUL-terminated string; the flag is FSOPEN_CLOEXEC.
-    let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), 1) })?;
+    // SAFETY: the name is a NUL-terminated string; the flag is FSOPEN_CLOEXEC. The call returns a new descriptor, or fails.
+    let context = unsafe { owned_fd(libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), 1)) }?;
     let none = std::ptr::null::<libc::c_void>();
     // SAFETY: the descriptor is open; this command takes neither key nor value.
     if unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, none, none, 0) } < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is open; the flag is FSMOUNT_CLOEXEC.
-    owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) })
+    // SAFETY: the descriptor is open; the flag is FSMOUNT_CLOEXEC. The call returns a new descriptor, or fails.
+    unsafe { owned_fd(libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0)) }
 }
 
 /// A field of a tracepoint's data.

@@ -9,7 +9,7 @@ use chokepoint_model::load::InFlight;
 use crate::engine::clock::Clock;
 use crate::results::published::Published;
 
-/// Shared between the caller of [`crate::engine::run`] and others, such as a signal handler's thread and a progress bar.
+/// Shared between the caller of [`crate::run`] and others, such as a signal handler's thread and a progress bar.
 #[derive(Debug, Default)]
 pub struct Control {
     stopped: AtomicBool,
@@ -91,7 +91,7 @@ impl Control {
     }
 
     /// Ends the load early: no further request starts, and requests in flight are awaited for at most one timeout. The control stays stopped: a later
-    /// [`crate::engine::run`] with it ends at once.
+    /// [`crate::run`] with it ends at once.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::limits::quantity::{duration_ns, percentage};
+use crate::limits::quantity::{conditions, duration_ns, percentage};
 
 /// A condition is judged only with at least this many outcomes.
 const OUTCOMES_MIN: u64 = 20;
@@ -11,10 +11,6 @@ const OVER_MIN: u64 = 2;
 /// The window: the last second, or longer until it has enough outcomes, at most ten seconds.
 const SLICES_MIN: u64 = 10;
 const SLICES_MAX: u64 = 100;
-/// Maximum conditions of one guard.
-const CONDITIONS_MAX: usize = 16;
-/// Maximum bytes of a guard's text.
-const TEXT_BYTES_MAX: usize = 1000;
 
 /// One or more conditions, each of which stops the load.
 ///
@@ -55,14 +51,7 @@ impl Guard {
     /// Parses a guard, such as `errors>20% || p99>5s`.
     pub fn parse(text: &str) -> Result<Guard, GuardError> {
         let fail = |why: String| GuardError { text: text.chars().take(100).collect(), why };
-        if text.len() > TEXT_BYTES_MAX {
-            return Err(fail(format!("longer than {TEXT_BYTES_MAX} bytes")));
-        }
-        let conditions: Vec<Condition> = text.split("||").map(condition).collect::<Result<_, _>>().map_err(fail)?;
-        if conditions.len() > CONDITIONS_MAX {
-            return Err(fail(format!("more than {CONDITIONS_MAX} conditions")));
-        }
-        Ok(Guard { conditions })
+        conditions(text, condition).map(|conditions| Guard { conditions }).map_err(fail)
     }
 }
 

@@ -1,6 +1,20 @@
-//! Quantities in guards, thresholds and stages: percentages, durations, plain numbers.
+//! What guards, thresholds and stages are written with: conditions, percentages, durations, plain numbers.
 
 use chokepoint_model::quantity::{split_unit, unit_ns};
+
+/// Maximum conditions of one guard or threshold.
+pub(crate) const CONDITIONS_MAX: usize = 16;
+/// Maximum bytes of the text of a guard or threshold.
+const TEXT_BYTES_MAX: usize = 1000;
+
+/// The conditions of a text, which are joined by `||`.
+pub(crate) fn conditions<T>(text: &str, condition: fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(format!("longer than {TEXT_BYTES_MAX} bytes"));
+    }
+    let conditions: Vec<T> = text.split("||").map(condition).collect::<Result<_, _>>()?;
+    if conditions.len() > CONDITIONS_MAX { Err(format!("more than {CONDITIONS_MAX} conditions")) } else { Ok(conditions) }
+}
 
 /// "20%" as 0.2.
 pub(crate) fn percentage(text: &str) -> Result<f64, String> {

@@ -2,12 +2,7 @@
 
 use chokepoint_model::load::{LoadResult, Percentiles};
 
-use crate::limits::quantity::{decimal, duration_ns, percentage};
-
-/// Maximum conditions of one threshold.
-const CONDITIONS_MAX: usize = 16;
-/// Maximum bytes of a threshold's text.
-const TEXT_BYTES_MAX: usize = 1000;
+use crate::limits::quantity::{conditions, decimal, duration_ns, percentage};
 
 /// One or more conditions, each of which makes a load fail.
 ///
@@ -79,14 +74,7 @@ impl Threshold {
     /// Parses a threshold, such as `p99>250ms || errors>0.1%`.
     pub fn parse(text: &str) -> Result<Threshold, ThresholdError> {
         let fail = |why: String| ThresholdError { text: text.chars().take(100).collect(), why };
-        if text.len() > TEXT_BYTES_MAX {
-            return Err(fail(format!("longer than {TEXT_BYTES_MAX} bytes")));
-        }
-        let conditions: Vec<Condition> = text.split("||").map(condition).collect::<Result<_, _>>().map_err(fail)?;
-        if conditions.len() > CONDITIONS_MAX {
-            return Err(fail(format!("more than {CONDITIONS_MAX} conditions")));
-        }
-        Ok(Threshold { conditions })
+        conditions(text, condition).map(|conditions| Threshold { conditions }).map_err(fail)
     }
 
     /// Judges each condition. A load without ended requests meets every latency condition, since nothing shows that a latency held.
@@ -152,6 +140,7 @@ fn condition(text: &str) -> Result<Condition, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::quantity::CONDITIONS_MAX;
     use chokepoint_model::load::{Errors, Loop};
     use proptest::prelude::*;
 

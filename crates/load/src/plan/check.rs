@@ -110,7 +110,7 @@ impl Plan {
         }
     }
 
-    /// Checks everything that can be known before opening a socket. [`crate::engine::run`] does so too.
+    /// Checks everything that can be known before opening a socket. [`crate::run`] does so too.
     pub fn check(&self) -> Result<(), PlanError> {
         self.check_amounts()?;
         self.check_target()?;

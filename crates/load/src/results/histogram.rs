@@ -20,7 +20,7 @@ const BUCKET_BOUNDS_US: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_0
 const TICKS_PER_HALVING: u32 = 5;
 
 /// Durations in microseconds, 1 us to 1 h, three significant digits.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Durations {
     /// None before the first duration: `hdrhistogram` initialises 190 KB for this range, and most kinds of durations never occur.
     histogram: Option<Histogram<u64>>,
@@ -34,10 +34,6 @@ fn empty() -> Histogram<u64> {
 }
 
 impl Durations {
-    pub(crate) const fn new() -> Self {
-        Durations { histogram: None, max_us: 0 }
-    }
-
     fn histogram(&self) -> Cow<'_, Histogram<u64>> {
         self.histogram.as_ref().map_or_else(|| Cow::Owned(empty()), Cow::Borrowed)
     }
@@ -205,7 +201,7 @@ mod tests {
 
     #[test]
     fn longer_durations_are_counted_and_summed_to_a_thousandth() {
-        let mut durations = Durations::new();
+        let mut durations = Durations::default();
         assert_eq!(durations.beyond(0), (0, 0));
         durations.record_ns_times(1_000_000, 1_000);
         durations.record_ns_times(1_000_000_000, 3);
@@ -229,7 +225,7 @@ mod tests {
 
     #[test]
     fn long_durations_stay_in_the_histogram() {
-        let mut durations = Durations::new();
+        let mut durations = Durations::default();
         for _ in 0..98 {
             durations.record_ns(2_000_000);
         }
@@ -242,14 +238,14 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_has_zero_percentiles_and_a_text() {
-        let durations = Durations::new();
+        let durations = Durations::default();
         assert_eq!(durations.percentiles(), Percentiles::default());
         assert!(durations.text().starts_with("HISTF"));
     }
 
     #[test]
     fn a_slow_answer_adds_the_requests_that_it_kept_from_being_sent() {
-        let mut durations = Durations::new();
+        let mut durations = Durations::default();
         durations.record_ns_times(1_000_000, 999);
         assert_eq!(durations.clone().corrected().percentiles(), durations.percentiles(), "nothing was slow");
         durations.record_ns(1_000_000_000);
@@ -259,16 +255,16 @@ mod tests {
         let percentiles = corrected.percentiles();
         assert!((495_000..=505_000).contains(&percentiles.p75) && percentiles.max == 1_000_000, "{percentiles:?}");
         // The work is bounded, however slow an answer is compared to the usual time.
-        let mut extreme = Durations::new();
+        let mut extreme = Durations::default();
         extreme.record_ns_times(1_000, 1_000_000);
         extreme.record_ns_times(u64::MAX, 1_000_000);
         assert!(extreme.corrected().histogram().len() > 2_000_000);
-        assert_eq!(Durations::new().corrected().percentiles(), Percentiles::default());
+        assert_eq!(Durations::default().corrected().percentiles(), Percentiles::default());
     }
 
     #[test]
     fn a_distribution_has_every_duration_once_without_gaps() {
-        let mut durations = Durations::new();
+        let mut durations = Durations::default();
         assert_eq!(durations.distribution(), []);
         for (us, times) in [(3, 2), (5, 1), (6, 1), (100, 4), (1_999, 1), (u64::MAX / 1000, 1)] {
             durations.record_ns_times(us * 1000, times);
@@ -283,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_part_can_be_subtracted() {
-        let (mut whole, mut part) = (Durations::new(), Durations::new());
+        let (mut whole, mut part) = (Durations::default(), Durations::default());
         whole.record_ns_times(5_000, 3);
         part.record_ns(5_000);
         whole.subtract(&part);
@@ -295,9 +291,9 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_takes_no_memory() {
-        let (mut sum, mut some) = (Durations::new(), Durations::new());
-        sum.add(&Durations::new());
-        sum.subtract(&Durations::new());
+        let (mut sum, mut some) = (Durations::default(), Durations::default());
+        sum.add(&Durations::default());
+        sum.subtract(&Durations::default());
         assert!(sum.clone().corrected().is_empty() && sum.histogram.is_none());
         some.record_ns(2_000);
         sum.add(&some);
@@ -306,7 +302,7 @@ mod tests {
 
     #[test]
     fn percentiles_never_exceed_the_maximum() {
-        let mut durations = Durations::new();
+        let mut durations = Durations::default();
         durations.record_ns(1_234_567_890);
         assert_eq!(durations.percentiles().p50, 1_234_567);
     }

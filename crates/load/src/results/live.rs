@@ -85,7 +85,7 @@ mod tests {
     use crate::results::published::{Published, Snapshot, TENTHS_MAX};
 
     fn snapshot(ms: u64, times: u64) -> Snapshot {
-        let mut latency = Durations::new();
+        let mut latency = Durations::default();
         latency.record_ns_times(ms * 1_000_000, times);
         Snapshot { latency, status: [(200, times)].into(), errors: Errors::default(), samples: vec!["a sample".to_owned()] }
     }

@@ -10,7 +10,7 @@ const INTERVAL_MS: u32 = 10;
 const POINTS_MAX: usize = 6_000;
 
 /// One thread's series. The caller must end buckets ([`Timeline::end_due_buckets`]) before counting.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Timeline {
     origin_ns: u64,
     interval_ms: u32,

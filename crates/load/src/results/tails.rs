@@ -26,11 +26,13 @@ pub(crate) struct Tails {
     slices_each: u32,
 }
 
-impl Tails {
-    pub(crate) const fn new() -> Self {
+impl Default for Tails {
+    fn default() -> Self {
         Tails { pieces: Vec::new(), piece: [0; STEPS], slices: 0, slices_each: 1 }
     }
+}
 
+impl Tails {
     #[inline(always)]
     pub(crate) fn record_ns(&mut self, latency_ns: u64) {
         let step = (u64::BITS - (latency_ns / 1000).leading_zeros()) as usize;
@@ -120,7 +122,7 @@ mod tests {
 
     /// A load of slices with a thousand requests each. `slow`: number of slow requests in a slice.
     fn loaded(slices: u64, slow: impl Fn(u64) -> u64) -> (Tails, Durations) {
-        let (mut tails, mut durations) = (Tails::new(), Durations::new());
+        let (mut tails, mut durations) = (Tails::default(), Durations::default());
         for slice in 0..slices {
             for request in 0..1000 {
                 // Slow ones are spread evenly from 10 to 20 ms, the others from 1 to 2.
@@ -150,14 +152,14 @@ mod tests {
     fn short_or_small_loads_have_no_interval() {
         let (tails, durations) = loaded(9, |_| 15);
         assert_eq!(tails.p99_us(&durations), None, "nine slices are no ten batches");
-        let (mut tails, mut durations) = (Tails::new(), Durations::new());
+        let (mut tails, mut durations) = (Tails::default(), Durations::default());
         for request in 0..400u64 {
             tails.record_ns(request * 1_000_000);
             durations.record_ns(request * 1_000_000);
             (request % 20 == 19).then(|| tails.end_slice());
         }
         assert_eq!(tails.p99_us(&durations), None, "of 400 requests none is known to lie above the p99");
-        assert_eq!(Tails::new().p99_us(&Durations::new()), None);
+        assert_eq!(Tails::default().p99_us(&Durations::default()), None);
     }
 
     #[test]

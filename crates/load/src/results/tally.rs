@@ -32,6 +32,7 @@ pub(crate) struct EndedSlice {
 }
 
 /// One thread's counts.
+#[derive(Default)]
 pub(crate) struct Tally {
     status: Vec<u64>,
     expected: Vec<bool>,
@@ -88,39 +89,10 @@ impl Tally {
         Tally {
             status: vec![0; STATUSES],
             expected,
-            errors: Errors::default(),
-            good: 0,
-            drained: 0,
-            drained_good: 0,
-            good_latency: Durations::new(),
-            wrong_latency: Durations::new(),
-            failed_latency: Durations::new(),
-            first_byte: Durations::new(),
-            in_pieces: Durations::new(),
-            connect: Durations::new(),
-            tls: Durations::new(),
-            handshakes: Handshakes::default(),
-            connections: 0,
-            received_bytes: 0,
-            sent_bytes: 0,
-            late: 0,
-            late_held: 0,
-            in_flight: 0,
-            answers_begun: 0,
-            under_way_ns: 0,
-            changed_ns: 0,
             own_count,
-            last_end_ns: 0,
-            error_output: ErrorOutput::default(),
-            tcp_info: None,
-            slices: Vec::new(),
-            slice: Slice::default(),
             slice_end_ns: SLICE_NS,
             timeline: Timeline::new(warm_ns),
-            tails: Tails::new(),
-            samples: Vec::new(),
-            sampled: Vec::new(),
-            published_in_flight: 0,
+            ..Tally::default()
         }
     }
 
@@ -198,11 +170,11 @@ impl Tally {
         self.slice = self.slices.pop().unwrap_or_default();
         self.slice.in_flight = 0;
         self.slices.clear();
-        self.tails = Tails::new();
+        self.tails = Tails::default();
         self.samples.clear();
         self.sampled.clear();
-        self.connect = Durations::new();
-        (self.tls, self.handshakes) = (Durations::new(), Handshakes::default());
+        self.connect = Durations::default();
+        (self.tls, self.handshakes) = (Durations::default(), Handshakes::default());
         (self.connections, self.received_bytes, self.sent_bytes) = (0, 0, 0);
     }
 
@@ -418,7 +390,7 @@ pub(crate) fn merge(plan: &Plan, tallies: Vec<(Tally, GeneratorThread)>, duratio
         sum.samples.truncate(SAMPLES_MAX - 1);
         sum.note(&error_output);
     }
-    let timeline = std::mem::replace(&mut sum.timeline, Timeline::new(0));
+    let timeline = std::mem::take(&mut sum.timeline);
     let good_latency_us = sum.good_latency.percentiles();
     let lost = lost(plan, &sum);
     let (latency, detail) = detail(plan, &mut sum);
@@ -480,7 +452,7 @@ struct Latency {
 /// The latency of all requests, and details for a report on the load itself. The latencies of `sum` are merged into one: copies of each histogram would be the
 /// largest memory of a load.
 fn detail(plan: &Plan, sum: &mut Tally) -> (Latency, load::Detail) {
-    let mut answered = std::mem::replace(&mut sum.good_latency, Durations::new());
+    let mut answered = std::mem::take(&mut sum.good_latency);
     answered.add(&sum.wrong_latency);
     // For an answer that came at once, the first byte came when it was complete.
     let first_byte_us = if sum.in_pieces.is_empty() && sum.first_byte.is_empty() {

@@ -13,7 +13,7 @@ use crate::counting::calibrate::{self, Cost};
 use crate::counting::counter;
 use crate::counting::probe::{Event, Kernel, Mechanism, What};
 use crate::error::Error;
-use crate::host::{self, raise_descriptors};
+use crate::host::{self, DESCRIPTORS_SPARE, raise_descriptors};
 use crate::sampling::event::{self, is_refusal, privilege};
 use crate::sampling::scope::Scope;
 
@@ -21,7 +21,6 @@ use crate::sampling::scope::Scope;
 pub const COUNTS_SCHEMA: &str = "chokepoint/counts/1";
 /// Maximum number of threads with a probe. Each one adds about a microsecond to every call on the machine at hand.
 const PROBED_THREADS_MAX: usize = 16;
-const DESCRIPTORS_SPARE: usize = 128;
 /// Time between two calls of `go_on`.
 const GO_ON_EVERY: Duration = Duration::from_millis(50);
 /// Time over which threads are compared if there are too many to probe.
@@ -134,7 +133,7 @@ impl Counting {
             lacking: kernel.lacking(),
             threads,
         };
-        let mut room = usize::try_from(raise_descriptors()).unwrap_or(usize::MAX).saturating_sub(DESCRIPTORS_SPARE);
+        let mut room = usize::try_from(raise_descriptors().saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(usize::MAX);
         let all: Vec<usize> = (0..counting.threads.len()).collect();
         let clock = software_clock();
         counting.clocks = counting.open_in(&clock, &all, &mut room).map_err(|error| match error {

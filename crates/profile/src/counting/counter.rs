@@ -3,8 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use perf_event_open_sys as sys;
-use sys::bindings as b;
+use perf_event_open_sys::bindings as b;
 
 use crate::counting::probe::Event;
 use crate::sampling::event;
@@ -27,10 +26,7 @@ pub(crate) fn open(event: &Event, tid: u32) -> io::Result<OwnedFd> {
     }
     let fd = event::open_anywhere(&attr, i32::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?)?;
     if let Some(filter) = &event.filter {
-        // SAFETY: the descriptor is an open perf event; the string ends with NUL and outlives the call, which copies it.
-        if unsafe { sys::ioctls::SET_FILTER(fd.as_raw_fd(), filter.as_ptr().cast_mut()) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        event::set_filter(&fd, filter)?;
     }
     Ok(fd)
 }

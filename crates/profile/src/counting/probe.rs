@@ -332,7 +332,7 @@ struct ProbedFile {
 impl ProbedFile {
     fn described(&self) -> String {
         let Backing::File { path, .. } = &self.backing else { return String::new() };
-        format!("{}+{:#x}", base_name(path), self.offset)
+        format!("{}+{:#x}", host::file_name(path), self.offset)
     }
 }
 
@@ -340,11 +340,6 @@ fn tracepoint(id: u64, filter: Option<&str>, how: String) -> Source {
     let filter = filter.and_then(|filter| CString::new(filter).ok());
     let event = Event { kind: b::PERF_TYPE_TRACEPOINT, config: id, probe: None, is_single_stepped: false, filter, pids: None };
     Source { how, mechanism: Mechanism::Tracepoint, events: vec![event] }
-}
-
-fn base_name(path: &str) -> &str {
-    let path = path.trim_end_matches(" (deleted)");
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The file's path from our mount namespace, whatever namespace the process is in.
@@ -378,7 +373,7 @@ fn is_library(path: &str, library: &str) -> bool {
     if library.contains('/') {
         return bare == library;
     }
-    let name = base_name(path);
+    let name = host::file_name(path);
     name == library || name.strip_prefix(library).is_some_and(|rest| rest.starts_with(['.', '-']))
 }
 

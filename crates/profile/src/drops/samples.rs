@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use perf_event_open_sys as sys;
 use perf_event_open_sys::bindings as b;
 
 use super::ends::{DropReports, ReportingTracepoints};
@@ -15,14 +14,12 @@ use super::reasons::DropTracepoint;
 use crate::error::Error;
 use crate::host;
 use crate::sampling::event::{self, is_refusal, privilege, wait};
+use crate::sampling::record;
 use crate::sampling::ring::{Ring, bytes_of_each};
 use crate::tracefs::{Format, Tracefs};
 
 /// Maximum number of kinds. Drops of further kinds count as lost.
 const KINDS_MAX: usize = 1 << 14;
-/// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE` of linux/perf_event.h.
-const LOST: u32 = 2;
-const SAMPLE: u32 = 9;
 
 /// Open events that do not count yet.
 #[derive(Debug)]
@@ -62,10 +59,9 @@ impl Sampling {
                 Err(error) if is_refusal(&error) => return Err(privilege("counting drops", &error)),
                 Err(error) => return Err(Error::Io("perf_event_open".to_owned(), error)),
             };
-            let io = |what: &str| Error::Io(what.to_owned(), std::io::Error::last_os_error());
-            // SAFETY: the descriptor is an open perf event; the string ends with NUL and outlives the call, which copies it.
-            if !filter.is_empty() && unsafe { sys::ioctls::SET_FILTER(fd.as_raw_fd(), filter.as_ptr().cast_mut()) } < 0 {
-                return Err(io("the kernel takes no condition for skb:kfree_skb"));
+            if !filter.is_empty() {
+                let refused = |error| Error::Io("the kernel takes no condition for skb:kfree_skb".to_owned(), error);
+                event::set_filter(&fd, &filter).map_err(refused)?;
             }
             rings.push(Ring::map(&fd, bytes).map_err(|error| Error::Io("the drops' buffer cannot be mapped".to_owned(), error))?);
             for tracepoint in ends.ids() {
@@ -126,10 +122,7 @@ fn attributes(id: u64, ring_bytes: usize) -> b::perf_event_attr {
     };
     attr.__bindgen_anon_1.sample_period = 1;
     attr.set_disabled(1);
-    attr.set_use_clockid(1);
-    attr.clockid = libc::CLOCK_MONOTONIC;
-    attr.set_watermark(1);
-    attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX);
+    event::set_ring(&mut attr, ring_bytes);
     attr
 }
 
@@ -153,19 +146,17 @@ impl Tally {
     /// Reads the records of a ring. Stops at a malformed one and counts it as lost.
     fn take(&mut self, mut bytes: &[u8], layout: &Layout<'_>, reports: &mut DropReports) {
         while !bytes.is_empty() {
-            let header = bytes.first_chunk::<8>().map(|head| (u32_at(head, 0), usize::from(u16::from_ne_bytes([head[6], head[7]]))));
-            let Some((kind, size)) = header.filter(|(_, size)| (8..=bytes.len()).contains(size)) else {
+            let Ok((kind, _, body, rest)) = record::split(bytes) else {
                 self.lost += 1;
                 return;
             };
-            let (record, rest) = bytes.split_at(size);
             match kind {
-                SAMPLE => match sample(&record[8..], layout, reports) {
+                record::SAMPLE => match sample(body, layout, reports) {
                     Some(Sample::Drop(kind)) => self.count(kind),
                     Some(Sample::Report) => {}
                     None => self.lost += 1,
                 },
-                LOST => self.lost = self.lost.saturating_add(record.get(16..24).map_or(1, |word| u64_at(word, 0))),
+                record::LOST => self.lost = self.lost.saturating_add(body.get(8..16).map_or(1, |word| u64_at(word, 0))),
                 _ => {}
             }
             bytes = rest;
@@ -259,7 +250,7 @@ mod tests {
         tally.take(bytes, &Layout { id: ID, format: &format, ends: &ends }, &mut DropReports::default());
     }
 
-    fn record(pid: u32, reason: u32, location: u64) -> Vec<u8> {
+    fn sample_record(pid: u32, reason: u32, location: u64) -> Vec<u8> {
         let mut data = ID.to_ne_bytes().to_vec();
         data.extend([0; 8]);
         data.extend(location.to_ne_bytes());
@@ -270,7 +261,7 @@ mod tests {
         let words = [pid, pid, 0, 0, u32::try_from(data.len()).unwrap()];
         let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         body.extend(&data);
-        let mut record = SAMPLE.to_ne_bytes().to_vec();
+        let mut record = record::SAMPLE.to_ne_bytes().to_vec();
         record.extend(0_u16.to_ne_bytes());
         record.extend(u16::try_from(body.len() + 8).unwrap().to_ne_bytes());
         record.extend(body);
@@ -279,9 +270,9 @@ mod tests {
 
     #[test]
     fn drops_are_counted_by_reason_and_location() {
-        let mut bytes = record(0, 3, 0x1010);
-        bytes.extend(record(0, 3, 0x1020));
-        bytes.extend(record(0, 99, 0x2000));
+        let mut bytes = sample_record(0, 3, 0x1010);
+        bytes.extend(sample_record(0, 3, 0x1020));
+        bytes.extend(sample_record(0, 99, 0x2000));
         bytes.extend([2, 0, 0, 0, 0, 0, 24, 0]);
         bytes.extend([0_u64.to_ne_bytes(), 5_u64.to_ne_bytes()].concat());
         let mut tally = Tally::default();
@@ -298,7 +289,7 @@ mod tests {
 
     #[test]
     fn records_cut_at_any_byte_count_as_lost() {
-        let bytes = record(0, 3, 0x1010);
+        let bytes = sample_record(0, 3, 0x1010);
         for length in 1..bytes.len() {
             let mut tally = Tally::default();
             take(&mut tally, &bytes[..length]);
@@ -311,7 +302,7 @@ mod tests {
         fn arbitrary_bytes_are_read(bytes: Vec<u8>, at in 0usize..60, byte: u8) {
             let mut tally = Tally::default();
             take(&mut tally, &bytes);
-            let mut damaged = record(0, 3, 1);
+            let mut damaged = sample_record(0, 3, 1);
             if let Some(old) = damaged.get_mut(at) {
                 *old = byte;
             }

@@ -81,7 +81,7 @@ pub(crate) fn resolve(
         let (names, whole) = name_image(image, &addresses, is_worth_inlining(id).then_some(until));
         frames.extend(addresses.iter().zip(names).map(|(address, frames)| (Raw::Image(id, *address), frames)));
         if !whole {
-            left_out.push(module_of(image).to_owned());
+            left_out.push(host::file_name(&image.path).to_owned());
         }
     }
     if !left_out.is_empty() {
@@ -127,12 +127,6 @@ fn name_kernel(addresses: &[u64], frames: &mut HashMap<Raw, Vec<Frame>>, notes: 
     }
 }
 
-/// The file's name without directories.
-fn module_of(image: &Image) -> &str {
-    let path = image.path.trim_end_matches(" (deleted)");
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// The functions at ascending addresses of a file. The flag is false if there was no time to look up inlined functions before `until`; without `until`
 /// they are not looked up.
 fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>) -> (Vec<Vec<Frame>>, bool) {
@@ -156,7 +150,7 @@ fn name_image(image: &Image, addresses: &[u64], until: Option<Instant>) -> (Vec<
         });
         break;
     }
-    let module = module_of(image);
+    let module = host::file_name(&image.path);
     let named = addresses.iter().zip(&starts).zip(best).map(|((address, start), candidate)| {
         if let Some(candidate) = candidate {
             return frame(demangle(&candidate.name), module, FrameKind::User, true);

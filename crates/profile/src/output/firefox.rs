@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::table::{Table, Texts};
 use crate::layers::{LAYERS, Layer};
 use crate::profile::{Frame, Profile, Sample, Thread};
 
@@ -14,16 +15,11 @@ const VERSION: u32 = 55;
 /// Columns of one thread while they are filled.
 #[derive(Default)]
 struct Track {
-    strings: Vec<String>,
-    strings_known: HashMap<String, usize>,
-    funcs: Vec<(usize, Option<usize>)>,
-    funcs_known: HashMap<u32, usize>,
-    resources: Vec<usize>,
-    resources_known: HashMap<String, usize>,
-    frames: Vec<(usize, usize)>,
-    frames_known: HashMap<(usize, usize), usize>,
-    stacks: Vec<(Option<usize>, usize)>,
-    stacks_known: HashMap<(Option<usize>, usize), usize>,
+    strings: Texts,
+    funcs: Table<u32, (usize, Option<usize>)>,
+    resources: Table<usize, usize>,
+    frames: Table<(usize, usize), (usize, usize)>,
+    stacks: Table<(Option<usize>, usize), (Option<usize>, usize)>,
     samples: Vec<(Option<usize>, u32)>,
     /// The number in `stacks` of each of the profile's stacks.
     known: HashMap<u32, Option<usize>>,
@@ -90,53 +86,21 @@ fn color(layer: Layer) -> &'static str {
 }
 
 impl Track {
-    fn string(&mut self, text: &str) -> usize {
-        if let Some(index) = self.strings_known.get(text) {
-            return *index;
-        }
-        self.strings.push(text.to_owned());
-        self.strings_known.insert(text.to_owned(), self.strings.len() - 1);
-        self.strings.len() - 1
-    }
-
     /// The number of the stack that extends `prefix` by one function.
     fn stack(&mut self, prefix: Option<usize>, index: u32, frame: &Frame, category: usize) -> usize {
-        let func = match self.funcs_known.get(&index) {
-            Some(func) => *func,
-            None => {
-                let (name, resource) = (self.string(&frame.name), self.resource(&frame.module));
-                self.funcs.push((name, resource));
-                self.funcs_known.insert(index, self.funcs.len() - 1);
-                self.funcs.len() - 1
-            }
-        };
-        let (frames, stacks) = (&mut self.frames, &mut self.stacks);
-        let frame = *self.frames_known.entry((func, category)).or_insert_with(|| {
-            frames.push((func, category));
-            frames.len() - 1
+        let Self { strings, funcs, resources, frames, stacks, .. } = self;
+        let func = funcs.number(index, || {
+            let (name, module) = (strings.text(&frame.name), Some(&frame.module).filter(|module| !module.is_empty()));
+            let module = module.map(|module| strings.text(module));
+            (name, module.map(|module| resources.number(module, || module)))
         });
-        *self.stacks_known.entry((prefix, frame)).or_insert_with(|| {
-            stacks.push((prefix, frame));
-            stacks.len() - 1
-        })
-    }
-
-    fn resource(&mut self, module: &str) -> Option<usize> {
-        if module.is_empty() {
-            return None;
-        }
-        if let Some(index) = self.resources_known.get(module) {
-            return Some(*index);
-        }
-        let name = self.string(module);
-        self.resources.push(name);
-        self.resources_known.insert(module.to_owned(), self.resources.len() - 1);
-        Some(self.resources.len() - 1)
+        let frame = frames.number((func, category), || (func, category));
+        stacks.number((prefix, frame), || (prefix, frame))
     }
 
     fn json(&self, thread: &Thread, duration_ms: f64) -> Value {
         let same = |value: Value, length: usize| vec![value; length];
-        let (funcs, frames, resources) = (self.funcs.len(), self.frames.len(), self.resources.len());
+        let (funcs, frames, resources) = (self.funcs.rows.len(), self.frames.rows.len(), self.resources.rows.len());
         let mut before = 0;
         let deltas: Vec<u32> = (self.samples.iter())
             .map(|(_, time)| {
@@ -148,29 +112,29 @@ impl Track {
         json!({
             "name": thread.name, "isMainThread": thread.pid == thread.tid, "processName": thread.program, "processType": "default",
             "pid": thread.pid.to_string(), "tid": thread.tid, "registerTime": 0.0, "unregisterTime": duration_ms, "processStartupTime": 0.0,
-            "processShutdownTime": duration_ms, "pausedRanges": [], "showMarkersInTimeline": false, "stringArray": self.strings,
+            "processShutdownTime": duration_ms, "pausedRanges": [], "showMarkersInTimeline": false, "stringArray": self.strings.rows,
             "samples": {
                 "length": self.samples.len(), "weightType": "samples", "timeDeltas": deltas,
                 "stack": self.samples.iter().map(|(stack, _)| *stack).collect::<Vec<_>>(), "weight": null,
             },
             "stackTable": {
-                "length": self.stacks.len(), "prefix": self.stacks.iter().map(|(prefix, _)| *prefix).collect::<Vec<_>>(),
-                "frame": self.stacks.iter().map(|(_, frame)| *frame).collect::<Vec<_>>(),
+                "length": self.stacks.rows.len(), "prefix": self.stacks.rows.iter().map(|(prefix, _)| *prefix).collect::<Vec<_>>(),
+                "frame": self.stacks.rows.iter().map(|(_, frame)| *frame).collect::<Vec<_>>(),
             },
             "frameTable": {
-                "length": frames, "func": self.frames.iter().map(|(func, _)| *func).collect::<Vec<_>>(),
-                "category": self.frames.iter().map(|(_, category)| *category).collect::<Vec<_>>(), "subcategory": same(json!(0), frames),
+                "length": frames, "func": self.frames.rows.iter().map(|(func, _)| *func).collect::<Vec<_>>(),
+                "category": self.frames.rows.iter().map(|(_, category)| *category).collect::<Vec<_>>(), "subcategory": same(json!(0), frames),
                 "address": same(json!(-1), frames), "inlineDepth": same(json!(0), frames), "nativeSymbol": same(Value::Null, frames),
                 "innerWindowID": same(json!(0), frames), "line": same(Value::Null, frames), "column": same(Value::Null, frames),
             },
             "funcTable": {
-                "length": funcs, "name": self.funcs.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-                "resource": self.funcs.iter().map(|(_, resource)| resource.map_or(json!(-1), |index| json!(index))).collect::<Vec<_>>(),
+                "length": funcs, "name": self.funcs.rows.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                "resource": self.funcs.rows.iter().map(|(_, resource)| resource.map_or(json!(-1), |index| json!(index))).collect::<Vec<_>>(),
                 "isJS": same(json!(false), funcs), "relevantForJS": same(json!(false), funcs), "fileName": same(Value::Null, funcs),
                 "lineNumber": same(Value::Null, funcs), "columnNumber": same(Value::Null, funcs),
             },
             "resourceTable": {
-                "length": resources, "name": self.resources, "lib": same(Value::Null, resources), "host": same(Value::Null, resources),
+                "length": resources, "name": self.resources.rows, "lib": same(Value::Null, resources), "host": same(Value::Null, resources),
                 "type": same(json!(1), resources),
             },
             "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },

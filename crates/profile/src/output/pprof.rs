@@ -6,6 +6,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::table::Texts;
 use crate::profile::{FrameKind, Profile, Stack, Thread};
 use crate::sampling::event::Clock;
 
@@ -49,24 +50,6 @@ impl Message {
     }
 }
 
-/// Texts by their numbers; the first is empty.
-struct Strings {
-    all: Vec<String>,
-    known: HashMap<String, u64>,
-}
-
-impl Strings {
-    fn number(&mut self, text: &str) -> u64 {
-        if let Some(number) = self.known.get(text) {
-            return *number;
-        }
-        let number = self.all.len() as u64;
-        self.all.push(text.to_owned());
-        self.known.insert(text.to_owned(), number);
-        number
-    }
-}
-
 /// The file's bytes.
 pub fn file(profile: &Profile) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -77,20 +60,22 @@ pub fn file(profile: &Profile) -> Vec<u8> {
 
 fn message(profile: &Profile) -> Vec<u8> {
     let mut out = Message::default();
-    let mut strings = Strings { all: vec![String::new()], known: HashMap::from([(String::new(), 0)]) };
+    let mut strings = Texts::default();
+    // The format asks for an empty first text.
+    strings.text("");
     let (weight, unit) = match profile.clock {
         Clock::CpuClock => ("cpu", "nanoseconds"),
         Clock::OffCpu => ("waiting", "nanoseconds"),
         Clock::Cycles => ("cycles", "count"),
     };
     for (kind, unit) in [("samples", "count"), (weight, unit)] {
-        let (kind, unit) = (strings.number(kind), strings.number(unit));
+        let (kind, unit) = (strings.text(kind) as u64, strings.text(unit) as u64);
         out.message(1, |value| {
             value.number(1, kind);
             value.number(2, unit);
         });
     }
-    let [program, thread, cpu, layer] = ["program", "thread", "cpu", "layer"].map(|name| strings.number(name));
+    let [program, thread, cpu, layer] = ["program", "thread", "cpu", "layer"].map(|name| strings.text(name) as u64);
     // Samples that differ only in time are merged, in the order of the first one.
     let mut merged: Vec<(u32, &Stack, &Thread, [u64; 2])> = Vec::new();
     let mut places: HashMap<(u32, u32, u32), usize> = HashMap::new();
@@ -105,7 +90,7 @@ fn message(profile: &Profile) -> Vec<u8> {
     }
     for (on_cpu, stack, of, values) in merged {
         let labels = [(program, of.program.as_str()), (thread, of.name.as_str()), (layer, stack.layer.def().id)]
-            .map(|(key, text)| (key, strings.number(text)));
+            .map(|(key, text)| (key, strings.text(text) as u64));
         out.message(2, |value| {
             value.numbers(1, stack.frames.iter().rev().map(|frame| u64::from(*frame) + 1));
             value.numbers(2, values.into_iter());
@@ -123,8 +108,8 @@ fn message(profile: &Profile) -> Vec<u8> {
     }
     tables(profile, &mut out, &mut strings);
     let period = u64::from(1_000_000_000 / profile.frequency_hz.max(1));
-    let (kind, unit) = (strings.number(weight), strings.number(unit));
-    for text in &strings.all {
+    let (kind, unit) = (strings.text(weight) as u64, strings.text(unit) as u64);
+    for text in &strings.rows {
         out.bytes(6, text.as_bytes());
     }
     out.number(10, (profile.duration_s * 1e9) as u64);
@@ -137,12 +122,12 @@ fn message(profile: &Profile) -> Vec<u8> {
 }
 
 /// Writes files, locations and functions. Each function has one location, numbered from 1.
-fn tables(profile: &Profile, out: &mut Message, strings: &mut Strings) {
+fn tables(profile: &Profile, out: &mut Message, strings: &mut Texts) {
     let mut files: HashMap<&str, u64> = HashMap::new();
     for (number, frame) in (1..).zip(&profile.frames) {
         let next = files.len() as u64 + 1;
         let file = *files.entry(&frame.module).or_insert(next);
-        let (name, module) = (strings.number(&frame.name), strings.number(&frame.module));
+        let (name, module) = (strings.text(&frame.name) as u64, strings.text(&frame.module) as u64);
         if file == next {
             out.message(3, |mapping| {
                 mapping.number(1, file);

@@ -30,8 +30,9 @@ const PROCESSES_MAX: usize = 1 << 16;
 const PEERS_MAX: usize = 1 << 10;
 
 /// Whose samples are kept.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Wanted {
+    #[default]
     All,
     /// These processes and the processes that they start.
     Processes(HashSet<u32>),
@@ -110,6 +111,7 @@ impl NamedSamples {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Collector {
     wanted: Wanted,
     begin_ns: u64,
@@ -133,22 +135,7 @@ pub(crate) struct Collector {
 impl Collector {
     /// `begin_ns`: sample times count from here, on the monotonic clock.
     pub(crate) fn new(wanted: Wanted, begin_ns: u64) -> Self {
-        Self {
-            wanted,
-            begin_ns,
-            processes: HashMap::new(),
-            unwinder: Unwinder::new(),
-            stacks: HashMap::new(),
-            threads: Vec::new(),
-            threads_now: HashMap::new(),
-            samples: Vec::new(),
-            lost: 0,
-            throttled: 0,
-            outside: 0,
-            peers: Vec::new(),
-            peer: None,
-            unwind_cpu_s_max: None,
-        }
+        Self { wanted, begin_ns, ..Self::default() }
     }
 
     /// Whether samples of a process are kept.

@@ -1,7 +1,8 @@
 //! Opening sampling events with perf_event_open(2): which counter to use, what each sample carries, on which cores and threads.
 
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use perf_event_open_sys as sys;
@@ -82,10 +83,7 @@ pub(crate) fn attributes(clock: Clock, frequency_hz: u32, kernel: bool, inherit:
     attr.set_comm_exec(1);
     attr.set_task(1);
     attr.set_sample_id_all(1);
-    attr.set_use_clockid(1);
-    attr.clockid = libc::CLOCK_MONOTONIC;
-    attr.set_watermark(1);
-    attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX);
+    set_ring(&mut attr, ring_bytes);
     attr.sample_type = u64::from(
         b::PERF_SAMPLE_IP
             | b::PERF_SAMPLE_TID
@@ -102,6 +100,14 @@ pub(crate) fn attributes(clock: Clock, frequency_hz: u32, kernel: bool, inherit:
     attr
 }
 
+/// Stamps samples with the monotonic clock and wakes the reader when a quarter of the ring is full.
+pub(crate) fn set_ring(attr: &mut b::perf_event_attr, ring_bytes: usize) {
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX);
+}
+
 /// Opens an event for a thread (-1: all) on one core.
 pub(crate) fn open(attr: &b::perf_event_attr, pid: i32, cpu: u32) -> io::Result<OwnedFd> {
     open_at(attr, pid, i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?)
@@ -116,11 +122,14 @@ fn open_at(attr: &b::perf_event_attr, pid: i32, cpu: i32) -> io::Result<OwnedFd>
     let mut attr = *attr;
     // SAFETY: `attr` is a complete structure of the size it states and outlives the call; the kernel writes at most to its size field.
     let fd = unsafe { sys::perf_event_open(&raw mut attr, pid, cpu, -1, u64::from(b::PERF_FLAG_FD_CLOEXEC) as _) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just returned this descriptor and nobody else holds it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: the kernel has just returned this descriptor.
+    unsafe { host::owned_fd(fd.into()) }
+}
+
+/// Restricts an event to those of a tracepoint's data that meet this condition.
+pub(crate) fn set_filter(fd: &OwnedFd, filter: &CStr) -> io::Result<()> {
+    // SAFETY: the descriptor is an open perf event; the kernel copies the string, which outlives the call.
+    result_of(unsafe { sys::ioctls::SET_FILTER(fd.as_raw_fd(), filter.as_ptr().cast_mut()) })
 }
 
 pub(crate) fn enable(fd: &OwnedFd) -> io::Result<()> {

@@ -4,12 +4,12 @@ use crate::sampling::event::{REGISTERS, Registers, USER_STACKS};
 
 // Record types and miscellaneous bits of linux/perf_event.h.
 const MMAP: u32 = 1;
-const LOST: u32 = 2;
+pub(crate) const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
 const THROTTLE: u32 = 5;
 const FORK: u32 = 7;
-const SAMPLE: u32 = 9;
+pub(crate) const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const SWITCH: u32 = 14;
@@ -114,18 +114,23 @@ impl<'a> Reader<'a> {
 /// If a header makes no sense. Records before it are kept; what follows is not read.
 pub(crate) fn parse<'a>(mut bytes: &'a [u8], records: &mut Vec<(u64, Record<'a>)>) -> Result<(), Torn> {
     while !bytes.is_empty() {
-        let mut reader = Reader(bytes);
-        let Some((kind, rest)) = reader.u32().zip(reader.u32()) else { return Err(Torn) };
-        let [misc, size] = [(rest & 0xffff) as u16, (rest >> 16) as u16];
-        let Some((record, tail)) = bytes.split_at_checked(usize::from(size)).filter(|(record, _)| record.len() >= 8) else {
-            return Err(Torn);
-        };
-        if let Some(found) = parse_one(kind, misc, &record[8..]) {
-            records.push(found);
-        }
-        bytes = tail;
+        let (kind, misc, body, rest) = split(bytes)?;
+        records.extend(parse_one(kind, misc, body));
+        bytes = rest;
     }
     Ok(())
+}
+
+/// The type of a record, its miscellaneous bits, its body, and the bytes that follow it.
+type Split<'a> = (u32, u16, &'a [u8], &'a [u8]);
+
+/// Splits the first record off.
+pub(crate) fn split(bytes: &[u8]) -> Result<Split<'_>, Torn> {
+    let mut reader = Reader(bytes);
+    let (kind, rest) = reader.u32().zip(reader.u32()).ok_or(Torn)?;
+    let [misc, size] = [(rest & 0xffff) as u16, (rest >> 16) as u16];
+    let (record, rest) = bytes.split_at_checked(usize::from(size)).ok_or(Torn)?;
+    Ok((kind, misc, record.get(8..).ok_or(Torn)?, rest))
 }
 
 /// Some bytes were left that are no records.

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::host::{self, monotonic_ns, raise_descriptors, thread_cpu_s};
+use crate::host::{self, DESCRIPTORS_SPARE, monotonic_ns, raise_descriptors, thread_cpu_s};
 use crate::profile::{Core, Profile};
 use crate::sampling::collector::{Collector, Wanted};
 use crate::sampling::event::{self, Clock, gather, is_missing, is_refusal, open_cores, open_error, open_followed, privilege, wait};
@@ -17,8 +17,6 @@ use crate::sampling::scope::Scope;
 pub const FREQUENCY_HZ_MAX: u32 = 10_000;
 /// CPU time that a limited sampler may use for the mappings and unwind tables of running programs, seconds.
 pub const START_CPU_S: f64 = 0.06;
-/// File descriptors left to the rest of the program.
-const DESCRIPTORS_SPARE: u64 = 128;
 
 /// What to sample and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]

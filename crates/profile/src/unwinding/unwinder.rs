@@ -166,6 +166,7 @@ fn no_sections() -> ExplicitModuleSectionInfo<Arc<[u8]>> {
 }
 
 /// Unwinds stacks; caches what it learns about code and address spaces.
+#[derive(Default)]
 pub(crate) struct Unwinder {
     pub(crate) images: Images,
     spaces: HashMap<Mappings, Rc<Space>>,
@@ -173,10 +174,6 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
-    pub(crate) fn new() -> Self {
-        Self { images: Images::default(), spaces: HashMap::new(), cache: Cache::new() }
-    }
-
     /// The files without their unwind tables, and a note if some had none.
     pub(crate) fn finish(self) -> (Vec<Image>, Option<String>) {
         let Images { mut all, room, .. } = self.images;
@@ -328,7 +325,7 @@ mod tests {
     fn walk(space: &Space, registers: [u64; 4], stack: &[u8]) -> (Vec<CodeLocation>, StackEnd) {
         let mut places = Vec::new();
         let [a, b, c, d] = registers;
-        let end = Unwinder::new().walk(space, [0, 0, a, b, c, d], stack, |_| None, &mut places);
+        let end = Unwinder::default().walk(space, [0, 0, a, b, c, d], stack, |_| None, &mut places);
         (places, end)
     }
 
@@ -375,7 +372,7 @@ mod tests {
             stubs: Vec::new(),
             entry: 0x10,
         };
-        let mut unwinder = Unwinder::new();
+        let mut unwinder = Unwinder::default();
         unwinder.images.all.push(image);
         let (first, second) = (CodeLocation::Image(0, 0x24), CodeLocation::Image(0, 0x48));
         assert!(unwinder.calls(Some(&first), Some(&second)));

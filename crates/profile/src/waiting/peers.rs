@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -164,15 +164,10 @@ fn listening_ports_of(pid: u32) -> HashSet<u16> {
 
 /// A duplicate of another process's socket (pidfd_getfd(2), Linux 5.6; needs CAP_SYS_PTRACE for other users' processes).
 fn duplicate(pid: u32, descriptor: u64) -> io::Result<OwnedFd> {
-    let owned = |number: libc::c_long| {
-        let fd = i32::try_from(number).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: the kernel has just returned this descriptor and nobody else holds it.
-        Ok::<OwnedFd, io::Error>(unsafe { OwnedFd::from_raw_fd(fd) })
-    };
-    // SAFETY: both calls only take numbers and return a new descriptor, or fail.
-    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: the call only takes numbers and returns a new descriptor, or fails.
+    let process = unsafe { host::owned_fd(libc::syscall(libc::SYS_pidfd_open, pid, 0)) }?;
     // SAFETY: as above; the first descriptor is open.
-    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
+    unsafe { host::owned_fd(libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0)) }
 }
 
 fn role_of(socket: &OwnedFd, listening_ports: &HashSet<u16>) -> Option<SocketRole> {

@@ -62,6 +62,7 @@ struct Thread {
 }
 
 /// Processes switches and samples in time order.
+#[derive(Default)]
 struct Tracker {
     begin_ns: u64,
     /// How long each thread that existed at the start had waited for a core until then.
@@ -121,15 +122,7 @@ impl Waiting {
         let delays = delays();
         let (begin, times, begin_ns) = (Instant::now(), host::core_times(), monotonic_ns());
         let mut collector = Collector::new(wanted, begin_ns);
-        let mut tracker = Tracker {
-            begin_ns,
-            delays,
-            threads: HashMap::new(),
-            programs: HashMap::new(),
-            switches: 0,
-            period_max: 0,
-            peers: Peers::default(),
-        };
+        let mut tracker = Tracker { begin_ns, delays, ..Tracker::default() };
         for fd in self.switches.iter().chain(&self.stacks).chain(&self.followers) {
             event::enable(fd).map_err(|error| Error::Io("sampling cannot be started".to_owned(), error))?;
         }
@@ -152,20 +145,24 @@ impl Waiting {
         let lost = drain(&mut self.rings, &mut buffers, |time, record| tracker.take(time, record, &mut collector));
         collector.lost += lost;
         let cores = core_shares(&self.cores, &times, &host::core_times());
-        let mut profile = Profile {
-            notes: notes(tracker.period_max, tracker.switches, duration, pause.share(duration)),
-            duration_s: duration.as_secs_f64(),
-            cores,
-            lost: collector.lost,
-            throttled: collector.throttled,
-            ..Profile::new(Clock::OffCpu, self.scope.to_string())
-        };
+        let (lost, throttled) = (collector.lost, collector.throttled);
+        let mut notes = notes(tracker.period_max, tracker.switches, duration, pause.share(duration));
         let unsampled = tracker.weigh(end_ns, &mut collector);
         let mut collected = collector.finish();
         collected.add_unsampled(&unsampled);
-        (profile.frames, profile.stacks) = (collected.frames, collected.stacks);
-        (profile.threads, profile.samples) = (collected.threads, collected.samples);
-        profile.notes.extend(collected.notes);
+        notes.extend(collected.notes);
+        let mut profile = Profile {
+            notes,
+            duration_s: duration.as_secs_f64(),
+            cores,
+            lost,
+            throttled,
+            frames: collected.frames,
+            stacks: collected.stacks,
+            threads: collected.threads,
+            samples: collected.samples,
+            ..Profile::new(Clock::OffCpu, self.scope.to_string())
+        };
         profile.classify();
         profile.cost_cpu_s = (thread_cpu_s() - cost_before).max(0.0);
         Ok(profile)
@@ -412,15 +409,7 @@ mod tests {
     /// A tracker and a collector of one thread. `is_from_start`: it existed when sampling started.
     fn tracking(pid: u32, is_from_start: bool) -> (Tracker, Collector) {
         let delays = if is_from_start { HashMap::from([((pid, pid), 0)]) } else { HashMap::new() };
-        let tracker = Tracker {
-            begin_ns: 1000,
-            delays,
-            threads: HashMap::new(),
-            programs: HashMap::from([(pid, true)]),
-            switches: 0,
-            period_max: 0,
-            peers: Peers::default(),
-        };
+        let tracker = Tracker { begin_ns: 1000, delays, programs: HashMap::from([(pid, true)]), ..Tracker::default() };
         (tracker, Collector::new(Wanted::All, 1000))
     }
 
