@@ -14,6 +14,7 @@ mod shape;
 mod tests;
 
 pub use access::{Access, Attempts};
+pub(crate) use compile::COMBINED;
 pub use compile::{Escape, FormatError, LogFormat};
 pub use extract::{LINE_BYTES_MAX, Record, Unparsed};
 pub(crate) use number::{clock, month};

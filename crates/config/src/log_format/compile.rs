@@ -2,13 +2,12 @@
 
 use thiserror::Error;
 
-use super::extract::Record;
 use super::shape::{Shape, of_nginx};
 
 /// Variables that one format may have.
 const VARIABLES_MAX: usize = 256;
 /// nginx's built-in format.
-const COMBINED: &str =
+pub(crate) const COMBINED: &str =
     "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
 /// How nginx escapes values in a log (`log_format ... escape=`).
@@ -135,11 +134,6 @@ impl LogFormat {
     /// Whether a line says how the request was answered. Without it no good and failed answers can be counted from this log.
     pub fn has_status(&self) -> bool {
         self.known.status.is_some()
-    }
-
-    /// A record to be filled by [`LogFormat::extract`] for one line after the other.
-    pub fn record(&self) -> Record {
-        Record::new(self.fields.len())
     }
 }
 

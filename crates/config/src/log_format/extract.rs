@@ -30,10 +30,6 @@ pub struct Record {
 }
 
 impl Record {
-    pub(super) fn new(fields: usize) -> Self {
-        Self { spans: vec![(0, 0); fields] }
-    }
-
     /// The value at a slot, out of the line that was extracted last, as it stands in the log: escapes are not undone.
     pub fn get<'l>(&self, line: &'l [u8], slot: usize) -> Option<&'l [u8]> {
         let &(start, end) = self.spans.get(slot)?;
@@ -42,6 +38,11 @@ impl Record {
 }
 
 impl LogFormat {
+    /// A record for [`LogFormat::extract`] to fill, reused from line to line.
+    pub fn record(&self) -> Record {
+        Record { spans: vec![(0, 0); self.fields.len()] }
+    }
+
     /// Finds the values of a line, which may end with its line feed.
     pub fn extract(&self, line: &[u8], record: &mut Record) -> Result<(), Unparsed> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);

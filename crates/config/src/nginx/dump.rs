@@ -1,12 +1,11 @@
-//! The output of `nginx -T`: every file of a configuration, one after the other.
+//! Reads the output of `nginx -T`: all files of a configuration, one after the other.
 
-use super::error::LoadError;
-use super::tree::Tree;
+use super::tree::{LoadError, Tree};
 use crate::dump;
 
 impl Tree {
-    /// Reads the output of `nginx -T`. What stands before the first marker (nginx's own messages) is skipped; globs are answered from the files in
-    /// the dump. A comment line that looks like a marker cannot be told from one.
+    /// Reads the output of `nginx -T`. Text before the first marker (nginx's own messages) is skipped. Includes are resolved within the dump.
+    /// A comment line that looks like a marker is taken for one.
     pub fn from_dump(text: &str) -> Result<Self, LoadError> {
         let files = dump::sections(text);
         let main = files.first().ok_or(LoadError::NotADump)?.0;
@@ -19,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_a_dump_are_as_they_were() {
+    fn a_dump_gives_back_its_files() {
         let dump = "nginx: the configuration file /n/nginx.conf syntax is ok\n\
             # configuration file /n/nginx.conf:\nevents {}\ninclude conf.d/*.conf;\n\n\
             # configuration file /n/conf.d/b.conf:\nuser b;\n\n# configuration file /n/conf.d/a.conf:\nuser a;\n";

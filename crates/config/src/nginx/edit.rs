@@ -1,12 +1,16 @@
-//! Edits of a configuration: each names a directive and changes its own bytes only.
+//! Edits of a configuration: each names a directive and changes only its bytes.
+
+pub(crate) mod debug_log;
+pub(crate) mod reuse;
+pub(crate) mod sessions;
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::error::SyntaxError;
-use super::file::{self, Body, Directive, File};
-use super::quote::quoted;
+use super::parser::error::SyntaxError;
+use super::parser::file::{self, Body, Directive, File};
+use super::parser::quote::quoted;
 use super::tree::Tree;
 use crate::edit::{Replacement, indentation, is_first_on_line, line_end, line_ending, line_start, removal};
 use crate::{Edited, Node};
@@ -14,7 +18,7 @@ use crate::{Edited, Node};
 /// Why an edit was not made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EditError {
-    /// The file is included in several places, all of which the edit would change.
+    /// The file is included in several places, and the edit would change all of them.
     #[error("{path} is included in several places, and an edit would act in all of them: {}", includes.join(", "))]
     SharedFile {
         /// Path of the file.
@@ -22,7 +26,7 @@ pub enum EditError {
         /// "a.conf:3", one for each include.
         includes: Vec<String>,
     },
-    /// The node is no directive of this tree, or has not what is to be changed.
+    /// The directive lacks what the edit is to change.
     #[error("{file}:{line}: \"{name}\" {why}")]
     Unfit {
         /// Path of the file.
@@ -34,13 +38,13 @@ pub enum EditError {
         /// What it lacks.
         why: &'static str,
     },
-    /// An upstream of that name exists already with another content.
+    /// An upstream of that name already exists with another content.
     #[error("an upstream \"{0}\" exists already")]
     Exists(String),
-    /// Two edits want to change the same bytes.
+    /// Two edits change the same bytes.
     #[error("two edits change the same text of {0}")]
     Overlap(String),
-    /// The file would not parse afterwards; the value holds what no quoting can carry.
+    /// The file would not parse afterwards: the value contains what cannot be quoted.
     #[error("the edit would break the file: {0}")]
     Broken(#[from] SyntaxError),
 }
@@ -48,18 +52,17 @@ pub enum EditError {
 /// Where a new directive goes in its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
-    /// Behind everything else in the block.
+    /// At the end of the block.
     End,
     /// Before the first directive of the block.
     Start,
-    /// Behind this directive.
+    /// After this directive.
     After(Node),
     /// Before this directive.
     Before(Node),
 }
 
-/// Collects edits of one tree. Every method leaves the configuration as it is where it already says what is asked for, so that an edit made twice is
-/// the edit made once.
+/// Collects edits of one tree. A method changes nothing if the configuration already has the wanted form, so that edits can be repeated.
 #[derive(Debug, Clone)]
 pub struct Editor<'t> {
     tree: &'t Tree,
@@ -79,7 +82,7 @@ impl<'t> Editor<'t> {
         self
     }
 
-    /// The file and the directive, if the file may be edited.
+    /// File and directive of a node, if the file may be edited.
     fn editable(&self, node: Node) -> Result<(&'t File, &'t Directive), EditError> {
         let file = &self.tree.files()[node.file];
         let includes = self.tree.sharers(node.file);
@@ -103,7 +106,7 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Sets one argument, counted from 0, in place.
+    /// Sets one argument in place, counted from 0.
     pub fn set_argument(&mut self, node: Node, index: usize, value: &str) -> Result<(), EditError> {
         let (_, directive) = self.editable(node)?;
         let word = directive.args().get(index).ok_or_else(|| self.unfit(node, "has no such argument"))?;
@@ -113,7 +116,7 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// Sets all arguments of a simple directive; those that stay the same keep their form.
+    /// Sets all arguments of a simple directive; unchanged ones keep their form.
     pub fn set_arguments(&mut self, node: Node, values: &[&str]) -> Result<(), EditError> {
         let (_, directive) = self.editable(node)?;
         if directive.values() == values {
@@ -129,14 +132,14 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// Sets a `name=value` option of a directive (`backlog=8192` of a `listen`, `max_conns=` of an upstream's `server`): in place where it has it,
-    /// behind its last argument otherwise.
+    /// Sets a `name=value` option of a directive (`backlog=8192` of a `listen`, `max_conns=` of an upstream's `server`): in place if it has the
+    /// option, otherwise after its last argument.
     pub fn set_option(&mut self, node: Node, name: &str, value: &str) -> Result<(), EditError> {
         let wanted = format!("{name}={value}");
         self.put_option(node, |word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')), &wanted)
     }
 
-    /// Adds a flag of a directive (`reuseport`) unless it has it.
+    /// Adds a flag to a directive (`reuseport`) unless it has it.
     pub fn set_flag(&mut self, node: Node, flag: &str) -> Result<(), EditError> {
         self.put_option(node, |word| word == flag, flag)
     }
@@ -158,7 +161,7 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// Takes away an option or flag by the part before its `=`, with the blank before it.
+    /// Removes an option or flag by the part before its `=`, with the white space before it.
     pub fn remove_option(&mut self, node: Node, name: &str) -> Result<(), EditError> {
         let (file, directive) = self.editable(node)?;
         for word in directive.args().iter().skip(1).filter(|word| word.value.split('=').next() == Some(name)) {
@@ -168,15 +171,15 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// Takes away a directive with its block; its whole line where it stands there alone.
+    /// Removes a directive with its block, and its whole line if nothing else is on it.
     pub fn remove(&mut self, node: Node) -> Result<(), EditError> {
         let (file, directive) = self.editable(node)?;
         self.replace(node, removal(file.text(), directive.span.clone()), String::new());
         Ok(())
     }
 
-    /// Sets a simple directive of a block to these arguments: in place where the block has it, added at `position` otherwise. `block` is nothing
-    /// for the main context. For directives that may stand there several times, use [`Editor::add`].
+    /// Sets a simple directive of a block to these arguments: in place if the block has it, otherwise added at `position`. `block` is `None` for the
+    /// main context. For directives that may occur several times, use [`Editor::add`].
     pub fn set(&mut self, block: Option<Node>, name: &str, values: &[&str], position: Position) -> Result<(), EditError> {
         let nodes = block.map_or_else(|| self.tree.top(), |block| self.tree.children(block));
         match nodes.into_iter().find(|&node| self.tree.directive(node).name() == name) {
@@ -185,7 +188,7 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Adds a simple directive to a block unless the very same stands there.
+    /// Adds a simple directive to a block unless the block has the same one.
     pub fn add(&mut self, block: Option<Node>, name: &str, values: &[&str], position: Position) -> Result<(), EditError> {
         let nodes = block.map_or_else(|| self.tree.top(), |block| self.tree.children(block));
         let is_it = |directive: &Directive| directive.name() == name && directive.values() == values;
@@ -196,18 +199,18 @@ impl<'t> Editor<'t> {
         self.insert(block, &[format!("{line};")], position)
     }
 
-    /// Adds an `upstream` with these lines ("server 127.0.0.1:9000;", "keepalive 16;") to the http block `http`: behind its last upstream, else before
-    /// its first server, as far as these stand in the same file; else at its end.
+    /// Adds an `upstream` with these lines ("server 127.0.0.1:9000;", "keepalive 16;") to the http block `http`: after its last upstream, else before
+    /// its first server, if these are in the same file; else at its end.
     pub fn add_upstream(&mut self, http: Node, name: &str, lines: &[&str]) -> Result<(), EditError> {
         for node in self.tree.children(http) {
             let directive = self.tree.directive(node);
             if directive.name() != "upstream" || directive.args().first().map(|word| word.value.as_str()) != Some(name) {
                 continue;
             }
-            let there: Vec<Vec<String>> = self.tree.children(node).iter().map(|&child| words_of(self.tree.directive(child))).collect();
+            let present: Vec<Vec<String>> = self.tree.children(node).iter().map(|&child| words_of(self.tree.directive(child))).collect();
             let wanted = file::parse("upstream", &lines.join("\n"))?;
             let wanted: Vec<Vec<String>> = wanted.directives().iter().map(words_of).collect();
-            return if there == wanted { Ok(()) } else { Err(EditError::Exists(name.to_owned())) };
+            return if present == wanted { Ok(()) } else { Err(EditError::Exists(name.to_owned())) };
         }
         let (file, _) = self.editable(http)?;
         let block = upstream_block(file, name, lines.iter().map(|line| (*line).to_owned()));
@@ -223,7 +226,7 @@ impl<'t> Editor<'t> {
         self.insert(Some(http), &block, position)
     }
 
-    /// Adds an `upstream` with these directives of one argument before a `server` of the http block, in its very file. The name must be free.
+    /// Adds an `upstream` with these directives of one argument before a `server` of the http block, in the same file. The name must be free.
     pub(super) fn add_upstream_before(&mut self, server: Node, name: &str, lines: &[(&str, &str)]) -> Result<(), EditError> {
         let (file, _) = self.editable(server)?;
         let lines = lines.iter().map(|(directive, value)| format!("{directive} {};", quoted(value)));
@@ -231,12 +234,12 @@ impl<'t> Editor<'t> {
         self.insert_before(server, &block)
     }
 
-    /// True where a directive is one of a block's own, or of a file that is included right there.
+    /// True if a directive is directly in a block, or in a file that the block includes.
     pub(super) fn is_in(&self, node: Node, block: Node) -> bool {
         self.tree.children(block).contains(&node)
     }
 
-    /// Inserts lines into a block with its indentation and line endings.
+    /// Inserts lines into a block, with its indentation and line endings.
     fn insert(&mut self, block: Option<Node>, lines: &[String], position: Position) -> Result<(), EditError> {
         let node = match (position, block) {
             (Position::After(sibling), _) => return self.insert_after(sibling, lines),
@@ -290,8 +293,8 @@ impl<'t> Editor<'t> {
         let (file, directive) = self.editable(sibling)?;
         let text = file.text();
         let end = directive.span.end;
-        let behind = &text[end..line_end(text, end)];
-        if is_first_on_line(text, directive.span.start) && (behind.trim().is_empty() || behind.trim_start().starts_with('#')) {
+        let rest = &text[end..line_end(text, end)];
+        if is_first_on_line(text, directive.span.start) && (rest.trim().is_empty() || rest.trim_start().starts_with('#')) {
             let indent = indentation(text, directive.span.start);
             let ending = line_ending(text, end);
             let at = line_end(text, end);

@@ -1,81 +1,35 @@
 //! The configuration in force: every context of a tree with its values and where each comes from.
 
-use std::collections::BTreeMap;
+pub(crate) mod directives;
+pub(crate) mod limits;
+pub(crate) mod listen;
+pub(crate) mod location;
+pub(crate) mod logs;
+pub(crate) mod pass;
+pub(crate) mod pattern;
+pub(crate) mod scope;
+pub(crate) mod server;
+pub(crate) mod server_name;
+pub(crate) mod settings;
+pub(crate) mod upstream;
+pub(crate) mod upstream_reuse;
+pub(crate) mod version;
 
-use super::directives::shape_problem;
-use super::file::Body;
-use super::limits::{self, LimitZone};
-use super::listen::{Address, Listen, ListenSocket, sockets};
-use super::logs::{self, LogFormat};
-use super::pass::{Names, Pass, PassKind};
-use super::server::{self, Server};
-use super::settings::{Occurrence, Settings};
+use limits::LimitZone;
+use listen::{Address, Listen, ListenSocket, sockets};
+use logs::LogFormat;
+use pass::{Names, Pass, PassKind};
+use scope::{Problem, Scope, collect};
+use server::Server;
+use settings::Settings;
+use upstream::Upstream;
+use version::Version;
+
 use super::tree::Tree;
-use super::upstream::Upstream;
-use super::version::Version;
-use crate::{Node, Setting, SourceLine, quantity};
+use crate::{Node, Setting, SourceLine};
 
 /// The port of an upstream's server that names none.
 const UPSTREAM_PORT: u16 = 80;
-
-/// Something that nginx would refuse, or that this reader leaves out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Where.
-    pub place: SourceLine,
-    /// What.
-    pub text: String,
-}
-
-impl Problem {
-    pub(super) fn invalid(directive: &Occurrence, name: &str) -> Self {
-        Self { place: directive.place.clone(), text: format!("invalid value \"{}\" in \"{name}\"", directive.args.join(" ")) }
-    }
-}
-
-/// What is read while the tree is walked.
-pub(super) struct Scope<'a> {
-    pub(super) tree: &'a Tree,
-    pub(super) problems: &'a mut Vec<Problem>,
-}
-
-impl Scope<'_> {
-    pub(super) fn pass(&mut self, settings: &Settings, names: &Names) -> Option<Pass> {
-        match Pass::read(settings, names)? {
-            Ok(pass) => Some(pass),
-            Err((directive, name)) => {
-                self.problems.push(Problem::invalid(&directive, name));
-                None
-            }
-        }
-    }
-}
-
-/// One block's directives: simple ones by name, blocks in order.
-pub(super) struct Block {
-    pub(super) simple: BTreeMap<String, Vec<Occurrence>>,
-    pub(super) blocks: Vec<Node>,
-}
-
-/// Sorts the directives of one block, and notes those whose shape nginx would refuse.
-pub(super) fn collect(tree: &Tree, nodes: &[Node], problems: &mut Vec<Problem>) -> Block {
-    let mut block = Block { simple: BTreeMap::new(), blocks: Vec::new() };
-    for &node in nodes {
-        let directive = tree.directive(node);
-        let is_block = matches!(directive.body, Body::Block(_));
-        if let Some(text) = shape_problem(directive.name(), directive.args().len(), is_block) {
-            problems.push(Problem { place: tree.place(node), text });
-        }
-        if is_block {
-            block.blocks.push(node);
-        } else {
-            let occurrence = Occurrence { args: directive.values(), place: tree.place(node) };
-            // Most stand once in a block.
-            block.simple.entry(directive.name().to_owned()).or_insert_with(|| Vec::with_capacity(1)).push(occurrence);
-        }
-    }
-    block
-}
 
 /// How many workers there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +153,7 @@ impl Nginx {
 impl Http {
     fn read(scope: &mut Scope<'_>, node: Node, outer: &Settings) -> Self {
         let tree = scope.tree;
-        let block = collect(tree, &tree.children(node), scope.problems);
+        let block = scope.block(node);
         let settings = Settings::new(block.simple, Some(outer), outer.version());
         let upstreams = upstreams(scope, &block.blocks, Some(UPSTREAM_PORT), outer.version());
         let names = Names::new(upstreams.iter().map(|upstream| upstream.name.as_str()), map_values(tree, &block.blocks));
@@ -235,13 +189,13 @@ impl Http {
 impl Stream {
     fn read(scope: &mut Scope<'_>, node: Node, outer: &Settings) -> Self {
         let tree = scope.tree;
-        let block = collect(tree, &tree.children(node), scope.problems);
+        let block = scope.block(node);
         let settings = Settings::new(block.simple, Some(outer), outer.version());
         let upstreams = upstreams(scope, &block.blocks, None, outer.version());
         let names = Names::new(upstreams.iter().map(|upstream| upstream.name.as_str()), map_values(tree, &block.blocks));
         let mut servers = Vec::new();
         for &node in block.blocks.iter().filter(|node| tree.directive(**node).name() == "server") {
-            let inner = collect(tree, &tree.children(node), scope.problems);
+            let inner = scope.block(node);
             let settings = Settings::new(inner.simple, Some(&settings), outer.version());
             let pass = settings.own("proxy_pass").last().and_then(|directive| Pass::parse(directive, PassKind::Proxy, &names));
             let listens = server::listens(&settings, None, scope.problems);
@@ -259,8 +213,9 @@ impl Stream {
 }
 
 fn upstreams(scope: &mut Scope<'_>, blocks: &[Node], default_port: Option<u16>, version: Version) -> Vec<Upstream> {
-    let own = blocks.iter().filter(|node| scope.tree.directive(**node).name() == "upstream");
-    own.map(|&node| Upstream::read(scope.tree, node, default_port, version, scope.problems)).collect()
+    let tree = scope.tree;
+    let own = blocks.iter().filter(|node| tree.directive(**node).name() == "upstream");
+    own.map(|&node| Upstream::read(scope, node, default_port, version)).collect()
 }
 
 /// Variable and value of every line of every `map`.
@@ -275,19 +230,4 @@ fn map_values(tree: &Tree, blocks: &[Node]) -> Vec<(String, String)> {
         }
     }
     values
-}
-
-impl Settings {
-    /// `keepalive_timeout` towards clients in milliseconds; 0 means that connections are not kept.
-    pub fn keepalive_timeout_ms(&self) -> Option<Setting<u64>> {
-        self.time_ms("keepalive_timeout")
-    }
-
-    /// `ssl_session_cache`: whether sessions are kept in memory that all workers share, and its bytes.
-    pub fn ssl_session_cache_shared_bytes(&self) -> Option<Setting<Option<u64>>> {
-        let words = self.words("ssl_session_cache")?;
-        let shared = words.value.iter().find_map(|word| word.strip_prefix("shared:")?.rsplit_once(':'));
-        let bytes = shared.and_then(|(_, size)| quantity::size_bytes(size));
-        Some(words.map(|_| bytes))
-    }
 }

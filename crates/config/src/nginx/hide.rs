@@ -1,16 +1,18 @@
-//! Hides every value of a configuration but those that [`super::kept`] lists. Comments and code go; lines keep their numbers.
+//! Hides every value of a configuration but those that [`recorded`] lists. Comments and code go; lines keep their numbers.
+
+mod recorded;
 
 use std::collections::BTreeSet;
 
-use super::debug_log::is_level;
-use super::error::LoadError;
-use super::file::{Body, Directive, File};
-use super::kept::{BLOCKS, Keep, keep};
-use super::pass::{PassKind, VARIABLE_DEPTH_MAX, first_variable};
-use super::quote::quoted;
-use super::tree::Tree;
+use super::edit::debug_log::is_level;
+
+use super::effective::pass::{PassKind, VARIABLE_DEPTH_MAX, first_variable};
+use super::parser::file::{Body, Directive, File};
+use super::parser::quote::quoted;
+use super::tree::{LoadError, Tree};
 use crate::hidden::{HIDDEN, Hidden, is_name};
 use crate::{Node, dump};
+use recorded::{BLOCKS, Keep, keep};
 
 /// Hides what is not read in the files of a dump ([`dump::add`]). A configuration that does not parse gives the error that its reader gives.
 pub fn hide(text: &str) -> Result<Hidden, LoadError> {

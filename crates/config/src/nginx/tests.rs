@@ -1,6 +1,5 @@
 //! Tests of the tree and of what is in force, on whole configurations.
 
-mod asked;
 mod edits;
 mod hide;
 mod in_force;
@@ -8,6 +7,7 @@ mod parsing;
 mod reuse;
 mod selection;
 mod steps;
+mod upstream_request;
 
 use super::*;
 use crate::include::Resolved;

@@ -1,25 +1,77 @@
-//! All files of one configuration with their includes followed.
+//! All files of one configuration, with includes followed.
 
 use std::collections::BTreeMap;
 
-use super::error::LoadError;
-use super::file::{self, Body, Directive, File};
+use thiserror::Error;
+
+use super::parser::error::SyntaxError;
+use super::parser::file::{self, Body, Directive, File};
 use crate::budget::Budget;
 use crate::include::{FILE_COUNT_MAX, Gap, Resolve, absolute, directory};
 use crate::{Node, SourceLine, glob};
 
 /// Includes within includes that are followed; nginx itself has no bound and crashes on a loop.
-pub(super) const INCLUDE_DEPTH_MAX: usize = 64;
-/// What an include takes in memory besides the files that it brings in, or the gap that it is.
+const INCLUDE_DEPTH_MAX: usize = 64;
+/// Memory that an include takes besides the files it brings in or the gap it leaves.
 const INCLUDE_BYTES: usize = 256;
+
+/// Why a configuration could not be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// A file that nginx refuses.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// The main file is missing or cannot be read.
+    #[error("{path}: {why}")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// A file includes itself, directly or through others; nginx itself would run until it crashes.
+    #[error("these files include each other in a circle: {chain}")]
+    IncludeLoop {
+        /// "a.conf:3 -> b.conf:1 -> a.conf".
+        chain: String,
+    },
+    /// Includes are nested deeper than this reader follows.
+    #[error("includes are nested more than {} deep: {chain}", INCLUDE_DEPTH_MAX)]
+    IncludeDepth {
+        /// The files on the way, in the same form.
+        chain: String,
+    },
+    /// An `include` without exactly one argument.
+    #[error("{file}:{line}: invalid number of arguments in \"include\"")]
+    IncludeArguments {
+        /// Path of the file.
+        file: String,
+        /// Line of the directive.
+        line: u32,
+    },
+    /// The configuration would take too much memory; each file counts as often as it is included.
+    #[error("the configuration has more directives than are read, with all includes: parsed they would take more than {} MiB", crate::PARSED_BYTES_MAX >> 20)]
+    TooMuch,
+    /// More items than this reader accepts.
+    #[error("the configuration has more than {limit} {what}")]
+    TooMany {
+        /// "files".
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// A dump (`nginx -T`) without any file.
+    #[error("this is no output of nginx -T: no line \"# configuration file ...:\"")]
+    NotADump,
+}
 
 /// A configuration: the main file first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     files: Vec<File>,
-    /// The files that each include directive brings in.
+    /// Files that each include directive brings in.
     included: BTreeMap<Node, Vec<usize>>,
-    /// Included files that could not be read or do not exist: nginx would refuse to start with them.
+    /// Included files that do not exist or could not be read: nginx would refuse to start.
     pub gaps: Vec<Gap>,
 }
 
@@ -48,28 +100,28 @@ impl Tree {
         &self.files
     }
 
-    /// The directive at a node of this tree.
+    /// The directive at a node.
     ///
     /// # Panics
-    /// If the node is of another tree.
+    /// If the node belongs to another tree.
     pub fn directive(&self, node: Node) -> &Directive {
         &self.files[node.file].directives[node.entry]
     }
 
-    /// Where a directive stands.
+    /// File and line of a directive.
     pub fn place(&self, node: Node) -> SourceLine {
         let file = &self.files[node.file];
         SourceLine { file: file.path.clone(), line: file.directives[node.entry].line(), node }
     }
 
-    /// The directives outside of any block, with the included ones in the place of their `include`.
+    /// The directives outside of any block. An `include` is replaced by the directives of its files.
     pub fn top(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
         self.expand(0, self.files.first().map_or(&[][..], File::top), &mut nodes);
         nodes
     }
 
-    /// The directives in a directive's block, likewise; empty for one without a block.
+    /// The directives in a directive's block, with includes replaced in the same way; empty for a directive without a block.
     pub fn children(&self, node: Node) -> Vec<Node> {
         let mut nodes = Vec::new();
         if let Body::Block(children) = &self.directive(node).body {
@@ -88,18 +140,18 @@ impl Tree {
         }
     }
 
-    /// The files that an include directive brings in; none for any other directive.
+    /// The files that an include directive brings in; empty for any other directive.
     pub(super) fn included(&self, node: Node) -> &[usize] {
         self.included.get(&node).map_or(&[], Vec::as_slice)
     }
 
-    /// The include directives that bring in a file; more than one means that an edit of it acts in several places.
+    /// The include directives that bring in a file. If there are several, an edit of the file acts in several places.
     pub fn includers(&self, file: usize) -> Vec<SourceLine> {
-        let leads_here = self.included.iter().filter(|(_, files)| files.contains(&file));
-        leads_here.map(|(&node, _)| self.place(node)).collect()
+        let including = self.included.iter().filter(|(_, files)| files.contains(&file));
+        including.map(|(&node, _)| self.place(node)).collect()
     }
 
-    /// The include directives through which an edit of this file acts more than once; empty where it acts once.
+    /// The include directives through which an edit of this file acts more than once; empty if it acts once.
     pub fn sharers(&self, file: usize) -> Vec<SourceLine> {
         let includers = self.includers(file);
         match includers.len() {
@@ -110,16 +162,16 @@ impl Tree {
     }
 }
 
-/// How far a file has been followed.
+/// How far the includes of a file have been followed.
 #[derive(Clone, Copy)]
 enum State {
     Parsed,
-    /// On the way from the main file to the current one.
+    /// On the path from the main file to the current one.
     Open,
     Done {
         /// Levels of includes below it.
         height: usize,
-        /// What its directives take in the configuration in force, with all includes; bytes.
+        /// Memory that its directives take in the configuration in force, with all includes; bytes.
         size: usize,
     },
 }
@@ -127,7 +179,7 @@ enum State {
 struct Loader<'a> {
     prefix: String,
     resolve: &'a mut dyn Resolve,
-    /// What the whole configuration may still take in memory.
+    /// Memory that the whole configuration may still take.
     budget: Budget,
     by_path: BTreeMap<String, usize>,
     state: Vec<State>,
@@ -149,13 +201,15 @@ impl Loader<'_> {
         Ok(index)
     }
 
-    /// Follows the includes of a file; `chain` holds the include directives on the way to it. Gives its height and size.
+    /// Follows the includes of a file; `chain` holds the include directives on the way to it. Returns its height and size.
     fn follow(&mut self, file: usize, chain: &mut Vec<Node>) -> Result<(usize, usize), LoadError> {
         match self.state[file] {
             State::Done { height, size } if chain.len() + height <= INCLUDE_DEPTH_MAX => return Ok((height, size)),
-            State::Done { .. } => return Err(LoadError::IncludeDepth { chain: self.told(chain, file) }),
-            State::Open => return Err(LoadError::IncludeLoop { chain: self.told(chain, file) }),
-            State::Parsed if chain.len() > INCLUDE_DEPTH_MAX => return Err(LoadError::IncludeDepth { chain: self.told(chain, file) }),
+            State::Done { .. } => return Err(LoadError::IncludeDepth { chain: self.chain_text(chain, file) }),
+            State::Open => return Err(LoadError::IncludeLoop { chain: self.chain_text(chain, file) }),
+            State::Parsed if chain.len() > INCLUDE_DEPTH_MAX => {
+                return Err(LoadError::IncludeDepth { chain: self.chain_text(chain, file) });
+            }
             State::Parsed => self.state[file] = State::Open,
         }
         let (mut height, mut size) = (0, 0_usize);
@@ -213,7 +267,7 @@ impl Loader<'_> {
     }
 
     /// "a.conf:3 -> b.conf:1 -> a.conf".
-    fn told(&self, chain: &[Node], last: usize) -> String {
+    fn chain_text(&self, chain: &[Node], last: usize) -> String {
         let mut names: Vec<String> = chain.iter().map(|&node| self.tree.place(node).to_string()).collect();
         names.push(self.tree.files[last].path.to_string());
         names.join(" -> ")

@@ -90,9 +90,13 @@ fn ask_nginx(nginx: &Nginx) {
             let Some(selection) = http.select(local, host, path) else { continue };
             let _ = (selection.own_answers(), selection.is_certain(), selection.tls_sessions(http));
             let _ = (nginx.debug_logs(Some(&selection)), nginx.rewrite_log(&selection));
-            let asking = nginx::Asking { scheme: "http", host, path_and_query: path, local };
+            let client = nginx::ClientRequest { scheme: "http", host, path_and_query: path, local };
             for candidate in selection.candidates() {
-                let _ = (candidate.asked(&selection, &asking), candidate.pass.reuse(http, candidate.settings), candidate.pass.targets());
+                let _ = (
+                    candidate.upstream_request(&selection, &client),
+                    candidate.pass.reuse(http, candidate.settings),
+                    candidate.pass.targets(),
+                );
             }
         }
     }

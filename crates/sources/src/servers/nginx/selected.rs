@@ -1,7 +1,7 @@
 //! How an nginx configuration handles the diagnosed request: what it asks of upstreams, and what it answers itself.
 
 use chokepoint_config::Origin;
-use chokepoint_config::nginx::{Address, Asking, Candidate, Destination, Http, LocalAddress, Nginx, Selection, Step};
+use chokepoint_config::nginx::{Address, Candidate, ClientRequest, Destination, Http, LocalAddress, Nginx, Selection, Step};
 use chokepoint_model::observation::{NginxAsks, NginxDebugLog, NginxOwn, NginxTlsSessions, Origin as ModelOrigin, Request};
 
 use super::passes::pass_to;
@@ -47,14 +47,14 @@ pub(super) fn asks(nginx: &Nginx, request: &Request, room: &mut Room) -> Result<
     let Some((local, selection)) = nginx.http.as_ref().and_then(|http| selection(http, request)) else { return Ok(Vec::new()) };
     let host = request.host_header();
     let scheme = request.scheme.split('+').next().unwrap_or_default();
-    let asking = Asking { scheme, host: &host, path_and_query: request.path_and_query(), local: &local };
+    let client = ClientRequest { scheme, host: &host, path_and_query: request.path_and_query(), local: &local };
     // Passes that are used only after an error or on a condition do not belong to this request.
     let is_way = |step: &Step| matches!(step, Step::TryFiles(..) | Step::Index(_) | Step::Rewrite(..));
     let candidates = selection.candidates();
     let asked = candidates.iter().filter(|candidate| candidate.via.iter().all(is_way)).take(ASKS_MAX);
     let mut found = Vec::new();
     for candidate in asked {
-        found.extend(of_candidate(nginx, &selection, candidate, &asking, room)?);
+        found.extend(of_candidate(nginx, &selection, candidate, &client, room)?);
     }
     Ok(found)
 }
@@ -63,10 +63,10 @@ fn of_candidate(
     nginx: &Nginx,
     selection: &Selection<'_>,
     candidate: &Candidate<'_>,
-    asking: &Asking<'_>,
+    client: &ClientRequest<'_>,
     room: &mut Room,
 ) -> Result<Vec<NginxAsks>, String> {
-    let asked = candidate.asked(selection, asking);
+    let asked = candidate.upstream_request(selection, client);
     let made = |pass| {
         let asks = NginxAsks { pass, tls: candidate.pass.tls, ..NginxAsks::default() };
         match &asked {

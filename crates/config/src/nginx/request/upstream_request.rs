@@ -1,28 +1,28 @@
-//! What nginx asks of the server behind it: FastCGI parameters or an HTTP request, with the variables filled in that follow from the
-//! client's request and from the configuration (<https://nginx.org/en/docs/varindex.html>). A load that leaves nginx out sends the same.
+//! The request that nginx sends to the upstream: FastCGI parameters or an HTTP request. Variables are filled in that follow from the client's
+//! request and from the configuration (<https://nginx.org/en/docs/varindex.html>). A load on the upstream itself sends the same request.
 
 use std::cell::Cell;
 use std::fmt;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::location::Location;
-use super::pass::{PassKind, first_variable};
-use super::pattern::{Match, Pattern};
 use super::route::{Candidate, Query, Step};
 use super::select::{LocalAddress, Selection};
-use super::server_name::ServerName;
-use super::settings::{Occurrence, Settings};
 use crate::SourceLine;
+use crate::nginx::effective::location::Location;
+use crate::nginx::effective::pass::{PassKind, first_variable};
+use crate::nginx::effective::pattern::{Match, Pattern};
+use crate::nginx::effective::server_name::ServerName;
+use crate::nginx::effective::settings::{Occurrence, Settings};
 
-/// Variables within the values of `set` that are followed.
+/// Levels of variables within the values of `set` that are followed.
 const SET_DEPTH_MAX: usize = 4;
-/// Bytes that the variables of one request may come to, and values that are put in for them: `set` can double a text again and again.
-const FILLED_MAX: usize = 1 << 20;
-/// The client's address that the server behind is told: nobody is in front of a load that leaves nginx out.
+/// Bytes and values that the variables of one request may expand to: `set` can double a text repeatedly.
+const EXPANDED_MAX: usize = 1 << 20;
+/// The client's address in the upstream request: a load on the upstream itself comes from this host.
 const CLIENT: &str = "127.0.0.1";
 
-/// Characters of a path that must not stand in a request as they are (RFC 3986, section 3.3).
+/// Characters of a path that must be escaped in a request (RFC 3986, section 3.3).
 const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -40,64 +40,68 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The client's request, as far as variables tell it.
+/// The client's request, as far as variables depend on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'r> {
+pub struct ClientRequest<'r> {
     /// "http" or "https".
     pub scheme: &'r str,
     /// The Host header.
     pub host: &'r str,
-    /// Request target in origin form, as it is sent.
+    /// Request target in origin form, as sent.
     pub path_and_query: &'r str,
-    /// Where it comes in.
+    /// The address that it arrives at.
     pub local: &'r LocalAddress,
 }
 
-/// What is asked behind.
+/// The request that the upstream gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Of FastCGI the script's file, of HTTP the request target; with the query.
+pub struct UpstreamRequest {
+    /// FastCGI: the script's file. HTTP: the request target. Both with the query.
     pub path_and_query: String,
-    /// The Host header that is sent, of FastCGI the client's.
+    /// The Host header that is sent; for FastCGI the client's.
     pub host: String,
-    /// Parameters of FastCGI, header fields of HTTP. What repeats the client's own (method, body, header fields) and what cannot be told here is
-    /// left out. A header field without a value is not sent, whatever the client's is.
+    /// FastCGI parameters or HTTP header fields. Omitted are those that repeat the client's request (method, body, header fields) and those whose
+    /// value is unknown here. A header field without a value is not sent, whatever the client sent.
     pub fields: Vec<(String, String)>,
 }
 
-/// Why it cannot be told.
+/// Why the upstream request is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unasked {
+pub struct UnknownRequest {
     /// The line that decides.
     pub place: SourceLine,
-    /// What stands there and cannot be told here.
+    /// Its text, which cannot be evaluated here.
     pub text: String,
 }
 
-impl fmt::Display for Unasked {
+impl fmt::Display for UnknownRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.text, self.place)
     }
 }
 
 impl Candidate<'_> {
-    /// What this pass asks for a request that was selected so. Nothing for protocols other than HTTP and FastCGI.
-    pub fn asked(&self, selection: &Selection<'_>, asking: &Asking<'_>) -> Option<Result<Asked, Unasked>> {
-        let variables = Variables { candidate: self, selection, asking, left: Cell::new(FILLED_MAX) };
-        let asked = match self.pass.kind {
+    /// The request that this pass sends to the upstream; none for protocols other than HTTP and FastCGI.
+    pub fn upstream_request(
+        &self,
+        selection: &Selection<'_>,
+        client: &ClientRequest<'_>,
+    ) -> Option<Result<UpstreamRequest, UnknownRequest>> {
+        let variables = Variables { candidate: self, selection, client, left: Cell::new(EXPANDED_MAX) };
+        let build = match self.pass.kind {
             PassKind::Fastcgi => Variables::fastcgi,
             PassKind::Proxy => Variables::http,
             PassKind::Uwsgi | PassKind::Scgi | PassKind::Grpc | PassKind::Memcached => return None,
         };
-        Some(variables.unturned().and_then(|()| asked(&variables)))
+        Some(variables.check_rewrites().and_then(|()| build(&variables)))
     }
 }
 
 struct Variables<'a> {
     candidate: &'a Candidate<'a>,
     selection: &'a Selection<'a>,
-    asking: &'a Asking<'a>,
-    /// What is left of [`FILLED_MAX`].
+    client: &'a ClientRequest<'a>,
+    /// What is left of [`EXPANDED_MAX`].
     left: Cell<usize>,
 }
 
@@ -106,71 +110,71 @@ impl Variables<'_> {
         self.candidate.settings
     }
 
-    fn unasked(&self, text: &str) -> Unasked {
-        Unasked { place: self.candidate.pass.place.clone(), text: text.to_owned() }
+    fn unknown(&self, text: &str) -> UnknownRequest {
+        UnknownRequest { place: self.candidate.pass.place.clone(), text: text.to_owned() }
     }
 
-    /// An error where a `rewrite` may make another request of it, which was not followed here.
-    fn unturned(&self) -> Result<(), Unasked> {
+    /// An error if a `rewrite` that was not followed may change the request.
+    fn check_rewrites(&self) -> Result<(), UnknownRequest> {
         let server = &self.selection.server.settings;
         let is_followed =
             |place: &SourceLine| self.candidate.via.iter().any(|step| matches!(step, Step::Rewrite(known, _) if known == place));
-        let may_turn = |rewrite: &&Occurrence| {
-            !is_followed(&rewrite.place) && Pattern::new(rewrite.arg(0), false).is_match(&self.candidate.sought.path) != Match::No
+        let may_match = |rewrite: &&Occurrence| {
+            !is_followed(&rewrite.place) && Pattern::new(rewrite.arg(0), false).is_match(&self.candidate.uri.path) != Match::No
         };
-        match self.settings().own("rewrite").iter().chain(server.own("rewrite")).find(may_turn) {
-            Some(rewrite) => Err(Unasked { place: rewrite.place.clone(), text: format!("rewrite {}", rewrite.arg(0)) }),
+        match self.settings().own("rewrite").iter().chain(server.own("rewrite")).find(may_match) {
+            Some(rewrite) => Err(UnknownRequest { place: rewrite.place.clone(), text: format!("rewrite {}", rewrite.arg(0)) }),
             None => Ok(()),
         }
     }
 
-    fn fastcgi(&self) -> Result<Asked, Unasked> {
+    fn fastcgi(&self) -> Result<UpstreamRequest, UnknownRequest> {
         let mut fields = Vec::new();
         let mut script = None;
         for param in self.settings().all("fastcgi_param") {
             let (name, text) = (param.arg(0), param.arg(1));
-            let value = self.filled(text);
+            let value = self.expanded(text);
             if name == "SCRIPT_FILENAME" {
                 let known = value.clone().filter(|file| file.starts_with('/'));
-                script = Some(known.ok_or_else(|| Unasked { place: param.place.clone(), text: text.to_owned() })?);
+                script = Some(known.ok_or_else(|| UnknownRequest { place: param.place.clone(), text: text.to_owned() })?);
             }
             fields.extend(value.filter(|value| !value.is_empty() || !param.has("if_not_empty")).map(|value| (name.to_owned(), value)));
         }
-        let script = script.ok_or_else(|| self.unasked("no fastcgi_param SCRIPT_FILENAME"))?;
+        let script = script.ok_or_else(|| self.unknown("no fastcgi_param SCRIPT_FILENAME"))?;
         let path_and_query = format!("{}{}", encoded(&script), self.query_with_mark()?);
-        Ok(Asked { path_and_query, host: self.asking.host.to_owned(), fields })
+        Ok(UpstreamRequest { path_and_query, host: self.client.host.to_owned(), fields })
     }
 
-    fn http(&self) -> Result<Asked, Unasked> {
+    fn http(&self) -> Result<UpstreamRequest, UnknownRequest> {
         let pass = self.candidate.pass;
-        // Its query may hold a key.
+        // The query may contain a key: it is not shown.
         let text = pass.text.split('?').next().unwrap_or_default();
         if pass.text.contains('$') {
-            return Err(self.unasked(text));
+            return Err(self.unknown(text));
         }
-        let path = &self.candidate.sought.path;
+        let path = &self.candidate.uri.path;
         let path_and_query = match &pass.uri {
             Some(uri) => {
                 let matched = self.candidate.location.and_then(Location::path).filter(|prefix| path.starts_with(*prefix));
-                let matched = matched.ok_or_else(|| self.unasked(text))?;
+                let matched = matched.ok_or_else(|| self.unknown(text))?;
                 format!("{uri}{}{}", encoded(&path[matched.len()..]), self.query_with_mark()?)
             }
-            // Without a URI the request goes on as it came, unless it was turned inside.
-            None if self.candidate.via.is_empty() => self.asking.path_and_query.to_owned(),
+            // Without a URI the request is passed on unchanged, unless it was redirected internally.
+            None if self.candidate.via.is_empty() => self.client.path_and_query.to_owned(),
             None => format!("{}{}", encoded(path), self.query_with_mark()?),
         };
         let mut host = self.proxy_host().to_owned();
         let mut fields = Vec::new();
         for header in self.settings().all("proxy_set_header") {
-            let (name, Some(value)) = (header.arg(0), self.filled(header.arg(1))) else { continue };
+            let (name, Some(value)) = (header.arg(0), self.expanded(header.arg(1))) else { continue };
             match name.to_ascii_lowercase().as_str() {
                 "host" => host = value,
-                // These follow from the connection and the body.
+                // These depend on the connection and the body.
                 "connection" | "upgrade" | "te" | "keep-alive" | "content-length" | "transfer-encoding" => {}
                 _ => fields.push((name.to_owned(), value)),
             }
         }
-        Ok(Asked { path_and_query, host, fields })
+        Ok(UpstreamRequest { path_and_query, host, fields })
     }
 
     /// `$proxy_host`: the authority of `proxy_pass` as written.
@@ -180,42 +184,42 @@ impl Variables<'_> {
     }
 
     fn host_name(&self) -> String {
-        let host = self.asking.host;
+        let host = self.client.host;
         let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit())).map_or(host, |(name, _)| name);
         name.to_ascii_lowercase()
     }
 
     fn client_query(&self) -> &str {
-        self.asking.path_and_query.split_once('?').map_or("", |(_, query)| query)
+        self.client.path_and_query.split_once('?').map_or("", |(_, query)| query)
     }
 
-    /// The query as it is at the pass; nothing where it cannot be told.
+    /// The query at the pass; none if unknown.
     fn query(&self) -> Option<String> {
-        let (text, behind) = match &self.candidate.sought.query {
+        let (text, appended) = match &self.candidate.uri.query {
             Query::Client => return Some(self.client_query().to_owned()),
             Query::Instead(text) => (text, ""),
             Query::Before(text) => (text, self.client_query()),
         };
-        // In a redirect's own text the arguments are those that the client sent.
+        // In the text of a redirect, arguments are those that the client sent.
         let own = ["$args", "$query_string"].iter().fold(text.clone(), |text, name| text.replace(name, self.client_query()));
         let own = own.replace("$uri", &self.selection.path);
-        (!own.contains('$')).then(|| if behind.is_empty() { own } else { format!("{own}&{behind}") })
+        (!own.contains('$')).then(|| if appended.is_empty() { own } else { format!("{own}&{appended}") })
     }
 
-    fn query_with_mark(&self) -> Result<String, Unasked> {
+    fn query_with_mark(&self) -> Result<String, UnknownRequest> {
         let query = self.query().ok_or_else(|| match self.candidate.via.last() {
-            Some(Step::TryFiles(place, text) | Step::Rewrite(place, text)) => Unasked { place: place.clone(), text: text.clone() },
-            _ => self.unasked("the query"),
+            Some(Step::TryFiles(place, text) | Step::Rewrite(place, text)) => UnknownRequest { place: place.clone(), text: text.clone() },
+            _ => self.unknown("the query"),
         })?;
         Ok(if query.is_empty() { query } else { format!("?{query}") })
     }
 
-    /// A text with its variables filled in; nothing where one cannot be told here.
-    fn filled(&self, text: &str) -> Option<String> {
-        self.filled_within(text, SET_DEPTH_MAX)
+    /// A text with its variables expanded; none if one is unknown.
+    fn expanded(&self, text: &str) -> Option<String> {
+        self.expanded_within(text, SET_DEPTH_MAX)
     }
 
-    fn filled_within(&self, text: &str, depth: usize) -> Option<String> {
+    fn expanded_within(&self, text: &str, depth: usize) -> Option<String> {
         let (mut rest, mut whole) = (text, String::new());
         while let Some((before, name, after)) = first_variable(rest) {
             whole.push_str(before);
@@ -229,20 +233,20 @@ impl Variables<'_> {
     }
 
     fn value(&self, name: &str, depth: usize) -> Option<String> {
-        let asking = self.asking;
-        let (address, port) = match asking.local {
+        let client = self.client;
+        let (address, port) = match client.local {
             LocalAddress::Ip(ip, port) => (ip.to_string(), port.to_string()),
             LocalAddress::Unix(path) => (format!("unix:{path}"), String::new()),
         };
         let plain = match name {
-            "uri" | "document_uri" => self.candidate.sought.path.clone(),
-            "request_uri" => asking.path_and_query.to_owned(),
+            "uri" | "document_uri" => self.candidate.uri.path.clone(),
+            "request_uri" => client.path_and_query.to_owned(),
             "args" | "query_string" => self.query()?,
             "is_args" => if self.query()?.is_empty() { "" } else { "?" }.to_owned(),
-            "scheme" | "request_scheme" => asking.scheme.to_owned(),
-            "https" => if asking.scheme == "https" { "on" } else { "" }.to_owned(),
+            "scheme" | "request_scheme" => client.scheme.to_owned(),
+            "https" => if client.scheme == "https" { "on" } else { "" }.to_owned(),
             "host" => self.host_name(),
-            "http_host" => asking.host.to_owned(),
+            "http_host" => client.host.to_owned(),
             "proxy_host" => self.proxy_host().to_owned(),
             "server_name" => match self.selection.server.names.first() {
                 Some(ServerName::Exact(name)) => name.clone(),
@@ -257,13 +261,13 @@ impl Variables<'_> {
             "document_root" | "realpath_root" => self.document_root()?,
             "request_filename" => self.request_filename()?,
             "fastcgi_script_name" => self.script_name()?,
-            _ => return self.given(name, depth),
+            _ => return self.argument_or_set(name, depth),
         };
         Some(plain)
     }
 
-    /// Arguments are those of the query, and other names those of `set`.
-    fn given(&self, name: &str, depth: usize) -> Option<String> {
+    /// `$arg_name` is an argument of the query; other variables are those of `set`.
+    fn argument_or_set(&self, name: &str, depth: usize) -> Option<String> {
         if let Some(argument) = name.strip_prefix("arg_") {
             let query = self.query()?;
             let value = query.split('&').find_map(|pair| pair.strip_prefix(argument)?.strip_prefix('='));
@@ -271,10 +275,10 @@ impl Variables<'_> {
         }
         let set = self.settings().own("set").iter().chain(self.selection.server.settings.own("set"));
         let value = set.into_iter().find(|set| set.arg(0).strip_prefix('$') == Some(name))?;
-        self.filled_within(value.arg(1), depth.checked_sub(1)?)
+        self.expanded_within(value.arg(1), depth.checked_sub(1)?)
     }
 
-    /// `root` or `alias`, whichever is nearer; nothing where it is relative to the prefix that nginx was built with.
+    /// `root` or `alias`, whichever is set in the inner block; none if it is relative to the prefix that nginx was built with.
     fn document_root(&self) -> Option<String> {
         let (_, root, _) = self.settings().nearest(&["alias", "root"])?;
         let root = root.arg(0);
@@ -282,20 +286,20 @@ impl Variables<'_> {
     }
 
     fn request_filename(&self) -> Option<String> {
-        let path = &self.candidate.sought.path;
+        let path = &self.candidate.uri.path;
         let root = self.document_root()?;
         let prefix = match self.settings().nearest(&["alias", "root"])? {
             ("root", ..) => return Some(format!("{}{path}", root.trim_end_matches('/'))),
             (_, _, true) => self.candidate.location.and_then(Location::path)?,
-            // An alias further out takes the place of that location's path, which is not known here.
+            // An alias of an outer location replaces that location's path, which is unknown here.
             (_, _, false) => return None,
         };
         Some(format!("{root}{}", path.strip_prefix(prefix)?))
     }
 
-    /// The path, with `fastcgi_index` behind a directory. Where more stands behind the script's name only PCRE can part the two.
+    /// The path, with `fastcgi_index` appended to a directory. Only PCRE can separate the script's name from a path that follows it.
     fn script_name(&self) -> Option<String> {
-        let path = &self.candidate.sought.path;
+        let path = &self.candidate.uri.path;
         if !self.settings().all("fastcgi_split_path_info").is_empty() && path.contains(".php/") {
             return None;
         }
@@ -304,7 +308,7 @@ impl Variables<'_> {
     }
 }
 
-/// A decoded path as it stands in a request.
+/// A decoded path, escaped for a request.
 fn encoded(path: &str) -> String {
     utf8_percent_encode(path, ESCAPED).to_string()
 }

@@ -1,40 +1,39 @@
-//! The directives whose values the model reads, and which of their arguments: all that a recording keeps of an nginx configuration besides
-//! the names of its directives.
+//! The arguments that a recording keeps of each nginx directive: those that the model reads. Of other directives it keeps only the name.
 
-/// Which arguments of a directive are read.
+/// Which arguments of a directive are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
-    /// Whether the directive is there, and no argument.
+pub(crate) enum Keep {
+    /// None.
     Name,
     /// All of them.
     All,
-    /// All; of a query behind a `?` only what variables fill in.
+    /// All; of a query after `?` only parts that are variables.
     Targets,
-    /// The first one; and of the others these words and these `name=value`.
+    /// The first one, and of the others these words and these `name=value`.
     Options(&'static [&'static str]),
-    /// The first one where it is a number with its unit, or `auto`; and of the others these words.
+    /// The first one if it is a number with a unit, or `auto`; and of the others these words.
     Quantity(&'static [&'static str]),
-    /// The first one where it is one of these words.
+    /// The first one if it is one of these words.
     Word(&'static [&'static str]),
-    /// The first one where it is a status of three digits.
+    /// The first one if it is a status of three digits.
     Status,
-    /// The last one where it leads to a path or a named location.
+    /// The last one if it is a path or a named location.
     Redirect,
-    /// Where an error log goes, of a server for it that it is one, and its levels.
+    /// Destination of an error log (of a syslog server only that it is one) and its levels.
     Log,
-    /// A pattern, where it leads, and a flag.
+    /// Pattern, replacement and flag.
     Rewrite,
-    /// Name and value where the name is one of these, in any case.
+    /// Name and value if the name is one of these, in any case.
     Pair(&'static [&'static str]),
-    /// The server to which requests go: a URL without user information and the values of its query.
+    /// The upstream: a URL without user information and without the values of its query.
     Pass,
-    /// A variable and its value, where the value decides to which server requests go or which file answers.
+    /// A variable and its value, if the value decides which upstream or which file answers.
     Variable,
 }
 
-/// What is read, by directive. Of a directive that is not listed the name is kept and no argument. The readers in this crate
-/// (`Nginx::of` and what it gives) and those of crate `sources` ask for no other value of what was recorded; a test compares.
-pub(super) const KEPT: &[(&str, Keep)] = &[
+/// What is kept, by directive. Of a directive that is not listed, only the name is kept. The readers in this crate (`Nginx::of` and what it
+/// returns) and in crate `sources` ask for no other values of a recording; a test compares them with this list.
+pub(crate) const KEPT: &[(&str, Keep)] = &[
     ("alias", Keep::Options(&[])),
     ("auth_basic", Keep::Word(&["off"])),
     ("error_log", Keep::Log),
@@ -109,20 +108,20 @@ const LISTEN: &[&str] = &[
     "udp",
 ];
 
-/// Which arguments of the directive are read.
-pub(super) fn keep(name: &str) -> Keep {
+/// Which arguments of the directive are kept.
+pub(crate) fn keep(name: &str) -> Keep {
     KEPT.iter().find(|(known, _)| *known == name).map_or(Keep::Name, |(_, keep)| *keep)
 }
 
-/// Blocks in which directives stand. In any other one (`map`, `geo`, `types`, those of modules) names may be values too.
-pub(super) const BLOCKS: &[&str] = &["events", "http", "if", "limit_except", "location", "mail", "server", "stream", "upstream"];
+/// Blocks that contain directives. In any other block (`map`, `geo`, `types`, blocks of modules) names may be values too.
+pub(crate) const BLOCKS: &[&str] = &["events", "http", "if", "limit_except", "location", "mail", "server", "stream", "upstream"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Directives that readers ask for and of which a recording keeps the name alone: whether they are there is what counts, or they are read on
-    /// the host only, for logs and status pages.
+    /// Directives that readers ask for and of which a recording keeps only the name: only their presence counts, or they are read only on the
+    /// host, for logs and status pages.
     const NAME_IS_ENOUGH: &[&str] = &[
         "access_log",
         "debug_connection",
@@ -136,35 +135,37 @@ mod tests {
         "ssl_conf_command",
         "stub_status",
     ];
-    /// The readers' own texts.
+    /// The source texts of the readers.
     const READERS: &[&str] = &[
-        include_str!("asked.rs"),
-        include_str!("debug_log.rs"),
-        include_str!("effective.rs"),
-        include_str!("limits.rs"),
-        include_str!("listen.rs"),
-        include_str!("location.rs"),
-        include_str!("logs.rs"),
-        include_str!("own.rs"),
-        include_str!("pass.rs"),
-        include_str!("reuse.rs"),
-        include_str!("route.rs"),
-        include_str!("select.rs"),
-        include_str!("server.rs"),
-        include_str!("sessions.rs"),
-        include_str!("upstream.rs"),
-        include_str!("../../../sources/src/servers/keeps.rs"),
-        include_str!("../../../sources/src/servers/levels.rs"),
-        include_str!("../../../sources/src/servers/limits.rs"),
-        include_str!("../../../sources/src/servers/nginx.rs"),
-        include_str!("../../../sources/src/servers/pages.rs"),
-        include_str!("../../../sources/src/servers/selected.rs"),
+        include_str!("../request/upstream_request.rs"),
+        include_str!("../edit/debug_log.rs"),
+        include_str!("../effective.rs"),
+        include_str!("../effective/limits.rs"),
+        include_str!("../effective/listen.rs"),
+        include_str!("../effective/location.rs"),
+        include_str!("../effective/logs.rs"),
+        include_str!("../request/own_answer.rs"),
+        include_str!("../effective/pass.rs"),
+        include_str!("../edit/reuse.rs"),
+        include_str!("../request/route.rs"),
+        include_str!("../request/select.rs"),
+        include_str!("../effective/server.rs"),
+        include_str!("../edit/sessions.rs"),
+        include_str!("../effective/upstream.rs"),
+        include_str!("../effective/upstream_reuse.rs"),
+        include_str!("../effective/settings.rs"),
+        include_str!("../../../../sources/src/servers/keeps.rs"),
+        include_str!("../../../../sources/src/servers/levels.rs"),
+        include_str!("../../../../sources/src/servers/limits.rs"),
+        include_str!("../../../../sources/src/servers/nginx.rs"),
+        include_str!("../../../../sources/src/servers/pages.rs"),
+        include_str!("../../../../sources/src/servers/selected.rs"),
     ];
     /// How readers ask for a directive.
     const ASKING: &[&str] = &["own(", "all(", "one(", "word(", "words(", "flag(", "number(", "bytes(", "time_ms(", "buffers("];
 
     #[test]
-    fn no_reader_asks_for_a_value_that_is_not_kept() {
+    fn readers_ask_only_for_values_that_are_kept() {
         let mut asked = 0;
         for text in READERS {
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -177,14 +178,14 @@ mod tests {
                 }
             }
         }
-        assert!(asked > 30, "the readers were found: {asked}");
-        for (name, _) in super::super::pass::PassKind::ALL {
+        assert!(asked > 30, "the readers are found: {asked}");
+        for (name, _) in crate::nginx::effective::pass::PassKind::ALL {
             assert_eq!(keep(name), Keep::Pass, "{name}");
         }
     }
 
     #[test]
-    fn the_list_is_sorted_and_names_each_directive_once() {
+    fn the_list_is_sorted_and_contains_each_directive_once() {
         assert!(KEPT.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!(keep("server_tokens"), Keep::Name);
     }

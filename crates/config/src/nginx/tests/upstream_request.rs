@@ -2,20 +2,24 @@
 
 use super::*;
 
-fn asked(text: &str, path: &str) -> Vec<Result<Asked, String>> {
+fn upstream_requests(text: &str, path: &str) -> Vec<Result<UpstreamRequest, String>> {
     let http = http(text);
     let local = LocalAddress::Ip([10, 0, 0, 2].into(), 80);
     let selection = http.select(&local, "Shop.example:80", path).expect("it listens");
-    let asking = Asking { scheme: "http", host: "Shop.example:80", path_and_query: path, local: &local };
+    let client = ClientRequest { scheme: "http", host: "Shop.example:80", path_and_query: path, local: &local };
     let candidates = selection.candidates();
-    candidates.iter().filter_map(|candidate| candidate.asked(&selection, &asking)).map(|one| one.map_err(|why| why.to_string())).collect()
+    candidates
+        .iter()
+        .filter_map(|candidate| candidate.upstream_request(&selection, &client))
+        .map(|one| one.map_err(|why| why.to_string()))
+        .collect()
 }
 
 fn server(text: &str) -> String {
     format!("http {{ upstream app {{ server 10.0.0.9:81; }}\nserver {{ listen 80; server_name shop.example; root /srv/www;\n{text}\n}} }}")
 }
 
-fn field<'a>(asked: &'a Asked, name: &str) -> Option<&'a str> {
+fn field<'a>(asked: &'a UpstreamRequest, name: &str) -> Option<&'a str> {
     asked.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
@@ -29,7 +33,7 @@ fn fastcgi_parameters_as_distributions_write_them() {
          fastcgi_param HTTPS $https if_not_empty; fastcgi_param CITY $geoip_city; fastcgi_param SERVER_NAME $server_name;\n\
          fastcgi_pass unix:/run/php.sock; }",
     );
-    let found = asked(&text, "/a%20b/x.php?q=1&r");
+    let found = upstream_requests(&text, "/a%20b/x.php?q=1&r");
     let one = found[0].as_ref().expect("everything is known");
     assert_eq!(one.path_and_query, "/srv/www/a%20b/x.php?q=1&r");
     for (name, value) in [
@@ -45,7 +49,7 @@ fn fastcgi_parameters_as_distributions_write_them() {
     ] {
         assert_eq!(field(one, name), value, "{name}");
     }
-    assert_eq!(asked(&text, "/x.php/more"), [], "the location is not for it");
+    assert_eq!(upstream_requests(&text, "/x.php/more"), [], "the location is not for it");
 }
 
 #[test]
@@ -54,7 +58,7 @@ fn a_front_controller_behind_try_files_is_the_script() {
         "location / { try_files $uri $uri/ /index.php?$args; }\n\
          location = /index.php { fastcgi_param SCRIPT_FILENAME $request_filename; fastcgi_pass app; }",
     );
-    let found = asked(&text, "/a/page?x=1");
+    let found = upstream_requests(&text, "/a/page?x=1");
     assert_eq!(found[0].as_ref().map(|one| one.path_and_query.as_str()), Ok("/srv/www/index.php?x=1"));
     for (to, expected) in [
         ("/index.php", "/srv/www/index.php"),
@@ -62,15 +66,15 @@ fn a_front_controller_behind_try_files_is_the_script() {
         ("/index.php?q=$uri&$args", "/srv/www/index.php?q=/a/page&x=1"),
     ] {
         let text = text.replace("/index.php?$args", to);
-        assert_eq!(asked(&text, "/a/page?x=1")[0].as_ref().map(|one| one.path_and_query.as_str()), Ok(expected), "{to}");
+        assert_eq!(upstream_requests(&text, "/a/page?x=1")[0].as_ref().map(|one| one.path_and_query.as_str()), Ok(expected), "{to}");
     }
     let unfilled = text.replace("/index.php?$args", "/index.php?q=$geoip_city");
-    assert!(matches!(&asked(&unfilled, "/a")[0], Err(why) if why.contains("$geoip_city")));
+    assert!(matches!(&upstream_requests(&unfilled, "/a")[0], Err(why) if why.contains("$geoip_city")));
     let unknown = server("location / { fastcgi_param SCRIPT_FILENAME $app_root/x.php; fastcgi_pass app; }");
-    assert!(matches!(&asked(&unknown, "/")[0], Err(why) if why.contains("$app_root") && why.contains(':')));
-    assert!(asked(&server("location / { fastcgi_pass app; }"), "/")[0].is_err(), "no script is named");
+    assert!(matches!(&upstream_requests(&unknown, "/")[0], Err(why) if why.contains("$app_root") && why.contains(':')));
+    assert!(upstream_requests(&server("location / { fastcgi_pass app; }"), "/")[0].is_err(), "no script is named");
     let circle = server("set $a $b; set $b $a; location / { fastcgi_param SCRIPT_FILENAME $a; fastcgi_pass app; }");
-    assert!(asked(&circle, "/")[0].is_err());
+    assert!(upstream_requests(&circle, "/")[0].is_err());
 }
 
 #[test]
@@ -81,16 +85,16 @@ fn http_requests_with_their_host_and_uri() {
         ("location /api { proxy_set_header Host $host; proxy_pass http://app/; }", "/api/x", "//x", "shop.example"),
         ("location / { proxy_set_header Host $http_host; proxy_pass http://unix:/run/a.sock; }", "/", "/", "Shop.example:80"),
     ] {
-        let found = asked(&server(location), path);
+        let found = upstream_requests(&server(location), path);
         let one = found[0].as_ref().expect("everything is known");
         assert_eq!((one.path_and_query.as_str(), one.host.as_str()), (to, host), "{location}");
     }
     let headers = "location / { proxy_set_header Connection \"\"; proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-None $upstream_addr;\n\
                    proxy_set_header Accept-Encoding \"\"; proxy_pass http://app; }";
-    let one = &asked(&server(headers), "/")[0];
+    let one = &upstream_requests(&server(headers), "/")[0];
     let one = one.as_ref().expect("everything is known");
     assert_eq!((field(one, "X-Real-IP"), field(one, "Accept-Encoding"), one.fields.len()), (Some("127.0.0.1"), Some(""), 2));
-    let rewritten = asked(
+    let rewritten = upstream_requests(
         &server("rewrite ^/old/ /new?a=1 last; location /new { proxy_pass http://app; }\nlocation / { rewrite ^/b /new? last; }"),
         "/b?x",
     );
@@ -102,9 +106,9 @@ fn http_requests_with_their_host_and_uri() {
         "location / { proxy_pass http://$backend; }",
         "location ~ ^/(.*)$ { proxy_pass http://10.0.0.9/x/$1; }",
     ] {
-        assert!(asked(&server(unknown), "/x")[0].is_err(), "{unknown}");
+        assert!(upstream_requests(&server(unknown), "/x")[0].is_err(), "{unknown}");
     }
-    assert_eq!(asked(&server("location / { uwsgi_pass app; }"), "/"), []);
+    assert_eq!(upstream_requests(&server("location / { uwsgi_pass app; }"), "/"), []);
 }
 
 #[test]

@@ -50,7 +50,7 @@ struct Level {
 }
 
 impl Settings {
-    pub(super) fn new(own: BTreeMap<String, Vec<Occurrence>>, outer: Option<&Self>, version: Version) -> Self {
+    pub(crate) fn new(own: BTreeMap<String, Vec<Occurrence>>, outer: Option<&Self>, version: Version) -> Self {
         let outer = outer.map(|settings| Arc::clone(&settings.level));
         Self { level: Arc::new(Level { own, outer }), version }
     }
@@ -79,7 +79,7 @@ impl Settings {
 
     /// The first use of any of these directives in the innermost block that uses one: its name, the use, and whether that is this very block.
     /// For directives that stand in for each other (`root`, `alias`).
-    pub(super) fn nearest(&self, names: &[&'static str]) -> Option<(&'static str, &Occurrence, bool)> {
+    pub(crate) fn nearest(&self, names: &[&'static str]) -> Option<(&'static str, &Occurrence, bool)> {
         let mut level = Some(&self.level);
         while let Some(current) = level {
             let found = names.iter().find_map(|name| Some((*name, current.own.get(*name)?.first()?)));
@@ -138,6 +138,19 @@ impl Settings {
             [count, size] => Some((quantity::number(count)?, quantity::size_bytes(size)?)),
             _ => None,
         })
+    }
+
+    /// `keepalive_timeout` towards clients in milliseconds; 0 means that connections are not kept.
+    pub fn keepalive_timeout_ms(&self) -> Option<Setting<u64>> {
+        self.time_ms("keepalive_timeout")
+    }
+
+    /// `ssl_session_cache`: whether sessions are kept in memory that all workers share, and its bytes.
+    pub fn ssl_session_cache_shared_bytes(&self) -> Option<Setting<Option<u64>>> {
+        let words = self.words("ssl_session_cache")?;
+        let shared = words.value.iter().find_map(|word| word.strip_prefix("shared:")?.rsplit_once(':'));
+        let bytes = shared.and_then(|(_, size)| quantity::size_bytes(size));
+        Some(words.map(|_| bytes))
     }
 }
 

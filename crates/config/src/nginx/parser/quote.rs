@@ -1,6 +1,6 @@
-//! A value as a word of an nginx configuration.
+//! Quotes a value as a word of an nginx configuration.
 
-/// The value as nginx reads it back: as it is where that is safe, in double quotes otherwise.
+/// The word that nginx reads back as this value: unquoted where that is safe, otherwise in double quotes.
 pub fn quoted(value: &str) -> String {
     if is_plain(value) {
         return value.to_owned();
@@ -17,7 +17,7 @@ pub fn quoted(value: &str) -> String {
     word
 }
 
-/// True for a value that needs no quotes. A backslash is safe only where it begins none of nginx's six escapes and does not stand at the end.
+/// True for a value that needs no quotes. A backslash is safe if it begins none of nginx's six escapes and is not at the end.
 fn is_plain(value: &str) -> bool {
     let Some(first) = value.chars().next() else { return false };
     if matches!(first, '#' | '"' | '\'' | '}') {
@@ -49,13 +49,13 @@ mod tests {
 
     fn read_back(value: &str) -> String {
         let text = format!("x {};", quoted(value));
-        let file = parse("f", &text).expect("what was quoted parses");
+        let file = parse("f", &text).expect("a quoted value parses");
         assert_eq!(file.directives()[0].args().len(), 1, "{text}");
         file.directives()[0].args()[0].value.clone()
     }
 
     #[test]
-    fn plain_values_stay_plain() {
+    fn only_values_that_need_quotes_get_them() {
         for value in ["8192", "on", "$host", "${host}x", "\\.php$", "unix:/run/a.sock", "http://a/b?c=d", "a\"b", "a}"] {
             assert_eq!(quoted(value), value);
         }

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::effective::Http;
 use super::listen::Address;
 use super::settings::{Occurrence, Settings};
-use super::version::Version;
-use crate::{Setting, SourceLine};
+use crate::SourceLine;
 
 /// Possible targets of one pass through variables that are kept.
 const POSSIBLE_MAX: usize = 32;
 /// Variables within variables that are followed.
-pub(super) const VARIABLE_DEPTH_MAX: usize = 4;
+pub(crate) const VARIABLE_DEPTH_MAX: usize = 4;
 /// Longest text that variables make of a pass, bytes; a host's name has at most 255.
 const VARIABLE_BYTES_MAX: usize = 320;
 /// Values that are put in for the variables of one pass.
@@ -37,7 +35,7 @@ pub enum PassKind {
 
 impl PassKind {
     /// Directive and kind of every way to pass a request on.
-    pub(super) const ALL: &'static [(&'static str, Self)] = &[
+    pub(crate) const ALL: &'static [(&'static str, Self)] = &[
         ("proxy_pass", Self::Proxy),
         ("fastcgi_pass", Self::Fastcgi),
         ("uwsgi_pass", Self::Uwsgi),
@@ -77,7 +75,7 @@ pub struct Pass {
 
 /// Names that a pass is resolved against: upstream blocks, and the values that `set` and `map` give to variables.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// By name in lower case, as written.
     upstreams: Arc<BTreeMap<String, String>>,
     /// Variable without its dollar, and one value, of every `map`.
@@ -87,13 +85,13 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new<'n>(upstreams: impl Iterator<Item = &'n str>, maps: Vec<(String, String)>) -> Self {
+    pub(crate) fn new<'n>(upstreams: impl Iterator<Item = &'n str>, maps: Vec<(String, String)>) -> Self {
         let upstreams = upstreams.map(|name| (name.to_ascii_lowercase(), name.to_owned())).collect();
         Self { upstreams: Arc::new(upstreams), maps: Arc::new(maps), sets: Vec::new() }
     }
 
     /// The same with the variables of one server.
-    pub(super) fn with_sets(&self, sets: Vec<(String, String)>) -> Self {
+    pub(crate) fn with_sets(&self, sets: Vec<(String, String)>) -> Self {
         Self { sets, ..self.clone() }
     }
 
@@ -104,12 +102,12 @@ impl Names {
 
 impl Pass {
     /// The pass among a block's own directives; nothing where there is none. The error is for an argument that nginx would refuse.
-    pub(super) fn read(settings: &Settings, names: &Names) -> Option<Result<Self, (Occurrence, &'static str)>> {
+    pub(crate) fn read(settings: &Settings, names: &Names) -> Option<Result<Self, (Occurrence, &'static str)>> {
         let (directive, name, kind) = PassKind::ALL.iter().find_map(|(name, kind)| Some((settings.own(name).last()?, *name, *kind)))?;
         Some(Self::parse(directive, kind, names).ok_or_else(|| (directive.clone(), name)))
     }
 
-    pub(super) fn parse(directive: &Occurrence, kind: PassKind, names: &Names) -> Option<Self> {
+    pub(crate) fn parse(directive: &Occurrence, kind: PassKind, names: &Names) -> Option<Self> {
         let text = directive.arg(0);
         let (tls, target, uri) = target(text, kind, names)?;
         Some(Self { place: directive.place.clone(), kind, text: text.to_owned(), tls, target, uri })
@@ -207,7 +205,7 @@ fn expanded(text: &str, names: &Names, depth: usize, tries: &mut usize) -> Vec<S
 }
 
 /// The text before, name of, and text behind the first `$name` or `${name}`.
-pub(super) fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
+pub(crate) fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
     let at = text.find('$')?;
     let (before, rest) = (&text[..at], &text[at + 1..]);
     if let Some(inner) = rest.strip_prefix('{') {
@@ -216,71 +214,4 @@ pub(super) fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
     }
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
     (end > 0).then(|| (before, &rest[..end], &rest[end..]))
-}
-
-/// Whether connections to the upstream are kept for the next request, and which lines are missing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reuse {
-    /// Idle connections that each worker keeps; nothing where the target is no upstream block, which keeps none.
-    pub keepalive: Option<Setting<u64>>,
-    /// `proxy_http_version` in force.
-    pub http_version: Option<Setting<String>>,
-    /// The `Connection` header sent to the upstream; "close" by default before nginx 1.29.7.
-    pub connection_header: Option<Setting<String>>,
-    /// `fastcgi_keep_conn` in force.
-    pub fastcgi_keep_conn: Option<Setting<bool>>,
-    /// True if connections are reused, false if not, nothing where a variable decides.
-    pub in_force: Option<bool>,
-}
-
-impl Pass {
-    /// What decides about reuse, for this pass under the settings of its location.
-    pub fn reuse(&self, http: &Http, settings: &Settings) -> Reuse {
-        let keepalive = match &self.target {
-            Target::Upstream(name) => http.upstream(name).map(|upstream| upstream.keepalive.clone().map(|keepalive| keepalive.connections)),
-            _ => None,
-        };
-        let kept = match self.target {
-            Target::Variable(_) => None,
-            _ => Some(keepalive.as_ref().is_some_and(|keepalive| keepalive.value > 0)),
-        };
-        let mut reuse = Reuse { keepalive, http_version: None, connection_header: None, fastcgi_keep_conn: None, in_force: kept };
-        match self.kind {
-            PassKind::Proxy => {
-                let version = settings.word("proxy_http_version");
-                let header = connection_header(settings);
-                // "upgrade" is sent for WebSockets; with plain requests the upstream decides, and mostly closes.
-                let open = match header.value.to_ascii_lowercase().as_str() {
-                    "" | "keep-alive" => Some(true),
-                    value if value.contains('$') => None,
-                    _ => Some(false),
-                };
-                let new_enough = version.as_ref().is_some_and(|version| version.value != "1.0");
-                reuse.in_force = all_of([kept, Some(new_enough), open]);
-                (reuse.http_version, reuse.connection_header) = (version, Some(header));
-            }
-            PassKind::Fastcgi => {
-                let keep = settings.flag("fastcgi_keep_conn");
-                reuse.in_force = all_of([kept, Some(keep.as_ref().is_some_and(|keep| keep.value))]);
-                reuse.fastcgi_keep_conn = keep;
-            }
-            // These protocols end with the connection.
-            PassKind::Uwsgi | PassKind::Scgi => reuse.in_force = Some(false),
-            PassKind::Grpc | PassKind::Memcached => {}
-        }
-        reuse
-    }
-}
-
-fn connection_header(settings: &Settings) -> Setting<String> {
-    let set = settings.all("proxy_set_header").iter().rev().find(|header| header.arg(0).eq_ignore_ascii_case("connection"));
-    match set {
-        Some(header) => Setting::set(header.arg(1).to_owned(), header.place.clone()),
-        None => Setting::default_of(if settings.version() >= Version(1, 29, 7) { String::new() } else { "close".to_owned() }),
-    }
-}
-
-/// False if one is false, else nothing if one is not known.
-fn all_of<const N: usize>(parts: [Option<bool>; N]) -> Option<bool> {
-    if parts.contains(&Some(false)) { Some(false) } else { parts.iter().copied().collect::<Option<Vec<bool>>>().map(|_| true) }
 }

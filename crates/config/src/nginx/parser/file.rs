@@ -1,28 +1,14 @@
-//! One configuration file as a tree over its own text: directives and words know their spans, so that everything between them stays as it is.
+//! One configuration file as a tree over its text. Directives and words know their spans, so that an edit keeps everything between them.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::error::{Syntax, SyntaxError};
-use super::lexer::{DirectiveEnd, Lexer};
+use super::error::{BLOCK_DEPTH_MAX, Syntax, SyntaxError};
+use super::lexer::{DirectiveEnd, Lexer, Word};
 use super::lua;
 use crate::budget::Budget;
 use crate::include::FILE_BYTES_MAX;
-
-/// Blocks within blocks that are followed; real configurations have fewer than ten.
-pub(super) const BLOCK_DEPTH_MAX: usize = 64;
-
-/// One word of a directive: its name or an argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
-    /// Its value, without quotes and escapes.
-    pub value: String,
-    /// Its bytes in the file, quotes included.
-    pub span: Range<usize>,
-    /// Its line, from 1.
-    pub line: u32,
-}
 
 /// What follows a directive's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,22 +17,22 @@ pub enum Body {
     Simple,
     /// A block of directives, by index into the file's directives.
     Block(Vec<usize>),
-    /// A block of code in Lua, which is not looked into.
+    /// A block of Lua code, which is not parsed.
     Code,
 }
 
 /// One directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directive {
-    /// Name and arguments; never empty.
+    /// Name and arguments; at least the name.
     words: Vec<Word>,
-    /// The block in it, if any.
+    /// Its block, if it has one.
     pub body: Body,
-    /// From the name's first byte to behind `;` or `}`.
+    /// From the first byte of the name to after `;` or `}`.
     pub span: Range<usize>,
     /// Index of the `;`, or of the block's `{`.
     pub end: usize,
-    /// The directive whose block holds this one; nothing at the top of the file.
+    /// The directive whose block contains this one; none at the top of the file.
     pub parent: Option<usize>,
 }
 
@@ -66,7 +52,7 @@ impl Directive {
         &self.words
     }
 
-    /// The arguments' values.
+    /// The values of the arguments.
     pub fn values(&self) -> Vec<String> {
         self.args().iter().map(|word| word.value.clone()).collect()
     }
@@ -77,14 +63,14 @@ impl Directive {
     }
 }
 
-/// A parsed file. Printing it gives the very text that was parsed.
+/// A parsed file. Printing it gives the text that was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Path as nginx would open it.
+    /// Path that nginx would open.
     pub path: Arc<str>,
-    pub(super) text: String,
-    pub(super) directives: Vec<Directive>,
-    pub(super) top: Vec<usize>,
+    pub(crate) text: String,
+    pub(crate) directives: Vec<Directive>,
+    pub(crate) top: Vec<usize>,
 }
 
 impl File {
@@ -98,7 +84,7 @@ impl File {
         &self.directives
     }
 
-    /// Indexes of the directives outside of any block.
+    /// Indices of the directives outside of any block.
     pub fn top(&self) -> &[usize] {
         &self.top
     }
@@ -110,27 +96,27 @@ impl fmt::Display for File {
     }
 }
 
-/// What a directive takes in memory besides its words: itself, its place among those of its block, and the heap's own.
+/// Memory of a directive besides its words: the structure, its index in the block, and the heap's overhead.
 const DIRECTIVE_BYTES: usize = 192;
-/// What a word takes besides its characters.
+/// Memory of a word besides its characters.
 const WORD_BYTES: usize = 80;
-/// What a directive takes in the configuration in force: its use, the name that it is found by, and what nginx would refuse about it.
+/// Memory of a directive in the configuration in force: the occurrence, its name as a key, and a problem reported about it.
 const IN_FORCE_BYTES: usize = 200;
-/// The same of an argument, besides its characters.
+/// Memory of an argument there, besides its characters.
 const ARGUMENT_BYTES: usize = 56;
-/// What a block takes there besides: a server, a location or a condition with all that is worked out of it.
+/// Additional memory of a block there: a server, a location or a condition with everything derived from it.
 const BLOCK_BYTES: usize = 1024;
-/// What a pass through variables takes there besides: each server that it may lead to.
+/// Additional memory of a pass with variables there: each server that it may lead to.
 const VARIABLE_BYTES: usize = 10 << 10;
 
 impl Directive {
-    /// About what it takes in memory once parsed, bytes.
+    /// Approximate memory of the parsed directive, bytes.
     fn parsed_bytes(&self) -> usize {
         DIRECTIVE_BYTES + self.words.iter().map(|word| WORD_BYTES + word.value.len()).sum::<usize>()
     }
 
-    /// About what it takes in the configuration in force, bytes.
-    pub(super) fn in_force_bytes(&self) -> usize {
+    /// Approximate memory in the configuration in force, bytes.
+    pub(crate) fn in_force_bytes(&self) -> usize {
         let arguments = self.args().iter().map(|word| ARGUMENT_BYTES + 2 * word.value.len()).sum::<usize>();
         let block = if self.body == Body::Simple { 0 } else { BLOCK_BYTES };
         let is_variable = self.name().ends_with("_pass") && self.args().iter().any(|word| word.value.contains('$'));
@@ -138,13 +124,13 @@ impl Directive {
     }
 }
 
-/// Parses one file as nginx does, includes not followed. Names of directives are not checked: modules bring their own.
+/// Parses one file as nginx does, without following includes. Names of directives are not checked: modules add their own.
 pub fn parse(path: &str, text: &str) -> Result<File, SyntaxError> {
     parse_within(path, text, &mut Budget::new())
 }
 
-/// As [`parse`], within what is left for the whole configuration.
-pub(super) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Result<File, SyntaxError> {
+/// Like [`parse`], within the memory that is left for the whole configuration.
+pub(crate) fn parse_within(path: &str, text: &str, budget: &mut Budget) -> Result<File, SyntaxError> {
     let refuse = |(line, what): (u32, Syntax)| SyntaxError { file: path.to_owned(), line, what };
     if text.len() > FILE_BYTES_MAX {
         return Err(refuse((1, Syntax::TooLarge)));
@@ -199,11 +185,11 @@ fn charge(directive: &Directive, budget: &mut Budget) -> Result<(), (u32, Syntax
 }
 
 impl File {
-    /// Adds a directive whose terminator ends at `end`, and gives its index.
+    /// Adds a directive whose terminator ends at `end`; returns its index.
     fn add(&mut self, mut words: Vec<Word>, end: usize, body: Body, parent: Option<usize>) -> usize {
         let start = words.first().map_or(end, |word| word.span.start);
         let index = self.directives.len();
-        // Most have fewer words than a list begins with.
+        // Most directives have fewer words than the initial capacity of a vector.
         words.shrink_to_fit();
         self.directives.push(Directive { words, body, span: start..end, end: end - 1, parent });
         match parent.map(|parent| &mut self.directives[parent].body) {

@@ -1,9 +1,9 @@
 //! `server` blocks of the http context.
 
-use super::effective::{Problem, Scope, collect};
 use super::listen::Listen;
 use super::location::{Condition, Inner, Location};
 use super::pass::Names;
+use super::scope::{Problem, Scope};
 use super::server_name::ServerName;
 use super::settings::Settings;
 use crate::{Node, SourceLine};
@@ -29,8 +29,8 @@ pub struct Server {
 }
 
 impl Server {
-    pub(super) fn read(scope: &mut Scope<'_>, node: Node, outer: &Settings, names: &Names) -> Self {
-        let block = collect(scope.tree, &scope.tree.children(node), scope.problems);
+    pub(crate) fn read(scope: &mut Scope<'_>, node: Node, outer: &Settings, names: &Names) -> Self {
+        let block = scope.block(node);
         let settings = Settings::new(block.simple, Some(outer), outer.version());
         let own_names = names.with_sets(all_sets(scope, &block.blocks, &settings));
         let inner = Inner::read(scope, &block.blocks, &settings, &own_names, 0);
@@ -46,7 +46,7 @@ impl Server {
 }
 
 /// What a server listens on.
-pub(super) fn listens(settings: &Settings, default_port: Option<u16>, problems: &mut Vec<Problem>) -> Vec<Listen> {
+pub(crate) fn listens(settings: &Settings, default_port: Option<u16>, problems: &mut Vec<Problem>) -> Vec<Listen> {
     let mut listens = Vec::new();
     for directive in settings.own("listen") {
         match Listen::parse(directive, default_port) {

@@ -1,9 +1,8 @@
 //! `upstream` blocks: servers with their options, the way of balancing, and the connections kept to them.
 
-use super::effective::{Problem, collect};
 use super::listen::Address;
+use super::scope::{Problem, Scope};
 use super::settings::{Occurrence, Settings};
-use super::tree::Tree;
 use super::version::Version;
 use crate::{Node, Setting, SourceLine, quantity};
 
@@ -80,8 +79,9 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub(super) fn read(tree: &Tree, node: Node, default_port: Option<u16>, version: Version, problems: &mut Vec<Problem>) -> Self {
-        let block = collect(tree, &tree.children(node), problems);
+    pub(crate) fn read(scope: &mut Scope<'_>, node: Node, default_port: Option<u16>, version: Version) -> Self {
+        let block = scope.block(node);
+        let (tree, problems) = (scope.tree, &mut *scope.problems);
         let settings = Settings::new(block.simple, None, version);
         let mut servers = Vec::new();
         for directive in settings.own("server") {

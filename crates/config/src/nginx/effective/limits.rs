@@ -80,7 +80,7 @@ fn rate_limit(directive: &Occurrence) -> Option<RateLimit> {
 }
 
 /// The zones of the http block.
-pub(super) fn zones(settings: &Settings) -> Vec<LimitZone> {
+pub(crate) fn zones(settings: &Settings) -> Vec<LimitZone> {
     let all = settings.own("limit_req_zone").iter().chain(settings.own("limit_conn_zone"));
     all.filter_map(|directive| {
         let (name, size) = directive.option("zone")?.split_once(':').map_or((directive.option("zone")?, ""), |(name, size)| (name, size));

@@ -1,72 +1,67 @@
-//! Which server and which location answer a request: nginx's own order of addresses, names and locations.
+//! Selects the server and the location that answer a request, in nginx's order of addresses, names and locations.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use percent_encoding::percent_decode_str;
 
-use super::effective::Http;
-use super::listen::{Address, ListenSocket};
-use super::location::{Location, Matcher};
-use super::pattern::Match;
-use super::server::Server;
-use super::server_name::{Fit, normalized};
+use crate::nginx::effective::Http;
+use crate::nginx::effective::listen::{Address, ListenSocket};
+use crate::nginx::effective::location::{Location, Matcher};
+use crate::nginx::effective::pattern::Match;
+use crate::nginx::effective::server::Server;
+use crate::nginx::effective::server_name::{Fit, normalized};
 
 /// The local end of a connection to nginx.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalAddress {
-    /// The address that the client connected to.
+    /// Address and port that the client connected to.
     Ip(IpAddr, u16),
     /// A unix socket's path.
     Unix(String),
 }
 
-/// What answers a request.
+/// The server and the location that answer a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection<'a> {
-    /// The address it came in on.
+    /// The socket that it arrived at.
     pub socket: &'a ListenSocket,
     /// The server.
     pub server: &'a Server,
-    /// Servers that would answer instead if a name that only PCRE or the machine itself can judge fits the host.
+    /// Servers that would answer instead if a name of theirs matches the host. Only PCRE or the machine itself can tell.
     pub servers_possible: Vec<&'a Server>,
-    /// The location; nothing where none matches and the server itself answers.
+    /// The location; none if no location matches and the server itself answers.
     pub location: Option<&'a Location>,
-    /// Locations that would answer instead if their regular expression, which only PCRE can judge, matches; the first that does wins.
+    /// Locations that would answer instead if their regular expression matches, which only PCRE can tell; the first that matches wins.
     pub locations_possible: Vec<&'a Location>,
-    /// The path that was looked for: decoded, without query, `.`, `..` and doubled slashes.
+    /// The path that was compared: decoded, without query, `.`, `..` and doubled slashes.
     pub path: String,
 }
 
 impl Selection<'_> {
-    /// True if nothing else could answer.
+    /// True if no other server or location could answer.
     pub fn is_certain(&self) -> bool {
         self.servers_possible.is_empty() && self.locations_possible.is_empty()
     }
 }
 
 impl Http {
-    /// What answers a request that came in on an address, for a host (`Host` header or TLS name) and a path with or without a query. Nothing
-    /// where no `listen` takes that address.
+    /// Selects what answers a request on an address, for a host (`Host` header or TLS name) and a path with or without a query. None if no `listen`
+    /// takes that address.
     pub fn select(&self, local: &LocalAddress, host: &str, path: &str) -> Option<Selection<'_>> {
         let socket = self.listening(local)?;
         let (server, servers_possible) = self.server(socket, &normalized(host))?;
         let path = normalized_path(path);
-        let mut search = Search { path: &path, possible: Vec::new() };
-        let location = match search.find(&server.locations) {
-            Found::Exact(location) | Found::Regex(location) | Found::Prefix(location) => Some(location),
-            Found::Nothing => None,
-        };
-        let locations_possible = search.possible;
+        let (location, locations_possible) = location_for(server, &path);
         Some(Selection { socket, server, servers_possible, location, locations_possible, path })
     }
 
-    /// The `listen` address that is closest to a local one: itself, the wildcard of its family, an IPv6 wildcard that takes IPv4.
+    /// The socket for a local address: the address itself, else the wildcard of its family, else an IPv6 wildcard that takes IPv4.
     fn listening(&self, local: &LocalAddress) -> Option<&ListenSocket> {
         let exactly = |address: &Address| self.sockets.iter().find(|socket| !socket.udp && socket.address == *address);
         match local {
             LocalAddress::Unix(path) => exactly(&Address::Unix(path.clone())),
             LocalAddress::Ip(ip, port) => {
-                // A name resolves to addresses that the configuration does not hold; this one is the only name that always means the same.
+                // The configuration does not tell what a name resolves to. Only "localhost" always means the same.
                 let localhost = ip.is_loopback().then(|| Address::Name("localhost".to_owned(), *port));
                 let v4 = Address::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED), *port);
                 let v6 = Address::Ip(IpAddr::V6(Ipv6Addr::UNSPECIFIED), *port);
@@ -77,7 +72,7 @@ impl Http {
         }
     }
 
-    /// The server for a host on an address, and those that may answer instead.
+    /// The server for a host on a socket, and those that may answer instead.
     fn server(&self, socket: &ListenSocket, host: &str) -> Option<(&Server, Vec<&Server>)> {
         let mut best: Option<(Fit, &Server)> = None;
         let mut possible = Vec::new();
@@ -90,7 +85,7 @@ impl Http {
             }
         }
         match best {
-            // Regular expressions come after names and wildcards, so those that may fit only matter where none of them did.
+            // Regular expressions come after names and wildcards, so possible ones only count if no name or wildcard matched.
             Some((fit, server)) if fit > Fit::Regex => Some((server, Vec::new())),
             Some((_, server)) => Some((server, possible)),
             None => self.servers.get(socket.default_server).map(|server| (server, possible)),
@@ -98,8 +93,8 @@ impl Http {
     }
 }
 
-/// A path as nginx compares it with locations: without query and fragment, decoded, slashes merged, dots resolved.
-pub(super) fn normalized_path(path: &str) -> String {
+/// A path as nginx compares it with locations: without query and fragment, decoded, slashes merged, dot segments resolved.
+pub(crate) fn normalized_path(path: &str) -> String {
     let bare = path.split(['?', '#']).next().unwrap_or_default();
     let decoded = crate::text::decode(&percent_decode_str(bare).collect::<Vec<u8>>());
     let mut parts: Vec<&str> = Vec::new();
@@ -117,15 +112,15 @@ pub(super) fn normalized_path(path: &str) -> String {
     if joined.is_empty() || !is_directory { format!("/{joined}") } else { format!("/{joined}/") }
 }
 
-/// A found location and how it was found.
-enum Found<'a> {
+/// A location and how it matched.
+enum LocationMatch<'a> {
     Exact(&'a Location),
     Regex(&'a Location),
     Prefix(&'a Location),
-    Nothing,
+    None,
 }
 
-/// nginx's search (`ngx_http_core_find_location`): the exact path, else the longest prefix with its own locations, else the first regular
+/// nginx's search (`ngx_http_core_find_location`): the exact path, else the longest prefix with its inner locations, else the first regular
 /// expression of this level, else that prefix.
 struct Search<'a, 'p> {
     path: &'p str,
@@ -133,10 +128,10 @@ struct Search<'a, 'p> {
 }
 
 impl<'a> Search<'a, '_> {
-    fn find(&mut self, locations: &'a [Location]) -> Found<'a> {
+    fn find(&mut self, locations: &'a [Location]) -> LocationMatch<'a> {
         let exact = locations.iter().find(|location| matches!(&location.matcher, Matcher::Exact(path) if path == self.path));
         if let Some(location) = exact {
-            return Found::Exact(location);
+            return LocationMatch::Exact(location);
         }
         let mut longest: Option<(&'a Location, usize, bool)> = None;
         for location in locations {
@@ -147,13 +142,13 @@ impl<'a> Search<'a, '_> {
                 longest = Some((location, path.len(), *no_regex));
             }
         }
-        let mut found = Found::Nothing;
+        let mut found = LocationMatch::None;
         let mut regex_barred = false;
         if let Some((location, _, no_regex)) = longest {
             regex_barred = no_regex;
             found = match self.find(&location.locations) {
-                Found::Nothing => Found::Prefix(location),
-                Found::Prefix(inner) => Found::Prefix(inner),
+                LocationMatch::None => LocationMatch::Prefix(location),
+                LocationMatch::Prefix(inner) => LocationMatch::Prefix(inner),
                 decided => return decided,
             };
         }
@@ -167,8 +162,10 @@ impl<'a> Search<'a, '_> {
                 Match::Unknown => self.possible.push(location),
                 Match::Yes => {
                     return match self.find(&location.locations) {
-                        Found::Nothing => Found::Regex(location),
-                        Found::Exact(inner) | Found::Regex(inner) | Found::Prefix(inner) => Found::Regex(inner),
+                        LocationMatch::None => LocationMatch::Regex(location),
+                        LocationMatch::Exact(inner) | LocationMatch::Regex(inner) | LocationMatch::Prefix(inner) => {
+                            LocationMatch::Regex(inner)
+                        }
                     };
                 }
             }
@@ -177,18 +174,18 @@ impl<'a> Search<'a, '_> {
     }
 }
 
-/// Finds where an internal redirect to a path goes.
-pub(super) fn location_for<'a>(server: &'a Server, path: &str) -> (Option<&'a Location>, Vec<&'a Location>) {
+/// The location of a server for a path, and those that may answer instead.
+pub(crate) fn location_for<'a>(server: &'a Server, path: &str) -> (Option<&'a Location>, Vec<&'a Location>) {
     let mut search = Search { path, possible: Vec::new() };
     let location = match search.find(&server.locations) {
-        Found::Exact(location) | Found::Regex(location) | Found::Prefix(location) => Some(location),
-        Found::Nothing => None,
+        LocationMatch::Exact(location) | LocationMatch::Regex(location) | LocationMatch::Prefix(location) => Some(location),
+        LocationMatch::None => None,
     };
     (location, search.possible)
 }
 
 /// The named location of a server, at any level.
-pub(super) fn named_location<'a>(locations: &'a [Location], name: &str) -> Option<&'a Location> {
+pub(crate) fn named_location<'a>(locations: &'a [Location], name: &str) -> Option<&'a Location> {
     locations.iter().find_map(|location| match &location.matcher {
         Matcher::Named(known) if known == name => Some(location),
         _ => named_location(&location.locations, name),
@@ -220,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_normalized_path_stays(path in "[/a.%2eé?#]{0,20}") {
+        fn normalizing_a_path_twice_changes_nothing(path in "[/a.%2eé?#]{0,20}") {
             let once = normalized_path(&path);
             prop_assert!(once.starts_with('/'));
             if !path.contains('%') {

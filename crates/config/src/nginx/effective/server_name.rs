@@ -24,7 +24,7 @@ pub enum ServerName {
 
 /// How well a name fits a host; the greater the better, and regular expressions are tried in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
+pub(crate) enum Fit {
     /// It may: a regular expression that this crate cannot evaluate, or the machine's own name.
     Perhaps,
     Regex,
@@ -36,7 +36,7 @@ pub(super) enum Fit {
 
 impl ServerName {
     /// Reads one argument of `server_name`.
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let lower = text.to_ascii_lowercase();
         if let Some(pattern) = text.strip_prefix('~') {
             Self::Regex(Pattern::new(pattern, true))
@@ -54,7 +54,7 @@ impl ServerName {
     }
 
     /// How this name fits a host in lower case, without port and trailing dot.
-    pub(super) fn fit(&self, host: &str) -> Option<Fit> {
+    pub(crate) fn fit(&self, host: &str) -> Option<Fit> {
         match self {
             Self::Exact(name) => (name == host).then_some(Fit::Exact),
             Self::Leading { suffix, bare_too } => {
@@ -77,7 +77,7 @@ impl ServerName {
 }
 
 /// The host of a `Host` header or URL as nginx compares it: no port, no trailing dot, lower case.
-pub(super) fn normalized(host: &str) -> String {
+pub(crate) fn normalized(host: &str) -> String {
     let bare =
         if host.starts_with('[') { host.find(']').map_or(host, |end| &host[..=end]) } else { host.split(':').next().unwrap_or_default() };
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()

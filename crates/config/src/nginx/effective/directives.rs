@@ -104,7 +104,7 @@ const DEFAULTS: &[(&str, Version, &str)] = &[
 ];
 
 /// nginx's default arguments of a directive in a version.
-pub(super) fn default_of(name: &str, version: Version) -> Option<&'static str> {
+pub(crate) fn default_of(name: &str, version: Version) -> Option<&'static str> {
     DEFAULTS.iter().rev().find(|(known, since, _)| *known == name && *since <= version).map(|(.., value)| *value)
 }
 
@@ -174,7 +174,7 @@ const SIMPLE: &[(&str, usize, usize)] = &[
 ];
 
 /// What nginx would refuse a directive for by its shape alone; nothing for one that is not known here.
-pub(super) fn shape_problem(name: &str, args: usize, has_block: bool) -> Option<String> {
+pub(crate) fn shape_problem(name: &str, args: usize, has_block: bool) -> Option<String> {
     if !has_block && BLOCKS.contains(&name) {
         return Some(format!("directive \"{name}\" has no opening \"{{\""));
     }

@@ -36,7 +36,7 @@ impl fmt::Display for Address {
 
 impl Address {
     /// Reads `1.2.3.4:80`, `[::1]:80`, `name:80`, `*:80`, `80`, `unix:/path`, with or without a port. A bare number is a port only in `listen`.
-    pub(super) fn parse(text: &str, default_port: Option<u16>, is_listen: bool) -> Option<Self> {
+    pub(crate) fn parse(text: &str, default_port: Option<u16>, is_listen: bool) -> Option<Self> {
         if let Some(path) = text.strip_prefix("unix:") {
             return (!path.is_empty()).then(|| Self::Unix(path.to_owned()));
         }
@@ -196,12 +196,12 @@ impl Listen {
     }
 
     /// What a server without a `listen` listens on, as root.
-    pub(super) fn implicit() -> Self {
+    pub(crate) fn implicit() -> Self {
         Self::on(ListenAddress { address: Address::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 80), last_port: None })
     }
 
     /// Reads the directive (`ngx_http_core_listen`, `ngx_stream_core_listen`). The error is the sentence for the user.
-    pub(super) fn parse(directive: &Occurrence, default_port: Option<u16>) -> Result<Self, String> {
+    pub(crate) fn parse(directive: &Occurrence, default_port: Option<u16>) -> Result<Self, String> {
         let invalid = |text: &str| format!("invalid address \"{text}\" in \"listen\"");
         let address = parse_address(directive.arg(0), default_port).ok_or_else(|| invalid(directive.arg(0)))?;
         let mut listen = Self { place: Some(directive.place.clone()), ..Self::on(address) };
@@ -321,7 +321,7 @@ impl ListenSocket {
 }
 
 /// The sockets of all `listen` directives of servers, in the order of their first use.
-pub(super) fn sockets<'a>(servers: impl Iterator<Item = &'a [Listen]>) -> Vec<ListenSocket> {
+pub(crate) fn sockets<'a>(servers: impl Iterator<Item = &'a [Listen]>) -> Vec<ListenSocket> {
     let mut sockets: Vec<ListenSocket> = Vec::new();
     let mut by_address: BTreeMap<(Address, bool), usize> = BTreeMap::new();
     let mut has_default = Vec::new();

@@ -1,14 +1,14 @@
-//! How clients may resume TLS sessions (ngx_http_ssl_module): by tickets that they keep, or out of a cache of the server's.
+//! How clients may resume TLS sessions (ngx_http_ssl_module): with tickets that they keep, or from a cache in the server.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::edit::{EditError, Editor, Position};
-use super::effective::{Http, Nginx};
-use super::select::Selection;
-use super::settings::Settings;
+use crate::nginx::edit::{EditError, Editor, Position};
+use crate::nginx::effective::settings::Settings;
+use crate::nginx::effective::{Http, Nginx};
+use crate::nginx::request::select::Selection;
 use crate::{Setting, quantity};
 
 /// The directive of the cache.
@@ -19,17 +19,17 @@ const CACHE: &str = "ssl_session_cache";
 pub struct TlsSessions {
     /// `ssl_session_tickets`: with tickets clients keep their sessions themselves.
     pub tickets: Setting<bool>,
-    /// `ssl_session_cache` as written; nginx's default "none" stores nothing, as "off" does.
+    /// `ssl_session_cache` as written; nginx's default "none" stores nothing, like "off".
     pub cache: Setting<String>,
-    /// True where some clients show certificates, which are not looked at again in a resumed session.
+    /// True if some clients present certificates, which are not checked again in a resumed session.
     pub verifies_clients: bool,
-    /// True where keys are exchanged on the curves that OpenSSL prefers, which are quick: `ssl_ecdh_curve` names no others.
+    /// True if keys are exchanged on the curves that OpenSSL prefers, which are fast: `ssl_ecdh_curve` names no others.
     pub has_quick_curves: bool,
 }
 
 impl Selection<'_> {
-    /// How sessions may be resumed here; nothing where that is not sure. Sessions are those of the address's default server, options those of the server that
-    /// the client names (SSL_set_SSL_CTX(3), ngx_http_ssl_servername): where the two differ, it depends on the version of OpenSSL what holds.
+    /// How sessions may be resumed here; none if uncertain. Sessions belong to the address's default server, options to the server that the client
+    /// names (SSL_set_SSL_CTX(3), ngx_http_ssl_servername). If the two differ, the version of OpenSSL decides which settings hold.
     pub fn tls_sessions(&self, http: &Http) -> Option<TlsSessions> {
         let default = http.servers.get(self.socket.default_server)?;
         let found = read(&default.settings)?;
@@ -48,7 +48,7 @@ impl Selection<'_> {
     }
 }
 
-/// Tickets and cache of a server; nothing where they cannot be read, or OpenSSL is told more.
+/// Tickets and cache of a server; none if they cannot be read, or if `ssl_conf_command` sets more.
 fn read(settings: &Settings) -> Option<(Setting<bool>, Setting<String>)> {
     let tickets = settings.flag("ssl_session_tickets")?;
     let cache = settings.words(CACHE)?;
@@ -56,7 +56,7 @@ fn read(settings: &Settings) -> Option<(Setting<bool>, Setting<String>)> {
     is_known.then(|| (tickets, cache.map(|words| words.join(" "))))
 }
 
-/// True where sessions are stored.
+/// True if the cache stores sessions.
 fn stores(cache: &str) -> bool {
     !matches!(cache, "none" | "off")
 }
@@ -78,7 +78,7 @@ fn is_cache(word: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionCache(Vec<String>);
 
-/// A text that is no value of `ssl_session_cache`.
+/// The text is not a value of `ssl_session_cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it is not of the form \"shared:NAME:10m\"")]
 pub struct NoSessionCache;
@@ -99,15 +99,14 @@ impl FromStr for SessionCache {
 }
 
 impl Nginx {
-    /// The cache that the http block sets for all of its servers that set none of their own; the inner nothing where it sets none, the outer where there is no
-    /// http block.
+    /// The cache that the http block sets for all servers without one of their own. `Some(None)` if it sets none, `None` without an http block.
     pub fn session_cache(&self) -> Option<Option<String>> {
         let own = self.http.as_ref()?.settings.own(CACHE).first();
         Some(own.map(|directive| directive.args.join(" ")))
     }
 }
 
-/// Sets the cache in the http block. False where there is none.
+/// Sets the cache in the http block. False if there is no http block.
 pub fn set_session_cache(editor: &mut Editor<'_>, nginx: &Nginx, cache: &SessionCache) -> Result<bool, EditError> {
     let Some(http) = &nginx.http else { return Ok(false) };
     let words: Vec<&str> = cache.0.iter().map(String::as_str).collect();

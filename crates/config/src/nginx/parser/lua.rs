@@ -1,12 +1,12 @@
-//! Where a block of Lua code ends: braces count, but not those in Lua's strings, long brackets and comments (lua-nginx-module, ngx_http_lua_lex).
+//! Finds the end of a block of Lua code. Braces in Lua strings, long brackets and comments do not count (lua-nginx-module, ngx_http_lua_lex).
 
 /// True for the directives whose block is code: `content_by_lua_block`, `init_by_lua_block`, `ssl_certificate_by_lua_block`, ...
-pub(super) fn is_code_block(name: &str) -> bool {
+pub(crate) fn is_code_block(name: &str) -> bool {
     name.ends_with("_by_lua_block")
 }
 
-/// Index of the `}` that closes the code that begins at `start`, right behind its `{`.
-pub(super) fn closing_brace(text: &str, start: usize) -> Option<usize> {
+/// Index of the `}` that closes the code. `start` is the index after its `{`.
+pub(crate) fn closing_brace(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 1_usize;
     let mut at = start;
@@ -24,14 +24,14 @@ pub(super) fn closing_brace(text: &str, start: usize) -> Option<usize> {
                 at + 1
             }
             b'-' if bytes.get(at + 1) == Some(&b'-') => match long_bracket(bytes, at + 2) {
-                Some(level) => behind_long_bracket(bytes, at + 2 + level + 2, level)?,
+                Some(level) => after_long_bracket(bytes, at + 2 + level + 2, level)?,
                 None => bytes[at..].iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |index| at + index + 1),
             },
             b'[' => match long_bracket(bytes, at) {
-                Some(level) => behind_long_bracket(bytes, at + level + 2, level)?,
+                Some(level) => after_long_bracket(bytes, at + level + 2, level)?,
                 None => at + 1,
             },
-            b'"' | b'\'' => behind_string(bytes, at),
+            b'"' | b'\'' => after_string(bytes, at),
             _ => at + 1,
         };
     }
@@ -47,8 +47,8 @@ fn long_bracket(bytes: &[u8], at: usize) -> Option<usize> {
     (bytes.get(at + 1 + level) == Some(&b'[')).then_some(level)
 }
 
-/// The index behind the closing bracket of that level.
-fn behind_long_bracket(bytes: &[u8], from: usize, level: usize) -> Option<usize> {
+/// The index after the closing bracket of that level.
+fn after_long_bracket(bytes: &[u8], from: usize, level: usize) -> Option<usize> {
     let mut at = from;
     loop {
         at += bytes.get(at..)?.iter().position(|&byte| byte == b']')?;
@@ -60,8 +60,8 @@ fn behind_long_bracket(bytes: &[u8], from: usize, level: usize) -> Option<usize>
     }
 }
 
-/// The index behind a short string; a quote that its line does not close is an ordinary character.
-fn behind_string(bytes: &[u8], open: usize) -> usize {
+/// The index after a short string. A quote that is not closed on its line is an ordinary character.
+fn after_string(bytes: &[u8], open: usize) -> usize {
     let quote = bytes[open];
     let mut at = open + 1;
     while let Some(&byte) = bytes.get(at) {
@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_answer_is_a_brace(code in "[-{}\\[\\]='\"\\\\\n a]{0,40}") {
+        fn the_result_is_the_index_of_a_brace(code in "[-{}\\[\\]='\"\\\\\n a]{0,40}") {
             if let Some(at) = closing_brace(&code, 0) {
                 prop_assert_eq!(&code[at..=at], "}");
             }

@@ -1,8 +1,8 @@
 //! `location` blocks with what is in force in them, and the conditional blocks inside.
 
-use super::effective::{Problem, Scope, collect};
 use super::pass::{Names, Pass};
 use super::pattern::Pattern;
+use super::scope::{Problem, Scope};
 use super::settings::Settings;
 use crate::{Node, SourceLine};
 
@@ -100,14 +100,14 @@ impl Location {
 }
 
 /// The locations and conditional blocks among a block's own.
-pub(super) struct Inner {
-    pub(super) locations: Vec<Location>,
-    pub(super) conditions: Vec<Condition>,
+pub(crate) struct Inner {
+    pub(crate) locations: Vec<Location>,
+    pub(crate) conditions: Vec<Condition>,
 }
 
 impl Inner {
     /// Reads the blocks of a server or location.
-    pub(super) fn read(scope: &mut Scope<'_>, blocks: &[Node], outer: &Settings, names: &Names, depth: usize) -> Self {
+    pub(crate) fn read(scope: &mut Scope<'_>, blocks: &[Node], outer: &Settings, names: &Names, depth: usize) -> Self {
         let mut inner = Self { locations: Vec::new(), conditions: Vec::new() };
         for &node in blocks {
             let directive = scope.tree.directive(node);
@@ -132,7 +132,7 @@ impl Inner {
 }
 
 fn location(scope: &mut Scope<'_>, node: Node, matcher: Matcher, outer: &Settings, names: &Names, depth: usize) -> Location {
-    let block = collect(scope.tree, &scope.tree.children(node), scope.problems);
+    let block = scope.block(node);
     let settings = Settings::new(block.simple, Some(outer), outer.version());
     let pass = scope.pass(&settings, names);
     let inner = Inner::read(scope, &block.blocks, &settings, names, depth + 1);
@@ -140,7 +140,7 @@ fn location(scope: &mut Scope<'_>, node: Node, matcher: Matcher, outer: &Setting
 }
 
 fn condition(scope: &mut Scope<'_>, node: Node, outer: &Settings, names: &Names) -> Condition {
-    let block = collect(scope.tree, &scope.tree.children(node), scope.problems);
+    let block = scope.block(node);
     let settings = Settings::new(block.simple, Some(outer), outer.version());
     let pass = scope.pass(&settings, names);
     let words: Vec<&str> = scope.tree.directive(node).words().iter().map(|word| word.value.as_str()).collect();

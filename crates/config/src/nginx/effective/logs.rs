@@ -1,12 +1,8 @@
 //! Where nginx logs: `access_log`, `error_log` and `log_format`.
 
 use super::settings::{Occurrence, Settings};
-use crate::log_format::Escape;
+use crate::log_format::{COMBINED, Escape};
 use crate::{Origin, SourceLine, quantity};
-
-/// nginx's built-in format.
-pub(super) const COMBINED: &str =
-    "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
 /// Where a log goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +115,7 @@ impl Settings {
     }
 
     /// The error logs that this very block sets.
-    pub(super) fn own_error_logs(&self) -> impl Iterator<Item = ErrorLog> {
+    pub(crate) fn own_error_logs(&self) -> impl Iterator<Item = ErrorLog> {
         self.own("error_log").iter().map(error_log)
     }
 }
@@ -151,7 +147,7 @@ fn access_log(directive: &Occurrence) -> AccessLog {
 }
 
 /// The formats of a context, the built-in one first.
-pub(super) fn log_formats(settings: &Settings) -> Vec<LogFormat> {
+pub(crate) fn log_formats(settings: &Settings) -> Vec<LogFormat> {
     let combined = LogFormat { name: "combined".to_owned(), format: COMBINED.to_owned(), escape: Escape::Default, origin: Origin::Default };
     let own = settings.own("log_format").iter().map(|directive| {
         let mut parts = directive.args.get(1..).unwrap_or_default();

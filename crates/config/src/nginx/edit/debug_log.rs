@@ -1,4 +1,4 @@
-//! Error logs that tell each step of a request (`error_log FILE debug`), and the edit that makes them tell errors alone.
+//! Error logs that record each step of a request (`error_log FILE debug`), and the edit that limits them to errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,24 +6,24 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::edit::{EditError, Editor};
-use super::effective::Nginx;
-use super::location::Location;
-use super::logs::{Destination, ErrorLog};
-use super::select::Selection;
-use super::settings::Settings;
 use crate::SourceLine;
+use crate::nginx::edit::{EditError, Editor};
+use crate::nginx::effective::Nginx;
+use crate::nginx::effective::location::Location;
+use crate::nginx::effective::logs::{Destination, ErrorLog};
+use crate::nginx::effective::settings::Settings;
+use crate::nginx::request::select::Selection;
 
-/// Levels by which one log is told from another: what a line must at least be (ngx_log.c, err_levels), the quietest first.
+/// Levels of an error log: the least severity of its lines (ngx_log.c, err_levels), the quietest first.
 const LEVELS: &[&str] = &["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
-/// Kinds of steps, of which several may be named (ngx_log.c, debug_levels).
-const STEPS: &[&str] = &["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
-/// The level of a log that tells errors alone, nginx's default.
-const QUIET: &str = "error";
-/// Destinations that are told of one request.
+/// Debug levels, of which a log may name several (ngx_log.c, debug_levels).
+const DEBUG_LEVELS: &[&str] = &["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
+/// The level of a log that records only errors; nginx's default.
+const QUIET_LEVEL: &str = "error";
+/// Destinations that are reported for one request.
 const LOGS_MAX: usize = 16;
 
-/// What each `error_log` logs that goes to one place, in the order of the configuration: "debug", "debug_http debug_event, warn".
+/// The levels of every `error_log` with one destination, in the order of the configuration: "debug", "debug_http debug_event, warn".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLevels(Vec<Vec<String>>);
 
@@ -39,9 +39,9 @@ impl fmt::Display for LogLevels {
 #[error("it is not of the form \"debug\" or \"debug_http debug_event, warn\"")]
 pub struct NoLevels;
 
-/// True for a level or a kind of steps.
-pub(super) fn is_level(word: &str) -> bool {
-    LEVELS.contains(&word) || STEPS.contains(&word)
+/// True for a level or a debug level.
+pub(crate) fn is_level(word: &str) -> bool {
+    LEVELS.contains(&word) || DEBUG_LEVELS.contains(&word)
 }
 
 impl FromStr for LogLevels {
@@ -50,7 +50,7 @@ impl FromStr for LogLevels {
     fn from_str(text: &str) -> Result<Self, NoLevels> {
         let is_one = |levels: &&str| {
             let mut words = levels.split(' ');
-            LEVELS.contains(levels) || words.all(|word| STEPS.contains(&word))
+            LEVELS.contains(levels) || words.all(|word| DEBUG_LEVELS.contains(&word))
         };
         let each: Vec<&str> = text.split(", ").collect();
         if !each.iter().all(is_one) {
@@ -61,40 +61,40 @@ impl FromStr for LogLevels {
 }
 
 impl ErrorLog {
-    /// True where each step is told, or each step of some kind.
+    /// True if each step is logged, or each step of some kind.
     pub fn is_debug(&self) -> bool {
-        self.levels.iter().any(|level| level == "debug" || STEPS.contains(&level.as_str()))
+        self.levels.iter().any(|level| level == "debug" || DEBUG_LEVELS.contains(&level.as_str()))
     }
 
-    /// True where what `rewrite_log` tells is logged.
+    /// True if the lines of `rewrite_log` are logged.
     fn takes_notices(&self) -> bool {
         self.is_debug() || self.levels.iter().any(|level| level == "notice" || level == "info")
     }
 }
 
-/// Where each step of a request is logged.
+/// A log that records each step of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebugLog {
-    /// The first directive in force that says so.
+    /// The first directive in force with a debug level.
     pub place: SourceLine,
-    /// Where it goes, as written.
+    /// Its destination as written.
     pub to: String,
-    /// The same.
+    /// Its destination.
     pub destination: Destination,
-    /// What each `error_log` logs that goes there, those of other requests included.
+    /// The levels of every `error_log` with this destination, including those of other requests.
     pub levels: LogLevels,
-    /// The same where those in force for this request log errors alone.
+    /// The same levels if those in force for this request recorded only errors.
     pub quiet: LogLevels,
 }
 
 impl Nginx {
-    /// Where each step is logged of a request that is answered so; where nothing is known of it, what holds for all.
+    /// The logs that record each step of the selected request; without a selection, the debug logs of the main context.
     ///
-    /// What happens before the server is known goes to the log of the address's default server, what belongs to no request (events, timers) to that of the
-    /// main context (ngx_http.c, ngx_http_add_listening; ngx_epoll_module.c).
+    /// Steps before the server is known go to the log of the address's default server. Steps that belong to no request (events, timers) go to the
+    /// log of the main context (ngx_http.c, ngx_http_add_listening; ngx_epoll_module.c).
     pub fn debug_logs(&self, selection: Option<&Selection<'_>>) -> Vec<DebugLog> {
         let mut in_force: Vec<ErrorLog> = Vec::new();
-        for settings in self.logging(selection) {
+        for settings in self.logging_settings(selection) {
             in_force.extend(settings.error_logs().into_iter().filter(ErrorLog::is_debug));
         }
         if in_force.is_empty() {
@@ -105,7 +105,7 @@ impl Nginx {
         let mut found: Vec<DebugLog> = Vec::new();
         for log in &in_force {
             let Some(same) = all.get(&log.to).filter(|_| !found.iter().any(|known| known.to == log.to)) else { continue };
-            let quiet = |one: &ErrorLog| if own.contains(&one.place) { vec![QUIET.to_owned()] } else { one.levels.clone() };
+            let quiet = |one: &ErrorLog| if own.contains(&one.place) { vec![QUIET_LEVEL.to_owned()] } else { one.levels.clone() };
             found.push(DebugLog {
                 place: log.place.clone(),
                 to: log.to.clone(),
@@ -120,7 +120,7 @@ impl Nginx {
         found
     }
 
-    /// The `rewrite_log on` in force whose lines are logged, one or more for each `rewrite` that a request meets.
+    /// The `rewrite_log on` in force whose lines are logged: one or more for each `rewrite` that a request passes.
     pub fn rewrite_log(&self, selection: &Selection<'_>) -> Option<SourceLine> {
         let levels = selection.location.filter(|_| selection.is_certain()).map(|location| &location.settings);
         let mut levels = levels.into_iter().chain([&selection.server.settings]).filter(|_| selection.servers_possible.is_empty());
@@ -129,13 +129,13 @@ impl Nginx {
         found.one("rewrite_log").map(|directive| directive.place.clone())
     }
 
-    /// What each `error_log` logs that goes to `to`; nothing where none does.
+    /// The levels of every `error_log` with destination `to`; none if there is none.
     pub fn log_levels(&self, to: &str) -> Option<LogLevels> {
         Some(LogLevels(self.by_destination().get(to)?.iter().map(|log| log.levels.clone()).collect()))
     }
 
-    /// The levels at which a request that is answered so is logged.
-    fn logging<'n>(&'n self, selection: Option<&Selection<'n>>) -> Vec<&'n Settings> {
+    /// The settings whose error logs record the selected request.
+    fn logging_settings<'n>(&'n self, selection: Option<&Selection<'n>>) -> Vec<&'n Settings> {
         let mut levels = vec![&self.main.settings];
         let (Some(http), Some(selection)) = (&self.http, selection) else { return levels };
         levels.extend(http.servers.get(selection.socket.default_server).map(|server| &server.settings));
@@ -147,7 +147,7 @@ impl Nginx {
         levels
     }
 
-    /// Every `error_log` by where it goes, in the order of the configuration, each directive once.
+    /// Every `error_log` by destination, in the order of the configuration, each directive once.
     fn by_destination(&self) -> BTreeMap<String, Vec<ErrorLog>> {
         let mut blocks: Vec<&Settings> = vec![&self.main.settings];
         if let Some(http) = &self.http {
@@ -179,7 +179,7 @@ fn add_locations<'n>(locations: &'n [Location], blocks: &mut Vec<&'n Settings>) 
     }
 }
 
-/// Edits what each `error_log` logs that goes to `to`. False where there are not as many of them as levels.
+/// Sets the levels of every `error_log` with destination `to`. False if their number differs from the number of levels.
 pub fn set_log_levels(editor: &mut Editor<'_>, nginx: &Nginx, to: &str, levels: &LogLevels) -> Result<bool, EditError> {
     let logs = nginx.by_destination().remove(to).unwrap_or_default();
     if logs.is_empty() || logs.len() != levels.0.len() {

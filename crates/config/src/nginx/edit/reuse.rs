@@ -1,5 +1,5 @@
-//! Reuse of the connections to FastCGI servers: what is in force for all that is passed to one address or upstream, and the edit that brings it
-//! about. Three things make it: an upstream with `keepalive`, a pass to that upstream, and `fastcgi_keep_conn on` where the pass is.
+//! Reuse of the connections to FastCGI servers: what is in force for one address or upstream, and the edit that turns reuse on. It takes three
+//! things: an upstream with `keepalive`, a pass to that upstream, and `fastcgi_keep_conn on` in the block of the pass.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::edit::{EditError, Editor, Position};
-use super::effective::{Http, Nginx};
-use super::listen::Address;
-use super::location::Location;
-use super::pass::{Pass, PassKind, Target};
-use super::settings::Settings;
-use super::upstream::Upstream;
+use crate::nginx::edit::{EditError, Editor, Position};
+use crate::nginx::effective::listen::Address;
+use crate::nginx::effective::location::Location;
+use crate::nginx::effective::pass::{Pass, PassKind, Target};
+use crate::nginx::effective::settings::Settings;
+use crate::nginx::effective::upstream::Upstream;
+use crate::nginx::effective::{Http, Nginx};
 use crate::{Node, quantity};
 
-/// What the names of upstreams begin with that [`keep_fastcgi`] adds.
+/// Prefix of the names of upstreams that [`keep_fastcgi`] adds.
 const NAME_PREFIX: &str = "chokepoint_";
-/// Longest name that is made out of an address.
+/// Longest name that is derived from an address.
 const NAME_BYTES_MAX: usize = 60;
 
 /// How connections are reused.
@@ -36,7 +36,7 @@ impl fmt::Display for FastcgiReuse {
     }
 }
 
-/// A text that is not "keepalive=8 requests=5".
+/// The text is not of the form "keepalive=8 requests=5".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it is not of the form \"keepalive=8 requests=5\"")]
 pub struct NoReuse;
@@ -53,26 +53,26 @@ impl FromStr for FastcgiReuse {
 }
 
 /// One `fastcgi_pass`.
-struct Use<'n> {
-    /// The server block that it is in.
+struct FastcgiPass<'n> {
+    /// Its server block.
     server: Node,
-    /// The block in which `fastcgi_keep_conn` would have to stand: its location, for an `if` cannot hold it.
+    /// The block for `fastcgi_keep_conn`: the location, because an `if` cannot contain it.
     block: Node,
-    /// What is in force there.
+    /// The settings in force there.
     settings: &'n Settings,
     pass: &'n Pass,
 }
 
-/// Where the requests for one address or upstream are passed to.
+/// How requests are passed to one address or upstream.
 enum Passed<'n> {
     /// To an upstream block.
-    Upstream(&'n Upstream, Vec<Use<'n>>),
+    Upstream(&'n Upstream, Vec<FastcgiPass<'n>>),
     /// To the address itself.
-    Address(Vec<Use<'n>>),
+    Address(Vec<FastcgiPass<'n>>),
 }
 
-/// The reuse in force for everything that is passed to an upstream (by name) or an address ("127.0.0.1:9000", "[::1]:9000", "unix:/run/x.sock").
-/// Nothing where no `fastcgi_pass` leads there; `Some(None)` where at least one of them does not reuse its connections.
+/// The reuse in force for all passes to an upstream (by name) or an address ("127.0.0.1:9000", "[::1]:9000", "unix:/run/x.sock"). `None` if there
+/// is no `fastcgi_pass` to it; `Some(None)` if at least one of them does not reuse connections.
 pub fn fastcgi_reuse(nginx: &Nginx, to: &str) -> Option<Option<FastcgiReuse>> {
     match passed(nginx.http.as_ref()?, to)? {
         // Without an upstream block nothing keeps a connection.
@@ -89,16 +89,15 @@ fn keeps(settings: &Settings) -> bool {
     settings.flag("fastcgi_keep_conn").is_some_and(|keep| keep.value)
 }
 
-/// Edits what is passed to an upstream or address so that its connections are reused. An address gets an upstream block of its own, before the
-/// server block of its first pass and in the same file; an upstream block that is there is edited in place. False where no `fastcgi_pass` leads
-/// there.
+/// Turns on reuse for all passes to an upstream or address. An address gets a new upstream block, before the server block of its first pass and in
+/// the same file; an existing upstream block is edited in place. False if there is no `fastcgi_pass` to it.
 pub fn keep_fastcgi(editor: &mut Editor<'_>, nginx: &Nginx, to: &str, reuse: FastcgiReuse) -> Result<bool, EditError> {
     let Some(http) = &nginx.http else { return Ok(false) };
     let (connections, requests) = (reuse.connections.to_string(), reuse.requests.to_string());
     let uses = match passed(http, to) {
         None => return Ok(false),
         Some(Passed::Upstream(upstream, uses)) => {
-            // Behind the method of balancing, which nginx wants first.
+            // After the balancing method, as nginx requires.
             editor.set(Some(upstream.place.node), "keepalive", &[&connections], Position::End)?;
             editor.set(Some(upstream.place.node), "keepalive_requests", &[&requests], Position::End)?;
             uses
@@ -128,7 +127,7 @@ pub fn keep_fastcgi(editor: &mut Editor<'_>, nginx: &Nginx, to: &str, reuse: Fas
     Ok(true)
 }
 
-/// The passes to an upstream or address, those in the upstream that an earlier edit made for the address included.
+/// The passes to an upstream or address, including those to the upstream that an earlier edit added for the address.
 fn passed<'n>(http: &'n Http, to: &str) -> Option<Passed<'n>> {
     let all = uses(http);
     // An upstream's name comes first, as it does for nginx.
@@ -139,12 +138,12 @@ fn passed<'n>(http: &'n Http, to: &str) -> Option<Passed<'n>> {
         };
         http.upstreams.iter().filter(|_| !literal).find(made)
     });
-    let is_to = |one: &Use<'_>| match (&one.pass.target, named) {
+    let is_to = |one: &FastcgiPass<'_>| match (&one.pass.target, named) {
         (Target::Upstream(name), Some(upstream)) => name.eq_ignore_ascii_case(&upstream.name),
         (Target::Address(address), None) => is_same(address, to),
         _ => false,
     };
-    let found: Vec<Use<'n>> = all.into_iter().filter(is_to).collect();
+    let found: Vec<FastcgiPass<'n>> = all.into_iter().filter(is_to).collect();
     match (found.is_empty(), named) {
         (true, _) => None,
         (false, Some(upstream)) => Some(Passed::Upstream(upstream, found)),
@@ -152,7 +151,7 @@ fn passed<'n>(http: &'n Http, to: &str) -> Option<Passed<'n>> {
     }
 }
 
-/// "localhost" is loopback everywhere, by whichever of its two addresses it is told.
+/// Whether the address is written so. "localhost" also matches both loopback addresses.
 fn is_same(address: &Address, to: &str) -> bool {
     match address {
         Address::Name(name, port) if name == "localhost" => {
@@ -162,7 +161,7 @@ fn is_same(address: &Address, to: &str) -> bool {
     }
 }
 
-fn uses(http: &Http) -> Vec<Use<'_>> {
+fn uses(http: &Http) -> Vec<FastcgiPass<'_>> {
     let mut found = Vec::new();
     for server in &http.servers {
         add(server.place.node, &server.locations, &mut found);
@@ -170,21 +169,21 @@ fn uses(http: &Http) -> Vec<Use<'_>> {
     found
 }
 
-fn add<'n>(server: Node, locations: &'n [Location], found: &mut Vec<Use<'n>>) {
+fn add<'n>(server: Node, locations: &'n [Location], found: &mut Vec<FastcgiPass<'n>>) {
     for location in locations {
         let passes = location.pass.iter().chain(location.conditions.iter().filter_map(|condition| condition.pass.as_ref()));
         let fastcgi = passes.filter(|pass| pass.kind == PassKind::Fastcgi);
-        found.extend(fastcgi.map(|pass| Use { server, block: location.place.node, settings: &location.settings, pass }));
+        found.extend(fastcgi.map(|pass| FastcgiPass { server, block: location.place.node, settings: &location.settings, pass }));
         add(server, &location.locations, found);
     }
 }
 
-/// A name that tells where the upstream leads and that no other has.
+/// A free name for an upstream, derived from its address.
 fn free_name(http: &Http, to: &str) -> String {
     let lower = to.trim_start_matches("unix:").to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let told: String = words.collect::<Vec<_>>().join("_").chars().take(NAME_BYTES_MAX).collect();
-    let base = format!("{NAME_PREFIX}{told}");
+    let suffix: String = words.collect::<Vec<_>>().join("_").chars().take(NAME_BYTES_MAX).collect();
+    let base = format!("{NAME_PREFIX}{suffix}");
     let mut name = base.clone();
     let mut number = 2;
     while http.upstream(&name).is_some() {

@@ -1,14 +1,26 @@
-//! nginx's own tokens (`ngx_conf_read_token` in ngx_conf_file.c): words, quotes, escapes, `${name}`, comments only where a word could begin.
+//! nginx's tokens (`ngx_conf_read_token` in ngx_conf_file.c): words, quotes, escapes, `${name}`, and comments only where a word can begin.
+
+use std::ops::Range;
 
 use super::error::Syntax;
-use super::file::Word;
 
 /// nginx's read buffer (NGX_CONF_BUFFER): a word, a quoted text or a comment must fit into it.
 const BUFFER_BYTES: usize = 4096;
 
+/// One word of a directive: its name or an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// Its value, without quotes and escapes.
+    pub value: String,
+    /// Its bytes in the file, including quotes.
+    pub span: Range<usize>,
+    /// Its line, from 1.
+    pub line: u32,
+}
+
 /// What ended a directive's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DirectiveEnd {
+pub(crate) enum DirectiveEnd {
     /// `;`.
     Semicolon,
     /// `{`.
@@ -19,23 +31,23 @@ pub(super) enum DirectiveEnd {
     OutOfText,
 }
 
-/// A mistake and its line.
-pub(super) type Mistake = (u32, Syntax);
+/// A syntax error and its line.
+pub(crate) type LineError = (u32, Syntax);
 
 /// Reads words up to the next terminator.
-pub(super) struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     text: &'a str,
     /// Index of the next byte.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Its line.
-    pub(super) line: u32,
-    /// Words that the next directive may have.
-    pub(super) words_max: usize,
+    pub(crate) line: u32,
+    /// The most words that the next directive may have.
+    pub(crate) words_max: usize,
 }
 
-/// What the byte before this one left behind, by the names that nginx gives it.
+/// State after the previous byte, with nginx's names.
 struct State {
-    /// Start of the word, or of what else stands in nginx's buffer.
+    /// Start of the word, or of whatever else is in nginx's buffer.
     start: usize,
     start_line: u32,
     quote: Option<u8>,
@@ -47,12 +59,12 @@ struct State {
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, line: 1, words_max: usize::MAX }
     }
 
-    /// The words up to the next terminator, which stands right before `self.at` afterwards.
-    pub(super) fn directive(&mut self) -> Result<(Vec<Word>, DirectiveEnd), Mistake> {
+    /// Reads the words up to the next terminator. Afterwards `self.at` is right after that terminator.
+    pub(crate) fn directive(&mut self) -> Result<(Vec<Word>, DirectiveEnd), LineError> {
         let bytes = self.text.as_bytes();
         let mut words: Vec<Word> = Vec::new();
         let mut state = State {
@@ -82,11 +94,15 @@ impl<'a> Lexer<'a> {
                 continue;
             }
             if state.need_space
-                && let Some(end) = self.behind_quote(byte, &mut state)?
+                && let Some(end) = self.after_quote(byte, &mut state)?
             {
                 return Ok((words, end));
             }
-            let end = if state.last_space { self.between(byte, &mut state, &words)? } else { self.within(byte, &mut state, &mut words) };
+            let end = if state.last_space {
+                self.between_words(byte, &mut state, &words)?
+            } else {
+                self.within_word(byte, &mut state, &mut words)
+            };
             if words.len() > self.words_max {
                 return Err((state.start_line, Syntax::TooMuch));
             }
@@ -96,7 +112,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn file_end(&self, words: Vec<Word>, state: &State) -> Result<(Vec<Word>, DirectiveEnd), Mistake> {
+    fn file_end(&self, words: Vec<Word>, state: &State) -> Result<(Vec<Word>, DirectiveEnd), LineError> {
         match state.quote {
             Some(quote) => Err((state.start_line, Syntax::QuoteOpen(char::from(quote)))),
             None if !words.is_empty() || !state.last_space => Err((self.line, Syntax::DirectiveOpen)),
@@ -104,8 +120,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Behind a closing quote only a blank, a terminator or `)` may follow; `)` begins a new word.
-    fn behind_quote(&self, byte: u8, state: &mut State) -> Result<Option<DirectiveEnd>, Mistake> {
+    /// After a closing quote only white space, a terminator or `)` may follow; `)` begins a new word.
+    fn after_quote(&self, byte: u8, state: &mut State) -> Result<Option<DirectiveEnd>, LineError> {
         match byte {
             b';' => return Ok(Some(DirectiveEnd::Semicolon)),
             b'{' => return Ok(Some(DirectiveEnd::BlockOpen)),
@@ -117,8 +133,8 @@ impl<'a> Lexer<'a> {
         Ok(None)
     }
 
-    /// A byte where a word could begin.
-    fn between(&self, byte: u8, state: &mut State, words: &[Word]) -> Result<Option<DirectiveEnd>, Mistake> {
+    /// Handles a byte where a word could begin.
+    fn between_words(&self, byte: u8, state: &mut State, words: &[Word]) -> Result<Option<DirectiveEnd>, LineError> {
         state.start = self.at - 1;
         state.start_line = self.line;
         match byte {
@@ -144,8 +160,8 @@ impl<'a> Lexer<'a> {
         Ok(None)
     }
 
-    /// A byte of a word.
-    fn within(&self, byte: u8, state: &mut State, words: &mut Vec<Word>) -> Option<DirectiveEnd> {
+    /// Handles a byte of a word.
+    fn within_word(&self, byte: u8, state: &mut State, words: &mut Vec<Word>) -> Option<DirectiveEnd> {
         if byte == b'{' && state.variable {
             return None;
         }
@@ -182,11 +198,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn word(&self, span: std::ops::Range<usize>, content: std::ops::Range<usize>, line: u32) -> Word {
+    fn word(&self, span: Range<usize>, content: Range<usize>, line: u32) -> Word {
         Word { value: unescaped(&self.text[content]), span, line }
     }
 
-    /// The character that ends right before `self.at` or holds that byte.
+    /// The character that contains the byte before `self.at`.
     fn character_before(&self) -> char {
         let mut start = self.at - 1;
         while !self.text.is_char_boundary(start) {
@@ -196,7 +212,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The value of a word: only `\"`, `\'`, `\\`, `\t`, `\r` and `\n` are escapes; any other backslash stays, which regular expressions rely on.
+/// The value of a word. Only `\"`, `\'`, `\\`, `\t`, `\r` and `\n` are escapes. Any other backslash stays: regular expressions need it.
 fn unescaped(content: &str) -> String {
     if !content.contains('\\') {
         return content.to_owned();
