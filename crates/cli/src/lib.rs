@@ -14,14 +14,14 @@ use clap::Parser;
 
 /// Labs built, loaded and diagnosed one step at a time, and the line that `lab run --json` prints.
 pub mod lab {
-    pub use crate::run::interrupt::Interrupt;
+    pub use crate::terminal::interrupt::Interrupt;
     pub use crate::run::measure::{load, watch};
     pub use crate::verbs::lab::outcome::{RoundOutcome, RunOutcome, SCHEMA};
     pub use crate::verbs::lab::stack::{Diagnosed, PASSIVE_LEAD, build, diagnose, plan};
 }
 
 use crate::args::{Cli, Verb};
-use crate::run::interrupt::Interrupt;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::{bench, diagnose, explain, profile, streams, tcp, undo, whereabouts};
 

@@ -5,7 +5,6 @@ pub(crate) mod bisect;
 pub(crate) mod changes;
 pub(crate) mod confirm;
 pub(crate) mod files;
-pub(crate) mod interrupt;
 pub(crate) mod last_third;
 pub(crate) mod measure;
 pub(crate) mod packet_capture;

@@ -8,9 +8,9 @@ use super::{Breach, Rule};
 /// themselves. The signal handler writes a fixed sentence with a number in it.
 const PRINTERS: &[&str] = &[
     "crates/cli/src/terminal/output.rs",
-    "crates/cli/src/terminal/live/screen.rs",
+    "crates/cli/src/terminal/screen.rs",
     "crates/cli/src/terminal/progress.rs",
-    "crates/cli/src/run/interrupt.rs",
+    "crates/cli/src/terminal/interrupt.rs",
 ];
 /// Folders of programs for developers. Build scripts, which talk to cargo, are exempt too.
 const TOOLS: &[&str] = &["xtask/", "benches/", "scoreboard/", "crates/hostile/"];

@@ -213,13 +213,12 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> Result<String>
 }
 
 fn outcome(verdict: Verdict, summary: &str, phrases: Phrases<'_>) -> VerdictView {
-    let (class, id) = match verdict {
-        Verdict::Choked => ("bad", "html-verdict-choked"),
-        Verdict::Healthy => ("good", "html-verdict-healthy"),
-        Verdict::ClientLimited => ("warn", "html-verdict-client-limited"),
-        Verdict::Unknown => ("warn", "html-verdict-unknown"),
+    let class = match verdict {
+        Verdict::Choked => "bad",
+        Verdict::Healthy => "good",
+        Verdict::ClientLimited | Verdict::Unknown => "warn",
     };
-    VerdictView { class, word: phrases.word(id), summary: summary.to_owned() }
+    VerdictView { class, word: view::verdict_word(verdict, phrases), summary: summary.to_owned() }
 }
 
 /// The CSS class of an ink.
@@ -302,14 +301,11 @@ fn finding<'a>(
     phrases: Phrases<'_>,
 ) -> Finding<'a> {
     let fix = |count: usize, choice: usize, remedy: &'a Remedy| {
-        let undo: &[String] = if remedy.undo.is_empty() { &[] } else { std::slice::from_ref(&remedy.undo) };
-        let all = [("report-label-now", &remedy.runtime[..]), ("report-label-keep", &remedy.persistent[..]), ("report-label-undo", undo)];
-        let commands = all.into_iter().filter(|(_, lines)| !lines.is_empty());
         let text = |lines: &[String]| lines.iter().map(|line| view::printable(line).into_owned()).collect();
         Fix {
             title: view::findings::fix_title(choice, count, phrases),
             report: remedy,
-            commands: commands.map(|(id, lines)| (phrases.word(id), text(lines))).collect(),
+            commands: view::findings::commands(remedy).map(|(id, lines)| (phrases.word(id), text(lines))).collect(),
             terms: view::findings::terms(remedy, phrases).into_iter().map(|(id, text)| (phrases.word(id), text)).collect(),
         }
     };

@@ -1,18 +1,20 @@
-//! The report of a diagnosis in GitHub-flavoured Markdown, for a ticket or a pull request: no HTML in it. It draws and never judges.
+//! The report of a diagnosis in GitHub-flavoured Markdown without HTML, for a ticket or a pull request. This module draws and never judges.
 
 mod bench;
 mod escape;
+mod page;
 
 #[cfg(test)]
 mod tests;
 
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::{Diagnosis, Finding, Remedy, Verdict};
+use chokepoint_model::report::{Diagnosis, Finding, Remedy};
 
 use crate::report::view::path::{Mark, Row, tiers};
-use crate::report::view::{self, Ink, Phrases, Span};
+use crate::report::view::{self, Ink, Phrases};
 pub(crate) use bench::render as bench;
 use escape::{cell_code, code, fence, prose};
+use page::{MarkdownPage, spans};
 
 /// The report, ending in a newline; the same bytes for the same diagnosis.
 pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
@@ -32,62 +34,16 @@ pub(crate) fn render(diagnosis: &Diagnosis, words: &Catalogue) -> String {
     page.out
 }
 
-/// The report under way.
-struct MarkdownPage<'a> {
-    phrases: Phrases<'a>,
-    out: String,
-}
-
 impl MarkdownPage<'_> {
-    fn line(&mut self, text: &str) {
-        self.out.push_str(text.trim_end());
-        self.out.push('\n');
-    }
-
-    /// A block of its own: an empty line goes before it.
-    fn block(&mut self, text: &str) {
-        if !self.out.is_empty() {
-            self.out.push('\n');
-        }
-        self.line(text);
-    }
-
-    fn list(&mut self, items: impl IntoIterator<Item = String>) {
-        for (place, item) in items.into_iter().enumerate() {
-            let item = format!("- {item}");
-            if place == 0 { self.block(&item) } else { self.line(&item) }
-        }
-    }
-
-    fn heading(&mut self, id: &'static str) {
-        let word = prose(&self.phrases.word(id));
-        self.block(&format!("## {word}"));
-    }
-
-    fn row(&mut self, cells: &[String]) {
-        self.line(&format!("| {} |", cells.join(" | ")));
-    }
-
     fn head(&mut self, diagnosis: &Diagnosis) {
-        let verdict = self.phrases.word(match diagnosis.verdict {
-            Verdict::Choked => "html-verdict-choked",
-            Verdict::Healthy => "html-verdict-healthy",
-            Verdict::ClientLimited => "html-verdict-client-limited",
-            Verdict::Unknown => "html-verdict-unknown",
-        });
+        let verdict = view::verdict_word(diagnosis.verdict, self.phrases);
         self.block(&format!("# {}: {}", prose(&verdict), code(&diagnosis.target.url)));
         self.block(&format!("**{}**", prose(&diagnosis.summary)));
         if let Some([done, summary]) = view::rounds::result(diagnosis, self.phrases) {
             self.block(&format!("{} **{}**", prose(&done.text), prose(&summary.text)));
         }
-        let facts = view::load::lines(diagnosis, self.phrases).into_iter().map(|line| {
-            let label = prose(&self.phrases.word(line.label));
-            match line.notes.split_first() {
-                Some((url, rest)) if line.label == "report-label-target" => format!("{label}: {} {}", code(&url.text), spans(rest, " ")),
-                _ => format!("{label}: {}", spans(&line.notes, ", ")),
-            }
-        });
-        self.list(facts.collect::<Vec<_>>());
+        let facts: Vec<String> = view::load::lines(diagnosis, self.phrases).iter().map(|line| self.fact(line)).collect();
+        self.list(facts);
     }
 
     fn path(&mut self, diagnosis: &Diagnosis) {
@@ -96,10 +52,7 @@ impl MarkdownPage<'_> {
             return;
         }
         self.heading("report-path");
-        let titles =
-            ["html-column-tier", "html-column-station", "html-column-use", "html-column-notes"].map(|id| prose(&self.phrases.word(id)));
-        self.block(&format!("| {} |", titles.join(" | ")));
-        self.line("|---|---|--:|---|");
+        self.table_head(&["html-column-tier", "html-column-station", "html-column-use", "html-column-notes"], "|---|---|--:|---|");
         for tier in &tiers {
             let facts = if tier.facts.is_empty() { String::new() } else { format!(" ({})", prose(&tier.facts.join(", "))) };
             let name = format!("**{}**{facts}", prose(tier.name));
@@ -130,9 +83,7 @@ impl MarkdownPage<'_> {
         let Some(view) = view::ledger::view(diagnosis, self.phrases) else { return };
         self.heading("report-ledger");
         self.block(&prose(&view.head));
-        let titles = ["report-column-place", "report-column-mean", "report-column-share"].map(|id| prose(&self.phrases.word(id)));
-        self.block(&format!("| {} |", titles.join(" | ")));
-        self.line("|---|--:|--:|");
+        self.table_head(&["report-column-place", "report-column-mean", "report-column-share"], "|---|--:|--:|");
         for row in &view.rows {
             let strong = if row.ink == Ink::Strong { "**" } else { "" };
             let cells = [prose(&row.label), view::ledger::tenths(row.mean), self.phrases.percent(row.share.max(0.0))];
@@ -141,7 +92,7 @@ impl MarkdownPage<'_> {
         self.list(view.losses.iter().map(|loss| prose(loss)));
     }
 
-    /// What brings about what, as a list in the depth of the chains.
+    /// The chains from cause to symptom, as nested lists.
     fn chain(&mut self, diagnosis: &Diagnosis) {
         let lines = view::chain::lines(diagnosis, self.phrases);
         if lines.is_empty() {
@@ -170,12 +121,11 @@ impl MarkdownPage<'_> {
         }
         if view::findings::offers_fix(diagnosis) {
             let text = self.phrases.word("report-offer-fix");
-            // The catalogue's own sentence: its backticks mean what they mean here.
+            // The catalogue writes commands between backticks, as Markdown does: the sentence is not escaped.
             self.block(&text);
         }
     }
 
-    /// What could be faster though nothing is choked.
     fn profile(&mut self, diagnosis: &Diagnosis) {
         let lines = view::profile::lines(diagnosis, self.phrases);
         if !lines.is_empty() {
@@ -192,6 +142,7 @@ impl MarkdownPage<'_> {
         }
     }
 
+    /// What could be faster although nothing is choked.
     fn improvements(&mut self, diagnosis: &Diagnosis) {
         if diagnosis.improvements.is_empty() {
             return;
@@ -230,31 +181,24 @@ impl MarkdownPage<'_> {
         let title = prose(&view::findings::fix_title(choice, count, self.phrases));
         self.block(&format!("#### {title}: {}", code(&remedy.id)));
         self.block(&prose(&remedy.text));
-        let undo: &[String] = if remedy.undo.is_empty() { &[] } else { std::slice::from_ref(&remedy.undo) };
-        for (id, lines, language) in [
-            ("report-label-now", &remedy.runtime[..], "sh"),
-            ("report-label-keep", &remedy.persistent[..], ""),
-            ("report-label-undo", undo, "sh"),
-        ] {
-            if !lines.is_empty() {
-                let label = prose(&self.phrases.word(id));
-                self.block(&format!("{label}:\n\n{}", fence(lines, language)));
-            }
+        for (id, lines) in view::findings::commands(remedy) {
+            let label = prose(&self.phrases.word(id));
+            // What is kept are lines of a configuration file.
+            let language = if id == "report-label-keep" { "" } else { "sh" };
+            self.block(&format!("{label}:\n\n{}", fence(lines, language)));
         }
         let terms = view::findings::terms(remedy, self.phrases).into_iter();
         let terms: Vec<String> = terms.map(|(id, text)| format!("{}: {}", prose(&self.phrases.word(id)), prose(&text))).collect();
         self.list(terms);
     }
 
-    /// What each tier gives by itself.
+    /// The measurements of each tier alone.
     fn bisect(&mut self, diagnosis: &Diagnosis) {
         let Some((summary, rows)) = view::bisect::rows(diagnosis, self.phrases) else { return };
         self.heading("report-bisect");
         self.block(&prose(summary));
         let titles = ["html-column-tier", "report-column-part", "html-column-notes", "report-column-verdict"];
-        let titles = titles.map(|id| prose(&self.phrases.word(id)));
-        self.block(&format!("| {} |", titles.join(" | ")));
-        self.line("|---|---|---|---|");
+        self.table_head(&titles, "|---|---|---|---|");
         for row in rows {
             let (open, close) = if row.explains { ("**▶ ", " ◀**") } else { ("", "") };
             let url = if row.url.is_empty() { String::new() } else { format!(" {}", cell_code(row.url)) };
@@ -321,13 +265,4 @@ impl MarkdownPage<'_> {
             format!("{}: {failed}{}{needs}", prose(&gap.names(phrases)), prose(gap.why))
         }));
     }
-}
-
-/// Spans one after the other; what stands out is strong.
-fn spans(spans: &[Span], between: &str) -> String {
-    let one = |span: &Span| match span.ink {
-        Ink::Strong | Ink::BadStrong | Ink::WarnStrong | Ink::GoodStrong => format!("**{}**", prose(&span.text)),
-        Ink::Plain | Ink::Faint | Ink::Bad | Ink::Warn => prose(&span.text),
-    };
-    spans.iter().map(one).collect::<Vec<_>>().join(between)
 }

@@ -45,6 +45,16 @@ pub(crate) fn span(ink: Ink, text: impl Into<String>) -> Span {
     Span { ink, text: text.into() }
 }
 
+/// The word of a verdict.
+pub(crate) fn verdict_word(verdict: Verdict, phrases: Phrases<'_>) -> String {
+    phrases.word(match verdict {
+        Verdict::Choked => "html-verdict-choked",
+        Verdict::Healthy => "html-verdict-healthy",
+        Verdict::ClientLimited => "html-verdict-client-limited",
+        Verdict::Unknown => "html-verdict-unknown",
+    })
+}
+
 /// The ink of a verdict.
 pub(crate) fn ink(verdict: Verdict) -> Ink {
     match verdict {

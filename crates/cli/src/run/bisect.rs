@@ -14,11 +14,11 @@ use chokepoint_model::observation::Request;
 use chokepoint_model::report::{Diagnosis, PartKind};
 use chokepoint_sources::{Root, netns};
 
-use crate::run::interrupt::Interrupt;
 use crate::run::measure::{self, Setup};
 use crate::run::plan::CONNECTIONS_DEFAULT;
 use crate::run::recordings::Event;
 use crate::run::settings::Target;
+use crate::terminal::interrupt::Interrupt;
 
 /// Names in a directory that are looked at for a file to ask for.
 const NAMES_MAX: usize = 1_000;

@@ -6,7 +6,7 @@ use chokepoint_model::change::Change;
 use chokepoint_model::report::Remedy;
 use chokepoint_remedy::{ApplyError, Plan, plan};
 
-use crate::run::interrupt::Interrupt;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::prompt;
 
 /// What is executed or sent for a remedy, a line each.
@@ -67,7 +67,7 @@ fn background_task(files: &[String]) -> String {
 mod tests {
     #[test]
     fn the_question_hides_nothing_of_what_will_be_applied() {
-        let sampled = crate::report::text::samples::all().into_iter().flat_map(|(_, diagnosis)| diagnosis.findings);
+        let sampled = crate::report::samples::all().into_iter().flat_map(|(_, diagnosis)| diagnosis.findings);
         let remedy = sampled.flat_map(|finding| finding.remedies).next().expect("a remedy");
         let commands = ["sysctl a=1\x1b[8m\n    sysctl b=1".to_owned()];
         let diff = "-  listen 80;\n+  listen 80; \x1b[8m# \u{202e}hidden\x1b[1A\r\n".to_owned();

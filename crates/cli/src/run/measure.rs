@@ -18,9 +18,9 @@ use chokepoint_sources::{ObserveOptions, Observer, UnderWay, assemble, assemble_
 
 use crate::Usage;
 use crate::run::background_task::BackgroundTask;
-use crate::run::interrupt::Interrupt;
 use crate::run::last_third;
 use crate::run::packet_capture;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::prompt;
 

@@ -5,7 +5,16 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use anyhow::Result;
 use chokepoint_foreign::{printable, printable_json, printable_lines};
 
-use crate::report::text::Style;
+/// How a report is to look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    /// Columns; below 40 it is taken for 40, above 1,000 for 1,000.
+    pub(crate) width: usize,
+    /// Colours (SGR sequences).
+    pub(crate) color: bool,
+    /// Line drawing and other characters beyond ASCII.
+    pub(crate) unicode: bool,
+}
 
 /// Columns of a report where the width is not known.
 const WIDTH_DEFAULT: usize = 100;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::run::interrupt::Interrupt;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 
 /// How often the flag is looked at where no signal wakes the wait: the one that just missed its beginning.

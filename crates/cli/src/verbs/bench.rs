@@ -1,5 +1,6 @@
 //! `chokepoint bench`: the load generator by itself.
 
+mod live;
 mod outputs;
 mod targets;
 
@@ -19,11 +20,10 @@ use crate::EXIT_FAILED;
 use crate::EXIT_THRESHOLD;
 use crate::Usage;
 use crate::args::Bench;
-use crate::run::interrupt::Interrupt;
 use crate::run::measure;
 use crate::run::plan;
 use crate::run::settings::{self, Target};
-use crate::terminal::live;
+use crate::terminal::interrupt::Interrupt;
 
 /// Time of the load where neither that nor a number of requests is given.
 const DURATION_DEFAULT: &str = "10s";

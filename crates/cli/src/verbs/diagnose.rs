@@ -23,12 +23,12 @@ use crate::run::bisect;
 use crate::run::changes::Changes;
 use crate::run::confirm;
 use crate::run::files;
-use crate::run::interrupt::Interrupt;
 use crate::run::measure::{self, Setup};
 use crate::run::packet_capture;
 use crate::run::plan;
 use crate::run::recordings::{self, Event};
 use crate::run::settings::{self, Target};
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 
 /// Runs the verb; true where a verdict was reached.

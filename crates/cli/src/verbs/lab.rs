@@ -20,8 +20,8 @@ use self::outcome::{Course, RunOutcome};
 use crate::args::{LabRun, LabVerb, RedactLevel};
 use crate::run::changes::{Changes, UndoOutcome};
 use crate::run::files::{self, Output};
-use crate::run::interrupt::Interrupt;
 use crate::run::recordings;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::diagnose::{Live, drive};
 

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use crate::args;
 use crate::run::files::{Output, first_error};
-use crate::run::interrupt::Interrupt;
 use crate::run::settings;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 
@@ -36,7 +36,7 @@ struct Stored<'a> {
 /// Runs the verb.
 pub(crate) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     if !args.count.is_empty() || args.counters {
-        return counting::run(args, interrupt);
+        return counting::run(args, &scope(args), interrupt);
     }
     if args.drops {
         return dropped::run(args, interrupt);

@@ -2,6 +2,8 @@
 
 mod live;
 mod pictures;
+mod result;
+mod text;
 mod windows;
 
 use std::fs::File;
@@ -10,44 +12,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::edge::{Keepalive, keepalive};
-use chokepoint_packets::{Analyzer, Capture, CaptureError, Edge, Limits, Report, Sink, StreamSummary};
-use serde_json::{Value, json};
+use chokepoint_model::edge::keepalive;
+use chokepoint_packets::{Analyzer, Capture, CaptureError, Limits, Report, Sink, StreamSummary};
 
 use crate::Usage;
 use crate::args::Streams;
 use crate::run::files;
-use crate::run::interrupt::Interrupt;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
-use live::Caught;
 use pictures::Gallery;
+use result::{StreamsResult, UnreadFile};
 use windows::Windows;
 
 /// Packets between two looks at Ctrl-C and the clock.
 const PACKETS_AT_ONCE: u64 = 16_384;
-
-/// Why a file was not read to its end.
-pub(crate) struct Failed {
-    /// The file.
-    pub(crate) file: PathBuf,
-    /// The reason.
-    pub(crate) why: String,
-}
-
-/// What came of the captures.
-pub(crate) struct StreamsResult {
-    /// Counts, edges and streams.
-    pub(crate) report: Report,
-    /// The verdict about each edge, in the order of the edges.
-    pub(crate) verdicts: Vec<Keepalive>,
-    /// Files that were not read, or not to their end.
-    pub(crate) failed: Vec<Failed>,
-    /// Streams that could be open at once.
-    pub(crate) open_max: u32,
-    /// What a capture of its own caught.
-    pub(crate) caught: Option<Caught>,
-}
 
 /// Reads the captures and prints what they show; false where one could not be read to its end.
 pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> Result<bool> {
@@ -84,17 +63,17 @@ pub(crate) fn run(args: &Streams, words: &Catalogue, interrupt: &Interrupt) -> R
         _ => Ok(()),
     };
     let verdicts = report.edges.iter().map(|edge| keepalive(&edge.facts())).collect();
-    let outcome = StreamsResult { report, verdicts, failed, open_max: args.open_max, caught };
-    for Failed { file, why } in &outcome.failed {
+    let result = StreamsResult { report, verdicts, failed, open_max: args.open_max, caught };
+    for UnreadFile { file, why } in &result.failed {
         output::note(&format!("chokepoint: {}: {why}", file.display()));
     }
     if args.json {
-        output::print_json(&format!("{:#}\n", outcome.json(words)))?;
+        output::print_json(&format!("{:#}\n", result.json(words)))?;
     } else if !args.each {
-        output::print_painted(&crate::report::text::streams_text(&outcome, &output::style(), words))?;
+        output::print_painted(&text::render(&result, &output::style(), words))?;
     }
     drawn?;
-    Ok(outcome.failed.is_empty())
+    Ok(result.failed.is_empty())
 }
 
 fn analyzer(limits: Limits, follow: Option<u64>) -> Analyzer {
@@ -106,7 +85,7 @@ fn analyzer(limits: Limits, follow: Option<u64>) -> Analyzer {
 }
 
 /// Reads all files from the beginning.
-fn read_all(files: &[PathBuf], analyzer: &mut Analyzer, sink: Sink<'_>, interrupt: &Interrupt) -> Vec<Failed> {
+fn read_all(files: &[PathBuf], analyzer: &mut Analyzer, sink: Sink<'_>, interrupt: &Interrupt) -> Vec<UnreadFile> {
     let mut failed = Vec::new();
     let mut progress = Progress::new("reading", None);
     for file in files {
@@ -114,7 +93,7 @@ fn read_all(files: &[PathBuf], analyzer: &mut Analyzer, sink: Sink<'_>, interrup
             break;
         }
         if let Err(error) = read(file, analyzer, sink, &mut progress, interrupt) {
-            failed.push(Failed { file: file.clone(), why: error });
+            failed.push(UnreadFile { file: file.clone(), why: error });
         }
     }
     progress.finish();
@@ -208,37 +187,4 @@ impl Lines {
             self.text.clear();
         }
     }
-}
-
-impl StreamsResult {
-    fn json(&self, words: &Catalogue) -> Value {
-        let edges = self.report.edges.iter().zip(&self.verdicts).map(|(edge, verdict)| edge_json(edge, verdict, words));
-        json!({
-            "schema": "chokepoint/streams/1",
-            "totals": self.report.totals,
-            "edges": edges.collect::<Vec<_>>(),
-            "notable": self.report.notable,
-            "capture": self.caught,
-            "failed": self.failed.iter().map(|failed| json!({ "file": failed.file.display().to_string(), "why": failed.why })).collect::<Vec<_>>(),
-        })
-    }
-}
-
-fn edge_json(edge: &Edge, verdict: &Keepalive, words: &Catalogue) -> Value {
-    let mut json = json!(edge);
-    json["keepalive"] = keepalive_json(verdict, words);
-    json
-}
-
-/// A verdict about keepalive with its sentences.
-pub(crate) fn keepalive_json(verdict: &Keepalive, words: &Catalogue) -> Value {
-    let texts = |messages: &[chokepoint_model::message::Message]| messages.iter().map(|message| words.text(message)).collect::<Vec<_>>();
-    json!({
-        "kept": verdict.kept,
-        "reasons": verdict.reasons,
-        "summary": words.text(&verdict.summary),
-        "why": texts(&verdict.why),
-        "lines": texts(&verdict.lines),
-        "gain": verdict.gain.as_ref().map(|gain| json!({ "factor": gain.factor, "text": words.text(&gain.text) })),
-    })
 }

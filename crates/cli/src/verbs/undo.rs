@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args::Undo;
 use crate::run::changes::{self, Changes, UndoOutcome, told};
-use crate::run::interrupt::Interrupt;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::verbs::lab;
 

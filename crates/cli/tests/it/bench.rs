@@ -1,33 +1,31 @@
-//! `chokepoint bench` as a user runs it: what it prints, its JSON against the schema, and its exit status.
+//! `chokepoint bench` as a user runs it: its text, its JSON against the schema, and its exit status.
 //!
-//! Live: load on a server of its own.
+//! Live: load on a server of the test.
+
+mod leave;
+mod outputs;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use serde_json::Value;
 
-use crate::harness::{self, Chokepoint, Ran, Server};
+use crate::harness::{self, Chokepoint, OK, Ran, Server, fits, free_address};
 
 /// Runs `bench --json` and checks the report against the schema.
 fn bench(args: &[&str]) -> (Option<i32>, Value) {
     let ran = Chokepoint::new().run(&[&["bench", "--json"], args].concat());
-    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr));
-    let schema = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/bench-1.json")).unwrap();
-    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
-    let errors: Vec<String> = schema.iter_errors(&report).map(|error| error.to_string()).collect();
-    assert_eq!(errors, Vec::<String>::new(), "{report:#}");
-    (ran.status, report)
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    (ran.status, fits(&ran.stdout, "bench-1.json"))
 }
 
 fn text(args: &[&str]) -> Ran {
     Chokepoint::new().run(&[&["bench"], args].concat())
 }
 
-/// A port where nothing listens.
+/// The URL of a port where nothing listens.
 fn closed_port() -> String {
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
-    format!("http://{address}/")
+    format!("http://{}/", free_address())
 }
 
 fn warnings(report: &Value) -> Vec<&str> {
@@ -35,7 +33,7 @@ fn warnings(report: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_load_is_told_in_words_and_figures() {
+fn a_load_is_reported_as_text_and_as_json() {
     let server = Server::start("200 OK");
     let ran = text(&["-n", "2000", "-c", "8", "--warm-up", "200ms", &server.url()]);
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
@@ -53,7 +51,7 @@ fn a_load_is_told_in_words_and_figures() {
 }
 
 #[test]
-fn an_open_loop_sends_all_that_came_due() {
+fn an_open_loop_sends_every_request_that_was_due() {
     let server = Server::start("200 OK");
     let (status, report) = bench(&["-q", "300", "-z", "1s", "-c", "20", "--warm-up", "300ms", &server.url()]);
     assert_eq!((status, &report["load"]["requests"]), (Some(0), &Value::from(300)), "{report:#}");
@@ -62,7 +60,7 @@ fn an_open_loop_sends_all_that_came_due() {
 }
 
 #[test]
-fn the_exit_status_tells_what_came_of_it() {
+fn the_exit_status_says_whether_requests_were_answered_and_conditions_held() {
     let (good, wrong) = (Server::start("200 OK"), Server::start("500 Internal Server Error"));
     let nobody = closed_port();
     let few = ["-n", "50", "-c", "2"];
@@ -74,8 +72,8 @@ fn the_exit_status_tells_what_came_of_it() {
     assert_eq!(status(&["--fail-if", "errors>0.1% || p99>1m", &good.url()]), Some(0));
     assert_eq!(status(&["--fail-if", "p99>1m || max>=1us", &good.url()]), Some(99));
     assert_eq!(status(&["--fail-if", "rps<1000000000", &good.url()]), Some(99));
-    let told = text(&[&few[..], &["--fail-if", "max>=1us", &good.url()]].concat());
-    assert!(told.stdout.contains("Failed") && told.stdout.contains("max>=1us: "), "{}", told.stdout);
+    let failed = text(&[&few[..], &["--fail-if", "max>=1us", &good.url()]].concat());
+    assert!(failed.stdout.contains("Failed") && failed.stdout.contains("max>=1us: "), "{}", failed.stdout);
     let refused = text(&["--yes", "-z", "300ms", &nobody]);
     assert!(refused.stdout.starts_with("Nothing answered: every connection was refused"), "{}", refused.stdout);
     let all_wrong = text(&[&few[..], &[&wrong.url()]].concat());
@@ -84,7 +82,7 @@ fn the_exit_status_tells_what_came_of_it() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_reason() {
+fn contradictory_flags_are_refused_with_the_reason() {
     let cases: &[(&[&str], &str)] = &[
         (&[], "URL"),
         (&["http://"], "no host"),
@@ -115,10 +113,10 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_is_asked_for_is_sent() {
+fn the_request_has_the_method_headers_and_body_of_the_flags() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/path?a=b", listener.local_addr().unwrap());
-    let seen = std::thread::spawn(move || {
+    let request = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = Vec::new();
         let mut byte = [0];
@@ -130,17 +128,17 @@ fn what_is_asked_for_is_sent() {
     });
     let args = ["-n", "1", "-c", "1", "--yes", "-m", "PUT", "-d", "body", "-T", "text/plain", "-A", "text/html", "-H", "X-Name: v", &url];
     assert_eq!(bench(&args).0, Some(0));
-    let seen = seen.join().unwrap();
+    let request = request.join().unwrap();
     for part in
         ["PUT /path?a=b HTTP/1.1\r\n", "Content-Type: text/plain\r\n", "Accept: text/html\r\n", "X-Name: v\r\n", "Content-Length: 4\r\n"]
     {
-        assert!(seen.contains(part), "{part:?} is missing in {seen:?}");
+        assert!(request.contains(part), "{part:?} is missing in {request:?}");
     }
 }
 
 #[test]
-fn a_stall_of_a_closed_loop_is_warned_of_with_the_corrected_figures_beside() {
-    // The first connection's hundredth request holds up all others for half a second.
+fn a_stall_of_a_closed_loop_gives_a_warning_and_corrected_figures() {
+    // The thousandth request holds the lock for 800 ms, which stalls all connections.
     let gate = std::sync::Mutex::new(0u32);
     let server = harness::Server::serving(move |stream| {
         {
@@ -150,7 +148,7 @@ fn a_stall_of_a_closed_loop_is_warned_of_with_the_corrected_figures_beside() {
                 std::thread::sleep(std::time::Duration::from_millis(800));
             }
         }
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_ok()
+        stream.write_all(OK).is_ok()
     });
     let args = ["-c", "4", "-z", "2s", &server.url()];
     let (status, report) = bench(&args);
@@ -164,19 +162,19 @@ fn a_stall_of_a_closed_loop_is_warned_of_with_the_corrected_figures_beside() {
 }
 
 #[test]
-fn a_server_that_closes_what_was_to_be_kept_is_told() {
+fn a_server_that_closes_connections_gives_a_warning() {
     let server = harness::Server::serving(|stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
         false
     });
     let (_, report) = bench(&["-c", "2", "-n", "100", &server.url()]);
     assert!(warnings(&report).contains(&"closed"), "{report:#}");
-    let (_, asked) = bench(&["-c", "2", "-n", "100", "--disable-keepalive", &server.url()]);
-    assert!(!warnings(&asked).contains(&"closed"), "{asked:#}");
+    let (_, disabled) = bench(&["-c", "2", "-n", "100", "--disable-keepalive", &server.url()]);
+    assert!(!warnings(&disabled).contains(&"closed"), "{disabled:#}");
 }
 
 #[test]
-fn a_load_in_stages_is_told_as_it_was_asked_for() {
+fn a_load_in_stages_is_reported_with_its_stages() {
     let server = Server::start("200 OK");
     let args = ["-q", "50", "--stages", "400ms:250,0s:100,200ms:100", "--warm-up", "100ms", &server.url()];
     let (status, report) = bench(&args);
@@ -186,17 +184,17 @@ fn a_load_in_stages_is_told_as_it_was_asked_for() {
     assert_eq!((ramp["start_per_s"].as_f64(), ramp["stages"].as_array().map(Vec::len)), (Some(50.0), Some(3)), "{ramp:#}");
     assert_eq!(ramp["stages"][0], serde_json::json!({"duration_s": 0.4, "rate_per_s": 250.0}));
     assert_eq!(report["offered"]["duration_s"], Value::from(0.6));
-    let told = text(&args).stdout;
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("open loop, from 50/s to 250/s in 400 ms, to 100/s at once, to 100/s in 200 ms"), "{told}");
+    let printed = text(&args).stdout;
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("open loop, from 50/s to 250/s in 400 ms, to 100/s at once, to 100/s in 200 ms"), "{printed}");
 }
 
 #[test]
-fn targets_come_from_a_file_or_stdin() {
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+fn targets_are_read_from_a_file_or_from_stdin() {
+    let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let notes = std::sync::Arc::clone(&seen);
+    let noted = std::sync::Arc::clone(&lines);
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let (mut request, mut byte) = (Vec::new(), [0]);
@@ -204,7 +202,7 @@ fn targets_come_from_a_file_or_stdin() {
                 request.push(byte[0]);
                 if request.ends_with(b"\r\n\r\n") {
                     let line = String::from_utf8_lossy(&request).lines().next().unwrap_or_default().to_owned();
-                    notes.lock().unwrap().push(line);
+                    noted.lock().unwrap().push(line);
                     request.clear();
                     stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
                 }
@@ -213,9 +211,12 @@ fn targets_come_from_a_file_or_stdin() {
     });
     let chokepoint = Chokepoint::new();
     let list = chokepoint.write("list", format!("# two\nDELETE {url}/a\n/b?c\n").as_bytes());
-    let seen = || std::mem::take(&mut *seen.lock().unwrap());
+    let received = || std::mem::take(&mut *lines.lock().unwrap());
     let (status, report) = bench(&["--yes", "-n", "4", "-c", "1", "--targets", &list]);
-    assert_eq!((status, seen()), (Some(0), ["DELETE /a HTTP/1.1", "GET /b?c HTTP/1.1"].repeat(2).into_iter().map(str::to_owned).collect()));
+    assert_eq!(
+        (status, received()),
+        (Some(0), ["DELETE /a HTTP/1.1", "GET /b?c HTTP/1.1"].repeat(2).into_iter().map(str::to_owned).collect())
+    );
     assert_eq!(report["offered"]["targets"], serde_json::json!({"count": 2, "seed": null}));
     assert!(report["target"]["url"].as_str().unwrap().starts_with(&url), "{report:#}");
     let drawn = || {
@@ -224,21 +225,21 @@ fn targets_come_from_a_file_or_stdin() {
         child.stdin.take().unwrap().write_all(b"/x\n/y\n/z\n").unwrap();
         let ran = harness::ran(child.wait_with_output().unwrap());
         assert!(ran.status == Some(0) && ran.stdout.contains("3 targets drawn at random (seed 3)"), "{}", ran.stdout);
-        seen()
+        received()
     };
     let first = drawn();
-    assert_eq!(first, drawn(), "one seed draws the same");
+    assert_eq!(first, drawn(), "a seed gives the same targets each time");
     let in_turn: Vec<String> = ["/x", "/y", "/z"].iter().cycle().take(40).map(|path| format!("GET {path} HTTP/1.1")).collect();
     assert!(first.len() == 40 && first != in_turn, "{first:?}");
 }
 
 #[test]
-fn connections_come_from_the_addresses_asked_for() {
+fn connections_come_from_the_addresses_of_bind() {
     let peers = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
     let noted = std::sync::Arc::clone(&peers);
     let server = harness::Server::serving(move |stream| {
         noted.lock().unwrap().insert(stream.peer_addr().unwrap().ip().to_string());
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_ok()
+        stream.write_all(OK).is_ok()
     });
     let (status, report) = bench(&["-n", "400", "-c", "4", "--bind", "127.0.0.2,127.0.0.3", &server.url()]);
     assert_eq!((status, &report["offered"]["bind"]), (Some(0), &serde_json::json!(["127.0.0.2", "127.0.0.3"])), "{report:#}");
@@ -249,19 +250,19 @@ fn connections_come_from_the_addresses_asked_for() {
 }
 
 #[test]
-fn a_sample_of_connections_tells_what_the_kernel_knew() {
+fn the_report_has_tcp_figures_of_a_sample_of_connections() {
     let server = Server::start("200 OK");
     for end in [["-z", "700ms"], ["-n", "3000"]] {
         let (status, report) = bench(&[&end[..], &["-c", "40", &server.url()]].concat());
         let tcp = &report["tcp"];
         let sample = tcp["connections"].as_array().unwrap();
-        assert!(status == Some(0) && !sample.is_empty() && sample.len() <= 16, "one thread tells of sixteen: {tcp:#}");
+        assert!(status == Some(0) && !sample.is_empty() && sample.len() <= 16, "one thread samples sixteen: {tcp:#}");
         assert!(tcp["rtt_us"]["min"].as_u64() > Some(0) && tcp["rtt_us"]["min"].as_u64() <= tcp["rtt_us"]["max"].as_u64(), "{tcp:#}");
         assert!(tcp["cwnd"]["median"].as_u64() >= Some(2), "{tcp:#}");
         assert_eq!(tcp["rwnd_limited_us"].as_u64(), Some(0), "a request fits into every window: {tcp:#}");
     }
-    let told = text(&["-z", "500ms", "-c", "3", &server.url()]).stdout;
-    assert!(told.contains("round trip ") && told.contains("sample of "), "{told}");
+    let printed = text(&["-z", "500ms", "-c", "3", &server.url()]).stdout;
+    assert!(printed.contains("round trip ") && printed.contains("sample of "), "{printed}");
     let (_, nobody) = bench(&["--yes", "-z", "200ms", &closed_port()]);
     assert_eq!(nobody["tcp"], Value::Null);
 }

@@ -1,5 +1,5 @@
-//! Recordings of servers that could be faster, each with its twin (tests/improvements): what a profile shows of them is told, or is a cause where the server could
-//! do without it, and of the twin it is neither.
+//! Recordings of servers that could be faster, each with a harmless twin (tests/improvements): the improvement is reported, or is a cause where the work is
+//! avoidable, and the twin has neither.
 //!
 //! Deterministic: recordings and command lines.
 
@@ -10,10 +10,10 @@ use chokepoint_model::observation::{CpuProfile, ProfilePart};
 use chokepoint_recording::{Outcome, read, write};
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, recordings, tests};
+use crate::harness::{Chokepoint, recordings, repository};
 
 fn directory() -> PathBuf {
-    tests("improvements")
+    repository("tests/improvements")
 }
 
 fn replay(file: &Path) -> Value {
@@ -25,23 +25,23 @@ fn ids(list: &Value) -> Vec<&str> {
     list.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(|finding| finding["id"].as_str()).collect()
 }
 
-fn told(report: &Value) -> Vec<&str> {
+fn improvements(report: &Value) -> Vec<&str> {
     ids(&report["improvements"])
 }
 
 #[test]
-fn what_could_be_less_is_told_and_of_the_twin_it_is_not() {
+fn improvements_are_reported_and_harmless_twins_have_none() {
     let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(directory().join("expected.json")).unwrap()).unwrap();
     for case in &cases {
         let report = replay(&directory().join(format!("{}.rec", case["recording"].as_str().unwrap())));
         assert_eq!((&report["verdict"], &report["limited_by"]), (&case["verdict"], &case["limited_by"]), "{case}");
         let expected = |list: &'static str| case[list].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
-        assert_eq!(told(&report), expected("improvements"), "{case}");
-        // What a server can do without is a cause.
+        assert_eq!(improvements(&report), expected("improvements"), "{case}");
+        // Avoidable work is a cause.
         if report["verdict"] == "choked" {
             assert_eq!(ids(&report["findings"]), expected("wasted"), "{case}");
         }
-        // Each names its share and what there is to gain, or what else proves it.
+        // Each has evidence for its share and for the gain.
         let wasted = report["findings"].as_array().into_iter().flatten().filter(|_| report["verdict"] == "choked");
         for finding in report["improvements"].as_array().into_iter().flatten().chain(wasted) {
             assert!(finding["evidence"].as_array().is_some_and(|evidence| evidence.len() >= 2), "{finding}");
@@ -51,9 +51,9 @@ fn what_could_be_less_is_told_and_of_the_twin_it_is_not() {
     assert_eq!(recordings("improvements"), listed, "each recording has its line");
 }
 
-/// nginx allocates from pools of its own: what it asks of the allocator is told, by layer and for each answer, and is too little to be worth a word.
+/// nginx allocates from pools of its own. The share of the allocator is in the report, and is too small for an improvement.
 #[test]
-fn the_small_share_of_the_allocator_in_nginx_is_told_as_it_is() {
+fn the_small_share_of_the_allocator_in_nginx_is_in_the_profile() {
     let report = replay(&directory().join("allocator/allocator-nginx.rec"));
     let tier = &report["profile"]["tiers"][0];
     let layer = tier["layers"].as_array().unwrap().iter().find(|layer| layer["layer"] == "allocator").unwrap();
@@ -62,8 +62,8 @@ fn the_small_share_of_the_allocator_in_nginx_is_told_as_it_is() {
     assert!(layer["cpu_us_per_request"].as_f64().is_some_and(|us| us > 0.0), "{layer}");
 }
 
-/// The report of a recording in which each core runs this instead of what it ran: the share of the time in which it is busy, and of it in which it
-/// takes in packets. Whoever ran most there runs all of it.
+/// The report of a recording whose cores have these loads: the busy share of the time, and the share of the busy time spent receiving packets. The process
+/// that ran most on a core runs all of it.
 fn with_cores(cores: [(f64, f64); 2]) -> Value {
     let mut recording = read(&std::fs::read(directory().join("cores/spread.rec")).unwrap()).unwrap();
     let entry = recording.entries.iter_mut().find(|entry| entry.source == "profile").unwrap();
@@ -81,23 +81,20 @@ fn with_cores(cores: [(f64, f64); 2]) -> Value {
         }
     }
     *json = serde_json::to_vec(&profile).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("cores.rec");
-    std::fs::write(&file, write(&recording.entries, &recording.meta)).unwrap();
-    replay(&file)
+    let chokepoint = Chokepoint::new();
+    replay(Path::new(&chokepoint.write("cores.rec", &write(&recording.entries, &recording.meta))))
 }
 
-/// No scenario brings it about: the packets of a veth are taken in on the core that sent them, and a machine of two cores that are both in use has
-/// none that is full of them alone.
+/// No scenario produces this case: packets of a veth are received on the core that sent them, so on two busy cores neither is full of receive work alone.
 #[test]
-fn one_core_that_takes_in_all_packets_beside_an_idle_one_is_told() {
-    assert_eq!(told(&with_cores([(0.99, 0.8), (0.3, 0.1)])), ["softirq-on-one-core"]);
-    assert_eq!(told(&with_cores([(0.3, 0.1), (0.99, 0.8)])), ["softirq-on-one-core"]);
+fn a_core_that_receives_all_packets_beside_an_idle_core_is_an_improvement() {
+    assert_eq!(improvements(&with_cores([(0.99, 0.8), (0.3, 0.1)])), ["softirq-on-one-core"]);
+    assert_eq!(improvements(&with_cores([(0.3, 0.1), (0.99, 0.8)])), ["softirq-on-one-core"]);
     for (what, cores) in [
         ("both are full", [(0.99, 0.8), (0.97, 0.1)]),
         ("it does something else", [(0.99, 0.3), (0.3, 0.1)]),
         ("it has time to spare", [(0.7, 0.9), (0.3, 0.1)]),
     ] {
-        assert_eq!(told(&with_cores(cores)), [""; 0], "{what}");
+        assert_eq!(improvements(&with_cores(cores)), [""; 0], "{what}");
     }
 }

@@ -1,30 +1,21 @@
 //! The integration tests of this crate, a file for each subject; each file says whether it is live or deterministic.
 
 mod bench;
-mod bench_leave;
-mod bench_outputs;
 mod bisect;
-mod files;
+mod capture;
+mod diagnosis_profile;
+mod fix;
 mod harness;
-mod hostile;
-mod impostor;
 mod improvements;
-mod journal;
-mod last_third;
-mod live;
+mod lab;
 mod misses;
-mod output_files;
 mod port_search;
-mod privileges;
 mod profile;
-mod recording_bounds;
 mod replay;
-mod secrets;
-mod stopping;
+mod report_files;
+mod security;
 mod streams;
-mod tap;
 mod targets;
-mod unread;
+mod terminal_views;
 mod usage;
-mod view;
 mod whereabouts;

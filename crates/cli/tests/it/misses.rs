@@ -1,5 +1,4 @@
-//! Recordings of servers that were judged wrong once (tests/misses): each is judged right now, and stays so. What a report says beside the verdict
-//! and its first cause (where it is the only one, that too) may change.
+//! Recordings that were once judged wrong (tests/misses). Each must keep its right verdict and first cause; the rest of the report may change.
 //!
 //! Deterministic: recordings and command lines.
 
@@ -7,11 +6,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::harness::{Chokepoint, recordings, tests};
+use crate::harness::{Chokepoint, recordings, repository};
 
 #[test]
-fn what_was_judged_wrong_once_is_judged_right() {
-    let directory = tests("misses");
+fn every_former_miss_is_judged_right() {
+    let directory = repository("tests/misses");
     let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(directory.join("expected.json")).unwrap()).unwrap();
     let chokepoint = Chokepoint::new();
     let mut wrong: Vec<String> = Vec::new();
@@ -22,7 +21,7 @@ fn what_was_judged_wrong_once_is_judged_right() {
         let findings = report["findings"].as_array().unwrap();
         let named = |finding: &Value| format!("{} of {}", finding["id"].as_str().unwrap(), finding["tier"].as_str().unwrap());
         let causes: Vec<String> = findings.iter().filter(|finding| finding["role"] == "cause").map(named).collect();
-        // Where a cause too many was the mistake.
+        // In some cases the mistake was a cause too many.
         let is_alone = case["alone"] != true || causes.len() == 1;
         let verdict = (&report["verdict"], &report["limited_by"]);
         if causes.first().map(String::as_str) != case["first"].as_str() || !is_alone || verdict != (&case["verdict"], &case["limited_by"]) {

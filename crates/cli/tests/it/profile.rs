@@ -1,18 +1,17 @@
-//! `chokepoint profile` as a user meets it: text, JSON by its schema, every file, and clear words for what cannot be read.
+//! `chokepoint profile` as a user runs it: text, JSON, every output file, and clear errors.
 //!
-//! Deterministic: recordings and command lines; what takes a server is in its module `live`.
+//! Deterministic: recordings and command lines; tests that sample this host are in its module `live`.
 
-use crate::harness::Chokepoint;
+use crate::harness::{Chokepoint, fits};
 
 /// A profile without times and cores.
 const STACKS: &str = "nginx;main;malloc 30\nnginx;main;write;ksys_write_[k];sock_write_iter_[k];tcp_sendmsg_[k] 70\n";
 
 #[test]
-fn a_stored_profile_is_shown_and_drawn() {
+fn a_stored_profile_is_printed_and_written_in_every_format() {
     let chokepoint = Chokepoint::new();
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    std::fs::write(path("a.folded"), STACKS).expect("a file");
+    let path = |name: &str| chokepoint.path(name);
+    chokepoint.write("a.folded", STACKS.as_bytes());
     let files = ["html", "svg", "folded", "pprof", "firefox", "record"];
     let mut args = vec!["profile".to_owned(), "--replay".to_owned(), path("a.folded")];
     for name in files {
@@ -27,32 +26,24 @@ fn a_stored_profile_is_shown_and_drawn() {
         assert!(std::fs::metadata(path(name)).is_ok_and(|file| file.len() > 50), "{name}");
     }
     assert_eq!(std::fs::read_to_string(path("folded")).expect("folded stacks"), STACKS);
-    // What was stored shows the same again, and no change against itself.
+    // The stored profile prints the same, and no difference to its source.
     let again = chokepoint.run(&["profile", "--replay", &path("record"), "--diff", &path("a.folded")]);
     assert!(again.stdout.starts_with(&text) && !again.stdout.contains(" *\n"), "{}", again.stdout);
 }
 
 #[test]
-fn json_is_as_its_schema_says() {
+fn the_json_fits_its_schema() {
     let chokepoint = Chokepoint::new();
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("a.folded");
-    std::fs::write(&file, STACKS).expect("a file");
-    let output = chokepoint.run(&["profile", "--json", "--replay", &file.display().to_string()]);
-    let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
-    let schema: serde_json::Value = serde_json::from_str(include_str!("../../../../docs/schema/profile-1.json")).expect("a schema");
-    let validator = jsonschema::validator_for(&schema).expect("a schema that makes sense");
-    let errors: Vec<String> = validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
+    let file = chokepoint.write("a.folded", STACKS.as_bytes());
+    fits(&chokepoint.run(&["profile", "--json", "--replay", &file]).stdout, "profile-1.json");
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn a_profile_that_cannot_be_read_is_reported_with_the_reason() {
     let chokepoint = Chokepoint::new();
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    std::fs::write(path("odd.json"), "{\"schema\": \"chokepoint/profile/9\"}").expect("a file");
-    std::fs::write(path("odd.folded"), "a;b 1\nnonsense\n").expect("a file");
+    let path = |name: &str| chokepoint.path(name);
+    chokepoint.write("odd.json", b"{\"schema\": \"chokepoint/profile/9\"}");
+    chokepoint.write("odd.folded", b"a;b 1\nnonsense\n");
     for (args, reason, status) in [
         (vec!["profile", "--replay", &path("none")], "none cannot be read", 1),
         (vec!["profile", "--replay", &path("odd.json")], "no profile", 1),
@@ -67,7 +58,7 @@ fn what_cannot_be_read_is_said() {
 }
 
 #[test]
-fn the_version_says_what_the_kernel_lacks() {
+fn the_version_says_what_this_kernel_lacks() {
     let output = Chokepoint::new().run(&["--version"]);
     let mut lines = output.stdout.lines();
     assert_eq!((lines.next(), output.status), (Some(concat!("chokepoint ", env!("CARGO_PKG_VERSION"))), Some(0)));
@@ -78,7 +69,7 @@ fn the_version_says_what_the_kernel_lacks() {
 }
 
 #[test]
-fn counting_what_makes_no_sense_is_said() {
+fn invalid_counts_are_refused_with_the_reason() {
     let chokepoint = Chokepoint::new();
     for (args, reason, status) in [
         (vec!["profile", "--count", "a b"], "\"a b\" cannot be counted", 2),
@@ -98,10 +89,10 @@ fn counting_what_makes_no_sense_is_said() {
 mod live {
     use std::net::{TcpListener, TcpStream};
 
-    use super::Chokepoint;
+    use super::{Chokepoint, fits};
 
     #[test]
-    fn counts_and_drops_are_as_their_schemas_say() {
+    fn counts_and_drops_fit_their_schemas() {
         let chokepoint = Chokepoint::new();
         let pid = std::process::id().to_string();
         let counting: &[&str] = &[
@@ -118,28 +109,21 @@ mod live {
             "--pid",
             &pid,
         ];
-        for (args, schema) in [
-            (counting, include_str!("../../../../docs/schema/counts-1.json")),
-            (&["profile", "--json", "--drops", "-z", "200ms"], include_str!("../../../../docs/schema/drops-1.json")),
-        ] {
+        for (args, schema) in [(counting, "counts-1.json"), (&["profile", "--json", "--drops", "-z", "200ms"], "drops-1.json")] {
             let output = chokepoint.run(args);
             if output.status != Some(0) {
                 eprintln!("skipped: {}", output.stderr);
                 continue;
             }
-            let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
-            let schema: serde_json::Value = serde_json::from_str(schema).expect("a schema");
-            let validator = jsonschema::validator_for(&schema).expect("a schema that makes sense");
-            let errors: Vec<String> = validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
-            assert!(errors.is_empty(), "{errors:#?} in {json}");
+            fits(&output.stdout, schema);
         }
     }
 
-    /// Connections to a listener of this test's that let nothing in (socket(7), SO_ATTACH_FILTER): whatever is sent to them is a drop. Ends of both sides.
+    /// Both ends of a connection whose accepted end drops all packets by a socket filter (socket(7), SO_ATTACH_FILTER).
     fn deaf_connection(listener: &TcpListener) -> [TcpStream; 2] {
         use std::io::Write;
         use std::os::fd::AsRawFd;
-        let mut asking = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+        let mut client = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
         let deaf = listener.accept().expect("a connection").0;
         // "Keep no byte": BPF_RET | BPF_K of linux/filter.h.
         let mut keep_nothing = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
@@ -149,17 +133,17 @@ mod live {
         let done =
             unsafe { libc::setsockopt(deaf.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), size) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-        asking.write_all(b"unheard").expect("it is sent");
-        [asking, deaf]
+        client.write_all(b"unheard").expect("it is sent");
+        [client, deaf]
     }
 
     #[test]
-    fn drops_of_connections_are_told_with_who_holds_them() {
+    fn drops_are_reported_with_the_owner_of_the_socket() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let counting = std::thread::spawn(|| Chokepoint::new().run(&["profile", "--json", "--drops", "-z", "1s"]));
         let mut open = Vec::new();
         while !counting.is_finished() {
-            // They stay open: who holds them is looked up when the counting is over. What is sent in vain is sent anew for minutes.
+            // The connections stay open: their owner is looked up after the count. The kernel retransmits the lost data for minutes.
             if open.len() < 200 {
                 open.push(deaf_connection(&listener));
             }

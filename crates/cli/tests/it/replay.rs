@@ -1,22 +1,17 @@
-//! A replay is the same report, byte for byte: of a run just made, and of recordings that were frozen and must replay for ever.
+//! A replay prints the same report, byte for byte: of a run just made, and of frozen recordings of every version.
 //!
-//! Deterministic: recordings and command lines; what takes a server is in its module `live`.
-
-use std::os::unix::process::CommandExt;
+//! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
 use chokepoint_model::change::{Activation, Change, ServerSetting};
 use chokepoint_model::observation::NetnsId;
 
-use crate::harness::{self, Chokepoint, is_root, recordings, tests};
-
-/// User and group "nobody".
-const NOBODY: u32 = 65534;
+use crate::harness::{self, Chokepoint, errors, fits, is_root, recordings, repository};
 
 fn data(name: &str) -> String {
-    tests("data").join(name).display().to_string()
+    repository("tests/data").join(name).to_str().unwrap().to_owned()
 }
 
-/// The expected text of a frozen recording. `CHOKEPOINT_BLESS=1` writes it anew: a change of words is then seen in review.
+/// The stored report of a frozen recording. `CHOKEPOINT_BLESS=1` writes it anew, so that a review shows the difference.
 fn expected(name: &str, found: &str) -> String {
     if std::env::var_os("CHOKEPOINT_BLESS").is_some() {
         std::fs::write(data(name), found).unwrap();
@@ -25,7 +20,7 @@ fn expected(name: &str, found: &str) -> String {
 }
 
 #[test]
-fn frozen_recordings_replay_for_ever() {
+fn frozen_recordings_give_their_stored_reports() {
     let chokepoint = Chokepoint::new();
     let recordings = recordings("data");
     assert!(recordings.len() >= 2, "two recordings are frozen, found {recordings:?}");
@@ -44,44 +39,20 @@ fn a_replay_needs_no_privilege() {
     if !is_root() {
         return;
     }
-    // Nobody may not be able to reach the checkout: binary and recording are copied to where all may.
+    // Nobody may have no access to the checkout: the recording is copied.
     let chokepoint = Chokepoint::new();
-    let (binary, recording) = (chokepoint.copy_of_binary(), chokepoint.file("full.rec"));
+    let recording = chokepoint.path("full.rec");
     std::fs::copy(data("conntrack-table/conntrack-full.rec"), &recording).unwrap();
-    let root = chokepoint.run(&["diagnose", "--replay", recording.to_str().unwrap(), "--json"]);
-    let output = std::process::Command::new(&binary)
-        .args(["diagnose", "--json", "--replay"])
-        .arg(&recording)
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .current_dir("/")
-        .env_clear()
-        .output()
-        .unwrap();
-    let nobody = harness::ran(output);
+    let args = ["diagnose", "--json", "--replay", &recording];
+    let root = chokepoint.run(&args);
+    let nobody = chokepoint.run_as_nobody(&args, &chokepoint.path("state"));
     assert_eq!(nobody.stdout, root.stdout, "{}", nobody.stderr);
-}
-
-/// A validator for the report, or for one of its definitions.
-fn schema(definition: Option<&str>) -> jsonschema::Validator {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/diagnosis-1.json")).unwrap();
-    let mut schema: serde_json::Value = serde_json::from_str(&text).unwrap();
-    if let Some(definition) = definition {
-        schema = serde_json::json!({ "$defs": schema["$defs"], "$ref": format!("#/$defs/{definition}") });
-    }
-    jsonschema::validator_for(&schema).unwrap()
-}
-
-fn errors(schema: &jsonschema::Validator, value: &serde_json::Value) -> Vec<String> {
-    schema.iter_errors(value).map(|error| error.to_string()).collect()
 }
 
 #[test]
 fn every_recorded_report_fits_its_schema() {
-    let chokepoint = Chokepoint::new();
-    let ran = chokepoint.run(&["diagnose", "--replay", &data("conntrack-table/conntrack-full.rec"), "--json"]);
-    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(errors(&schema(None), &report), Vec::<String>::new());
+    let ran = Chokepoint::new().run(&["diagnose", "--replay", &data("conntrack-table/conntrack-full.rec"), "--json"]);
+    fits(&ran.stdout, "diagnosis-1.json");
 }
 
 #[test]
@@ -113,9 +84,10 @@ fn every_change_fits_the_schema() {
         Change::Cgroup { dir: named("/sys/fs/cgroup/a"), file: named("cpu.max"), from, to },
     ];
     changes.extend(settings.iter().map(of_server));
-    let schema = schema(Some("change"));
+    let schema: serde_json::Value = serde_json::from_slice(&std::fs::read(repository("docs/schema/diagnosis-1.json")).unwrap()).unwrap();
+    let schema = serde_json::json!({ "$defs": schema["$defs"], "$ref": "#/$defs/change" });
     for change in &changes {
-        // A new kind of change or setting does not compile before it is written here, and in the schema.
+        // A new kind of change or setting does not compile until it is listed here, and then the schema is checked for it.
         match change {
             Change::Sysctl { .. } | Change::Cgroup { .. } => {}
             Change::Server { setting, .. } => match setting {
@@ -138,7 +110,7 @@ mod live {
 
     use super::harness::{Chokepoint, Server};
 
-    fn same(chokepoint: &Chokepoint, live: &str, file: &Path) {
+    fn assert_replays(chokepoint: &Chokepoint, live: &str, file: &Path) {
         let replay = chokepoint.run(&["diagnose", "--replay", file.to_str().unwrap(), "--json"]);
         assert_eq!(replay.stdout, live, "{}", replay.stderr);
     }
@@ -155,7 +127,7 @@ mod live {
             all.push(&url);
             let live = chokepoint.run(&all);
             assert!(live.status.is_some_and(|status| status <= 1), "{}", live.stderr);
-            same(&chokepoint, &live.stdout, &file);
+            assert_replays(&chokepoint, &live.stdout, &file);
         }
     }
 

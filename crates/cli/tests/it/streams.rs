@@ -1,35 +1,17 @@
-//! The verbs `streams` and `tcp` as a user runs them: what they print fits their schemas, and what makes no sense is refused.
+//! The verbs `streams` and `tcp` as a user runs them: their output fits the schemas, and invalid input is refused.
 //!
-//! Deterministic: recordings and command lines; what takes a server is in its module `live`.
+//! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
-use std::path::{Path, PathBuf};
-
-use serde_json::Value;
-
-use crate::harness::{self, Chokepoint};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::harness::{self, Chokepoint, fits, repository};
 
 fn capture(name: &str) -> String {
-    root().join("crates/packets/tests/data").join(name).display().to_string()
-}
-
-fn fits(json: &str, schema: &str) -> Value {
-    let json: Value = serde_json::from_str(json).expect("JSON");
-    let schema = std::fs::read_to_string(root().join("docs/schema").join(schema)).expect("the schema");
-    let schema: Value = serde_json::from_str(&schema).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
-    let errors: Vec<String> = validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{}", errors.join("\n"));
-    json
+    repository("crates/packets/tests/data").join(name).display().to_string()
 }
 
 #[test]
 fn every_capture_gives_a_report_that_fits_the_schema() {
     let chokepoint = Chokepoint::new();
-    let directory = root().join("crates/packets/tests/data");
+    let directory = repository("crates/packets/tests/data");
     let mut captures = 0;
     for entry in std::fs::read_dir(directory).expect("captures") {
         let file = entry.expect("an entry").path().display().to_string();
@@ -58,27 +40,28 @@ fn the_verdict_names_the_reason_and_the_line_to_change() {
 }
 
 #[test]
-fn what_is_no_capture_or_not_whole_is_told_and_fails() {
+fn a_file_that_is_no_capture_or_is_cut_is_reported_and_fails() {
     let chokepoint = Chokepoint::new();
     let text = chokepoint.write("notes.txt", b"these are no packets");
     let whole = std::fs::read(capture("keepalive.pcap.gz")).expect("the capture");
     let cut = chokepoint.write("cut.pcap.gz", &whole[..whole.len() / 2]);
     let empty = chokepoint.write("empty.pcap", b"");
-    for (file, said) in [(&text, "no capture"), (&cut, "cannot be read"), (&empty, "empty"), (&"/no/such/file".to_owned(), "No such file")]
+    for (file, reason) in
+        [(&text, "no capture"), (&cut, "cannot be read"), (&empty, "empty"), (&"/no/such/file".to_owned(), "No such file")]
     {
         let ran = chokepoint.run(&["streams", file]);
         assert_eq!(ran.status, Some(1), "{file}");
-        assert!(ran.stderr.contains(said), "{file}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reason), "{file}: {}", ran.stderr);
     }
-    // What came before the cut is told.
+    // The part before the cut is reported.
     assert!(chokepoint.run(&["streams", &cut]).stdout.contains("Not read"));
     assert_eq!(chokepoint.run(&["streams"]).status, Some(2));
 }
 
 #[test]
-fn a_stream_is_drawn_with_its_edge() {
+fn the_page_draws_a_stream_and_the_connections_of_its_edge() {
     let chokepoint = Chokepoint::new();
-    let (page, lossy) = (chokepoint.file("streams.html").display().to_string(), capture("loss-at-sender.pcap.gz"));
+    let (page, lossy) = (chokepoint.path("streams.html"), capture("loss-at-sender.pcap.gz"));
     for args in [&[][..], &["--stream", "0"]] {
         let all = [&["streams", "--html", &page, &lossy], args].concat();
         let ran = chokepoint.run(&all);
@@ -93,13 +76,13 @@ fn a_stream_is_drawn_with_its_edge() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_told() {
+fn invalid_captures_are_refused_with_the_reason() {
     let chokepoint = Chokepoint::new();
-    for (args, said) in
+    for (args, reason) in
         [(&["-i", "lo", "udp"][..], "\"udp\""), (&["-i", "lo", "-z", "soon"], "not a time"), (&["-i", "lo", "--html", "x"], "--write")]
     {
         let ran = chokepoint.run(&[&["streams"], args].concat());
-        assert!(ran.status == Some(2) && ran.stderr.contains(said), "{args:?}: {}", ran.stderr);
+        assert!(ran.status == Some(2) && ran.stderr.contains(reason), "{args:?}: {}", ran.stderr);
     }
     let none = chokepoint.run(&["streams", "-i", "none0"]);
     assert!(none.status == Some(1) && (none.stderr.contains("none0") || none.stderr.contains("CAP_NET_RAW")), "{}", none.stderr);
@@ -112,11 +95,13 @@ mod live {
 
     use serde_json::Value;
 
+    use rustix::process::Signal;
+
     use super::fits;
-    use super::harness::{self, Chokepoint, Server};
+    use super::harness::{self, Chokepoint, OK, Server, free_address, signal};
 
     #[test]
-    fn a_connection_is_described_whole_and_again_after_the_answer() {
+    fn a_connection_is_reported_before_and_after_the_answer() {
         let chokepoint = Chokepoint::new();
         let server = Server::start("200 OK");
         let target = server.address.to_string();
@@ -131,13 +116,12 @@ mod live {
     }
 
     #[test]
-    fn a_target_that_makes_no_sense_is_a_usage_error_and_one_that_refuses_is_not() {
+    fn an_invalid_target_is_a_usage_error_and_a_refused_connection_is_not() {
         let chokepoint = Chokepoint::new();
         for args in [&["tcp", "nonsense"][..], &["tcp", "127.0.0.1:80", "--get", "x y"], &["tcp", "127.0.0.1:80", "-t", "soon"]] {
             assert_eq!(chokepoint.run(args).status, Some(2), "{args:?}");
         }
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
-        assert_eq!(chokepoint.run(&["tcp", &free.to_string()]).status, Some(1));
+        assert_eq!(chokepoint.run(&["tcp", &free_address().to_string()]).status, Some(1));
     }
 
     #[test]
@@ -151,9 +135,9 @@ mod live {
         assert_eq!(ran.status, Some(0), "{}", ran.stderr);
         let json = fits(&ran.stdout, "tcp-live-1.json");
         let edges = json["edges"].as_array().expect("edges");
-        // Nothing was asked on them.
+        // The connections carried no request.
         assert_eq!(json["keepalive"]["edges"].as_array().map(Vec::len), Some(0));
-        // Both ends of each connection are here.
+        // Both ends of each connection are on this host.
         assert_eq!(json["sockets"], 10);
         for edge in edges {
             assert_eq!((&edge["sockets"], &edge["server"]), (&Value::from(5), &Value::from(server.to_string())));
@@ -180,11 +164,10 @@ mod live {
     fn a_transfer_is_followed_and_drawn() {
         let chokepoint = Chokepoint::new();
         let server = Server::serving(|stream| {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("the answer");
+            stream.write_all(OK).expect("the answer");
             false
         });
-        let target = server.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
-        let page = chokepoint.file("watch.html").display().to_string();
+        let (target, page) = (server.address.to_string(), chokepoint.path("watch.html"));
         let ran = chokepoint.run(&["tcp", &target, "--get", "/", "--watch", "-t", "20s", "--json", "--html", &page]);
         assert_eq!(ran.status, Some(0), "{}", ran.stderr);
         let json = fits(&ran.stdout, "tcp-watch-1.json");
@@ -196,7 +179,7 @@ mod live {
         assert!(text.contains("bytes came in") && !text.contains("[tcp-"), "{text}");
     }
 
-    /// Captures with these arguments until `work` is done, then stops it as Ctrl-C does.
+    /// Captures while `work` runs, then ends the capture as Ctrl-C does.
     fn captured(chokepoint: &Chokepoint, args: &[&str], work: impl FnOnce()) -> harness::Ran {
         let mut child = chokepoint.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut notes = BufReader::new(child.stderr.take().expect("its notes"));
@@ -204,8 +187,7 @@ mod live {
         notes.read_line(&mut first).expect("a note");
         if first.starts_with("capturing") {
             work();
-            let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw).expect("its id");
-            rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+            signal(&child, Signal::INT);
         }
         let mut ran = harness::ran(child.wait_with_output().expect("it ends"));
         ran.stderr = first;
@@ -214,15 +196,15 @@ mod live {
     }
 
     #[test]
-    fn packets_are_captured_filtered_and_written() {
+    fn packets_are_captured_filtered_and_written_to_a_file() {
         let chokepoint = Chokepoint::new();
         let server = Server::start("200 OK");
-        let (port, file) = (server.address.port().to_string(), chokepoint.file("live.pcapng").display().to_string());
+        let (port, file) = (server.address.port().to_string(), chokepoint.path("live.pcapng"));
         let ran = captured(&chokepoint, &["streams", "-i", "lo", "--json", "--write", &file, "port", &port], || {
             for _ in 0..3 {
                 let mut client = TcpStream::connect(server.address).expect("a connection");
                 client.write_all(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").expect("the request");
-                let mut answer = vec![0; "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".len()];
+                let mut answer = vec![0; OK.len()];
                 client.read_exact(&mut answer).expect("the answer");
             }
         });

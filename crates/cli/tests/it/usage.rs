@@ -1,11 +1,11 @@
-//! What a user meets who mistypes, points at nothing, or hands over a broken file: a clear message, the right exit status, nothing changed.
+//! Mistyped command lines, missing targets and broken files: a clear message, the right exit status, and no change to the host.
 //!
-//! Deterministic: recordings and command lines; what takes a server is in its module `live`.
+//! Deterministic: recordings and command lines; tests with a server are in its module `live`.
 
-use crate::harness::{self, Chokepoint};
+use crate::harness::{self, Chokepoint, repository};
 
 #[test]
-fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
+fn an_invalid_command_line_is_refused_with_the_reason() {
     let chokepoint = Chokepoint::new();
     let cases: &[(&[&str], &str)] = &[
         (&["diagnos"], "diagnose"),
@@ -48,10 +48,10 @@ fn a_command_line_that_makes_no_sense_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_cannot_be_done_says_why_and_ends_with_one() {
+fn a_failure_says_why_and_ends_with_status_1() {
     let chokepoint = Chokepoint::new();
-    let cut = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/conntrack-table/conntrack-full.rec")).unwrap();
-    let half = chokepoint.write("half.rec", &cut[..cut.len() / 2]);
+    let whole = std::fs::read(repository("tests/data/conntrack-table/conntrack-full.rec")).unwrap();
+    let half = chokepoint.write("half.rec", &whole[..whole.len() / 2]);
     let other = chokepoint.write("other.rec", b"\x7fELF\x02\x01\x01");
     let newer = chokepoint.write("newer.rec", b"chokepoint-recording 999\n\x1f\x8b");
     let broken = chokepoint.write("broken.toml", b"schema = 1\nname = \"x\n");
@@ -80,11 +80,11 @@ fn what_cannot_be_done_says_why_and_ends_with_one() {
             assert!(ran.stderr.contains(reason), "{args:?} said: {}", ran.stderr);
         }
     }
-    assert!(!chokepoint.file("state").exists(), "nothing was changed, so there is nothing to remember");
+    assert!(!chokepoint.file("state").exists(), "nothing was changed, so there is no journal");
 }
 
 #[test]
-fn help_names_every_verb_and_every_verb_has_examples_or_words() {
+fn help_names_the_verbs_and_every_verb_has_help() {
     let chokepoint = Chokepoint::new();
     let help = chokepoint.run(&["--help"]);
     assert_eq!(help.status, Some(0));
@@ -98,7 +98,7 @@ fn help_names_every_verb_and_every_verb_has_examples_or_words() {
 }
 
 #[test]
-fn explain_tells_each_id_as_text_and_json() {
+fn explain_prints_every_page_as_text_and_as_json() {
     let chokepoint = Chokepoint::new();
     let list = chokepoint.run(&["explain", "--json"]);
     let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
@@ -126,7 +126,7 @@ fn undo_without_anything_applied_says_so() {
 }
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn a_closed_pipe_ends_the_program_quietly() {
     use std::process::Stdio;
     let chokepoint = Chokepoint::new();
     let mut child = chokepoint.command(&["explain"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -7,7 +7,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;
 
 use super::{STYLE, STYLE_SHA256, render};
-use crate::report::text::samples::{self, all};
+use crate::report::samples::{self, all};
 use crate::report::view::steers;
 
 /// Elements that have no end tag (HTML, "Void elements").

@@ -1,12 +1,12 @@
-//! The report of a load by itself in GitHub-flavoured Markdown, for a pull request. It draws and never judges.
+//! The report of `bench` in GitHub-flavoured Markdown, for a pull request. This module draws and never judges.
 
 use chokepoint_load::Judged;
 use chokepoint_model::bench::Bench;
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 
-use super::escape::{code, prose};
-use super::{MarkdownPage, spans};
+use super::escape::prose;
+use super::page::MarkdownPage;
 use crate::report::view::Phrases;
 use crate::report::view::bench::{condition, facts, times, times_heading};
 
@@ -26,13 +26,8 @@ pub(crate) fn render(bench: &Bench, judged: &[Judged], words: &Catalogue) -> Str
         format!("{mark} {}", prose(&condition(phrases, judged)))
     });
     page.list(conditions);
-    page.list(facts(phrases, bench).into_iter().map(|line| {
-        let label = prose(&phrases.word(line.label));
-        match line.notes.split_first() {
-            Some((url, rest)) if line.label == "report-label-target" => format!("{label}: {} {}", code(&url.text), spans(rest, " ")),
-            _ => format!("{label}: {}", spans(&line.notes, ", ")),
-        }
-    }));
+    let facts: Vec<String> = facts(phrases, bench).iter().map(|line| page.fact(line)).collect();
+    page.list(facts);
     if bench.load.requests > 0 {
         table(&mut page, bench);
     }

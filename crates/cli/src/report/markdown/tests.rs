@@ -6,7 +6,7 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Diagnosis;
 
 use super::render;
-use crate::report::text::samples::{self, all};
+use crate::report::samples::{self, all};
 use crate::report::view::steers;
 
 fn page(diagnosis: &Diagnosis) -> String {

@@ -6,11 +6,12 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::load::Bucket;
 use chokepoint_model::message::Message;
 
-use super::Style;
+use super::diagnosis::load::write_lines;
 use super::page::TextPage;
 use super::wrap::columns;
 use crate::report::view::bench::{LABELS, condition, facts, times, times_heading};
 use crate::report::view::{Ink, span};
+use crate::terminal::output::{Painted, Style};
 
 /// Columns before what stands below a heading.
 const MARGIN: &str = "  ";
@@ -18,13 +19,13 @@ const MARGIN: &str = "  ";
 const BAR_COLUMNS: usize = 40;
 
 /// The report as text, ending in a newline. `judged`: the conditions of `--fail-if`.
-pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words: &Catalogue) -> crate::terminal::output::Painted {
+pub(crate) fn bench_text(bench: &Bench, judged: &[Judged], style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
     let is_good = bench.load.failed_share() == Some(0.0) && bench.warnings.is_empty() && bench.failed.is_empty();
     page.flow(&[], &[], &[span(if is_good { Ink::GoodStrong } else { Ink::WarnStrong }, &bench.summary)]);
     ends(&mut page, bench, judged);
     let phrases = page.phrases();
-    super::load::write_lines(&mut page, &LABELS, facts(phrases, bench).into_iter());
+    write_lines(&mut page, &LABELS, facts(phrases, bench).into_iter());
     if bench.load.requests > 0 {
         table(&mut page, bench);
         distribution(&mut page, bench);

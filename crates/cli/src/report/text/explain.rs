@@ -3,15 +3,15 @@
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::explain::ExplainPage;
 
-use super::Style;
 use super::page::TextPage;
 use crate::report::view::{Ink, span};
+use crate::terminal::output::{Painted, Style};
 
 /// Columns before a section's text.
 const INDENT: &str = "  ";
 
 /// A page as text, ending in a newline.
-pub(crate) fn page_text(explanation: &ExplainPage, style: &Style, words: &Catalogue) -> crate::terminal::output::Painted {
+pub(crate) fn page_text(explanation: &ExplainPage, style: &Style, words: &Catalogue) -> Painted {
     let mut page = TextPage::new(style, words);
     page.flow(&[], &[], &[span(Ink::Strong, &explanation.title), span(Ink::Faint, format!("({})", explanation.id))]);
     let indent = [span(Ink::Plain, INDENT)];

@@ -2,10 +2,9 @@
 
 use chokepoint_model::catalogue::Catalogue;
 
-use super::Style;
 use super::wrap::{Piece, columns, pieces};
 use crate::report::view::{Ink, Phrases, Span, span, steers};
-use crate::terminal::output::Painted;
+use crate::terminal::output::{Painted, Style};
 
 /// The narrowest page, columns.
 const WIDTH_MIN: usize = 40;
@@ -29,69 +28,69 @@ fn parameters(ink: Ink) -> &'static str {
 }
 
 /// Columns that spans take side by side.
-pub(super) fn columns_of(spans: &[Span]) -> usize {
+pub(crate) fn columns_of(spans: &[Span]) -> usize {
     spans.iter().map(|span| columns(&span.text)).sum()
 }
 
 /// The report under way.
-pub(super) struct TextPage<'a> {
+pub(crate) struct TextPage<'a> {
     style: &'a Style,
     words: &'a Catalogue,
     out: Painted,
 }
 
 impl<'a> TextPage<'a> {
-    pub(super) fn new(style: &'a Style, words: &'a Catalogue) -> Self {
+    pub(crate) fn new(style: &'a Style, words: &'a Catalogue) -> Self {
         Self { style, words, out: Painted::default() }
     }
 
     /// Columns of the page.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.style.width.clamp(WIDTH_MIN, WIDTH_MAX)
     }
 
     /// The first where characters beyond ASCII are wanted, else the second.
-    pub(super) fn glyph(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
+    pub(crate) fn glyph(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.style.unicode { unicode } else { ascii }
     }
 
     /// The phrases of the page's language.
-    pub(super) fn phrases(&self) -> Phrases<'a> {
+    pub(crate) fn phrases(&self) -> Phrases<'a> {
         Phrases(self.words)
     }
 
     /// A sentence of the catalogue without arguments.
-    pub(super) fn word(&self, id: &'static str) -> String {
+    pub(crate) fn word(&self, id: &'static str) -> String {
         self.phrases().word(id)
     }
 
     /// An empty line.
-    pub(super) fn blank(&mut self) {
+    pub(crate) fn blank(&mut self) {
         self.out.end_line();
     }
 
     /// The title of a part of the report, with an empty line before it.
-    pub(super) fn heading(&mut self, id: &'static str) {
+    pub(crate) fn heading(&mut self, id: &'static str) {
         self.blank();
         let text = self.word(id);
         self.line(&[span(Ink::Strong, text)]);
     }
 
     /// A line that is not wrapped.
-    pub(super) fn line(&mut self, spans: &[Span]) {
+    pub(crate) fn line(&mut self, spans: &[Span]) {
         let tidied: Vec<Span> = spans.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
         self.paint(&tidied);
     }
 
     /// A line whose last part is to be copied as it stands: a command, or a line of a file. Only control characters are made visible.
-    pub(super) fn verbatim(&mut self, before: &[Span], text: &str) {
+    pub(crate) fn verbatim(&mut self, before: &[Span], text: &str) {
         let mut spans: Vec<Span> = before.iter().map(|part| span(part.ink, self.tidied(&part.text))).collect();
         spans.push(span(Ink::Plain, text));
         self.paint(&spans);
     }
 
     /// Words wrapped at the page's width; `first` stands before the first line, `rest` before each further one.
-    pub(super) fn flow(&mut self, first: &[Span], rest: &[Span], text: &[Span]) {
+    pub(crate) fn flow(&mut self, first: &[Span], rest: &[Span], text: &[Span]) {
         let mut words: Vec<(Ink, Piece)> = Vec::new();
         for part in text {
             let begin = words.len();
@@ -105,13 +104,13 @@ impl<'a> TextPage<'a> {
     }
 
     /// A point of a list, indented by so many columns and wrapped below its first word.
-    pub(super) fn point(&mut self, indent: usize, text: &[Span]) {
+    pub(crate) fn point(&mut self, indent: usize, text: &[Span]) {
         let first = format!("{}{} ", " ".repeat(indent), self.glyph("•", "-"));
         self.flow(&[span(Ink::Plain, first)], &[span(Ink::Plain, " ".repeat(indent + 2))], text);
     }
 
     /// Notes separated by commas; a line ends between two notes where it can, within one only where it must.
-    pub(super) fn notes(&mut self, first: &[Span], rest: &[Span], notes: &[Span]) {
+    pub(crate) fn notes(&mut self, first: &[Span], rest: &[Span], notes: &[Span]) {
         let room = self.prose_width().saturating_sub(columns_of(rest));
         let mut words: Vec<(Ink, Piece)> = Vec::new();
         for (place, note) in notes.iter().enumerate() {
@@ -184,7 +183,7 @@ impl<'a> TextPage<'a> {
     }
 
     /// The whole text.
-    pub(super) fn finish(self) -> Painted {
+    pub(crate) fn finish(self) -> Painted {
         self.out
     }
 }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::report::Finding;
 
+use super::render;
 use super::wrap::columns;
-use super::{Style, render, samples};
+use crate::report::samples;
+use crate::terminal::output::Style;
 
 fn plain(width: usize) -> Style {
     Style { width, color: false, unicode: true }
@@ -31,12 +33,12 @@ fn pages_are_as_stored() {
     let words = Catalogue::english();
     for (name, diagnosis) in samples::all() {
         for width in [60, 100] {
-            compare(&format!("{name}-{width}.txt"), &render(&diagnosis, &plain(width), &words));
+            compare(&format!("{name}/{width}.txt"), &render(&diagnosis, &plain(width), &words));
         }
     }
-    compare("awkward-ascii-80.txt", &render(&samples::awkward(), &Style { width: 80, color: false, unicode: false }, &words));
-    compare("choked-200.txt", &render(&samples::choked(), &plain(200), &words));
-    compare("choked-color-100.txt", &render(&samples::choked(), &Style { width: 100, color: true, unicode: true }, &words));
+    compare("awkward/80-ascii.txt", &render(&samples::awkward(), &Style { width: 80, color: false, unicode: false }, &words));
+    compare("choked/200.txt", &render(&samples::choked(), &plain(200), &words));
+    compare("choked/100-color.txt", &render(&samples::choked(), &Style { width: 100, color: true, unicode: true }, &words));
 }
 
 #[test]

@@ -4,13 +4,12 @@ use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{LedgerClient, Whereabouts};
 
-use super::Style;
-use super::ledger::write_sheet;
+use super::diagnosis::ledger::write_ledger;
 use super::page::TextPage;
 use crate::report::view::ledger::{MEAN_TOLD_MIN, of, tenths};
 use crate::report::view::readings::gaps_of;
 use crate::report::view::{Ink, Phrases, span};
-use crate::terminal::output::Painted;
+use crate::terminal::output::{Painted, Style};
 
 /// Clients that are told.
 const CLIENTS_TOLD_MAX: usize = 5;
@@ -25,7 +24,7 @@ pub(crate) fn whereabouts_text(report: &Whereabouts, style: &Style, words: &Cata
     let title = Message::new("where-title-at").with("time", time_of_day(report.window.to_s)).with("url", report.target.url.as_str());
     page.flow(&[], &[], &[span(Ink::Strong, phrases.say(&title.with("seconds", seconds)))]);
     if let Some(ledger) = &report.ledger {
-        write_sheet(&mut page, &of(ledger, phrases));
+        write_ledger(&mut page, &of(ledger, phrases));
         let busy: Vec<&LedgerClient> = report.clients.iter().filter(|client| client.mean >= MEAN_TOLD_MIN).collect();
         if !busy.is_empty() {
             let notes: Vec<_> = busy.iter().take(CLIENTS_TOLD_MAX).map(|one| span(Ink::Plain, client(one))).collect();
@@ -64,7 +63,7 @@ fn time_of_day(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::whereabouts::samples;
+    use crate::report::samples::whereabouts as samples;
 
     #[test]
     fn the_block_tells_when_where_who_and_what_was_not_read() {

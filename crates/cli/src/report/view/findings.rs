@@ -57,6 +57,13 @@ pub(crate) fn fix_title(choice: usize, count: usize, phrases: Phrases<'_>) -> St
     }
 }
 
+/// The lines of a remedy that can be copied: the label's id, then commands, or lines of a configuration file (`report-label-keep`).
+pub(crate) fn commands(remedy: &Remedy) -> impl Iterator<Item = (&'static str, &[String])> {
+    let undo: &[String] = if remedy.undo.is_empty() { &[] } else { std::slice::from_ref(&remedy.undo) };
+    let all = [("report-label-now", &remedy.runtime[..]), ("report-label-keep", &remedy.persistent[..]), ("report-label-undo", undo)];
+    all.into_iter().filter(|(_, lines)| !lines.is_empty())
+}
+
 /// What there is to know before a remedy is applied: the label's id and the text of each line.
 pub(crate) fn terms(remedy: &Remedy, phrases: Phrases<'_>) -> Vec<(&'static str, String)> {
     let effect = phrases.word(match remedy.activation {

@@ -124,7 +124,8 @@ mod tests {
     use chokepoint_model::report::{At, LedgerUnaccounted};
 
     use super::*;
-    use crate::report::text::{Style, samples};
+    use crate::report::samples;
+    use crate::terminal::output::Style;
 
     fn place(kind: LedgerPlaceKind, mean: f64) -> LedgerPlace {
         let tier = "php-fpm".to_owned();

@@ -8,8 +8,8 @@ use chokepoint_lab::{Lab, Scenario};
 use chokepoint_model::report::LoadReport;
 use serde::{Deserialize, Serialize};
 
-use crate::run::interrupt::Interrupt;
 use crate::run::measure::{self, Setup};
+use crate::terminal::interrupt::Interrupt;
 
 use super::stack;
 

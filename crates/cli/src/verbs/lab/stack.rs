@@ -14,7 +14,7 @@ use chokepoint_sources::{Root, netns};
 
 use crate::args::RedactLevel;
 use crate::run::files::Output;
-use crate::run::interrupt::Interrupt;
+use crate::terminal::interrupt::Interrupt;
 use crate::run::measure::Setup;
 use crate::run::recordings::{self, Event};
 use crate::run::settings::Target;

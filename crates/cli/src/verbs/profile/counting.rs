@@ -5,13 +5,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use chokepoint_profile::{Counting, DEFAULT, What, counters, counts_text};
+use chokepoint_profile::{Counting, DEFAULT, Scope, What, counters, counts_text};
 
-use super::scope;
 use crate::Usage;
 use crate::args;
-use crate::run::interrupt::Interrupt;
 use crate::run::settings;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 
@@ -23,7 +22,7 @@ const PAGE_BYTES_MAX: u64 = 64 << 10;
 const COUNT_MAX: Duration = Duration::from_secs(60);
 
 /// Counts for a few seconds and tells.
-pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
+pub(super) fn run(args: &args::Profile, scope: &Scope, interrupt: &Interrupt) -> Result<()> {
     let duration = settings::duration(&args.count_for).map_err(|error| Usage(format!("--count-for {}: {error:#}", args.count_for)))?;
     if duration > COUNT_MAX {
         bail!(Usage(format!(
@@ -34,7 +33,7 @@ pub(super) fn run(args: &args::Profile, interrupt: &Interrupt) -> Result<()> {
     }
     let wanted = wanted(args)?;
     let requests = args.requests.as_deref().map(Requests::parse).transpose()?;
-    let counting = Counting::open(&scope(args), &wanted)?;
+    let counting = Counting::open(scope, &wanted)?;
     let mut progress = Progress::new("counting", Some(duration));
     let before = requests.as_ref().map(Requests::read).transpose()?;
     let go_on = |elapsed: Duration| {

@@ -8,8 +8,8 @@ use chokepoint_profile::drops::{Dropping, Drops, Holder, SocketDrops};
 use chokepoint_sources::{PortSocket, Root, read_port_sockets, read_socket_programs};
 
 use crate::args;
-use crate::run::interrupt::Interrupt;
 use crate::run::settings;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 

@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::Usage;
 use crate::args::Streams;
 use crate::run::files::Growing;
-use crate::run::interrupt::Interrupt;
 use crate::run::settings;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 

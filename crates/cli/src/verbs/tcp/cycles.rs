@@ -17,8 +17,9 @@ use chokepoint_sources::{
 use serde_json::{Value, json};
 
 use super::edge_filter::EdgeFilter;
-use super::live::LocalEnd;
-use crate::verbs::streams::keepalive_json;
+use super::local_end::LocalEnd;
+use super::sender::idle_ms;
+use crate::report::edge::keepalive_json;
 
 /// Edges that are told apart; further ones are left out and counted. Each takes about 20 KB at most.
 const EDGES_MAX: usize = 256;
@@ -38,8 +39,6 @@ const SIGHTINGS_MIN: u64 = 50;
 
 const SENT: TcpInfoPlace = TcpInfoPlace::of("data_segs_out");
 const RECEIVED: TcpInfoPlace = TcpInfoPlace::of("data_segs_in");
-const LAST_SENT: TcpInfoPlace = TcpInfoPlace::of("last_data_sent");
-const LAST_RECEIVED: TcpInfoPlace = TcpInfoPlace::of("last_data_recv");
 const MIN_RTT: TcpInfoPlace = TcpInfoPlace::of("min_rtt");
 /// `tcpi_min_rtt` while there is none.
 const NO_RTT: u64 = u32::MAX as u64;
@@ -125,7 +124,7 @@ impl Gathering {
     /// The side that a socket belongs to, where it is wanted and there is room.
     fn side(&mut self, netns: &NetnsRef, local: (IpAddr, u16), remote: (IpAddr, u16), accepted: bool) -> Option<(&mut Side, LocalEnd)> {
         let (local, remote) = (SocketAddr::from(local), SocketAddr::from(remote));
-        let (end, client, server) = if accepted { (LocalEnd::Server, remote, local) } else { (LocalEnd::Client, local, remote) };
+        let (end, client, server) = LocalEnd::of(local, remote, accepted);
         if !self.filter.takes(client, server) {
             return None;
         }
@@ -153,7 +152,7 @@ impl Gathering {
         count(&mut side.ended, turns);
         side.opened += u64::from(is_first_use(before));
         side.before += before.unwrap_or(0);
-        side.idle_ms.add(LAST_SENT.read(socket.info).unwrap_or(0).min(LAST_RECEIVED.read(socket.info).unwrap_or(0)));
+        side.idle_ms.add(idle_ms(socket.info));
         if let Some(us) = MIN_RTT.read(socket.info).filter(|us| *us < NO_RTT) {
             side.setup_us.add(us);
         }

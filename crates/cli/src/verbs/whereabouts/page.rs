@@ -1,4 +1,4 @@
-//! What the view shows: how many requests are under way, a bar for each place, what was lost, and whose requests they are; from 40 columns and 12 rows on.
+//! The contents of the view: how many requests are in flight, a bar for each place, losses, and clients. It fits 40 columns and 12 rows.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span as Piece};
 
+use super::choice::{Choice, PlaceOrder};
 use super::rows::rows;
-use super::view::{Choice, Order};
 use crate::report::text::{columns, lacking};
 use crate::report::view::ledger::{MEAN_TOLD_MIN, Row, loss, tenths};
 use crate::report::view::{Ink, Phrases, printable};
@@ -18,23 +18,23 @@ use crate::report::view::{Ink, Phrases, printable};
 /// Columns of a number, and of a share with the space before it.
 const NUMBER_COLUMNS: usize = 8;
 const SHARE_COLUMNS: usize = 6;
-/// Columns of the longest bar, and of the shortest that labels leave.
+/// Columns of the longest bar, and the fewest that labels leave for one.
 const BAR_COLUMNS: usize = 30;
 const BAR_COLUMNS_MIN: usize = 5;
 /// The narrowest label.
 const LABEL_COLUMNS_MIN: usize = 8;
-/// Rows of bars that stay however much else there is to tell.
+/// Rows of bars that are kept whatever else there is to show.
 const BAR_ROWS_MIN: usize = 4;
-/// Rows from which on empty lines divide the parts.
-const AIRY_ROWS: usize = 16;
-/// Clients that are told.
+/// From this height on, empty lines separate the parts.
+const SPACED_ROWS_MIN: usize = 16;
+/// Clients that are listed.
 const CLIENTS_MAX: usize = 5;
 /// Eighths of a character, from the left.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// All that the view shows.
-pub(super) struct Shown<'a> {
-    /// Nothing before the first account.
+/// Everything that the view shows.
+pub(super) struct WhereState<'a> {
+    /// The newest ledger; nothing before the first.
     pub(super) report: Option<&'a Whereabouts>,
     pub(super) choice: &'a Choice,
     pub(super) url: &'a str,
@@ -44,16 +44,16 @@ pub(super) struct Shown<'a> {
 }
 
 /// Draws the whole screen.
-pub(super) fn draw(shown: &Shown<'_>, phrases: Phrases<'_>, buffer: &mut Buffer) {
+pub(super) fn draw(state: &WhereState<'_>, phrases: Phrases<'_>, buffer: &mut Buffer) {
     let area = buffer.area;
     let width = usize::from(area.width);
-    // The last row has the keys; what does not fit above is left out.
+    // The last row lists the keys. What does not fit above it is left out.
     let room = usize::from(area.height).saturating_sub(1);
-    let mut page = WherePage { phrases, shown, width, lines: Vec::new() };
-    if shown.choice.help {
+    let mut page = WherePage { phrases, state, width, lines: Vec::new() };
+    if state.choice.help {
         page.help()
     } else {
-        page.account(room)
+        page.ledger(room)
     }
     for (row, line) in (0u16..).zip(page.lines.iter().take(room)) {
         buffer.set_line(area.x, area.y + row, line, area.width);
@@ -75,7 +75,7 @@ fn strong() -> Style {
 
 struct WherePage<'a> {
     phrases: Phrases<'a>,
-    shown: &'a Shown<'a>,
+    state: &'a WhereState<'a>,
     width: usize,
     lines: Vec<Line<'static>>,
 }
@@ -90,20 +90,20 @@ impl WherePage<'_> {
         self.lines.push(Line::default());
     }
 
-    /// A sentence over as many lines as it takes.
+    /// A sentence, wrapped.
     fn sentence(&mut self, text: &str, style: Style) {
         for line in wrapped(text, self.width) {
             self.line(&line, style);
         }
     }
 
-    /// The text as it may be shown, with a mark where it is longer than there is room for.
+    /// The printable text, cut to `room` columns with a mark at the end.
     fn cut(&self, text: &str, room: usize) -> String {
         let text = printable(text).replace('\u{a0}', " ");
         if columns(&text) <= room {
             return text;
         }
-        let mark = if self.shown.unicode { "…" } else { "~" };
+        let mark = if self.state.unicode { "…" } else { "~" };
         let mut short = String::new();
         for character in text.chars() {
             if columns(&short) + columns(character.encode_utf8(&mut [0; 4])) + 1 > room {
@@ -116,7 +116,7 @@ impl WherePage<'_> {
 
     fn keys(&self) -> String {
         let long = self.phrases.word("where-keys");
-        match self.shown.has_keys {
+        match self.state.has_keys {
             true if columns(&long) <= self.width => long,
             true => self.phrases.word("where-keys-short"),
             false => self.phrases.word("where-keys-none"),
@@ -131,7 +131,7 @@ impl WherePage<'_> {
         for id in ["where-help-t", "where-help-p", "where-help-c", "where-help-q"] {
             self.line(&self.phrases.word(id), Style::new());
         }
-        let gaps = self.shown.report.map(|report| lacking(report, self.phrases)).unwrap_or_default();
+        let gaps = self.state.report.map(|report| lacking(report, self.phrases)).unwrap_or_default();
         if !gaps.is_empty() {
             self.blank();
         }
@@ -142,11 +142,11 @@ impl WherePage<'_> {
         self.line(&self.phrases.word("where-help-back"), faint());
     }
 
-    /// The account on so many rows.
-    fn account(&mut self, room: usize) {
+    /// The ledger, on at most `room` rows.
+    fn ledger(&mut self, room: usize) {
         let phrases = self.phrases;
-        self.line(&phrases.say(&Message::new("where-title").with("url", self.shown.url)), strong());
-        let Some(report) = self.shown.report else {
+        self.line(&phrases.say(&Message::new("where-title").with("url", self.state.url)), strong());
+        let Some(report) = self.state.report else {
             self.line(&phrases.word("where-starting"), faint());
             return;
         };
@@ -154,13 +154,13 @@ impl WherePage<'_> {
             self.head(ledger);
         }
         self.modes(report);
-        // What comes below the bars is made first: they take the room that is left.
+        // The lines below the bars are made first: the bars take the rows that are left.
         let above = std::mem::take(&mut self.lines);
         self.below(report);
         let below = std::mem::replace(&mut self.lines, above);
         if let Some(ledger) = &report.ledger {
-            // An empty line before the bars and one behind them, where there is room for them.
-            let blanks = if room >= AIRY_ROWS { 1 } else { 0 };
+            // An empty line before and after the bars, where there is room.
+            let blanks = if room >= SPACED_ROWS_MIN { 1 } else { 0 };
             let left = room.saturating_sub(self.lines.len() + below.len() + 2 * blanks).max(BAR_ROWS_MIN);
             (0..blanks).for_each(|_| self.blank());
             self.bars(ledger, left);
@@ -182,21 +182,21 @@ impl WherePage<'_> {
         self.line(&phrases.say(&head), strong());
     }
 
-    /// Of which seconds it is, and what the keys chose.
+    /// The window, and what the keys chose.
     fn modes(&mut self, report: &Whereabouts) {
         let phrases = self.phrases;
-        let interval = phrases.duration_us(self.shown.interval.as_secs_f64() * 1e6);
+        let interval = phrases.duration_us(self.state.interval.as_secs_f64() * 1e6);
         let seconds = (report.window.to_s - report.window.from_s).round();
         self.line(&phrases.say(&Message::new("where-window").with("seconds", seconds).with("interval", interval)), faint());
-        let choice = self.shown.choice;
+        let choice = self.state.choice;
         let mut modes = Vec::new();
         if let Some(tier) = &choice.tier {
             modes.push(phrases.say(&Message::new("where-mode-tier").with("tier", tier.as_str())));
         }
         match choice.order {
-            Order::Path => {}
-            Order::Size => modes.push(phrases.word("where-mode-order-size")),
-            Order::Tier => modes.push(phrases.word("where-mode-order-tier")),
+            PlaceOrder::Path => {}
+            PlaceOrder::Size => modes.push(phrases.word("where-mode-order-size")),
+            PlaceOrder::Tier => modes.push(phrases.word("where-mode-order-tier")),
         }
         if !modes.is_empty() {
             self.line(&modes.join("; "), faint());
@@ -204,7 +204,7 @@ impl WherePage<'_> {
     }
 
     fn bars(&mut self, ledger: &LedgerReport, room: usize) {
-        let rows = rows(ledger, self.shown.choice, room, self.phrases);
+        let rows = rows(ledger, self.state.choice, room, self.phrases);
         let most = self.width.saturating_sub(NUMBER_COLUMNS + SHARE_COLUMNS + 2 + BAR_COLUMNS_MIN).max(LABEL_COLUMNS_MIN);
         let label = rows.iter().map(|row| columns(&printable(&row.label))).max().unwrap_or(0).min(most);
         for row in &rows {
@@ -224,28 +224,28 @@ impl WherePage<'_> {
         };
         let numbers = format!("{:>NUMBER_COLUMNS$}{}{percent}  ", tenths(row.mean), fill(&percent, SHARE_COLUMNS));
         let room = self.width.saturating_sub(wide + columns(&numbers)).min(BAR_COLUMNS);
-        let bar = self.fill_of(row.share.clamp(0.0, 1.0), room);
+        let bar = self.bar_of(row.share.clamp(0.0, 1.0), room);
         let color = if row.ink == Ink::Strong { style.fg(Color::Yellow) } else { style };
         let text = format!("{label}{}{numbers}", fill(&label, wide));
         self.lines.push(Line::from(vec![Piece::styled(text, style), Piece::styled(bar, color)]));
     }
 
-    /// A bar of this share of the room, to an eighth of a character where there are such.
-    fn fill_of(&self, share: f64, room: usize) -> String {
-        if !self.shown.unicode {
+    /// A bar of this share of the room, in eighths of a character where the terminal has them.
+    fn bar_of(&self, share: f64, room: usize) -> String {
+        if !self.state.unicode {
             return "#".repeat((share * room as f64).round() as usize);
         }
         let eighths = (share * room as f64 * 8.0).round() as usize;
         format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
     }
 
-    /// What was lost, whose requests they are, and what cannot be told.
+    /// Losses, clients, warnings and missing readings.
     fn below(&mut self, report: &Whereabouts) {
         let phrases = self.phrases;
         for lost in report.ledger.iter().flat_map(|ledger| &ledger.losses) {
             self.line(&loss(lost, phrases), Style::new().fg(Color::Red));
         }
-        if self.shown.choice.clients {
+        if self.state.choice.clients {
             self.clients(report);
         }
         for warning in &report.warnings {
@@ -281,7 +281,7 @@ impl WherePage<'_> {
     }
 }
 
-/// The words of a sentence in lines of so many columns; a longer word has a line of its own.
+/// A sentence in lines of at most `width` columns; a longer word has a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -300,15 +300,15 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use chokepoint_model::catalogue::Catalogue;
 
-    use super::super::samples;
     use super::*;
+    use crate::report::samples::whereabouts as samples;
 
     fn drawn(report: Option<&Whereabouts>, choice: &Choice, (width, height): (u16, u16), unicode: bool) -> Vec<String> {
         let words = Catalogue::english();
         let url = "http://10.0.0.2/";
-        let shown = Shown { report, choice, url, interval: Duration::from_secs(1), has_keys: true, unicode };
+        let state = WhereState { report, choice, url, interval: Duration::from_secs(1), has_keys: true, unicode };
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-        draw(&shown, Phrases(&words), &mut buffer);
+        draw(&state, Phrases(&words), &mut buffer);
         let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         (0..height).map(row).collect()
     }
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn eighty_columns_have_a_bar_a_place_and_the_losses() {
+    fn eighty_columns_show_a_bar_for_each_place_and_the_losses() {
         let rows = drawn(Some(&samples::busy()), &plain(), (80, 24), true);
         let expected = [
             "Where requests stand at http://10.0.0.2/",
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn forty_columns_and_twelve_rows_still_tell_the_place_and_what_is_unaccounted() {
+    fn forty_columns_and_twelve_rows_show_the_largest_place_and_what_is_unaccounted() {
         let rows = drawn(Some(&samples::busy()), &plain(), (40, 12), true);
         assert!(rows.iter().all(|row| columns(row) <= 40), "{rows:#?}");
         assert!(rows.iter().any(|row| row.starts_with("accept queue of ph…    90.0  90 %  ███")), "{rows:#?}");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_and_those_of_wide_characters_keep_the_columns() {
+    fn long_names_and_wide_characters_keep_the_columns_aligned() {
         let mut report = samples::busy();
         for (place, name) in
             report.ledger.as_mut().unwrap().places.iter_mut().zip(["a".repeat(300), "数据库".repeat(30), "\u{1b}[2Jx".to_owned()])
@@ -358,7 +358,7 @@ mod tests {
             place.tier = name;
         }
         for (size, unicode) in [((80, 24), true), ((40, 12), true), ((40, 12), false), ((200, 50), true)] {
-            for choice in [plain(), Choice { order: Order::Tier, clients: true, ..plain() }] {
+            for choice in [plain(), Choice { order: PlaceOrder::Tier, clients: true, ..plain() }] {
                 let rows = drawn(Some(&report), &choice, size, unicode);
                 assert!(rows.iter().any(|row| row.contains(" 90.0  90 %")), "{rows:#?}");
                 assert!(!rows.concat().contains('\u{1b}'), "{rows:#?}");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_account_or_a_place_it_says_why() {
+    fn without_a_ledger_or_a_place_the_view_says_why() {
         let starting = drawn(None, &plain(), (80, 24), true);
         assert_eq!(starting[1], "finding the path and taking the first samples");
         let nobody = drawn(Some(&samples::nobody()), &plain(), (40, 12), true);
@@ -386,9 +386,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_keys_chose_is_shown_and_told() {
+    fn the_view_shows_what_the_keys_chose() {
         let report = samples::busy();
-        let choice = Choice { tier: Some("nginx".to_owned()), order: Order::Size, clients: true, help: false };
+        let choice = Choice { tier: Some("nginx".to_owned()), order: PlaceOrder::Size, clients: true, help: false };
         let rows = drawn(Some(&report), &choice, (80, 24), true);
         assert_eq!(rows[3], "tier: nginx; places, most requests first");
         let at = |begin: &str| rows.iter().position(|row| row.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {rows:#?}"));
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn no_size_is_too_small() {
+    fn any_size_can_be_drawn() {
         for width in 0..20 {
             for height in 0..8 {
                 for choice in [plain(), Choice { clients: true, ..plain() }, Choice { help: true, ..plain() }] {

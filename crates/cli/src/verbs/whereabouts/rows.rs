@@ -1,30 +1,30 @@
-//! The bars of the view: the places that were chosen, in the order that was chosen, and always the rest, so that the numbers add up.
+//! The bars of the view: the chosen places in the chosen order, and rows for all others, so that the numbers add up.
 
 use chokepoint_model::report::{LedgerPlace, LedgerReport};
 
-use super::view::{Choice, Order};
+use super::choice::{Choice, PlaceOrder};
 use crate::report::view::ledger::{MEAN_TOLD_MIN, Row, label};
 use crate::report::view::{Ink, Phrases};
 
-/// The rows, of which there are `room` at most, but at least those of the rest and one place.
+/// At most `room` rows, but at least one place and the rows for all others.
 pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases: Phrases<'_>) -> Vec<Row> {
-    // A tier that nothing stands at is no tier that went away: it has no place, and all others are told as a sum.
+    // A chosen tier without requests has no row of its own; the other tiers are summed up.
     let is_chosen = |place: &&LedgerPlace| choice.tier.as_ref().is_none_or(|tier| *tier == place.tier);
     let (chosen, others): (Vec<&LedgerPlace>, Vec<&LedgerPlace>) = ledger.places.iter().partition(is_chosen);
     let all =
-        if choice.order == Order::Tier { by_tier(&chosen, phrases) } else { chosen.iter().map(|place| row(place, phrases)).collect() };
+        if choice.order == PlaceOrder::Tier { by_tier(&chosen, phrases) } else { chosen.iter().map(|place| row(place, phrases)).collect() };
     let mut largest: Vec<usize> = (0..all.len()).filter(|place| all[*place].mean >= MEAN_TOLD_MIN).collect();
-    // Stable: of those of one size the first ones are told.
+    // The sort is stable: of equal places the first on the path are shown.
     largest.sort_by(|a, b| all[*b].mean.total_cmp(&all[*a].mean));
-    largest.truncate(room.saturating_sub(rests(choice)).max(1));
+    largest.truncate(room.saturating_sub(rest_rows(choice)).max(1));
     let most = largest.first().map_or(0.0, |place| all[*place].mean);
-    let (told, small): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(place, _)| largest.contains(place));
-    let mut told: Vec<Row> = told.into_iter().map(|(_, row)| row).collect();
-    if choice.order != Order::Path {
-        // Stable: those of one size stay in the order of the path.
-        told.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    let (shown, small): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(place, _)| largest.contains(place));
+    let mut shown: Vec<Row> = shown.into_iter().map(|(_, row)| row).collect();
+    if choice.order != PlaceOrder::Path {
+        // The sort is stable: equal places keep the order of the path.
+        shown.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     }
-    for row in told.iter_mut().filter(|row| row.mean >= most) {
+    for row in shown.iter_mut().filter(|row| row.mean >= most) {
         row.ink = Ink::Strong;
     }
     let rest = |id, parts: &mut dyn Iterator<Item = (f64, f64)>| {
@@ -35,13 +35,13 @@ pub(super) fn rows(ledger: &LedgerReport, choice: &Choice, room: usize, phrases:
         rest("report-ledger-others", &mut small.iter().map(|(_, row)| (row.mean, row.share))),
         rest("where-tier-others", &mut others.iter().map(|place| (place.mean, place.share))),
     ];
-    told.extend(rests.into_iter().filter(|row| row.mean >= MEAN_TOLD_MIN));
-    told.push(rest("report-ledger-unaccounted", &mut std::iter::once((ledger.unaccounted.mean, ledger.unaccounted.share))));
-    told
+    shown.extend(rests.into_iter().filter(|row| row.mean >= MEAN_TOLD_MIN));
+    shown.push(rest("report-ledger-unaccounted", &mut std::iter::once((ledger.unaccounted.mean, ledger.unaccounted.share))));
+    shown
 }
 
-/// Rows that stand for the rest: other places, what is unaccounted, and other tiers where one was chosen.
-fn rests(choice: &Choice) -> usize {
+/// Rows for everything else: other places, unaccounted requests, and other tiers where one is chosen.
+fn rest_rows(choice: &Choice) -> usize {
     2 + usize::from(choice.tier.is_some())
 }
 
@@ -66,21 +66,21 @@ fn by_tier(places: &[&LedgerPlace], phrases: Phrases<'_>) -> Vec<Row> {
 mod tests {
     use chokepoint_model::catalogue::Catalogue;
 
-    use super::super::samples;
     use super::*;
+    use crate::report::samples::whereabouts as samples;
 
     #[test]
-    fn whatever_is_chosen_the_numbers_add_up_and_all_fit() {
+    fn for_every_choice_the_numbers_add_up_and_the_rows_fit() {
         let words = Catalogue::english();
         let ledger = samples::busy().ledger.unwrap();
-        for order in [Order::Path, Order::Size, Order::Tier] {
+        for order in [PlaceOrder::Path, PlaceOrder::Size, PlaceOrder::Tier] {
             for tier in [None, Some("nginx"), Some("php-fpm"), Some("gone")] {
                 for room in 0..20 {
                     let choice = Choice { tier: tier.map(str::to_owned), order, ..Choice::default() };
                     let rows = rows(&ledger, &choice, room, Phrases(&words));
                     let sum: f64 = rows.iter().map(|row| row.mean).sum();
                     assert!((sum - ledger.under_way).abs() < 0.3, "{choice:?} {room}: {sum}");
-                    assert!(rows.len() <= room.max(rests(&choice) + 1), "{choice:?} {room}: {} rows", rows.len());
+                    assert!(rows.len() <= room.max(rest_rows(&choice) + 1), "{choice:?} {room}: {} rows", rows.len());
                     assert_eq!(rows.last().map(|row| row.label.as_str()), Some("unaccounted"));
                 }
             }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn places_stand_in_the_order_that_was_chosen() {
+    fn places_are_in_the_chosen_order() {
         let words = Catalogue::english();
         let ledger = samples::busy().ledger.unwrap();
         let labels = |order, tier: Option<&str>| -> Vec<String> {
@@ -96,11 +96,11 @@ mod tests {
             rows(&ledger, &choice, 20, Phrases(&words)).into_iter().map(|row| row.label).collect()
         };
         let path = ["in nginx, waiting", "accept queue of php-fpm", "in php-fpm, on a CPU", "in php-fpm, waiting", "unaccounted"];
-        assert_eq!(labels(Order::Path, None), path);
+        assert_eq!(labels(PlaceOrder::Path, None), path);
         let size = ["accept queue of php-fpm", "in php-fpm, waiting", "in php-fpm, on a CPU", "in nginx, waiting", "unaccounted"];
-        assert_eq!(labels(Order::Size, None), size);
-        assert_eq!(labels(Order::Tier, None), ["php-fpm", "nginx", "unaccounted"]);
-        assert_eq!(labels(Order::Path, Some("nginx")), ["in nginx, waiting", "at other tiers", "unaccounted"]);
-        assert_eq!(labels(Order::Tier, Some("nginx")), ["nginx", "at other tiers", "unaccounted"]);
+        assert_eq!(labels(PlaceOrder::Size, None), size);
+        assert_eq!(labels(PlaceOrder::Tier, None), ["php-fpm", "nginx", "unaccounted"]);
+        assert_eq!(labels(PlaceOrder::Path, Some("nginx")), ["in nginx, waiting", "at other tiers", "unaccounted"]);
+        assert_eq!(labels(PlaceOrder::Tier, Some("nginx")), ["nginx", "at other tiers", "unaccounted"]);
     }
 }

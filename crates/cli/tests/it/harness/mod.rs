@@ -1,44 +1,27 @@
-//! The built binary as a user runs it, and a small web server to point it at.
+//! The built binary as a user runs it, and what tests point it at.
+
+mod host;
+mod server;
+mod terminal;
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-/// The repository's recordings below `tests`: "conntrack-table/conntrack-full" for each file of that name ending in `.rec`.
-pub(crate) fn recordings(folder: &str) -> BTreeSet<String> {
-    let root = tests(folder);
-    let folders = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
-    let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
-    files.filter_map(|path| path.strip_prefix(&root).unwrap().to_str()?.strip_suffix(".rec").map(str::to_owned)).collect()
-}
+use serde_json::Value;
 
-/// A file or folder below the repository's `tests`.
-pub(crate) fn tests(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
-}
+pub(crate) use host::{NOBODY, Netns, Running, WAIT_MAX, free_address, has_programs, is_root, signal, wait_until};
+pub(crate) use server::{OK, Server};
+pub(crate) use terminal::open_terminal;
 
 /// The binary under test, with a state directory and a lab directory of its own.
 pub(crate) struct Chokepoint {
     pub(crate) dir: tempfile::TempDir,
 }
 
-impl Chokepoint {
-    /// A copy of the binary where every user can reach it. Another process makes it: were its file open for writing here, a child that
-    /// another test forks at that moment would keep it so, and it could not be run ("text file busy").
-    pub(crate) fn copy_of_binary(&self) -> PathBuf {
-        let copy = self.file("chokepoint");
-        assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_chokepoint")).arg(&copy).status().unwrap().success());
-        copy
-    }
-}
-
-/// What a run gave.
+/// The status and the output of a run.
 pub(crate) struct Ran {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
@@ -49,15 +32,14 @@ impl Chokepoint {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         // Another user's processes must reach the files of a lab below it.
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(dir.path(), open).unwrap();
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
         Self { dir }
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_chokepoint"));
-        command.args(args).stdin(Stdio::null()).env("CHOKEPOINT_STATE_DIR", self.dir.path().join("state"));
-        command.env("CHOKEPOINT_RUN_DIR", self.dir.path().join("run")).env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8");
+        command.args(args).stdin(Stdio::null()).env("CHOKEPOINT_STATE_DIR", self.file("state"));
+        command.env("CHOKEPOINT_RUN_DIR", self.file("run")).env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8");
         command
     }
 
@@ -65,14 +47,37 @@ impl Chokepoint {
         ran(self.command(args).output().unwrap())
     }
 
+    /// Runs a copy of the binary as nobody, with an empty environment but for this state directory.
+    pub(crate) fn run_as_nobody(&self, args: &[&str], state: &str) -> Ran {
+        let mut command = Command::new(self.copy_of_binary());
+        command.args(args).uid(NOBODY).gid(NOBODY).current_dir("/").env_clear().env("CHOKEPOINT_STATE_DIR", state);
+        ran(command.output().unwrap())
+    }
+
+    /// A copy of the binary that every user can reach. Another process writes it: a child that another test forks meanwhile would inherit a file that is
+    /// open for writing here, and the copy could not be run ("text file busy").
+    fn copy_of_binary(&self) -> PathBuf {
+        let copy = self.file("chokepoint");
+        if !copy.exists() {
+            assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_chokepoint")).arg(&copy).status().unwrap().success());
+        }
+        copy
+    }
+
+    /// A file in the test's directory.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
+    /// The same as text.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.file(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file into the test's directory and gives its path.
     pub(crate) fn write(&self, name: &str, text: &[u8]) -> String {
-        let path = self.file(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
+        std::fs::write(self.file(name), text).unwrap();
+        self.path(name)
     }
 }
 
@@ -81,78 +86,30 @@ pub(crate) fn ran(output: Output) -> Ran {
     Ran { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// A web server on loopback that gives every request the same answer, keep-alive, a thread a connection.
-pub(crate) struct Server {
-    pub(crate) address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+/// A file of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
 }
 
-impl Server {
-    pub(crate) fn start(status: &'static str) -> Self {
-        // In one write: behind the first of several the others would wait for the client's delayed acknowledgement, 40 ms.
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
-        Self::serving(move |stream| stream.write_all(answer.as_bytes()).is_ok())
-    }
-
-    /// Answers each request with `answer`, and closes the connection where that gives false.
-    pub(crate) fn serving(answer: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static) -> Self {
-        let answer = Arc::new(answer);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            for connection in listener.incoming() {
-                if stopped.load(Ordering::Relaxed) {
-                    break;
-                }
-                let Ok(connection) = connection else { continue };
-                let answer = Arc::clone(&answer);
-                std::thread::spawn(move || serve(connection, &*answer));
-            }
-        });
-        Self { address, stop, thread: Some(thread) }
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}/", self.address)
-    }
+/// The repository's recordings below `tests/FOLDER`: "conntrack-table/conntrack-full" for each file of that name ending in `.rec`.
+pub(crate) fn recordings(folder: &str) -> BTreeSet<String> {
+    let root = repository("tests").join(folder);
+    let folders = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    files.filter_map(|path| path.strip_prefix(&root).unwrap().to_str()?.strip_suffix(".rec").map(str::to_owned)).collect()
 }
 
-fn serve(mut connection: TcpStream, answer: &dyn Fn(&mut TcpStream) -> bool) {
-    let _ = connection.set_read_timeout(Some(Duration::from_secs(30)));
-    let mut seen = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        match connection.read(&mut buffer) {
-            Ok(0) | Err(_) => return,
-            Ok(n) => seen.extend_from_slice(&buffer[..n]),
-        }
-        while let Some(end) = seen.windows(4).position(|window| window == b"\r\n\r\n") {
-            seen.drain(..end + 4);
-            if !answer(&mut connection) {
-                return;
-            }
-        }
-    }
+/// A document that fits a schema of docs/schema.
+pub(crate) fn fits(text: &str, schema: &str) -> Value {
+    let document: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let schema = std::fs::read(repository("docs/schema").join(schema)).unwrap();
+    let errors = errors(&serde_json::from_slice(&schema).unwrap(), &document);
+    assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
+    document
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = std::net::TcpStream::connect(self.address);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// True for root; else tells that the test is skipped.
-pub(crate) fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        println!("skipped: needs root");
-    }
-    root
+/// Where a document does not fit a schema.
+pub(crate) fn errors(schema: &Value, document: &Value) -> Vec<String> {
+    let validator = jsonschema::validator_for(schema).unwrap();
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }

@@ -1,0 +1,148 @@
+//! The findings: what is wrong, what shows it, and each remedy as exact commands with its price.
+
+use chokepoint_model::report::{Diagnosis, Evidence, Finding, Remedy, Role};
+
+use crate::report::text::page::{TextPage, columns_of};
+use crate::report::text::wrap::columns;
+use crate::report::view::findings::{commands, fix_title, offers_fix, standing, standing_of_improvement, terms, title};
+use crate::report::view::{Ink, Span, span};
+
+/// Columns before the text of a finding.
+const INDENT_COLUMNS: usize = 4;
+/// Columns before a command that has no room beside its label.
+const COMMAND_INDENT_COLUMNS: usize = 8;
+/// Labels before a remedy's lines.
+const LABELS: [&str; 7] = [
+    "report-label-now",
+    "report-label-keep",
+    "report-label-effect",
+    "report-label-risk",
+    "report-label-undo",
+    "report-label-proof",
+    "report-label-predicted",
+];
+
+/// Writes the findings in their order, causes first.
+pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+    if diagnosis.findings.is_empty() {
+        return;
+    }
+    page.heading("report-findings");
+    if let Some(harm) = &diagnosis.harm {
+        page.flow(&indent(), &indent(), &[span(Ink::Faint, harm.text.as_str())]);
+    }
+    for (place, finding) in diagnosis.findings.iter().enumerate() {
+        if place > 0 {
+            page.blank();
+        }
+        let ink = if finding.role == Role::Cause { Ink::BadStrong } else { Ink::WarnStrong };
+        let standing = standing(diagnosis, finding, page.phrases());
+        head(page, diagnosis, (ink, &format!("{:>3} ", place + 1)), finding, standing);
+        body(page, finding);
+    }
+    if offers_fix(diagnosis) {
+        page.blank();
+        let text = page.word("report-offer-fix");
+        page.flow(&indent(), &indent(), &[span(Ink::Faint, text)]);
+    }
+}
+
+/// Writes what could be faster though nothing is choked.
+pub(super) fn write_improvements(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+    if diagnosis.improvements.is_empty() {
+        return;
+    }
+    page.heading("report-improvements");
+    for finding in &diagnosis.improvements {
+        let standing = standing_of_improvement(finding, page.phrases());
+        head(page, diagnosis, (Ink::Strong, &" ".repeat(INDENT_COLUMNS)), finding, standing);
+        body(page, finding);
+        page.blank();
+    }
+    let text = page.word("report-improvements-note");
+    page.flow(&indent(), &indent(), &[span(Ink::Faint, text)]);
+}
+
+fn body(page: &mut TextPage<'_>, finding: &Finding) {
+    evidence(page, finding);
+    for (choice, remedy) in finding.remedies.iter().enumerate() {
+        let title = fix_title(choice, finding.remedies.len(), page.phrases());
+        fix(page, &title, remedy);
+    }
+}
+
+fn indent() -> [Span; 1] {
+    [span(Ink::Plain, " ".repeat(INDENT_COLUMNS))]
+}
+
+fn head(page: &mut TextPage<'_>, diagnosis: &Diagnosis, (ink, number): (Ink, &str), finding: &Finding, standing: String) {
+    let first = [span(ink, number)];
+    page.flow(&first, &indent(), &[span(ink, &finding.id), span(Ink::Faint, format!("({standing})"))]);
+    if let Some(title) = title(diagnosis, finding) {
+        page.flow(&indent(), &indent(), &[span(Ink::Strong, title)]);
+    }
+    page.flow(&indent(), &indent(), &[span(Ink::Plain, &finding.explanation)]);
+}
+
+fn evidence(page: &mut TextPage<'_>, finding: &Finding) {
+    if finding.evidence.is_empty() {
+        return;
+    }
+    page.blank();
+    let title = page.word("report-evidence");
+    page.line(&[span(Ink::Plain, " ".repeat(INDENT_COLUMNS)), span(Ink::Strong, title)]);
+    for Evidence { text, source, .. } in &finding.evidence {
+        let source = if source.is_empty() { String::new() } else { format!("[{source}]") };
+        page.point(INDENT_COLUMNS + 2, &[span(Ink::Plain, text), span(Ink::Faint, source)]);
+    }
+}
+
+fn fix(page: &mut TextPage<'_>, title: &str, remedy: &Remedy) {
+    page.blank();
+    let rest = [span(Ink::Plain, " ".repeat(INDENT_COLUMNS + 2))];
+    let heading = [span(Ink::Plain, " ".repeat(INDENT_COLUMNS)), span(Ink::Strong, format!("{title}: ")), span(Ink::Strong, &remedy.id)];
+    page.line(&heading);
+    page.flow(&rest, &rest, &[span(Ink::Plain, &remedy.text)]);
+    for (id, lines) in commands(remedy) {
+        write_commands(page, id, lines);
+    }
+    for (label, text) in terms(remedy, page.phrases()) {
+        prose(page, label, &text);
+    }
+}
+
+/// A label, all as wide as the widest.
+fn label(page: &TextPage<'_>, id: &'static str) -> Span {
+    let width = LABELS.iter().map(|id| columns(&page.word(id))).max().unwrap_or(0);
+    let text = page.word(id);
+    let fill = " ".repeat(width - columns(&text).min(width));
+    span(Ink::Faint, format!("{}{text}{fill}  ", " ".repeat(INDENT_COLUMNS + 2)))
+}
+
+/// The place of a label without its text.
+fn unlabelled(label: &Span) -> Span {
+    span(Ink::Plain, " ".repeat(columns_of(std::slice::from_ref(label))))
+}
+
+fn write_commands(page: &mut TextPage<'_>, id: &'static str, lines: &[String]) {
+    let mut before = label(page, id);
+    for (place, line) in lines.iter().enumerate() {
+        let indent = [span(Ink::Plain, " ".repeat(COMMAND_INDENT_COLUMNS))];
+        if columns_of(std::slice::from_ref(&before)) + columns(line) <= page.width() {
+            page.verbatim(std::slice::from_ref(&before), line);
+        } else {
+            // Too long beside its label: more of it is seen on a line of its own.
+            if place == 0 {
+                page.line(std::slice::from_ref(&before));
+            }
+            page.verbatim(&indent, line);
+        }
+        before = unlabelled(&before);
+    }
+}
+
+fn prose(page: &mut TextPage<'_>, id: &'static str, text: &str) {
+    let first = [label(page, id)];
+    let rest = [unlabelled(&first[0])];
+    page.flow(&first, &rest, &[span(Ink::Plain, text)]);
+}

@@ -1,0 +1,17 @@
+//! Where the CPU time went, in few lines.
+
+use chokepoint_model::report::Diagnosis;
+
+use crate::report::text::page::TextPage;
+use crate::report::view::profile::lines;
+use crate::report::view::{Ink, span};
+
+/// Writes the profile; nothing where none was taken.
+pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+    let lines = lines(diagnosis, page.phrases());
+    if lines.is_empty() {
+        return;
+    }
+    page.heading("report-profile");
+    lines.iter().for_each(|line| page.point(2, &[span(Ink::Plain, line)]));
+}

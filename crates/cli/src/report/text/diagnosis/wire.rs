@@ -1,0 +1,17 @@
+//! What packets showed beside the verdict, in few lines.
+
+use chokepoint_model::report::Diagnosis;
+
+use crate::report::text::page::TextPage;
+use crate::report::view::wire::lines;
+use crate::report::view::{Ink, span};
+
+/// Writes it; nothing where no packets were captured.
+pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
+    let lines = lines(diagnosis, page.phrases());
+    if lines.is_empty() {
+        return;
+    }
+    page.heading("report-wire");
+    lines.iter().for_each(|line| page.point(2, &[span(Ink::Plain, line)]));
+}

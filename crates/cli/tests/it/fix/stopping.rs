@@ -1,0 +1,192 @@
+//! `--fix` stopped at the prompt and during a measurement, by Ctrl-C and by the end of its terminal: unproven changes are taken back, and the run says
+//! what it did.
+//!
+//! Live beside others: a load is stopped by signals while it runs; what is taken back is judged.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::Signal;
+
+use crate::harness::{Chokepoint, Server, has_programs, is_root, open_terminal, ran, signal, wait_until};
+
+const SCENARIO: &str = "accept-queue-short";
+
+/// A lab with one fault whose remedy changes a sysctl and the configuration of nginx. It is taken down when this is dropped.
+struct Stack {
+    chokepoint: Chokepoint,
+    before: Vec<u8>,
+}
+
+impl Stack {
+    fn up() -> Option<Self> {
+        if !is_root() || !has_programs(&["nginx", "ip", "setsid"]) {
+            return None;
+        }
+        let chokepoint = Chokepoint::new();
+        let up = chokepoint.run(&["lab", "up", SCENARIO]);
+        assert_eq!(up.status, Some(0), "{}", up.stderr);
+        let mut stack = Self { chokepoint, before: Vec::new() };
+        stack.before = stack.file();
+        assert_eq!(stack.limit(), "10");
+        Some(stack)
+    }
+
+    fn fix(&self, more: &[&str]) -> Command {
+        let client = format!("cp-{SCENARIO}-client");
+        let args =
+            [&["diagnose", "--fix", "-c", "1000", "-z", "2s", "--client-netns", &client, "http://10.78.0.2/index.html"], more].concat();
+        self.chokepoint.command(&args)
+    }
+
+    fn file(&self) -> Vec<u8> {
+        std::fs::read(self.config()).unwrap()
+    }
+
+    fn config(&self) -> PathBuf {
+        self.chokepoint.file("run/lab").join(SCENARIO).join("run/nginx.conf")
+    }
+
+    fn limit(&self) -> String {
+        let args = ["netns", "exec", &format!("cp-{SCENARIO}-server"), "sysctl", "-n", "net.core.somaxconn"];
+        String::from_utf8(Command::new("ip").args(args).output().unwrap().stdout).unwrap().trim().to_owned()
+    }
+
+    /// True once the journal holds the change as applied.
+    fn is_changed(&self) -> bool {
+        let journal = std::fs::read_to_string(self.chokepoint.file("state/journal")).unwrap_or_default();
+        journal.contains("\"record\":\"applied\"")
+    }
+
+    fn assert_untouched(&self) {
+        assert_eq!((self.limit().as_str(), self.file() == self.before), ("10", true));
+        assert_eq!(self.chokepoint.run(&["undo", "--list"]).stdout, "nothing is applied\n");
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        let _ = self.chokepoint.command(&["lab", "down", SCENARIO]).output();
+    }
+}
+
+/// A program with a controlling terminal of its own, as in a session of ssh.
+struct Terminal {
+    child: Child,
+    master: File,
+    text: String,
+}
+
+impl Terminal {
+    fn start(command: &Command) -> Self {
+        let (master, terminal) = open_terminal();
+        let mut session = Command::new("setsid");
+        session.arg("--ctty").arg(command.get_program()).args(command.get_args());
+        session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+        let [input, output] = [(); 2].map(|()| terminal.try_clone().unwrap());
+        let child = session.stdin(input).stdout(output).stderr(terminal).spawn().unwrap();
+        fcntl_setfl(&master, fcntl_getfl(&master).unwrap() | OFlags::NONBLOCK).unwrap();
+        Self { child, master: File::from(master), text: String::new() }
+    }
+
+    /// Reads what was written by now; false once nobody has the terminal open.
+    fn read(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.master.read(&mut buffer) {
+                Ok(0) => return false,
+                Ok(bytes) => self.text.push_str(&String::from_utf8_lossy(&buffer[..bytes])),
+                Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    fn wait_for(&mut self, text: &str) {
+        wait_until(&format!("{text} was not written"), || !self.read() || self.text.contains(text));
+        assert!(self.text.contains(text), "{text} was not written: {}", self.text);
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits for the end; the status and everything that was written.
+    fn end(mut self) -> (ExitStatus, String) {
+        wait_until("it never ended", || {
+            self.read();
+            self.child.try_wait().unwrap().is_some()
+        });
+        self.read();
+        (self.child.wait().unwrap(), self.text)
+    }
+}
+
+#[test]
+fn unproven_changes_are_taken_back_whatever_stops_the_fix() {
+    let Some(stack) = Stack::up() else { return };
+
+    // Ctrl-C at the prompt ends it without a line of input.
+    let mut terminal = Terminal::start(&stack.fix(&[]));
+    terminal.wait_for("Apply it? [y/N]");
+    terminal.press("\u{3}");
+    let (status, text) = terminal.end();
+    assert!(status.code() == Some(130) && text.contains("stopped: nothing was changed"), "{status:?} {text}");
+    stack.assert_untouched();
+
+    // The terminal is closed after the yes.
+    let mut terminal = Terminal::start(&stack.fix(&[]));
+    terminal.wait_for("Apply it? [y/N]");
+    terminal.press("y\n");
+    wait_until("it was never applied", || stack.is_changed());
+    assert!(stack.limit() != "10" && stack.file() != stack.before);
+    let Terminal { mut child, master, .. } = terminal;
+    drop(master);
+    assert_eq!(child.wait().unwrap().code(), Some(129));
+    stack.assert_untouched();
+
+    // Two signals during the measurement: at the second the run says what it is doing; the first sets the status.
+    let child = stack.fix(&["--yes"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("it was never applied", || stack.is_changed());
+    signal(&child, Signal::TERM);
+    signal(&child, Signal::INT);
+    let ended = ran(child.wait_with_output().unwrap());
+    assert!(matches!(ended.status, Some(143 | 130)), "{:?} {}", ended.status, ended.stderr);
+    assert!(ended.stderr.contains("taking back 1 change; a third Ctrl-C leaves it in the journal: `chokepoint undo`"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is 10 again") && !ended.stderr.contains("nothing was changed"), "{}", ended.stderr);
+    stack.assert_untouched();
+
+    // Nobody reads its output.
+    let mut child = stack.fix(&["--yes"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("it was never applied", || stack.is_changed());
+    drop((child.stdout.take(), child.stderr.take()));
+    signal(&child, Signal::HUP);
+    assert_eq!(child.wait().unwrap().code(), Some(129));
+    stack.assert_untouched();
+}
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+    let run = |ignored: &str, signal_sent: Signal| {
+        let command = chokepoint.command(&["bench", "-c", "1", "-z", "1s", &server.url()]);
+        // The test itself may run with these signals ignored, as in the background of a shell without job control (sh(1)).
+        let mut shell = Command::new("env");
+        shell
+            .args(["--default-signal=HUP,QUIT,TERM,USR1", "sh", "-c", &format!("trap '' {ignored}; exec \"$@\""), "sh"])
+            .arg(command.get_program())
+            .args(command.get_args());
+        let child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The handlers are installed before the threads of the load start.
+        let threads = format!("/proc/{}/task", child.id());
+        wait_until("it never began", || std::fs::read_dir(&threads).is_ok_and(|threads| threads.count() > 1));
+        signal(&child, signal_sent);
+        ran(child.wait_with_output().unwrap()).status
+    };
+    assert_eq!(run("HUP", Signal::HUP), Some(0), "nohup");
+    assert_eq!(run("USR1", Signal::HUP), Some(129));
+    assert_eq!(run("USR1", Signal::TERM), Some(143));
+    assert_eq!(run("USR1", Signal::QUIT), Some(131));
+}

@@ -1,0 +1,95 @@
+//! What tests need of the host: privileges, programs, namespaces, and processes that end with the test.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// User and group "nobody".
+pub(crate) const NOBODY: u32 = 65_534;
+/// A wait this long has failed: no machine is so slow.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(120);
+/// Time between two looks at what is waited for.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Waits until a condition holds, and fails with `failure` where it never does.
+pub(crate) fn wait_until(failure: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < WAIT_MAX, "{failure}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// True for root; else prints that the test is skipped.
+pub(crate) fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("skipped: needs root");
+    }
+    root
+}
+
+/// True where all these programs are installed; else prints that the test is skipped.
+pub(crate) fn has_programs(names: &[&str]) -> bool {
+    let is_there = |name: &str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|directory| Path::new(directory).join(name).exists());
+    let missing = names.iter().find(|name| !is_there(name));
+    if let Some(missing) = missing {
+        println!("skipped: {missing} is not installed");
+    }
+    missing.is_none()
+}
+
+/// An address on loopback where nothing listens.
+pub(crate) fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap()
+}
+
+/// Sends a signal to a child.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// A process that is terminated and waited for when this is dropped.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    /// Starts a command without input and output; nothing where the program does not exist.
+    pub(crate) fn start(command: &mut Command) -> Option<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok().map(Self)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// A network namespace of the test; it is deleted when this is dropped.
+pub(crate) struct Netns(pub(crate) String);
+
+impl Netns {
+    /// A namespace with a name of its own and loopback up. Nothing, and a note that the test is skipped, where none can be made.
+    pub(crate) fn add(name: &str) -> Option<Self> {
+        if !is_root() {
+            return None;
+        }
+        let netns = Self(format!("t-{name}-{}", std::process::id()));
+        let ip = |args: &[&str]| Command::new("ip").args(args).output().is_ok_and(|output| output.status.success());
+        if !ip(&["netns", "add", &netns.0]) || !ip(&["-n", &netns.0, "link", "set", "lo", "up"]) {
+            println!("skipped: no network namespace can be made here (needs ip(8))");
+            return None;
+        }
+        Some(netns)
+    }
+}
+
+impl Drop for Netns {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
+    }
+}

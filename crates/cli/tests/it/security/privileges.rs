@@ -1,0 +1,60 @@
+//! Without privileges the report has what can be read, and names the privilege for what cannot.
+//!
+//! Live: load on a server of the test.
+
+use serde_json::Value;
+
+use crate::harness::{Chokepoint, Server, is_root};
+
+/// A state directory that these runs must not create.
+const STATE: &str = "/tmp/chokepoint-nobody-none";
+
+#[test]
+fn an_unprivileged_user_gets_a_report_and_the_names_of_missing_privileges() {
+    if !is_root() {
+        return;
+    }
+    // The server belongs to root: nobody may not read the files of its process.
+    let (chokepoint, server) = (Chokepoint::new(), Server::start("200 OK"));
+    let ran = chokepoint.run_as_nobody(&["diagnose", "--json", "-c", "2", "-z", "1s", &server.url()], STATE);
+    assert!(ran.status.is_some_and(|status| status <= 1), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(report["load"]["goodput_rps"].as_f64().unwrap() > 0.0);
+    assert_ne!(report["verdict"], "choked");
+    assert!(report["target"]["listener"].is_string(), "every user can list the listeners of its own namespace");
+    let readings = report["readings"].as_array().unwrap();
+    let needed: Vec<&str> = readings.iter().filter_map(|reading| reading["needs"].as_str()).collect();
+    assert!(needed.iter().any(|needs| needs.contains("CAP_SYS_PTRACE")), "the owners of sockets: {needed:?}");
+    assert!(!std::path::Path::new(STATE).exists());
+}
+
+#[test]
+fn an_unprivileged_user_cannot_build_a_lab_and_learns_why() {
+    if !is_root() {
+        return;
+    }
+    let chokepoint = Chokepoint::new();
+    let ran = chokepoint.run_as_nobody(&["lab", "run", "healthy-static"], STATE);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("root"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_unprivileged_user_learns_which_privilege_profiling_needs() {
+    if !is_root() {
+        return;
+    }
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    if level.trim().parse::<i32>().is_ok_and(|level| level < 1) {
+        return eprintln!("skipped: kernel.perf_event_paranoid lets everyone sample everything");
+    }
+    let chokepoint = Chokepoint::new();
+    for args in [&["profile"][..], &["profile", "--off-cpu"], &["profile", "--drops"], &["profile", "--count", "page-faults", "--pid", "1"]]
+    {
+        let time = if args.contains(&"--count") { ["--count-for", "200ms"] } else { ["-z", "200ms"] };
+        let ran = chokepoint.run_as_nobody(&[args, &time].concat(), STATE);
+        assert_eq!(ran.status, Some(1), "{args:?}: {}", ran.stderr);
+        let reasons = ["CAP_PERFMON", "not readable for this user", "perf_event_open"];
+        assert!(reasons.iter().any(|reason| ran.stderr.contains(reason)), "{args:?}: {}", ran.stderr);
+    }
+}
